@@ -1,0 +1,80 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Where on a host a VIP belongs: the interface whose subnet holds it. Runs on the controller (netaddr)."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+
+try:
+    import netaddr
+
+    NETADDR_MISSING = None
+except ImportError as missing:  # the filters say so, in a sentence
+    NETADDR_MISSING = missing
+
+
+class Seat(NamedTuple):
+    """An interface that can carry a VIP, and the member's own address beside it."""
+
+    interface: str
+    address: str
+
+
+def vip_faults(given: Any, place: str) -> List[str]:
+    """Refuse what cannot be a VIP at all."""
+    try:
+        network = netaddr.IPNetwork(str(given))
+    except (netaddr.AddrFormatError, ValueError):
+        return [f"{place} is {given!r}: an IPv4 or IPv6 address, with or without a prefix length, is wanted."]
+    ip = network.ip
+    if ip.is_multicast() or ip.is_loopback() or ip.is_reserved() or int(ip) == 0:
+        return [f"{place} is {given}: no host can be reached at that address, choose one of the hosts' subnet."]
+    if network.size > 2 and ip.version == 4 and ip in (network.network, network.broadcast):
+        return [f"{place} is {given}: this is the subnet's own network or broadcast address, choose another."]
+    return []
+
+
+def find_seat(vip: str, addresses: List[Dict[str, Any]], floating: Set[str], wanted: str) -> Tuple[Optional[Seat], str]:
+    """Return the interface for a VIP on one host, or None and why there is none.
+
+    :param addresses: ``{interface, address, prefix, mac}`` of the host
+    :param floating: every VIP of the pair; what a member holds just now is not its own address
+    :param wanted: the interface that the user named, or ''
+    """
+    target = netaddr.IPAddress(vip)
+    own = [
+        found
+        for found in addresses
+        if netaddr.IPAddress(found["address"]).version == target.version
+        and found["address"] not in floating
+        and found["interface"] != "lo"
+    ]
+    if wanted:
+        return _named_seat(vip, own, addresses, wanted)
+    near = [found for found in own if target in netaddr.IPNetwork(f"{found['address']}/{found['prefix']}")]
+    if not near:
+        known = ", ".join(f"{found['interface']} {found['address']}/{found['prefix']}" for found in own) or "none"
+        return (
+            None,
+            f"VIP {vip} is in no interface's subnet (there are: {known}): correct pair_vips or the interface.",
+        )
+    longest = max(found["prefix"] for found in near)
+    best = [found for found in near if found["prefix"] == longest]
+    names = sorted({found["interface"] for found in best})
+    if len(names) > 1:
+        return None, f"VIP {vip} is in the subnet of {' and '.join(names)}: say which with pair_interface."
+    return Seat(best[0]["interface"], best[0]["address"]), ""
+
+
+def _named_seat(
+    vip: str, own: List[Dict[str, Any]], addresses: List[Dict[str, Any]], wanted: str
+) -> Tuple[Optional[Seat], str]:
+    """The user's word counts, also for a VIP that is routed to a subnet it is not in."""
+    for found in own:
+        if found["interface"] == wanted and not netaddr.IPAddress(found["address"]).is_link_local():
+            return Seat(wanted, found["address"]), ""
+    names = sorted({found["interface"] for found in addresses})
+    if wanted not in names:
+        return None, f"pair_interface is '{wanted}', which is not there: there are {', '.join(names)}."
+    return None, f"pair_interface is '{wanted}', which has no address of VIP {vip}'s family: give it one."

@@ -1,0 +1,159 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Configuration files, replaced all together or not at all.
+
+Every new file is written beside its place and shown to the program that will read it; only when all of them pass
+is the first one moved into place, so a bad file never reaches its path. The programs are run through an injected ``run``.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from ansible_collections.onprem.lb.plugins.module_utils import _keepalived
+
+# (command) -> (exit code, stdout, stderr), as AnsibleModule.run_command
+Run = Callable[[List[str]], Tuple[int, str, str]]
+# (program's name) -> its path, or None
+Find = Callable[[str], Optional[str]]
+
+
+class Refused(Exception):
+    """A program refuses its new file; nothing was changed."""
+
+
+class Change(NamedTuple):
+    """A file as it is and as it is to be; None where there is no file."""
+
+    path: str
+    before: Optional[str]
+    after: Optional[str]
+    mode: int
+    check: str
+
+    @property
+    def diff(self) -> Dict[str, str]:
+        return {
+            "before_header": self.path if self.before is not None else f"{self.path} (absent)",
+            "after_header": self.path if self.after is not None else f"{self.path} (absent)",
+            "before": self.before or "",
+            "after": self.after or "",
+        }
+
+
+def changes(wanted: List[Dict[str, Any]]) -> List[Change]:
+    """Compare each wanted file with the one on disk and return those that differ in content or mode."""
+    found = []
+    for item in wanted:
+        before, mode = _on_disk(item["path"])
+        after = item["content"] if item["state"] == "present" else None
+        to_be = int(str(item["mode"]), 8)
+        if before != after or (after is not None and mode != to_be):
+            found.append(Change(item["path"], before, after, to_be, item["check"]))
+    return found
+
+
+def _on_disk(path: str) -> Tuple[Optional[str], Optional[int]]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(), os.fstat(file.fileno()).st_mode & 0o7777
+    except FileNotFoundError:
+        return None, None
+
+
+def check(change: Change, candidate: str, find: Find, run: Run) -> bool:
+    """Show a candidate to its program. Return False when the program is not installed yet.
+
+    :raises Refused: with the program's own words, the candidate's path replaced by the real one
+    """
+    if change.check == "none" or change.after is None:
+        return True
+    program = find(change.check)
+    if program is None:
+        return False
+    wrong = CHECKS[change.check](program, candidate, run)
+    if wrong:
+        words = wrong.replace(candidate, change.path)
+        raise Refused(f"{change.check} refuses the new {change.path}, so nothing was changed. It says: {words}")
+    return True
+
+
+def _haproxy(program: str, candidate: str, run: Run) -> Optional[str]:
+    code, out, err = run([program, "-c", "-q", "-f", candidate])
+    lines = [line.strip() for line in (err + out).splitlines() if "[ALERT]" in line] or (err + out).split("\n")
+    return " ".join(" ".join(lines).split()) if code else None
+
+
+def _keepalived_test(program: str, candidate: str, run: Run) -> Optional[str]:
+    _code, out, err = run([program, "--version"])
+    found = _keepalived.version(out + err)
+    code, out, err = run([program, "-t", "-f", candidate])
+    return _keepalived.refusal(found, code % 256, err + out)
+
+
+CHECKS: Dict[str, Callable[[str, str, Run], Optional[str]]] = {
+    "haproxy": _haproxy,
+    "keepalived": _keepalived_test,
+}
+
+
+def replace_all(pending: List[Change], find: Find, run: Run, move: Callable[[str, str], None], dry: bool) -> List[str]:
+    """Check every change, then make them all; return the paths that could not be checked (program not installed).
+
+    :param move: (source, destination), atomic
+    :param dry: check only
+    :raises Refused: before the first file is touched
+    """
+    candidates: Dict[str, str] = {}
+    try:
+        unchecked = []
+        for change in pending:
+            if change.after is not None:
+                candidates[change.path] = _write_candidate(change, beside=not dry)
+                if not check(change, candidates[change.path], find, run):
+                    unchecked.append(change.path)
+        if not dry:
+            _move_all(pending, candidates, move)
+        return unchecked
+    finally:
+        for leftover in candidates.values():
+            if os.path.exists(leftover):
+                os.unlink(leftover)
+
+
+def _write_candidate(change: Change, beside: bool) -> str:
+    """Write the new text where it can be renamed into place, or, for a dry run, somewhere else entirely."""
+    folder = os.path.dirname(change.path) if beside else None
+    if folder:
+        os.makedirs(folder, mode=0o755, exist_ok=True)
+    # The dot and the suffix keep programs that read whole folders from seeing it.
+    handle, candidate = tempfile.mkstemp(prefix=f".{os.path.basename(change.path)}.", suffix=".new", dir=folder)
+    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(change.after or "")
+        os.fchmod(file.fileno(), change.mode)
+    return candidate
+
+
+def _move_all(pending: List[Change], candidates: Dict[str, str], move: Callable[[str, str], None]) -> None:
+    """Move every candidate into place; when one cannot be moved, put the earlier files back as they were."""
+    done: List[Change] = []
+    try:
+        for change in pending:
+            if change.after is None:
+                os.unlink(change.path)
+            else:
+                move(candidates[change.path], change.path)
+            done.append(change)
+    except OSError:
+        for change in reversed(done):
+            _restore(change, move)
+        raise
+
+
+def _restore(change: Change, move: Callable[[str, str], None]) -> None:
+    if change.before is None:
+        os.unlink(change.path)
+    else:
+        move(_write_candidate(change._replace(after=change.before), beside=True), change.path)

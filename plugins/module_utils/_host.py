@@ -1,0 +1,157 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a plan has to know about a host, read in one go. Parsers are pure; the module does the reading."""
+
+from __future__ import annotations
+
+import glob
+import ipaddress
+import json
+import os
+import re
+import socket
+from typing import Any, Dict, Iterable, List, Tuple
+
+LISTEN = "0A"  # TCP_LISTEN in /proc/net/tcp
+
+
+def os_family(os_release: str) -> str:
+    """Return Debian or RedHat, or the distribution's own ID when it is of neither family."""
+    found = dict(re.findall(r'^(ID|ID_LIKE)="?([^"\n]*)"?$', os_release, re.M))
+    words = f"{found.get('ID', '')} {found.get('ID_LIKE', '')}".split()
+    if {"debian", "ubuntu"} & set(words):
+        return "Debian"
+    if {"rhel", "fedora", "centos"} & set(words):
+        return "RedHat"
+    return found.get("ID", "unknown")
+
+
+def addresses(ip_json: str) -> List[Dict[str, Any]]:
+    """Return ``{interface, address, prefix, mac}`` for each address in the output of ``ip -json address``."""
+    return [
+        {
+            "interface": link["ifname"],
+            "address": info["local"],
+            "prefix": info["prefixlen"],
+            "mac": link.get("address", ""),
+        }
+        for link in json.loads(ip_json or "[]")
+        for info in link.get("addr_info", [])
+        if info.get("local")
+    ]
+
+
+def vip_addresses(given: Iterable[Any]) -> List[str]:
+    """Return the addresses among what a user wrote as VIPs; whatever is none is left for the plan to refuse."""
+    found = []
+    for item in given:
+        text = str(item.get("address", "") if isinstance(item, dict) else item).partition("/")[0]
+        try:
+            found.append(str(ipaddress.ip_address(text)))
+        except ValueError:
+            continue
+    return found
+
+
+def links_of(vips: Iterable[str], found: List[Dict[str, Any]]) -> Dict[str, List[str]]:
+    """Return, for each interface, the VIPs that belong on its link: those that its subnets hold."""
+    links: Dict[str, List[str]] = {}
+    for vip in vips:
+        for info in found:
+            network = ipaddress.ip_interface(f"{info['address']}/{info['prefix']}").network
+            on_link = links.setdefault(info["interface"], [])
+            if info["interface"] != "lo" and ipaddress.ip_address(vip) in network and vip not in on_link:
+                on_link.append(vip)
+    return {interface: on_link for interface, on_link in links.items() if on_link}
+
+
+def listening_sockets(table: str) -> List[Dict[str, Any]]:
+    """Return ``{address, port, inode}`` for each listening socket of a /proc/net/tcp or tcp6 table."""
+    sockets = []
+    for line in table.splitlines()[1:]:
+        fields = line.split()
+        if len(fields) > 9 and fields[3] == LISTEN:
+            address, port = fields[1].split(":")
+            sockets.append({"address": _address(address), "port": int(port, 16), "inode": fields[9]})
+    return sockets
+
+
+def _address(text: str) -> str:
+    """The kernel prints addresses as 32-bit words in the host's order (little-endian on all that run haproxy)."""
+    words = [bytes.fromhex(text[at : at + 8])[::-1] for at in range(0, len(text), 8)]
+    return str(ipaddress.ip_address(b"".join(words)))
+
+
+def listeners(root: str = "/proc") -> List[Dict[str, Any]]:
+    """Return ``{address, port, program, pid}`` of everything that listens on TCP, as far as this user may see."""
+    sockets = []
+    for name in ("net/tcp", "net/tcp6"):
+        path = os.path.join(root, name)
+        if os.path.exists(path):
+            with open(path, encoding="ascii") as table:
+                sockets.extend(listening_sockets(table.read()))
+    owners = _owners(root, {item["inode"] for item in sockets})
+    found = []
+    for item in sockets:
+        program, pid = owners.get(item["inode"], ("unknown", 0))
+        found.append({"address": item["address"], "port": item["port"], "program": program, "pid": pid})
+    return sorted(found, key=lambda item: (item["port"], item["address"]))
+
+
+def _owners(root: str, inodes: Any) -> Dict[str, Any]:
+    """Find the process behind each socket. Processes come and go meanwhile; one that went is no owner."""
+    owners: Dict[str, Any] = {}
+    for link in glob.glob(os.path.join(root, "[0-9]*", "fd", "*")):
+        try:
+            inode = os.readlink(link)[8:-1]
+            if inode not in inodes or inode in owners:
+                continue
+            pid = link.split(os.sep)[-3]
+            with open(os.path.join(root, pid, "comm"), encoding="utf-8", errors="replace") as comm:
+                owners[inode] = (comm.read().strip(), int(pid))
+        except OSError:
+            continue
+    return owners
+
+
+def reachable(targets: Iterable[Tuple[str, int]], timeout: float) -> List[str]:
+    """Return which of the targets take a TCP connection, each as ``address port``."""
+    reached = []
+    for address, port in targets:
+        try:
+            with socket.create_connection((address, port), timeout):
+                reached.append(f"{address} {port}")
+        except OSError:
+            continue
+    return reached
+
+
+def auth_passes(keepalived_conf: str) -> List[str]:
+    """Return the passwords that stand in a keepalived.conf, each once, in order."""
+    found = re.findall(r'^\s*auth_pass\s+"?([^"\s]+)"?', keepalived_conf, re.M)
+    return list(dict.fromkeys(found))
+
+
+def process_stats(root: str = "/proc") -> List[str]:
+    """Return the line /proc/PID/stat of every process that is still there when it is read."""
+    stats = []
+    for path in glob.glob(os.path.join(root, "[0-9]*", "stat")):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                stats.append(file.read())
+        except OSError:
+            continue
+    return stats
+
+
+def youngest(main_pid: int, now: float, uptime: str, stats: List[str]) -> float:
+    """Return when the youngest of a unit's main process and its children started, in seconds since the epoch."""
+    booted = now - float(uptime.split()[0])
+    ticks = os.sysconf("SC_CLK_TCK")
+    starts = [0.0]
+    for stat in stats:
+        # The name stands in parentheses and may hold anything; the fields after it are counted from 3, proc(5).
+        pid, fields = int(stat.split()[0]), stat.rpartition(")")[2].split()
+        if main_pid in (pid, int(fields[1])):
+            starts.append(booted + int(fields[19]) / ticks)
+    return max(starts)

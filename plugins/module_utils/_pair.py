@@ -1,0 +1,380 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The plan of a MASTER/BACKUP pair: from what the user wrote and what the hosts said to the model of each member.
+
+Pure: the same members give the same plan. Faults are collected, never raised, so that a user sees all of them at once.
+
+A member is ``{name, settings, host}``: the role's variables as this member sees them (without the prefix ``pair_``),
+and what the module `host_info` found there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
+
+from ansible_collections.onprem.lb.plugins.module_utils import _election
+from ansible_collections.onprem.lb.plugins.module_utils._addresses import Seat, find_seat, vip_faults
+from ansible_collections.onprem.lb.plugins.module_utils._instances import (
+    auth_pass_faults,
+    read_instances,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._schema import (
+    Faults,
+    Field,
+    address,
+    anything,
+    boolean,
+    integer,
+    list_of,
+    number,
+    read,
+    text,
+    word,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._services import (
+    ANY,
+    listeners_in_the_way,
+    read_services,
+)
+
+HIGHEST = 254  # close to 256, so that Skew_Time, the wait after a give-up, is some milliseconds
+OWN = ("interface",)  # what each member may say for itself; all else must be the same everywhere
+ALIVE = "haproxy_alive"  # the script: killall -0 haproxy
+DOWN = "haproxy_down"  # the track file that haproxy's unit writes
+
+SETTINGS = {
+    "vips": Field(anything, []),
+    "vrid": Field(integer(1, 255, "a VRID"), 51),
+    "masters": Field(anything, []),
+    "infra_nodes": Field(anything, []),
+    "services": Field(anything),
+    "interface": Field(text, ""),
+    "auth_pass": Field(text, ""),
+    "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
+    "advert_interval": Field(number(0.01, 255, " seconds"), 1),
+    "preempt": Field(boolean, True),
+    "preempt_delay": Field(number(0, 1000, " seconds"), 0),
+    "priorities": Field(list_of(integer(1, 254, "a priority")), []),
+    "multicast": Field(boolean, False),
+    "track_weight": Field(integer(-253, 253, "a weight"), 0),
+    "track_interval": Field(number(0.1, 3600, " seconds"), 2),
+    "track_fall": Field(integer(1, 100), 1),
+    "track_rise": Field(integer(1, 100), 1),
+    "track_events": Field(boolean, True),
+    "down_file": Field(text, "/run/haproxy.down"),
+    "notify": Field(text, ""),
+}
+
+VIP = {
+    "address": Field(text, required=True),
+    "vrid": Field(integer(1, 255, "a VRID")),
+    "first": Field(word),
+}
+
+
+class Vip(NamedTuple):
+    """One VIP, its VRID, and the members that may hold it, best first."""
+
+    address: str
+    prefix: Optional[int]
+    vrid: int
+    order: List[str]
+
+    @property
+    def name(self) -> str:
+        return f"vip-{self.address}"
+
+    @property
+    def version(self) -> int:
+        return 6 if ":" in self.address else 4
+
+
+def plan(members: List[Dict[str, Any]]) -> Dict[str, Any]:
+    """Return the pair's plan.
+
+    :returns: ``{faults, vips, services, members: {NAME: {instances, peers, interfaces}}, track, targets, outages,
+        table}``; with faults everything else is empty
+    """
+    names = [member["name"] for member in members]
+    faults = _disagreements(members)
+    settings = read(SETTINGS, members[0]["settings"], "pair", faults) if members else {}
+    if len(members) < 2:
+        return _refused([*faults, f"The pair has {len(members)} member ({', '.join(names)}): two or more are needed."])
+    vips = _read_vips(settings, names, faults)
+    services = _services(settings, vips, faults)
+    seats = _seats(members, vips, faults)
+    elections = [_election_of(vip, settings, faults) for vip in vips]
+    faults.extend(auth_pass_faults(settings["auth_pass"], "pair_auth_pass"))
+    faults.extend(fault for election in elections for fault in _election.faults(election))
+    faults.extend(_host_faults(members, services))
+    faults = [_in_the_users_words(fault) for fault in faults]
+    if faults:
+        return _refused(faults)
+    planned = {name: _member(name, vips, elections, settings, seats) for name in names}
+    for name in names:
+        faults.extend(read_instances(planned[name]["instances"], f"{name}: instances")[1])
+    if faults:
+        return _refused(faults)
+    outages = [line for election in elections for line in _election.outages(election)]
+    return {
+        "faults": [],
+        "vips": [{**vip._asdict(), "name": vip.name} for vip in vips],
+        "services": services,
+        "members": planned,
+        "track": _track(settings),
+        "targets": targets(vips, services),
+        "outages": outages,
+        "table": table(vips, outages),
+    }
+
+
+def _refused(faults: Faults) -> Dict[str, Any]:
+    return {
+        "faults": list(dict.fromkeys(faults)),
+        "vips": [],
+        "services": [],
+        "members": {},
+        "track": {},
+        "targets": [],
+        "outages": [],
+        "table": [],
+    }
+
+
+def _in_the_users_words(fault: str) -> str:
+    """The settings are read without their prefix; the user knows them with it."""
+    return fault.replace("pair.", "pair_", 1) if fault.startswith("pair.") else fault
+
+
+def _disagreements(members: List[Dict[str, Any]]) -> Faults:
+    """A variable set for one host only would make two members of one pair believe different things."""
+    faults = []
+    for member in members[1:]:
+        for key, value in member["settings"].items():
+            first = members[0]["settings"].get(key)
+            if key not in OWN and value != first:
+                shown = "different values" if key == "auth_pass" else f"{first!r} and {value!r}"
+                faults.append(
+                    f"pair_{key}: {members[0]['name']} and {member['name']} disagree ({shown}): "
+                    "set it once, for the whole group."
+                )
+    return faults
+
+
+def _read_vips(settings: Dict[str, Any], names: List[str], faults: Faults) -> List[Vip]:
+    given = settings["vips"]
+    if not isinstance(given, list) or not given:
+        faults.append(f"pair_vips is {given!r}: a list of at least one address is wanted.")
+        return []
+    vips: List[Vip] = []
+    for at, item in enumerate(given):
+        place = f"pair_vips[{at}]"
+        spelled = read(VIP, item if isinstance(item, dict) else {"address": item}, place, faults)
+        wrong = vip_faults(spelled["address"], place)
+        faults.extend(wrong)
+        if not wrong:
+            vips.append(_read_vip(spelled, place, settings["vrid"], names, vips, faults))
+    return vips
+
+
+def _read_vip(
+    spelled: Dict[str, Any], place: str, first_vrid: int, names: List[str], earlier: List[Vip], faults: Faults
+) -> Vip:
+    text_address, _slash, prefix = str(spelled["address"]).partition("/")
+    found = str(address(text_address)[0])
+    same_family = [vip for vip in earlier if (":" in vip.address) == (":" in found)]
+    # One VRID a VIP; IPv4 and IPv6 are separate protocols and may share one. The members take turns as first.
+    vrid = spelled["vrid"] or first_vrid + len(same_family)
+    first = spelled["first"] or names[len(same_family) % len(names)]
+    if vrid > 255:
+        faults.append(f"{place} would get VRID {vrid}: lower pair_vrid or give it a vrid from 1 to 255.")
+    if first not in names:
+        faults.append(f"{place}.first is '{first}', no member of the pair: name one of {', '.join(names)}.")
+        first = names[0]
+    for vip in earlier:
+        if vip.address == found:
+            faults.append(f"{place} is {found} again: name each VIP once.")
+        elif vip.vrid == vrid and vip in same_family:
+            faults.append(f"{place} has VRID {vrid}, which {vip.address} has too: give each VIP its own.")
+    at = names.index(first)
+    return Vip(found, int(prefix) if prefix else None, vrid, names[at:] + names[:at])
+
+
+def _services(settings: Dict[str, Any], vips: List[Vip], faults: Faults) -> List[Dict[str, Any]]:
+    """The user's services, or the mission's: 8443 to the masters, 80 and 443 to the infra nodes."""
+    given, place = settings["services"], "pair_services"
+    if given is None:
+        wanted = (("masters", 8443), ("infra_nodes", 80), ("infra_nodes", 443))
+        empty = [f"pair_{group}" for group in ("masters", "infra_nodes") if not settings[group]]
+        if empty:
+            faults.append(f"{' and '.join(empty)} is empty: name the servers' addresses, or set pair_services.")
+            return []
+        given = [
+            {"name": f"{group}-{port}", "port": port, "balance": "source", "servers": settings[group]}
+            for group, port in wanted
+        ]
+    services, wrong = read_services(given, place)
+    faults.extend(wrong)
+    if any(vip.version == 6 for vip in vips):
+        for service in services:
+            if service["bind"] == [ANY]:
+                service["bind"] = [ANY, "::"]
+    return services
+
+
+def _seats(members: List[Dict[str, Any]], vips: List[Vip], faults: Faults) -> Dict[str, Dict[str, Seat]]:
+    """Where each member would carry each VIP: {member: {vip address: Seat}}."""
+    floating = {vip.address for vip in vips}
+    macs = {found["mac"] for member in members for found in member["host"]["addresses"]}
+    seats: Dict[str, Dict[str, Seat]] = {}
+    for member in members:
+        seats[member["name"]] = {}
+        for vip in vips:
+            seat, wrong = find_seat(
+                vip.address, member["host"]["addresses"], floating, member["settings"].get("interface") or ""
+            )
+            if seat is None:
+                faults.append(f"{member['name']}: {wrong}")
+            else:
+                seats[member["name"]][vip.address] = seat
+            for mac in member["host"].get("answering", {}).get(vip.address, []):
+                if mac not in macs:
+                    faults.append(
+                        f"VIP {vip.address} is already answered by {mac}, which is no member of this pair: "
+                        "choose a free address, or take it away there."
+                    )
+    return seats
+
+
+def _host_faults(members: List[Dict[str, Any]], services: List[Dict[str, Any]]) -> Faults:
+    faults: Faults = []
+    for member in members:
+        faults.extend(f"{member['name']}: {problem}" for problem in member["host"].get("problems", []))
+        faults.extend(listeners_in_the_way(services, member["host"].get("listeners", []), member["name"]))
+    return faults
+
+
+def _priorities(settings: Dict[str, Any], count: int) -> List[int]:
+    """By rank: the first entry is for whoever comes first for a VIP."""
+    return settings["priorities"] or [HIGHEST - rank for rank in range(count)]
+
+
+def _election_of(vip: Vip, settings: Dict[str, Any], faults: Faults) -> _election.Election:
+    priorities = _priorities(settings, len(vip.order))
+    if len(priorities) != len(vip.order):
+        faults.append(
+            f"pair_priorities has {len(priorities)} entries for {len(vip.order)} members: name one for each, best first."
+        )
+        priorities = _priorities({"priorities": []}, len(vip.order))
+    if priorities != sorted(priorities, reverse=True):
+        faults.append(f"pair_priorities is {priorities}: the first is the holder's and must be the highest.")
+        priorities = sorted(priorities, reverse=True)
+    return _election.Election(
+        vip=vip.address,
+        order=vip.order,
+        priorities=priorities,
+        version=3 if vip.version == 6 else settings["vrrp_version"],
+        interval=settings["advert_interval"],
+        preempt=settings["preempt"],
+        weight=settings["track_weight"],
+        detection=0 if settings["track_events"] else settings["track_interval"] * settings["track_fall"],
+    )
+
+
+def _track(settings: Dict[str, Any]) -> Dict[str, Any]:
+    """The event (a file written by haproxy's own unit) and, behind it, the poll that the mission asks for."""
+    script = {
+        "name": ALIVE,
+        "command": "/usr/bin/killall -0 haproxy",
+        "interval": settings["track_interval"],
+        "timeout": settings["track_interval"],
+        "rise": settings["track_rise"],
+        "fall": settings["track_fall"],
+    }
+    events = settings["track_events"]
+    return {
+        "scripts": [script],
+        "files": [{"name": DOWN, "path": settings["down_file"]}] if events else [],
+        "down_file": settings["down_file"] if events else "",
+    }
+
+
+def _member(
+    name: str,
+    vips: List[Vip],
+    elections: List[_election.Election],
+    settings: Dict[str, Any],
+    seats: Dict[str, Dict[str, Seat]],
+) -> Dict[str, Any]:
+    instances = [_instance(name, vip, election, settings, seats) for vip, election in zip(vips, elections)]
+    return {
+        "instances": instances,
+        "peers": sorted({peer for instance in instances for peer in instance["peers"]}),
+        "interfaces": sorted({instance["interface"] for instance in instances}),
+    }
+
+
+def _instance(
+    name: str,
+    vip: Vip,
+    election: _election.Election,
+    settings: Dict[str, Any],
+    seats: Dict[str, Dict[str, Seat]],
+) -> Dict[str, Any]:
+    rank = vip.order.index(name)
+    seat = seats[name][vip.address]
+    weight = settings["track_weight"]
+    # A member that may be told to wait, or not to preempt at all, has to start as Backup.
+    leads = rank == 0 and settings["preempt"] and not settings["preempt_delay"]
+    return {
+        "name": vip.name,
+        "state": "MASTER" if leads else "BACKUP",
+        "interface": seat.interface,
+        "vrid": vip.vrid,
+        "version": election.version,
+        "priority": election.priorities[rank],
+        "advert_interval": election.interval,
+        "preempt": settings["preempt"],
+        "preempt_delay": settings["preempt_delay"],
+        "multicast": settings["multicast"],
+        "source": seat.address,
+        "peers": [seats[other][vip.address].address for other in vip.order if other != name],
+        "addresses": [f"{vip.address}/{vip.prefix}" if vip.prefix else vip.address],
+        "track_scripts": [{"name": ALIVE, "weight": weight}],
+        # The file holds 1 while haproxy is down, and keepalived multiplies.
+        "track_files": [{"name": DOWN, "weight": -abs(weight)}] if settings["track_events"] else [],
+        "notify": settings["notify"] or None,
+    }
+
+
+def auth_pass(members: List[Dict[str, Any]], fresh: Callable[[], str]) -> str:
+    """Return the pair's password: the user's, else the one in use, else a fresh one.
+
+    :param fresh: gives a new uuid; its first 8 characters are all that VRRP compares, RFC 2338 section 5.3.10
+    """
+    explicit = members[0]["settings"].get("auth_pass") or ""
+    in_use = [found for member in members for found in member["host"].get("auth_passes", [])]
+    return (explicit or next(iter(in_use), "") or fresh())[:8]
+
+
+def targets(vips: List[Vip], services: List[Dict[str, Any]]) -> List[List[Any]]:
+    """Every service through every VIP it is bound to: ``[address, port]``."""
+    found = []
+    for vip in vips:
+        wildcard = "::" if vip.version == 6 else ANY
+        for service in services:
+            if wildcard in service["bind"] or vip.address in service["bind"]:
+                found.append([vip.address, service["port"]])
+    return found
+
+
+def table(vips: List[Vip], outages: List[Dict[str, Any]]) -> List[str]:
+    """Say in lines who holds each VIP in every failure, and for how long it is gone at worst."""
+    lines = []
+    for vip in vips:
+        lines.append(f"{vip.address} (VRID {vip.vrid}): held by {vip.order[0]}, then {', '.join(vip.order[1:])}")
+        for line in outages:
+            if line["vip"] == vip.address:
+                moves = f"{line['before']} -> {line['after']}" if line["before"] != line["after"] else line["before"]
+                lines.append(f"  {line['event'].replace('_', ' '):<20} {moves:<24} at most {line['outage_ms']:>5} ms")
+    return lines

@@ -1,0 +1,78 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Asking the host's own programs: ip, systemctl, dpkg-query or rpm. ``run`` and ``find`` are AnsibleModule's."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from ansible_collections.onprem.lb.plugins.module_utils import _host, _neighbours
+
+Run = Callable[[List[str]], Tuple[int, str, str]]
+Find = Callable[[str], Optional[str]]
+
+# Both are made to print "NAME STATUS"; what is not installed they mention in other words.
+INSTALLED = "install ok installed"
+QUERIES = {
+    "dpkg-query": ["--show", "--showformat", "${Package} ${Status}\\n"],
+    "rpm": ["--query", "--queryformat", f"%{{NAME}} {INSTALLED}\\n"],
+}
+
+
+class Reader:
+    """What can be asked of one host."""
+
+    def __init__(self, run: Run, find: Find) -> None:
+        self._run = run
+        self._find = find
+
+    def text(self, path: str) -> str:
+        """Return a file's text, or nothing when there is no such file or it may not be read."""
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                return file.read()
+        except OSError:
+            return ""
+
+    def addresses(self) -> Optional[List[Dict[str, Any]]]:
+        """Return the host's addresses, or None without the program ip."""
+        ip = self._find("ip")
+        return _host.addresses(self._run([ip, "-json", "address"])[1]) if ip else None
+
+    def answering(self, vips: List[str], wait: float, addresses: List[Dict[str, Any]]) -> Dict[str, List[str]]:
+        """Return who else answers for each VIP on its link.
+
+        :raises PermissionError: without the right to open raw sockets
+        """
+        links = _host.links_of(vips, addresses)
+        return _neighbours.answering(links, wait) if links else {}
+
+    def missing_packages(self, wanted: List[str]) -> List[str]:
+        for program, arguments in QUERIES.items():
+            path = self._find(program)
+            if path and wanted:
+                said = self._run([path, *arguments, *wanted])[1]
+                installed = {line.split()[0] for line in said.splitlines() if line.endswith(INSTALLED)}
+                return [name for name in wanted if name not in installed]
+        return wanted
+
+    def active_units(self, wanted: List[str]) -> List[str]:
+        """systemd prints the states in the order asked for."""
+        if not wanted:
+            return []
+        states = self._run(["systemctl", "is-active", *wanted])[1].split()
+        return [unit for unit, state in zip(wanted, states) if state == "active"]
+
+    def is_stale(self, path: str, unit: str) -> bool:
+        """Return whether a running unit has not loaded its file: its youngest process is older than the file.
+
+        haproxy forks a new worker for every file that it loads, and `systemctl reload` succeeds also when haproxy
+        could not use the file after all and goes on with the old one.
+        """
+        said = self._run(["systemctl", "show", "--property=MainPID", "--value", unit])[1].strip()
+        if not said.isdigit() or said == "0" or not os.path.exists(path):
+            return False
+        started = _host.youngest(int(said), time.time(), self.text("/proc/uptime"), _host.process_stats())
+        return started < os.stat(path).st_mtime

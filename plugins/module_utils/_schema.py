@@ -1,0 +1,179 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Reading what a user wrote: defaults filled in, every fault a sentence with its place.
+
+Argument specs refuse wrong types before a role starts, but they know no ranges, fill no nested
+defaults, and do not reach the filters. A schema is a dict of key -> Field; ``read`` never raises.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+Faults = List[str]
+
+
+class Field(NamedTuple):
+    """One key of a mapping.
+
+    ``check`` takes the value and returns ``(value as the program wants it, None)`` or
+    ``(None, what is wrong)``, the latter worded to follow "PLACE is VALUE: ".
+    """
+
+    check: Callable[[Any], Tuple[Any, Optional[str]]]
+    default: Any = None
+    required: bool = False
+
+
+def read(schema: Dict[str, Field], given: Any, place: str, faults: Faults) -> Dict[str, Any]:
+    """Return every key of ``schema`` with a usable value; append what is wrong to ``faults``."""
+    if not isinstance(given, dict):
+        faults.append(f"{place} is {given!r}: a mapping with the keys {', '.join(schema)} is wanted.")
+        given = {}
+        return {key: field.default for key, field in schema.items()}
+    faults.extend(unknown_keys(given, list(schema), place))
+    result = {}
+    for key, field in schema.items():
+        value = given.get(key)
+        if value is None:
+            if field.required:
+                faults.append(f"{place} lacks '{key}': add it.")
+            result[key] = field.default
+            continue
+        result[key], wrong = field.check(value)
+        if wrong:
+            faults.append(f"{place}.{key} is {value!r}: {wrong}")
+            result[key] = field.default
+    return result
+
+
+def unknown_keys(given: Any, known: List[str], place: str) -> Faults:
+    """Return a sentence for each key that is not known, with the nearest one that is."""
+    sentences = []
+    for key in given:
+        if key in known:
+            continue
+        near = difflib.get_close_matches(str(key), known, n=1)
+        mend = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}."
+        sentences.append(f"{place} has the unknown key '{key}': {mend}")
+    return sentences
+
+
+def misspelt(names: List[str], known: List[str]) -> Faults:
+    """Return a sentence for each variable whose name is nearly that of a role's, which Ansible would pass over."""
+    sentences = []
+    for name in names:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        if name not in known and near:
+            sentences.append(f"{name} is no variable of the role: did you mean {near[0]}?")
+    return sentences
+
+
+def text(value: Any) -> Tuple[Any, Optional[str]]:
+    """Any text without a line break."""
+    if isinstance(value, str) and "\n" not in value:
+        return value, None
+    return None, "one line of text is wanted."
+
+
+def word(value: Any) -> Tuple[Any, Optional[str]]:
+    """A name that haproxy and keepalived both take: letters, digits and . : _ - only."""
+    if isinstance(value, str) and value and all(c.isalnum() or c in ".:_-" for c in value) and value.isascii():
+        return value, None
+    return None, "a name of letters, digits and . : _ - is wanted."
+
+
+def boolean(value: Any) -> Tuple[Any, Optional[str]]:
+    """A truth value, as YAML or as an INI inventory (where it is text) gives it."""
+    known = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+    found = known.get(str(value).lower())
+    return (found, None) if found is not None else (None, "true or false is wanted.")
+
+
+def lines(value: Any) -> Tuple[Any, Optional[str]]:
+    """Raw configuration: a list of lines, or one text of several lines."""
+    if isinstance(value, str):
+        value = value.splitlines()
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return [line.rstrip() for line in value], None
+    return None, "a list of lines is wanted."
+
+
+def address(value: Any) -> Tuple[Any, Optional[str]]:
+    """An IPv4 or IPv6 address, in its shortest form."""
+    try:
+        return str(ipaddress.ip_address(str(value))), None
+    except ValueError:
+        return None, "an IPv4 or IPv6 address is wanted."
+
+
+def number(low: float, high: float, unit: str = "") -> Callable[[Any], Tuple[Any, Optional[str]]]:
+    """A number between two bounds, both allowed."""
+
+    def check(value: Any) -> Tuple[Any, Optional[str]]:
+        try:
+            found = float(value) if not isinstance(value, bool) else None
+        except (TypeError, ValueError):
+            found = None
+        if found is None or not low <= found <= high:
+            return None, f"a number from {low:g} to {high:g}{unit} is wanted."
+        return (int(found) if found.is_integer() else found), None
+
+    return check
+
+
+def integer(low: int, high: int, what: str = "a whole number") -> Callable[[Any], Tuple[Any, Optional[str]]]:
+    """A whole number between two bounds, both allowed."""
+
+    def check(value: Any) -> Tuple[Any, Optional[str]]:
+        try:
+            found = int(str(value)) if not isinstance(value, bool) else None
+        except ValueError:
+            found = None
+        if found is None or not low <= found <= high:
+            return None, f"{what} from {low} to {high} is wanted."
+        return found, None
+
+    return check
+
+
+port = integer(1, 65535, "a port")
+
+
+def one_of(*choices: str) -> Callable[[Any], Tuple[Any, Optional[str]]]:
+    """One of a few words."""
+
+    def check(value: Any) -> Tuple[Any, Optional[str]]:
+        if value in choices:
+            return value, None
+        return None, f"one of {', '.join(choices)} is wanted."
+
+    return check
+
+
+def list_of(
+    each: Callable[[Any], Tuple[Any, Optional[str]]], at_least: int = 0
+) -> Callable[[Any], Tuple[Any, Optional[str]]]:
+    """A list whose every item passes ``each``."""
+
+    def check(value: Any) -> Tuple[Any, Optional[str]]:
+        if not isinstance(value, list):
+            return None, "a list is wanted."
+        if len(value) < at_least:
+            return None, f"a list of at least {at_least} is wanted."
+        found = []
+        for item in value:
+            good, wrong = each(item)
+            if wrong:
+                return None, f"in it {item!r} is wrong: {wrong}"
+            found.append(good)
+        return found, None
+
+    return check
+
+
+def anything(value: Any) -> Tuple[Any, Optional[str]]:
+    """Whatever it is: a nested part, which its own schema reads."""
+    return value, None

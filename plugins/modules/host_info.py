@@ -1,0 +1,184 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: host_info
+short_description: Read all that a load balancer's plan and its verification need from a host
+version_added: 0.1.0
+author:
+  - The onprem.lb authors (@onprem)
+description:
+  - Returns the host's addresses, what listens on it, who answers for the VIPs on its links, and more, in one call.
+  - Changes nothing.
+options:
+  vips:
+    description: Addresses to look for on the links, each with or without a prefix length, or a mapping with the key C(address).
+    type: list
+    elements: raw
+    default: []
+  wait:
+    description: For how many seconds answers for a VIP are collected.
+    type: float
+    default: 0.3
+  packages:
+    description: Packages of which the missing ones are returned.
+    type: list
+    elements: str
+    default: []
+  units:
+    description: Systemd units of which the active ones are returned.
+    type: list
+    elements: str
+    default: []
+  loaded:
+    description:
+      - Files and the units that load them, of which the stale ones are returned.
+      - Tells for units that start a process for every load, as haproxy does.
+    type: dict
+    default: {}
+  with_auth_pass:
+    description:
+      - Also return the passwords in keepalived's configuration.
+      - Use C(no_log) on the task then.
+    type: bool
+    default: false
+  keepalived_config:
+    description: The file in which they may stand.
+    type: path
+    default: /etc/keepalived/keepalived.conf
+extends_documentation_fragment:
+  - ansible.builtin.action_common_attributes
+attributes:
+  check_mode:
+    support: full
+    description: Only reads.
+  diff_mode:
+    support: none
+    description: Only reads.
+  platform:
+    support: full
+    platforms: posix
+    description: Linux only.
+"""
+
+EXAMPLES = r"""
+- name: See who holds the VIP and whether haproxy runs
+  onprem.lb.host_info:
+    vips: [192.0.2.10]
+    units: [haproxy.service]
+  register: host
+"""
+
+RETURN = r"""
+os_family:
+  description: C(Debian), C(RedHat), or the distribution's own name.
+  type: str
+  returned: success
+addresses:
+  description: The host's addresses.
+  type: list
+  elements: dict
+  returned: success
+  sample: [{"interface": "eth0", "address": "192.0.2.11", "prefix": 24, "mac": "02:00:00:00:00:11"}]
+listeners:
+  description: What listens on TCP.
+  type: list
+  elements: dict
+  returned: success
+  sample: [{"address": "0.0.0.0", "port": 22, "program": "sshd", "pid": 321}]
+answering:
+  description: For each VIP, the hardware addresses of the other hosts that answer for it.
+  type: dict
+  returned: success
+missing_packages:
+  description: Those of O(packages) that are not installed.
+  type: list
+  elements: str
+  returned: success
+active_units:
+  description: Those of O(units) that are active.
+  type: list
+  elements: str
+  returned: success
+stale:
+  description: Those of O(loaded) that are newer than their unit's youngest process.
+  type: list
+  elements: str
+  returned: success
+auth_passes:
+  description: The passwords in keepalived's configuration.
+  type: list
+  elements: str
+  returned: when O(with_auth_pass=true)
+selinux:
+  description: Whether SELinux is enabled.
+  type: bool
+  returned: success
+problems:
+  description: What keeps this host from being a balancer, in sentences.
+  type: list
+  elements: str
+  returned: success
+"""
+
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.onprem.lb.plugins.module_utils import _host
+from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+
+ARGUMENTS = {
+    "vips": {"type": "list", "elements": "raw", "default": []},
+    "wait": {"type": "float", "default": 0.3},
+    "packages": {"type": "list", "elements": "str", "default": []},
+    "units": {"type": "list", "elements": "str", "default": []},
+    "loaded": {"type": "dict", "default": {}},
+    "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
+    "keepalived_config": {"type": "path", "default": "/etc/keepalived/keepalived.conf"},
+}
+
+
+def look(params, reader):
+    """Return all that was asked for. What keeps the host from being a balancer is a problem, not a crash."""
+    problems = []
+    answering = {}
+    addresses = reader.addresses()
+    if not os.path.isdir("/run/systemd/system"):
+        problems.append("systemd does not run here: haproxy and keepalived need it for their units.")
+    if addresses is None:
+        problems.append("the program ip is missing: install iproute2 (Debian) or iproute (RedHat).")
+    try:
+        answering = reader.answering(_host.vip_addresses(params["vips"]), params["wait"], addresses or [])
+    except PermissionError:
+        problems.append("there is no right to open raw sockets: use become, or give the container NET_RAW.")
+    return {
+        "os_family": _host.os_family(reader.text("/etc/os-release")),
+        "addresses": addresses or [],
+        "listeners": _host.listeners(),
+        "answering": answering,
+        "missing_packages": reader.missing_packages(params["packages"]),
+        "active_units": reader.active_units(params["units"]),
+        "stale": [path for path, unit in params["loaded"].items() if reader.is_stale(path, unit)],
+        "selinux": os.path.exists("/sys/fs/selinux/enforce"),
+        "problems": problems,
+    }
+
+
+def main():
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    reader = Reader(
+        run=module.run_command,
+        find=lambda program: module.get_bin_path(program, opt_dirs=["/usr/sbin", "/sbin"]),
+    )
+    result = look(module.params, reader)
+    if module.params["with_auth_pass"]:
+        result["auth_passes"] = _host.auth_passes(reader.text(module.params["keepalived_config"]))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

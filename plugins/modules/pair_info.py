@@ -1,0 +1,119 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pair_info
+short_description: Hold a pair against its plan, as one member sees it
+version_added: 0.1.0
+author:
+  - The onprem.lb authors (@onprem)
+description:
+  - Looks whether every VIP has exactly one holder on its link, whether this member could take over, and whether the
+    services answer through the VIPs. Changes nothing.
+  - Looks again until all is as planned, or the limit is reached.
+options:
+  plan:
+    description: The plan, as P(onprem.lb.pair_plan#filter) returns it.
+    type: dict
+    required: true
+  config:
+    description: The file that haproxy is to have loaded.
+    type: path
+    default: /etc/haproxy/haproxy.cfg
+  limit:
+    description: For how many seconds it looks.
+    type: float
+    default: 15
+extends_documentation_fragment:
+  - ansible.builtin.action_common_attributes
+attributes:
+  check_mode:
+    support: full
+    description: Only reads.
+  diff_mode:
+    support: none
+    description: Only reads.
+  platform:
+    support: full
+    platforms: posix
+    description: Linux only.
+"""
+
+EXAMPLES = r"""
+- name: See that the pair is as planned
+  onprem.lb.pair_info:
+    plan: "{{ plan }}"
+  register: pair
+  failed_when: pair.faults | length > 0
+"""
+
+RETURN = r"""
+faults:
+  description: A sentence for each thing that is not as planned.
+  type: list
+  elements: str
+  returned: success
+msg:
+  description: The same, as one text.
+  type: str
+  returned: success
+holders:
+  description: For each VIP, how many hosts have it.
+  type: dict
+  returned: success
+"""
+
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.onprem.lb.plugins.module_utils import _host, _pair_check
+from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+
+PAUSE = 0.2  # between two looks; a look itself takes longer
+
+
+def look(plan, config, reader):
+    """Return what `_pair_check.faults` wants to know."""
+    addresses = reader.addresses() or []
+    vips = [vip["address"] for vip in plan["vips"]]
+    return {
+        "addresses": addresses,
+        "answering": reader.answering(vips, 0.3, addresses),
+        "active_units": reader.active_units(list(_pair_check.UNITS)),
+        "listeners": _host.listeners(),
+        "reached": _host.reachable([(address, port) for address, port in plan["targets"]], timeout=1.0),
+        "stale": [config] if reader.is_stale(config, "haproxy.service") else [],
+    }
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "plan": {"type": "dict", "required": True},
+            "config": {"type": "path", "default": "/etc/haproxy/haproxy.cfg"},
+            "limit": {"type": "float", "default": 15},
+        },
+        supports_check_mode=True,
+    )
+    plan = module.params["plan"]
+    reader = Reader(
+        run=module.run_command,
+        find=lambda program: module.get_bin_path(program, opt_dirs=["/usr/sbin", "/sbin"]),
+    )
+    end = time.monotonic() + module.params["limit"]
+    while True:
+        seen = look(plan, module.params["config"], reader)
+        faults = _pair_check.faults(plan, seen)
+        if not faults or time.monotonic() > end:
+            break
+        time.sleep(PAUSE)
+    holders = {vip["address"]: _pair_check.holders(vip["address"], seen) for vip in plan["vips"]}
+    module.exit_json(faults=faults, msg="\n".join(faults), holders=holders)
+
+
+if __name__ == "__main__":
+    main()
