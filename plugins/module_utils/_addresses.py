@@ -28,7 +28,7 @@ def vip_faults(given: Any, place: str) -> List[str]:
     except (netaddr.AddrFormatError, ValueError):
         return [f"{place} is {given!r}: an IPv4 or IPv6 address, with or without a prefix length, is wanted."]
     ip = network.ip
-    if ip.is_multicast() or ip.is_loopback() or ip.is_reserved() or int(ip) == 0:
+    if ip.is_multicast() or ip.is_loopback() or int(ip) == 0:
         return [f"{place} is {given}: no host can be reached at that address, choose one of the hosts' subnet."]
     if network.size > 2 and ip.version == 4 and ip in (network.network, network.broadcast):
         return [f"{place} is {given}: this is the subnet's own network or broadcast address, choose another."]

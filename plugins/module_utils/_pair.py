@@ -123,6 +123,8 @@ def plan(members: List[Dict[str, Any]]) -> Dict[str, Any]:
         "members": planned,
         "track": _track(settings),
         "targets": targets(vips, services),
+        "preempt": settings["preempt"],
+        "advert_interval": settings["advert_interval"],
         "outages": outages,
         "table": table(vips, outages),
     }

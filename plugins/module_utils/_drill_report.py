@@ -1,0 +1,146 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a drill plays, in which order, and what its measurements say about the plan. Pure; runs on the controller.
+
+A round is one event played once. What `vip_probe` measured in it is its ``seen``.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any, Dict, List
+
+AFTER = 2.0  # seconds between arming an event and its start, in which the probe gets going
+MARGIN = 1.5  # seconds that a failure lasts longer than the plan allows for the VIP to move
+MOST = 15.0  # seconds that are waited for the first holder to be back
+
+
+def rounds(plan: Dict[str, Any], events: List[str], repeats: int) -> List[Dict[str, Any]]:
+    """Return the rounds of a drill: every event on every VIP, ``repeats`` times.
+
+    :param plan: as `pair_plan` returns it
+    """
+    ports: Dict[str, int] = {}
+    for address, port in plan["targets"]:
+        ports.setdefault(address, port)
+    lines = [line for line in plan["outages"] if line["event"] in events and line["vip"] in ports]
+    return [
+        {**_round(line, plan), "port": ports[line["vip"]], "repeat": repeat + 1}
+        for line in sorted(lines, key=lambda line: events.index(line["event"]))
+        for repeat in range(repeats)
+    ]
+
+
+def _round(line: Dict[str, Any], plan: Dict[str, Any]) -> Dict[str, Any]:
+    """One event on one VIP: how long it lasts, and how long it is watched."""
+    undo_after = line["outage_ms"] / 1000 + MARGIN
+    minimum = AFTER + undo_after + 0.5
+    return {
+        "event": line["event"],
+        "vip": line["vip"],
+        "limit_ms": line["outage_ms"],
+        "moves": line["before"] != line["after"],
+        # Without preemption whoever holds the VIP keeps it, so the event is played there.
+        "holder": line["before"] if plan["preempt"] else "",
+        "undo_after": undo_after,
+        "after": AFTER,
+        "minimum": minimum,
+        "duration": minimum + 4 * plan["advert_interval"] + MOST,
+    }
+
+
+def members_by_mac(members: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Return ``{name, macs}`` of each member, so that an answer on the wire can be told to be its."""
+    return [
+        {"name": member["name"], "macs": sorted({info["mac"] for info in _on_a_link(member["host"]["addresses"])})}
+        for member in members
+    ]
+
+
+def _on_a_link(addresses: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    return [info for info in addresses if info["interface"] != "lo" and info["mac"]]
+
+
+def report(played: List[Dict[str, Any]]) -> Dict[str, Any]:
+    """Return ``{rows, table, faults}``: one row for each event and VIP, judged by the median of its repeats.
+
+    :param played: the rounds, each with ``member`` (where it was played) and ``seen``
+    """
+    groups: Dict[Any, List[Dict[str, Any]]] = {}
+    for item in played:
+        groups.setdefault((item["vip"], item["event"]), []).append(item)
+    rows = [_row(group) for group in groups.values()]
+    faults = [f"{row['vip']}, {row['event']}: {why}" for row in rows for why in row["faults"]]
+    return {"rows": rows, "table": table(rows), "faults": faults}
+
+
+def _row(group: List[Dict[str, Any]]) -> Dict[str, Any]:
+    outages = [item["seen"]["takeover"]["outage_ms"] for item in group]
+    seen = [item["seen"] for item in group]
+    row = {
+        "event": group[0]["event"],
+        "vip": group[0]["vip"],
+        "before": sorted({item["holder_before"] for item in seen if item["holder_before"]}),
+        "after": sorted({holder for holder in map(_successor, seen) if holder}),
+        "outage_ms": round(statistics.median(outages), 1),
+        "outages_ms": outages,
+        "worst_ms": max(outages),
+        "limit_ms": group[0]["limit_ms"],
+        "comeback_ms": round(statistics.median(item["comeback"]["outage_ms"] for item in seen), 1),
+        "tried": sum(item["tried"] for item in seen),
+        "failed": sum(item["lost"] for item in seen),
+        "most_holders": max(item["most_holders"] for item in seen),
+        "two_holders_ms": max(item["two_holders_ms"] for item in seen),
+        "no_holder_ms": max(item["no_holder_ms"] for item in seen),
+    }
+    row["faults"] = _row_faults(row, group)
+    return row
+
+
+def _successor(seen: Dict[str, Any]) -> str:
+    """Return the first sole holder after the one before, or that one when the VIP stayed."""
+    for step in seen["timeline"]:
+        if len(step["holders"]) == 1 and step["holders"] != [seen["holder_before"]]:
+            return str(step["holders"][0])
+    return seen["holder_before"] or ""
+
+
+def _row_faults(row: Dict[str, Any], group: List[Dict[str, Any]]) -> List[str]:
+    faults = []
+    if row["outage_ms"] > row["limit_ms"]:
+        faults.append(f"the VIP was gone for {row['outage_ms']} ms, the plan says at most {row['limit_ms']} ms.")
+    for item in group:
+        seen = item["seen"]
+        if not seen["holders_known"]:
+            continue
+        if seen["holder_before"] != item["member"]:
+            faults.append(f"{item['member']} did not hold the VIP when the probe began: nothing was measured.")
+        # A killed keepalived may be back before anybody misses it, so only a give-up must show another holder.
+        elif item["moves"] and item["event"] != "keepalived_killed" and _successor(seen) == item["member"]:
+            faults.append(f"the VIP stayed on {item['member']}.")
+    return list(dict.fromkeys(faults))
+
+
+def table(rows: List[Dict[str, Any]]) -> List[str]:
+    """Return the rows as aligned lines, in Markdown, so that they can be pasted anywhere."""
+    head = ["VIP", "event", "before", "after", "outage", "worst", "plan", "return", "failed/tried", "holders at most"]
+    cells = [head, *([_cell(row, column) for column in head] for row in rows)]
+    widths = [max(len(line[at]) for line in cells) for at in range(len(head))]
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |" for line in cells]
+    return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]
+
+
+def _cell(row: Dict[str, Any], column: str) -> str:
+    cells = {
+        "VIP": row["vip"],
+        "event": row["event"].replace("_", " "),
+        "before": ", ".join(row["before"]) or "unknown",
+        "after": ", ".join(row["after"]) or "unknown",
+        "outage": f"{row['outage_ms']:.0f} ms",
+        "worst": f"{row['worst_ms']:.0f} ms",
+        "plan": f"{row['limit_ms']} ms",
+        "return": f"{row['comeback_ms']:.0f} ms",
+        "failed/tried": f"{row['failed']}/{row['tried']}",
+        "holders at most": str(row["most_holders"]),
+    }
+    return cells[column]

@@ -1,0 +1,35 @@
+"""Hosts and settings for the tests of the pair: what `host_info` would return on two ordinary members."""
+
+from __future__ import annotations
+
+import copy
+
+SETTINGS = {
+    "vips": ["192.0.2.10"],
+    "masters": ["192.0.2.21", "192.0.2.22"],
+    "infra_nodes": ["192.0.2.31", "192.0.2.32"],
+}
+
+
+def member(number, **settings):
+    """Member lbN with the address 192.0.2.N on eth0."""
+    return {
+        "name": f"lb{number}",
+        "settings": {**copy.deepcopy(SETTINGS), **settings},
+        "host": {
+            "addresses": [
+                {"interface": "lo", "address": "127.0.0.1", "prefix": 8, "mac": "00:00:00:00:00:00"},
+                {"interface": "eth0", "address": f"192.0.2.{number}", "prefix": 24, "mac": f"02:00:00:00:00:0{number}"},
+                {"interface": "eth0", "address": f"2001:db8::{number}", "prefix": 64, "mac": f"02:00:00:00:00:0{number}"},
+            ],
+            "listeners": [{"address": "0.0.0.0", "port": 22, "program": "sshd", "pid": 1}],
+            "answering": {},
+            "auth_passes": [],
+            "problems": [],
+        },
+    }
+
+
+def pair(**settings):
+    """Two members with the same settings."""
+    return [member(1, **settings), member(2, **settings)]

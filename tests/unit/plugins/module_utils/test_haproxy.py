@@ -1,0 +1,72 @@
+"""What the role `haproxy` accepts by itself."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils import _haproxy
+
+WEB = {"name": "web", "port": 80, "servers": ["192.0.2.31"]}
+
+
+def model(services=(WEB,), listeners=(), **stats):
+    return _haproxy.model({"services": list(services), "stats": stats}, list(listeners), "lb1")
+
+
+def test_a_bare_address_is_a_server_with_every_default():
+    service = model()["services"][0]
+    assert service["servers"] == [
+        {"name": "192.0.2.31", "address": "192.0.2.31", "port": 80, "weight": 1, "backup": False}
+    ]
+    assert service["check"] == {"type": "tcp", "path": "/", "port": None, "interval": 2, "fall": 3, "rise": 2}
+
+
+def test_the_statistics_are_for_this_host_only():
+    found = model()
+    assert found["faults"] == []
+    assert found["stats"]["address"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    "stats, sentence",
+    [
+        ({"address": "0.0.0.0"}, "which others can reach: set haproxy_stats_user and haproxy_stats_password"),
+        ({"address": "0.0.0.0", "user": "admin", "password": "password"}, "one that everybody tries first"),
+        ({"user": "ops", "password": "ops"}, "one that everybody tries first"),
+        ({"user": "ops"}, "go together: set both, or none."),
+        ({"port": 80}, "haproxy_stats_port is 80, which service web has too"),
+    ],
+)
+def test_statistics_that_strangers_could_read_are_refused(stats, sentence):
+    assert any(sentence in fault for fault in model(**stats)["faults"])
+
+
+def test_statistics_with_a_password_of_ones_own_may_be_anywhere():
+    assert model(address="0.0.0.0", user="ops", password="Vq8-not-known")["faults"] == []
+
+
+def test_a_taken_statistics_port_is_named_too():
+    taken = {"address": "127.0.0.1", "port": 9000, "program": "prometheus", "pid": 5}
+    assert "already taken by prometheus (pid 5)" in model(listeners=[taken])["faults"][0]
+
+
+@pytest.mark.parametrize(
+    "services, sentence",
+    [
+        ([WEB, WEB], "has the name 'web' twice"),
+        ([WEB, {**WEB, "name": "other"}], "web and other both listen on port 80"),
+        ([{**WEB, "servers": []}], "name at least one server."),
+        ([{**WEB, "servers": ["192.0.2.31", "192.0.2.31"]}], "has '192.0.2.31' twice"),
+        ([{**WEB, "name": "a b"}], "a name of letters, digits and . : _ - is wanted."),
+        ([{**WEB, "mode": "udp"}], "one of tcp, http is wanted."),
+        ([{**WEB, "check": {"interval": 0}}], "check.interval is 0: a number from 0.1 to 3600 seconds is wanted."),
+        ([{**WEB, "bind": []}], "a list of at least 1 is wanted."),
+        (["web"], "haproxy_services[0] is 'web': a mapping with the keys"),
+        ([{"port": 80, "servers": ["192.0.2.31"]}], "haproxy_services[0] lacks 'name': add it."),
+    ],
+)
+def test_bad_services_are_refused_with_their_place(services, sentence):
+    assert any(sentence in fault for fault in model(services)["faults"]), model(services)["faults"]
+
+
+def test_one_port_on_two_addresses_is_no_clash():
+    assert model([{**WEB, "bind": ["192.0.2.1"]}, {**WEB, "name": "other", "bind": ["192.0.2.2"]}])["faults"] == []

@@ -1,0 +1,114 @@
+"""What a host's files and programs say, read."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils import _host
+from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+
+IP_JSON = """[
+ {"ifname": "lo", "address": "00:00:00:00:00:00", "addr_info": [{"local": "127.0.0.1", "prefixlen": 8}]},
+ {"ifname": "eth0", "address": "02:00:00:00:00:01", "addr_info": [
+   {"local": "192.0.2.1", "prefixlen": 24}, {"local": "192.0.2.10", "prefixlen": 32}, {}]}]"""
+
+
+@pytest.mark.parametrize(
+    "text, family",
+    [
+        ('ID=debian\nVERSION_ID="12"\n', "Debian"),
+        ("ID=ubuntu\nID_LIKE=debian\n", "Debian"),
+        ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', "RedHat"),
+        ("ID=fedora\n", "RedHat"),
+        ("ID=alpine\n", "alpine"),
+        ("", "unknown"),
+    ],
+)
+def test_the_family_is_found(text, family):
+    assert _host.os_family(text) == family
+
+
+def test_addresses_come_with_interface_prefix_and_mac():
+    found = _host.addresses(IP_JSON)
+    assert found[1:] == [
+        {"interface": "eth0", "address": "192.0.2.1", "prefix": 24, "mac": "02:00:00:00:00:01"},
+        {"interface": "eth0", "address": "192.0.2.10", "prefix": 32, "mac": "02:00:00:00:00:01"},
+    ]
+
+
+def test_a_vip_is_looked_for_once_on_the_link_of_its_subnet():
+    assert _host.links_of(["192.0.2.10", "203.0.113.1"], _host.addresses(IP_JSON)) == {"eth0": ["192.0.2.10"]}
+
+
+def test_vips_are_read_in_every_spelling_and_what_is_none_is_left_to_the_plan():
+    given = ["192.0.2.10/24", {"address": "2001:DB8::1", "vrid": 5}, "nonsense", {}, None]
+    assert _host.vip_addresses(given) == ["192.0.2.10", "2001:db8::1"]
+
+
+def test_a_real_listener_is_found_with_its_program():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        found = [item for item in _host.listeners() if item["port"] == port]
+    assert [(item["address"], item["pid"]) for item in found] == [("127.0.0.1", os.getpid())]
+
+
+def test_ipv6_listeners_are_read_in_the_kernels_byte_order():
+    table = (
+        "  sl  local_address remote_address st tx rx tr tm retr uid timeout inode\n"
+        "   0: B80D0120000000000000000001000000:1F90 00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 77 1\n"
+        "   1: 0100007F:0050 0200007F:1234 01 0:0 0:0 0 0 0 78 1\n"
+    )
+    assert _host.listening_sockets(table) == [{"address": "2001:db8::1", "port": 8080, "inode": "77"}]
+
+
+def test_passwords_are_read_back_each_once():
+    text = 'auth_pass abcd1234\n  auth_pass "efgh5678"\n auth_pass abcd1234\n# auth_pass no\n'
+    assert _host.auth_passes(text) == ["abcd1234", "efgh5678"]
+
+
+def test_only_open_ports_count_as_reached():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert _host.reachable([("127.0.0.1", port)], 1.0) == [f"127.0.0.1 {port}"]
+    assert _host.reachable([("127.0.0.1", port)], 1.0) == []
+
+
+def test_the_youngest_of_a_unit_is_its_newest_child():
+    ticks = os.sysconf("SC_CLK_TCK")
+    stat = "{} (a name) (x)) S {} 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 {} 0 0"
+    stats = [stat.format(10, 1, 5 * ticks), stat.format(11, 10, 50 * ticks), stat.format(12, 99, 90 * ticks)]
+    assert _host.youngest(10, now=1000.0, uptime="100.0 1.0", stats=stats) == pytest.approx(950.0)
+
+
+def test_this_process_started_in_the_past_and_not_long_ago():
+    uptime = Reader(None, None).text("/proc/uptime")
+    started = _host.youngest(os.getpid(), time.time(), uptime, _host.process_stats())
+    assert time.time() - 3600 < started <= time.time()
+
+
+def reader(answers):
+    return Reader(lambda command: (0, answers[os.path.basename(command[0])], ""), lambda name: name in answers and name)
+
+
+def test_packages_are_missing_unless_the_package_manager_says_they_are_installed():
+    debian = {"dpkg-query": "haproxy install ok installed\npsmisc deinstall ok config-files\n"}
+    assert reader(debian).missing_packages(["haproxy", "psmisc", "keepalived"]) == ["psmisc", "keepalived"]
+    redhat = {"rpm": "haproxy install ok installed\npackage keepalived is not installed\n"}
+    assert reader(redhat).missing_packages(["haproxy", "keepalived"]) == ["keepalived"]
+
+
+def test_active_units_are_told_by_their_place_in_systemds_answer():
+    assert reader({"systemctl": "inactive\nactive\n"}).active_units(["a.service", "b.service"]) == ["b.service"]
+
+
+def test_a_file_younger_than_its_units_processes_is_stale(tmp_path):
+    path = tmp_path / "haproxy.cfg"
+    path.write_text("")
+    mine = reader({"systemctl": f"{os.getpid()}\n"})
+    assert mine.is_stale(str(path), "x.service")
+    os.utime(path, (1, 1))
+    assert not mine.is_stale(str(path), "x.service")
+    assert not reader({"systemctl": "0\n"}).is_stale(str(path), "x.service"), "a unit that does not run"

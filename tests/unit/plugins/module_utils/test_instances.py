@@ -1,0 +1,89 @@
+"""What the role `keepalived` accepts by itself."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils import _instances
+
+GOOD = {"name": "vip", "interface": "eth0", "vrid": 51, "addresses": ["192.0.2.10"], "peers": ["192.0.2.2"]}
+ALIVE = {"name": "alive", "command": "/usr/bin/killall -0 haproxy"}
+
+
+def model(*instances, scripts=(), files=(), groups=(), auth_pass=""):
+    settings = {
+        "instances": list(instances),
+        "scripts": list(scripts),
+        "track_files": list(files),
+        "sync_groups": list(groups),
+        "auth_pass": auth_pass,
+    }
+    return _instances.model(settings)
+
+
+def test_a_good_instance_gets_every_default():
+    found = model({**GOOD, "track_scripts": ["alive"]}, scripts=[ALIVE])
+    assert found["faults"] == []
+    instance = found["instances"][0]
+    assert (instance["version"], instance["priority"], instance["state"]) == (2, 100, "BACKUP")
+    assert instance["addresses"] == ["192.0.2.10/32"]
+    assert instance["track_scripts"] == [{"name": "alive", "weight": 0}]
+    assert found["scripts"][0]["interval"] == 2
+
+
+def test_the_common_password_is_for_version_2_only():
+    six = {**GOOD, "name": "six", "version": 3, "addresses": ["2001:db8::1/64"], "peers": ["2001:db8::2"]}
+    found = model(GOOD, six, auth_pass="abcd1234")
+    assert found["faults"] == []
+    assert [instance["auth_pass"] for instance in found["instances"]] == ["abcd1234", ""]
+
+
+def test_ipv4_and_ipv6_may_share_a_vrid():
+    six = {**GOOD, "name": "six", "version": 3, "addresses": ["2001:db8::1"], "peers": ["2001:db8::2"]}
+    assert model(GOOD, six)["faults"] == []
+
+
+@pytest.mark.parametrize(
+    "instance, sentence",
+    [
+        ({**GOOD, "vrid": 0}, "keepalived_instances[0] (vip).vrid is 0: a VRID from 1 to 255 is wanted."),
+        ({**GOOD, "priority": 256}, "priority is 256: a priority from 1 to 255 is wanted."),
+        ({**GOOD, "peers": []}, "peers is empty: name the other members, or set multicast to true."),
+        ({**GOOD, "peers": ["lb2"]}, "in it 'lb2' is wrong: an IPv4 or IPv6 address is wanted."),
+        ({**GOOD, "auth_pass": "123456789"}, "auth_pass has 9 characters: VRRP compares the first 8 only"),
+        ({**GOOD, "auth_pass": "a#b"}, "has a character that keepalived.conf gives a meaning"),
+        ({**GOOD, "version": 3, "auth_pass": "abc"}, "VRRP version 3 has no authentication, leave it out."),
+        ({**GOOD, "addresses": ["2001:db8::1"]}, "IPv6 addresses need VRRP version 3."),
+        ({**GOOD, "addresses": ["192.0.2.10", "2001:db8::1"]}, "mixes IPv4 and IPv6"),
+        ({**GOOD, "addresses": []}, "a list of at least 1 is wanted."),
+        ({**GOOD, "advert_interval": 0.5}, "VRRP version 2 takes 1 to 255 whole seconds; version 3 takes fractions."),
+        ({**GOOD, "version": 3, "advert_interval": 41}, "VRRP version 3 takes 0.01 to 40.95 seconds."),
+        ({**GOOD, "state": "MASTER", "preempt": False}, "an instance that does not preempt starts as BACKUP."),
+        ({**GOOD, "state": "MASTER", "preempt_delay": 3}, "with a preempt_delay starts as BACKUP."),
+        ({**GOOD, "track_scripts": ["alive"]}, "names 'alive', which is not defined: known are none."),
+        ({**GOOD, "track_files": ["down"]}, "names 'down', which is not defined: known are none."),
+        ({**GOOD, "track_interfaces": ["eth0"]}, "has its own interface, which is always tracked"),
+        ({**GOOD, "prioroty": 7}, "has the unknown key 'prioroty': did you mean 'priority'?"),
+    ],
+)
+def test_bad_instances_are_refused_with_their_place(instance, sentence):
+    faults = model(instance)["faults"]
+    assert any(sentence in fault for fault in faults), faults
+
+
+def test_a_refused_password_is_not_repeated():
+    assert "geheim123" not in "".join(model({**GOOD, "auth_pass": "geheim123"})["faults"])
+
+
+def test_one_vrid_twice_on_one_link_is_refused_and_on_two_links_is_not():
+    other = {**GOOD, "name": "other", "addresses": ["192.0.2.11"]}
+    assert "vip and other both have VRID 51 on eth0" in model(GOOD, other)["faults"][0]
+    assert model(GOOD, {**other, "interface": "eth1"})["faults"] == []
+
+
+def test_a_group_of_unknown_instances_is_refused():
+    group = {"name": "both", "instances": ["vip", "ghost"]}
+    assert "names 'ghost', which is not defined: known are vip." in model(GOOD, groups=[group])["faults"][0]
+
+
+def test_multicast_needs_no_peers():
+    assert model({**GOOD, "peers": [], "multicast": True})["faults"] == []

@@ -1,0 +1,246 @@
+"""The plan: what it decides for good input, and the one sentence it has for each bad one."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils import _pair
+
+from .pairs import member, pair
+
+
+def instances(plan, name):
+    return plan["members"][name]["instances"]
+
+
+def faults(**settings):
+    return _pair.plan(pair(**settings))["faults"]
+
+
+def test_defaults_give_the_missions_pair():
+    plan = _pair.plan(pair())
+    assert plan["faults"] == []
+    first, second = instances(plan, "lb1")[0], instances(plan, "lb2")[0]
+    assert (first["state"], first["priority"], first["vrid"]) == ("MASTER", 254, 51)
+    assert (second["state"], second["priority"], second["vrid"]) == ("BACKUP", 253, 51)
+    assert (first["interface"], first["source"], first["peers"]) == ("eth0", "192.0.2.1", ["192.0.2.2"])
+    assert first["track_scripts"] == [{"name": "haproxy_alive", "weight": 0}]
+    assert first["track_files"] == [{"name": "haproxy_down", "weight": 0}]
+    assert plan["track"]["scripts"][0]["command"] == "/usr/bin/killall -0 haproxy"
+
+
+def test_default_services_are_8443_to_the_masters_and_80_and_443_to_the_infra_nodes():
+    services = _pair.plan(pair())["services"]
+    assert [(s["port"], [server["address"] for server in s["servers"]]) for s in services] == [
+        (8443, ["192.0.2.21", "192.0.2.22"]),
+        (80, ["192.0.2.31", "192.0.2.32"]),
+        (443, ["192.0.2.31", "192.0.2.32"]),
+    ]
+    assert {(s["mode"], s["balance"], s["check"]["type"]) for s in services} == {("tcp", "source", "tcp")}
+
+
+def test_with_two_vips_each_member_is_master_of_one():
+    plan = _pair.plan(pair(vips=["192.0.2.10", "192.0.2.11"]))
+    states = {name: [(i["state"], i["vrid"], i["priority"]) for i in instances(plan, name)] for name in ("lb1", "lb2")}
+    assert states == {
+        "lb1": [("MASTER", 51, 254), ("BACKUP", 52, 253)],
+        "lb2": [("BACKUP", 51, 253), ("MASTER", 52, 254)],
+    }
+
+
+def test_an_ipv6_vip_shares_the_vrid_and_is_version_3_and_served():
+    plan = _pair.plan(pair(vips=["192.0.2.10", "2001:db8::10"]))
+    assert [(i["vrid"], i["version"]) for i in instances(plan, "lb1")] == [(51, 2), (51, 3)]
+    assert instances(plan, "lb1")[1]["source"] == "2001:db8::1"
+    assert plan["services"][0]["bind"] == ["*", "::"]
+    assert ["2001:db8::10", 80] in plan["targets"]
+
+
+def test_three_members_stand_in_line():
+    plan = _pair.plan([*pair(), member(3)])
+    assert [instances(plan, name)[0]["priority"] for name in ("lb1", "lb2", "lb3")] == [254, 253, 252]
+    assert instances(plan, "lb2")[0]["peers"] == ["192.0.2.1", "192.0.2.3"]
+
+
+@pytest.mark.parametrize("settings", [{"preempt": False}, {"preempt_delay": 5}])
+def test_a_member_that_may_have_to_wait_starts_as_backup(settings):
+    plan = _pair.plan(pair(**settings))
+    assert instances(plan, "lb1")[0]["state"] == "BACKUP"
+
+
+def test_the_plan_says_for_how_long_the_vip_is_gone():
+    outages = {line["event"]: line["outage_ms"] for line in _pair.plan(pair())["outages"]}
+    assert outages["haproxy_killed"] == 72  # Skew_Time of 253 is 12 ms
+    assert outages["host_cut"] == 3072
+    assert outages["haproxy_reloaded"] == 0
+
+
+def test_the_fast_setting_shortens_the_loss_of_a_host():
+    plan = _pair.plan(pair(vrrp_version=3, advert_interval=0.1))
+    outages = {line["event"]: line["outage_ms"] for line in plan["outages"]}
+    assert plan["faults"] == []
+    assert outages["host_cut"] == 361
+
+
+def test_a_vip_that_a_member_holds_is_not_its_own_address():
+    members = pair()
+    held = {"interface": "eth0", "address": "192.0.2.10", "prefix": 32, "mac": "02:00:00:00:00:01"}
+    members[0]["host"]["addresses"].append(held)
+    members[1]["host"]["answering"] = {"192.0.2.10": ["02:00:00:00:00:01"]}
+    plan = _pair.plan(members)
+    assert plan["faults"] == []
+    assert instances(plan, "lb1")[0]["source"] == "192.0.2.1"
+
+
+def test_the_narrowest_subnet_wins_and_pair_interface_overrules():
+    members = pair()
+    for one in members:
+        mac = one["host"]["addresses"][1]["mac"]
+        address = f"192.0.2.{int(one['name'][2]) + 4}"
+        one["host"]["addresses"].append({"interface": "eth1", "address": address, "prefix": 28, "mac": mac})
+    assert instances(_pair.plan(members), "lb1")[0]["interface"] == "eth1"
+    for one in members:
+        one["settings"]["interface"] = "eth0"
+    assert instances(_pair.plan(members), "lb1")[0]["interface"] == "eth0"
+
+
+BAD = {
+    "no_vip": ({"vips": []}, "pair_vips is []: a list of at least one address is wanted."),
+    "vip_in_no_subnet": ({"vips": ["203.0.113.9"]}, "lb1: VIP 203.0.113.9 is in no interface's subnet"),
+    "vip_is_no_address": ({"vips": ["192.0.2.300"]}, "pair_vips[0] is '192.0.2.300': an IPv4 or IPv6 address"),
+    "vip_is_the_network": ({"vips": ["192.0.2.0/24"]}, "this is the subnet's own network or broadcast address"),
+    "vip_is_a_members_only_address": ({"vips": ["192.0.2.1"]}, "lb1: VIP 192.0.2.1 is in no interface's subnet"),
+    "vip_twice": ({"vips": ["192.0.2.10", "192.0.2.10"]}, "pair_vips[1] is 192.0.2.10 again: name each VIP once."),
+    "vip_twice_in_two_spellings": ({"vips": ["2001:db8::a", "2001:db8:0::a"]}, "pair_vips[1] is 2001:db8::a again"),
+    "vrid_twice": (
+        {"vips": [{"address": "192.0.2.10", "vrid": 7}, {"address": "192.0.2.11", "vrid": 7}]},
+        "pair_vips[1] has VRID 7, which 192.0.2.10 has too: give each VIP its own.",
+    ),
+    "vrid_0": ({"vrid": 0}, "pair_vrid is 0: a VRID from 1 to 255 is wanted."),
+    "vrid_256": ({"vrid": 256}, "pair_vrid is 256: a VRID from 1 to 255 is wanted."),
+    "vrid_runs_out": ({"vrid": 255, "vips": ["192.0.2.10", "192.0.2.11"]}, "pair_vips[1] would get VRID 256"),
+    "unknown_vip_key": (
+        {"vips": [{"address": "192.0.2.10", "vird": 7}]},
+        "pair_vips[0] has the unknown key 'vird': did you mean 'vrid'?",
+    ),
+    "first_is_no_member": ({"vips": [{"address": "192.0.2.10", "first": "lb9"}]}, "pair_vips[0].first is 'lb9'"),
+    "tie_of_priorities": ({"priorities": [100, 100]}, "lb1 and lb2 both have priority 100, a tie"),
+    "priority_out_of_range": ({"priorities": [300, 100]}, "pair_priorities is [300, 100]: in it 300 is wrong"),
+    "priorities_upside_down": ({"priorities": [98, 100]}, "pair_priorities is [98, 100]: the first is the holder's"),
+    "priorities_for_too_few": ({"priorities": [100]}, "pair_priorities has 1 entries for 2 members"),
+    "the_articles_tie": (
+        {"priorities": [100, 98], "track_weight": 2},
+        "when haproxy dies on lb1, its 100 ties with lb2's 100, so the VIP would never move: "
+        "make the weight larger than 2",
+    ),
+    "weight_too_small": ({"priorities": [110, 98], "track_weight": 2}, "its 110 stays above lb2's 100"),
+    "negative_weight_too_small": ({"priorities": [110, 98], "track_weight": -12}, "its 98 ties with lb2's 98"),
+    "weight_clamped_to_a_tie": ({"track_weight": 4}, "lb1 does not win even when healthy: lower the priorities."),
+    "weight_without_preemption": (
+        {"priorities": [100, 98], "track_weight": 4, "preempt": False},
+        "without preemption a Backup ignores a holder whose priority drops",
+    ),
+    "weight_out_of_range": ({"track_weight": 999}, "pair_track_weight is 999: a weight from -253 to 253 is wanted."),
+    "auth_pass_too_long": ({"auth_pass": "123456789"}, "pair_auth_pass has 9 characters"),
+    "fast_with_version_2": ({"advert_interval": 0.1}, "VRRP version 2 takes 1 to 255 whole seconds; version 3 takes"),
+    "no_masters": ({"masters": []}, "pair_masters is empty: name the servers' addresses, or set pair_services."),
+    "backend_is_no_address": ({"masters": ["master-1"]}, "'master-1': an IPv4 or IPv6 address is wanted."),
+    "port_out_of_range": (
+        {"services": [{"name": "web", "port": 70000, "servers": ["192.0.2.31"]}]},
+        "pair_services[0] (web).port is 70000: a port from 1 to 65535 is wanted.",
+    ),
+    "server_weight_out_of_range": (
+        {"services": [{"name": "web", "port": 80, "servers": [{"address": "192.0.2.31", "weight": 300}]}]},
+        "pair_services[0] (web).servers[0].weight is 300",
+    ),
+    "unknown_service_key": (
+        {"services": [{"name": "web", "port": 80, "ballance": "source", "servers": ["192.0.2.31"]}]},
+        "has the unknown key 'ballance': did you mean 'balance'?",
+    ),
+    "interface_not_there": ({"interface": "ens9"}, "lb1: pair_interface is 'ens9', which is not there: there are"),
+}
+
+
+@pytest.mark.parametrize("settings, sentence", BAD.values(), ids=BAD)
+def test_bad_input_is_refused_with_a_sentence_that_names_it(settings, sentence):
+    plan = _pair.plan(pair(**settings))
+    assert any(sentence in fault for fault in plan["faults"]), plan["faults"]
+    assert plan["members"] == {}, "a refused plan must hold nothing that could be applied"
+
+
+def test_one_member_is_no_pair():
+    assert _pair.plan([member(1)])["faults"] == ["The pair has 1 member (lb1): two or more are needed."]
+    assert "two or more are needed" in _pair.plan([])["faults"][0]
+
+
+def test_weight_4_moves_the_vip_after_the_whole_wait():
+    plan = _pair.plan(pair(priorities=[100, 98], track_weight=4, track_events=False, track_interval=1))
+    assert plan["faults"] == []
+    killed = next(line for line in plan["outages"] if line["event"] == "haproxy_killed")
+    assert killed["outage_ms"] == pytest.approx(1000 + 3000 + 1000 * (256 - 102) / 256 + 60, abs=1)
+
+
+def test_members_that_disagree_are_named_with_both_values():
+    sentences = _pair.plan([member(1), member(2, vrid=77)])["faults"]
+    assert "pair_vrid: lb1 and lb2 disagree (None and 77): set it once, for the whole group." in sentences
+
+
+def test_a_disagreement_about_the_password_does_not_show_it():
+    sentences = _pair.plan([member(1, auth_pass="aaaa1111"), member(2, auth_pass="bbbb2222")])["faults"]
+    assert any("pair_auth_pass" in sentence for sentence in sentences)
+    assert not any("aaaa1111" in sentence or "bbbb2222" in sentence for sentence in sentences)
+
+
+def test_members_may_have_different_interfaces():
+    members = pair()
+    for info in members[1]["host"]["addresses"][1:]:
+        info["interface"] = "ens5"
+    members[1]["settings"]["interface"] = "ens5"
+    plan = _pair.plan(members)
+    assert plan["faults"] == []
+    assert instances(plan, "lb2")[0]["interface"] == "ens5"
+
+
+def test_a_vip_that_somebody_else_answers_for_is_refused_with_the_answer():
+    members = pair()
+    members[0]["host"]["answering"] = {"192.0.2.10": ["aa:bb:cc:dd:ee:ff"]}
+    assert _pair.plan(members)["faults"] == [
+        "VIP 192.0.2.10 is already answered by aa:bb:cc:dd:ee:ff, which is no member of this pair: "
+        "choose a free address, or take it away there."
+    ]
+
+
+def test_a_port_that_another_program_has_is_refused_with_its_name():
+    members = pair()
+    members[1]["host"]["listeners"].append({"address": "0.0.0.0", "port": 80, "program": "nginx", "pid": 99})
+    assert _pair.plan(members)["faults"] == [
+        "lb2: port 80 of service infra_nodes-80 is already taken by nginx (pid 99): "
+        "stop that program or move the service."
+    ]
+
+
+def test_haproxy_itself_and_other_addresses_are_not_in_the_way():
+    members = pair(services=[{"name": "web", "port": 80, "bind": ["192.0.2.10"], "servers": ["192.0.2.31"]}])
+    members[0]["host"]["listeners"] += [
+        {"address": "0.0.0.0", "port": 80, "program": "haproxy", "pid": 9},
+        {"address": "127.0.0.1", "port": 80, "program": "nginx", "pid": 8},
+    ]
+    assert _pair.plan(members)["faults"] == []
+
+
+def test_what_a_host_cannot_do_is_a_fault_with_its_name():
+    members = pair()
+    members[0]["host"]["problems"] = ["systemd does not run here."]
+    assert _pair.plan(members)["faults"] == ["lb1: systemd does not run here."]
+
+
+def test_the_password_is_the_users_then_the_one_in_use_then_a_fresh_one():
+    members = pair()
+    assert _pair.auth_pass(members, fresh=lambda: "0f3a9c1e-77aa-4d") == "0f3a9c1e"
+    members[1]["host"]["auth_passes"] = ["keepthis"]
+    assert _pair.auth_pass(members, fresh=lambda: "another1") == "keepthis"
+    members[0]["settings"]["auth_pass"] = "explicit"
+    assert _pair.auth_pass(members, fresh=lambda: "another1") == "explicit"
+
+
+def test_the_plan_holds_no_password():
+    assert "geheim77" not in str(_pair.plan(pair(auth_pass="geheim77")))

@@ -1,0 +1,160 @@
+"""Rendered configurations are held against golden files, so that every change of them shows in a review.
+
+`make golden` writes them anew; read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.onprem.lb.plugins.module_utils import _haproxy, _instances, _pair
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from ..plugins.module_utils.pairs import pair
+
+ROOT = Path(__file__).resolve().parents[3]
+GOLDEN = ROOT / "tests" / "golden"
+
+
+def render(role, template, **variables):
+    """Render as Ansible does: the role's defaults, the given variables, and trimmed blocks."""
+    defaults = yaml.safe_load((ROOT / "roles" / role / "defaults" / "main.yml").read_text())
+    folder = FileSystemLoader(ROOT / "roles" / role / "templates")
+    jinja = Environment(loader=folder, trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
+    return jinja.get_template(template).render({**defaults, **variables})
+
+
+def haproxy(services, **variables):
+    stats = {name[6:]: variables[f"haproxy_{name}"] for name in STATS if f"haproxy_{name}" in variables}
+    model = _haproxy.model({"services": services, "stats": stats}, [], "lb1")
+    assert model["faults"] == []
+    family = {"runtime_socket": "/run/haproxy/admin.sock"}
+    return render("haproxy", "haproxy.cfg.j2", __haproxy_model=model, __haproxy_family=family, **variables)
+
+
+STATS = ("stats_address", "stats_user", "stats_password")
+
+
+def keepalived(settings, name, **variables):
+    model = _instances.model({"sync_groups": [], "scripts": [], "track_files": [], "auth_pass": "", **settings})
+    assert model["faults"] == []
+    return render(
+        "keepalived", "keepalived.conf.j2", __keepalived_model=model, **{"keepalived_router_id": name, **variables}
+    )
+
+
+def of_pair(name, **settings):
+    """A member's keepalived.conf, as the role `pair` hands it to the role `keepalived`."""
+    plan = _pair.plan(pair(**settings))
+    assert plan["faults"] == []
+    given = {
+        "instances": plan["members"][name]["instances"],
+        "scripts": plan["track"]["scripts"],
+        "track_files": plan["track"]["files"],
+        "auth_pass": "0f3a9c1e",
+    }
+    return keepalived(given, name)
+
+
+EVERY_SERVICE = [
+    {
+        "name": "web",
+        "port": 80,
+        "mode": "http",
+        "balance": "leastconn",
+        "bind": ["*", "::"],
+        "check": {"type": "http", "path": "/healthz", "port": 1936, "interval": 0.5, "fall": 2, "rise": 1},
+        "servers": [
+            {"name": "one", "address": "192.0.2.31", "weight": 10},
+            {"name": "two", "address": "2001:db8::32", "port": 8080},
+            {"name": "spare", "address": "192.0.2.33", "backup": True},
+        ],
+        "frontend_lines": ["option forwardfor"],
+        "backend_lines": ["cookie SRV insert indirect nocache"],
+    },
+    {"name": "api", "port": 6443, "check": {"type": "https", "path": "/readyz"}, "servers": ["192.0.2.21"]},
+    {"name": "raw", "port": 5000, "bind": ["2001:db8::10"], "check": {"type": "none"}, "servers": ["192.0.2.21"]},
+]
+
+EVERY_INSTANCE = {
+    "instances": [
+        {
+            "name": "front",
+            "interface": "eth0",
+            "vrid": 16,
+            "version": 3,
+            "advert_interval": 0.1,
+            "priority": 200,
+            "preempt_delay": 30,
+            "multicast": True,
+            "source": "192.0.2.1",
+            "addresses": ["192.0.2.10/24", "192.0.2.11/24"],
+            "track_scripts": [{"name": "alive", "weight": -20}],
+            "track_files": ["down"],
+            "track_interfaces": [{"name": "eth1", "weight": 5}],
+            "notify": "/usr/local/bin/state",
+            "garp_refresh": 0,
+            "lines": ["garp_master_delay 1"],
+        },
+        {
+            "name": "back",
+            "interface": "eth1",
+            "vrid": 16,
+            "state": "MASTER",
+            "auth_pass": "abcd1234",
+            "addresses": ["198.51.100.10"],
+            "peers": ["198.51.100.2", "198.51.100.3"],
+        },
+    ],
+    "scripts": [{"name": "alive", "command": "/usr/bin/killall -0 haproxy", "user": "nobody", "fall": 2}],
+    "track_files": [{"name": "down", "path": "/run/haproxy.down"}],
+    "sync_groups": [{"name": "both", "instances": ["front", "back"], "notify": "/usr/local/bin/group"}],
+}
+
+CASES = {
+    "pair.haproxy.cfg": lambda: haproxy(_pair.plan(pair())["services"]),
+    "pair.lb1.keepalived.conf": lambda: of_pair("lb1"),
+    "pair.lb2.keepalived.conf": lambda: of_pair("lb2"),
+    "two-vips-fast.lb2.keepalived.conf": lambda: of_pair(
+        "lb2", vips=["192.0.2.10", "2001:db8::10/64"], vrrp_version=3, advert_interval=0.1, preempt=False
+    ),
+    "the-article-mended.lb1.keepalived.conf": lambda: of_pair(
+        "lb1", priorities=[100, 98], track_weight=4, track_events=False, multicast=True
+    ),
+    "every-service.haproxy.cfg": lambda: haproxy(
+        EVERY_SERVICE,
+        haproxy_maxconn=4000,
+        haproxy_log_normal=False,
+        haproxy_global_lines=["nbthread 2"],
+        haproxy_defaults_lines=["option http-server-close"],
+        haproxy_extra_lines=["listen extra", "    bind 127.0.0.1:7000"],
+        haproxy_stats_address="2001:db8::1",
+        haproxy_stats_user="ops",
+        haproxy_stats_password="Vq8-not-known",
+    ),
+    "every-instance.keepalived.conf": lambda: keepalived(
+        EVERY_INSTANCE,
+        "lb1",
+        keepalived_global_lines=["vrrp_startup_delay 1"],
+        keepalived_extra_lines=["virtual_server 192.0.2.10 80 {", "}"],
+    ),
+    "haproxy.unit.conf": lambda: render("haproxy", "unit.conf.j2", haproxy_down_file="/run/haproxy.down"),
+    "haproxy-alone.unit.conf": lambda: render("haproxy", "unit.conf.j2"),
+    "keepalived.unit.conf": lambda: render("keepalived", "unit.conf.j2"),
+    "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_renders_what_the_golden_file_holds(name):
+    rendered, golden = CASES[name](), GOLDEN / name
+    if os.environ.get("WRITE_GOLDEN"):
+        golden.write_text(rendered)
+    assert rendered == golden.read_text()
+
+
+def test_there_is_no_golden_file_without_a_case():
+    assert sorted(path.name for path in GOLDEN.iterdir()) == sorted(CASES)
