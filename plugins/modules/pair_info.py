@@ -85,7 +85,7 @@ def look(plan, config, reader):
         "answering": reader.answering(vips, 0.3, addresses),
         "active_units": reader.active_units(list(_pair_check.UNITS)),
         "listeners": _host.listeners(),
-        "reached": _host.reachable([(address, port) for address, port in plan["targets"]], timeout=1.0),
+        "reached": _host.reachable(plan["targets"], timeout=1.0),
         "stale": [config] if reader.is_stale(config, "haproxy.service") else [],
     }
 

@@ -7,13 +7,13 @@ from ansible_collections.onprem.lb.plugins.module_utils import _drill_report, _p
 from .pairs import pair
 
 
-def seen(outage=20.0, before="lb1", after="lb2", **changes):
+def seen(outage=20.0, silence=None, before="lb1", after="lb2", **changes):
     moves = [{"at_ms": 0.0, "holders": [before]}, {"at_ms": 2000.0, "holders": []}, {"at_ms": 2010.0, "holders": [after]}]
     good = {
-        "takeover": {"outage_ms": outage},
+        "takeover": {"outage_ms": outage, "silence_ms": silence or outage + 5},
         "comeback": {"outage_ms": 3.0},
         "tried": 1000,
-        "lost": 4,
+        "failed_attempts": 4,
         "most_holders": 1,
         "two_holders_ms": 0,
         "no_holder_ms": 10,
@@ -68,6 +68,11 @@ def test_the_median_is_judged_and_the_worst_is_shown():
 
 def test_an_outage_longer_than_planned_fails():
     assert row(seen(73))["faults"] == ["the VIP was gone for 73 ms, the plan says at most 72 ms."]
+
+
+def test_connections_that_are_only_late_count_too():
+    assert row(seen(20, silence=80))["faults"] == []
+    assert row(seen(20, silence=400))["faults"] == ["nothing answered for 400 ms, the plan says at most 72 ms."]
 
 
 def test_a_reload_may_lose_nothing():

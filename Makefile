@@ -1,0 +1,107 @@
+# Everything a developer runs. `make demo` and `make test` do all of their own set-up on a fresh machine.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+READY := $(VENV)/.ready
+# ansible-core 2.19 runs on these.
+PYTHONS := 3.11 3.12 3.13
+IMAGES ?= debian12 debian13
+REPEATS ?= 1
+
+export PATH := $(BIN):$(PATH)
+# Nothing of this is to be found, or left, in the home folder.
+export ANSIBLE_HOME := $(CURDIR)/.cache/ansible
+export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
+export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/.cache/collections
+export MOLECULE_GLOB := molecule/*/molecule.yml
+# Molecule keys its state by the folder's name alone.
+export MOLECULE_EPHEMERAL_DIRECTORY := $(CURDIR)/.cache/molecule
+COLLECTION := .cache/collections/ansible_collections/onprem/lb
+DEMO := .cache/lab/demo/inventory.yml
+SANITY := .cache/sanity/ansible_collections/onprem/lb
+
+say = @printf '\n== %s (%s)\n' "$(1)" "$$(date +%T)"
+
+.PHONY: help
+help: ## what there is
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+
+.PHONY: demo
+demo: setup ## start hosts, set a pair up, fail it over, print the table
+	$(call say,demo: five systemd hosts)
+	$(PYTHON) lab up --scenario demo
+	$(call say,demo: the pair)
+	ansible-playbook -i $(DEMO) -i lab/demo.yml playbooks/site.yml
+	$(call say,demo: the drill)
+	ansible-playbook -i $(DEMO) -i lab/demo.yml playbooks/drill.yml -e drill_repeats=$(REPEATS) -e drill_report=$(CURDIR)/.cache/drill.json
+	@echo 'The figures are in .cache/drill.json; `python3 lab ssh --scenario demo lb1` enters a host, `make down` removes them all.'
+
+.PHONY: test
+test: lint unit sanity netns molecule ## all that CI runs
+
+.PHONY: lint
+lint: setup ## ruff, mypy, yamllint, ansible-lint, the changelog and the archive
+	$(call say,lint)
+	ruff check . && ruff format --check .
+	mypy
+	yamllint --strict .
+	cd $(COLLECTION) && ansible-lint --strict
+	antsibull-changelog lint
+	$(MAKE) --no-print-directory build
+
+.PHONY: unit
+unit: setup ## tests of what needs no host
+	$(call say,unit)
+	pytest tests/unit
+
+.PHONY: golden
+golden: setup ## write the golden files anew; read the difference
+	WRITE_GOLDEN=1 pytest tests/unit/roles
+	git diff --stat tests/golden
+
+.PHONY: sanity
+sanity: setup ## ansible-test sanity, which wants the collection under its own name and in git
+	$(call say,sanity)
+	rm -rf $(SANITY) && mkdir -p $(SANITY)
+	git ls-files --cached --others --exclude-standard | tar --create --files-from=- | tar --extract --directory=$(SANITY)
+	git -C $(SANITY) init --quiet && git -C $(SANITY) add --all
+	$(PYTHON) tests/bootstrap_pip.py
+	cd $(SANITY) && ansible-test sanity --venv --python $$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+
+.PHONY: netns
+netns: setup ## tests with real sockets in network namespaces
+	$(call say,netns)
+	pytest -rs tests/netns
+
+.PHONY: molecule
+molecule: setup ## the scenarios on real systemd hosts, on each of IMAGES
+	@for image in $(IMAGES); do \
+		printf '\n== molecule on %s (%s)\n' "$$image" "$$(date +%T)"; \
+		LAB_IMAGE=$$image molecule test --scenario-name default || exit 1; \
+	done
+
+.PHONY: bench
+bench: setup ## side by side with other roles
+	$(PYTHON) bench/deploy.py
+
+.PHONY: build
+build: setup ## the archive for Galaxy, with nothing in it that a user does not need
+	rm -rf .cache/build && ansible-galaxy collection build --output-path .cache/build
+	$(PYTHON) tests/archive.py .cache/build/*.tar.gz
+
+.PHONY: down
+down: ## remove every lab host, network and inventory of this checkout
+	$(PYTHON) lab down
+
+.PHONY: setup
+setup: $(READY) $(COLLECTION)
+
+$(READY): test-requirements.txt
+	$(call say,setup: tools into $(VENV))
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --requirement test-requirements.txt
+	@touch $@
+
+$(COLLECTION):
+	@mkdir -p $(dir $@) && ln -sfn $(CURDIR) $@

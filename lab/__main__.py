@@ -1,0 +1,77 @@
+"""The lab's command line: `python3 lab up`, `down`, `status`, `inventory`, `ssh`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(CHECKOUT))  # `python3 lab` runs this folder as a script, not as a package
+
+from lab import hosts, shell  # noqa: E402
+from lab.layout import Lab  # noqa: E402
+
+
+def main() -> int:
+    arguments = parser().parse_args()
+    try:
+        arguments.act(arguments)
+    except shell.LabError as error:
+        shell.say(f"lab: {error}")
+        return 1
+    except KeyboardInterrupt:
+        shell.say("lab: interrupted; the next `up` or `down` clears what is left")
+        return 130
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    whole = argparse.ArgumentParser(prog="python3 lab", description="Real systemd hosts on this machine.")
+    commands = whole.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, help_text: str, act: object, scenario: str = "default") -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=help_text)
+        sub.add_argument("--scenario", default=scenario or None, help="which lab (%(default)s)")
+        sub.set_defaults(act=act)
+        return sub
+
+    command("up", "start the hosts; LAB_IMAGE says from what", up)
+    remove = command("down", "remove every lab of this checkout, or one scenario's", down, scenario="")
+    remove.add_argument("--all", action="store_true", help="images and caches too")
+    command("status", "list the hosts of this checkout", status)
+    command("inventory", "print the inventory's path", where)
+    shell_on = command("ssh", "open a shell on a host, or run a command there", ssh)
+    shell_on.add_argument("host")
+    shell_on.add_argument("command", nargs=argparse.REMAINDER)
+    return whole
+
+
+def up(arguments: argparse.Namespace) -> None:
+    started = time.monotonic()
+    inventory = hosts.up(Lab(CHECKOUT, arguments.scenario), os.environ.get("LAB_IMAGE") or "debian12")
+    shell.say(f"lab: {arguments.scenario} is up after {time.monotonic() - started:.1f} s; its inventory is")
+    print(inventory)
+
+
+def down(arguments: argparse.Namespace) -> None:
+    hosts.down(CHECKOUT, arguments.scenario, caches=arguments.all)
+
+
+def status(arguments: argparse.Namespace) -> None:
+    sys.stdout.write(hosts.status(CHECKOUT) or "no lab is up\n")
+
+
+def where(arguments: argparse.Namespace) -> None:
+    print(Lab(CHECKOUT, arguments.scenario).inventory)
+
+
+def ssh(arguments: argparse.Namespace) -> None:
+    command = hosts.ssh_command(Lab(CHECKOUT, arguments.scenario), arguments.host)
+    os.execvp(command[0], [*command, *arguments.command])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+#!/bin/sh
+# Runs inside a new host and makes it what a user's machine is: reachable over ssh as an ordinary user with
+# sudo. An image that lacks sshd, sudo or Python gets them from its own package manager. PORTS, if any, are
+# served by the backend. Wants: LAB_USER, LAB_KEY, PORTS.
+set -eu
+
+install_missing() {
+    command -v sshd >/dev/null && command -v sudo >/dev/null && command -v python3 >/dev/null && return
+    if command -v apt-get >/dev/null; then
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get -qq update
+        apt-get -qq install --no-install-recommends openssh-server sudo python3 python3-apt iproute2 procps curl
+    elif command -v dnf >/dev/null; then
+        dnf -q -y install openssh-server sudo python3 iproute procps-ng
+    elif command -v zypper >/dev/null; then
+        zypper -q -n install openssh-server sudo python3 iproute2 procps
+    else
+        echo "this image lacks sshd, sudo or python3, and has no apt-get, dnf or zypper to install them" >&2
+        exit 1
+    fi
+}
+
+wait_for_systemd() {
+    tries=300
+    until state=$(systemctl is-system-running 2>/dev/null) || [ "$state" = degraded ]; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || { echo "systemd is still '$state' after 60 s" >&2; exit 1; }
+        sleep 0.2
+    done
+    [ "$state" = running ] || systemctl --failed --plain --no-legend
+}
+
+make_user() {
+    id "$LAB_USER" >/dev/null 2>&1 || useradd --create-home --shell /bin/bash "$LAB_USER"
+    usermod --password '*' "$LAB_USER"
+    home=$(getent passwd "$LAB_USER" | cut -d: -f6)
+    install -d -m 0700 -o "$LAB_USER" "$home/.ssh"
+    echo "$LAB_KEY" | install -m 0600 -o "$LAB_USER" /dev/stdin "$home/.ssh/authorized_keys"
+    echo "$LAB_USER ALL=(ALL) NOPASSWD: ALL" | install -m 0440 /dev/stdin "/etc/sudoers.d/$LAB_USER"
+}
+
+start_services() {
+    systemctl enable --now --quiet sshd.service 2>/dev/null || systemctl enable --now --quiet ssh.service
+    [ -n "$PORTS" ] || return 0
+    echo "PORTS=$PORTS" >/etc/lab-backend
+    systemctl enable --now --quiet /lab/backend.service
+}
+
+wait_for_systemd
+install_missing >/dev/null
+make_user
+start_services

@@ -1,0 +1,249 @@
+"""Bring a lab up, and take it away again.
+
+`up` starts from an empty place: what an interrupted run left under this lab's label goes first. The inventory
+is written last, so it exists exactly when every host answers. `down` touches nothing without our label.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import socket
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Iterable, List, Optional, Set
+
+from . import image, inventory, machine, network, shell
+from .layout import CHECKOUT_LABEL, LAB_LABEL, PREFIX, Host, Lab
+from .machine import Machine
+from .network import Network
+
+FILES = Path(__file__).resolve().parent / "files"
+SSH_PORT = 22
+# ssh's sockets need a short path; see inventory.ssh_options.
+SOCKETS = Path("/tmp")
+
+
+def up(lab: Lab, image_name: str) -> Path:
+    """Make every host of this lab answer over ssh; give back the inventory that says how."""
+    lab.cache.mkdir(parents=True, exist_ok=True)
+    with shell.alone(lab.cache):
+        here = machine.prepare(lab.cache, build_debian=image.is_built_here(image_name))
+        if _is_up(here, lab, image_name):
+            shell.say(f"lab: {lab.scenario} is already up")
+            return lab.inventory
+        _clear(here, lab)
+        reference = image.ensure(here, image_name, lab.cache)
+        try:
+            net = _start_all(here, lab, reference)
+        except BaseException:
+            _clear(here, lab)
+            raise
+        lab.folder.mkdir(exist_ok=True)
+        sockets = Path(tempfile.mkdtemp(prefix=lab.name + ".", dir=SOCKETS))
+        described = inventory.describe(lab.hosts, net, _key(lab.cache), sockets, image_name)
+        inventory.write(lab.inventory, described)
+    return lab.inventory
+
+
+def down(checkout: Path, scenario: Optional[str] = None, caches: bool = False) -> None:
+    """Remove one scenario's lab or every lab of this checkout; `caches`: images and all else too."""
+    cache = Lab(checkout, "").cache
+    if not cache.exists():
+        shell.say("lab: nothing to remove")
+        return
+    what = f"the lab {scenario}" if scenario else "every lab of this checkout"
+    with shell.alone(cache), shell.step("remove " + what):
+        here = machine.as_it_is(cache)
+        for name in [scenario] if scenario else _known(cache):
+            _forget(Lab(checkout, name))
+        if here.has_podman:
+            lab = Lab(checkout, scenario or "")
+            _remove(here, *((LAB_LABEL, lab.id) if scenario else (CHECKOUT_LABEL, lab.checkout_id)))
+            if caches:
+                image.remove(here)
+        if caches:
+            here.discard(cache)
+
+
+def _known(cache: Path) -> Set[str]:
+    """Name the scenarios that have left something on disk, whole or half."""
+    return {trace.parent.name for trace in cache.glob("*/inventory.*")}
+
+
+def status(checkout: Path) -> str:
+    """List this checkout's hosts, one a line, as podman sees them."""
+    lab = Lab(checkout, "")
+    if not lab.cache.exists():
+        return ""
+    line = "{{.Names}}\t{{.Status}}"
+    ours = f"label={CHECKOUT_LABEL}={lab.checkout_id}"
+    here = machine.as_it_is(lab.cache)
+    return here.podman("ps", "--all", "--filter", ours, "--format", line) if here.has_podman else ""
+
+
+def ssh_command(lab: Lab, host: str) -> List[str]:
+    """Give the ssh command that opens a shell on a host, sharing Ansible's connection."""
+    if not lab.inventory.exists():
+        raise shell.LabError(f"The lab {lab.scenario} is not up; python3 lab up --scenario {lab.scenario}")
+    described = inventory.read(lab.inventory)["all"]
+    addresses = {
+        name: variables["ansible_host"]
+        for group in described["children"].values()
+        for name, variables in group["hosts"].items()
+    }
+    if host not in addresses:
+        raise shell.LabError("There is no host {}; there are {}".format(host, ", ".join(addresses)))
+    options = described["vars"]["ansible_ssh_common_args"].split(" ")
+    key = described["vars"]["ansible_ssh_private_key_file"]
+    sharing = ["-oControlMaster=auto", "-oControlPersist=60s"]
+    return ["ssh", "-i", key, *options, *sharing, f"{inventory.USER}@{addresses[host]}"]
+
+
+def _is_up(here: Machine, lab: Lab, image_name: str) -> bool:
+    if not lab.inventory.exists() or inventory.read(lab.inventory)["all"]["vars"]["lab_image"] != image_name:
+        return False
+    ours = f"label={LAB_LABEL}={lab.id}"
+    running = set(here.podman("ps", "--filter", ours, "--format", "{{.Names}}").split())
+    return running == {lab.container(host.name) for host in lab.hosts}
+
+
+def _clear(here: Machine, lab: Lab) -> None:
+    """Make the place empty where this lab is to stand, whatever stood or fell there."""
+    _forget(lab)
+    _remove(here, LAB_LABEL, lab.id)
+
+
+@dataclass(frozen=True)
+class Site:
+    """What every host of one `up` shares."""
+
+    machine: Machine
+    lab: Lab
+    net: Network
+    net_name: str
+    image: str
+    key: Path
+
+
+def _start_all(here: Machine, lab: Lab, reference: str) -> Network:
+    """Start network and hosts, the hosts side by side."""
+    with shell.step("start " + " ".join(host.name for host in lab.hosts)):
+        net_name = f"{lab.name}-{secrets.token_hex(2)}"
+        net = _create_network(here, lab, net_name)
+        site = Site(here, lab, net, net_name, reference, _key(lab.cache))
+        with ThreadPoolExecutor(len(lab.hosts)) as pool:
+            list(pool.map(partial(_start, site), lab.hosts))
+    return net
+
+
+def _create_network(here: Machine, lab: Lab, name: str) -> Network:
+    """Create the lab's network; if another lab takes the same addresses in that moment, look again.
+
+    The name is a new one each time: leases and DNS records that a killed podman left behind go by the name.
+    """
+    for attempt in range(5):
+        net = network.choose(lab.id, network.parse(_claimed(here)), here.ipv6)
+        try:
+            here.podman("network", "create", *lab.labels, *net.podman_options(), name)
+            return net
+        except shell.LabError as error:
+            if attempt == 4 or "already used" not in str(error):
+                raise
+    raise AssertionError("unreachable")
+
+
+def _claimed(here: Machine) -> Set[str]:
+    """Collect every network that podman or the kernel's routing tables know."""
+    claimed: Set[str] = set()
+    for net in json.loads(here.podman("network", "ls", "--format", "json")):
+        claimed.update(subnet["subnet"] for subnet in net.get("subnets") or [])
+    for family in ("-4", "-6"):
+        routes = json.loads(shell.run(["ip", family, "-json", "route", "show", "table", "all"]) or "[]")
+        claimed.update(route["dst"] for route in routes)
+    return claimed
+
+
+def _start(site: Site, host: Host) -> None:
+    """Start one host, make it reachable, and wait until it answers."""
+    address, address6 = site.net.address(host.number), site.net.address6(host.number)
+    name = site.lab.container(host.name)
+    site.machine.podman(
+        *("run", "--detach", "--replace", "--name", name, "--hostname", host.name, *site.lab.labels),
+        *("--network", site.net_name, "--network-alias", host.name, "--ip", address),
+        *(("--ip6", address6) if address6 else ()),
+        *("--privileged", "--systemd=always", "--volume", f"{FILES}:/lab:ro"),
+        *(site.image, "/sbin/init"),
+    )
+    public = site.key.with_suffix(".pub").read_text().strip()
+    wants = {"LAB_USER": inventory.USER, "LAB_KEY": public, "PORTS": " ".join(map(str, host.ports))}
+    environment = [f"--env={variable}={value}" for variable, value in wants.items()]
+    said = site.machine.podman("exec", *environment, name, "sh", "/lab/host.sh")
+    if said.strip():
+        shell.say(f"lab: {host.name}: {said.strip()}")
+    for port in (SSH_PORT, *host.ports):
+        shell.wait_until(partial(_answers, address, port), 30, f"{host.name} answering on port {port}")
+
+
+def _answers(address: str, port: int) -> bool:
+    try:
+        with socket.create_connection((address, port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def _key(cache: Path) -> Path:
+    """Give the lab's ssh key; the private half appears last, so that a key that exists is a whole one."""
+    key, half = cache / "id_ed25519", cache / "partial_key"
+    if not key.exists():
+        for leftover in cache.glob("partial_key*"):
+            leftover.unlink()
+        shell.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", PREFIX, "-f", str(half)])
+        half.with_suffix(".pub").rename(key.with_suffix(".pub"))
+        half.rename(key)
+    return key
+
+
+def _remove(here: Machine, label: str, value: str) -> None:
+    """Remove containers and networks that carry this label, and containers whose making was interrupted.
+
+    A podman that was cut off may still hold one of them for a moment; then it is asked again.
+    """
+    gone = partial(_try_to_remove, here, label, value)
+    shell.wait_until(gone, 30, f"removing the containers of {value}", every=0.5)
+
+
+def _try_to_remove(here: Machine, label: str, value: str) -> bool:
+    ours = f"label={label}={value}"
+    containers = here.podman("ps", "--all", "--quiet", "--filter", ours).split()
+    containers += _half_made(here, f"{PREFIX}-{value}-")
+    if containers:
+        here.podman("rm", "--force", "--time", "0", "--volumes", *containers)
+    networks = here.podman("network", "ls", "--quiet", "--filter", ours).split()
+    if networks:
+        here.podman("network", "rm", "--force", *networks)
+    return True
+
+
+def _half_made(here: Machine, prefix: str) -> Iterable[str]:
+    """Find containers that exist in podman's storage only; they have a name but no label."""
+    everything = here.podman("ps", "--all", "--external", "--format", "{{.Names}}\t{{.Status}}")
+    rows = (row.split("\t") for row in everything.splitlines())
+    return [name for name, state in rows if name.startswith(prefix) and state == "Storage"]
+
+
+def _forget(lab: Lab) -> None:
+    """Remove what lies on disk about a lab, and end the ssh connections that are still open to it."""
+    for trace in lab.folder.glob("inventory.*"):
+        trace.unlink()
+    if lab.folder.exists():
+        lab.folder.rmdir()
+    for sockets in SOCKETS.glob(lab.name + ".*"):
+        for master in sockets.iterdir():
+            shell.succeeds(["ssh", "-O", "exit", f"-oControlPath={master}", "lab"])
+        shutil.rmtree(sockets)

@@ -1,0 +1,130 @@
+"""The image that lab hosts start from.
+
+`debian12` and `debian13` are made here with mmdebstrap, so no container registry is needed; any other name is
+an image that podman knows or can pull. A root filesystem is kept as a tar under the recipe's hash: it appears
+under that name only when it is complete, and the image carries the hash, so an outdated one is replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Tuple
+
+from . import shell
+from .machine import Machine
+
+REPOSITORY = "localhost/onprem-lb-lab"
+RECIPE_LABEL = "onprem.lb.recipe"
+OURS = "label=" + RECIPE_LABEL
+SUITES = {"debian12": "bookworm", "debian13": "trixie"}
+PACKAGES = (
+    "systemd",
+    "systemd-sysv",
+    "dbus",
+    "python3-minimal",
+    "python3",
+    "python3-apt",
+    "iproute2",
+    "procps",
+    "ca-certificates",
+    "openssh-server",
+    "sudo",
+    "nftables",
+    "curl",
+)
+# Unpacking without fsync is safe for hosts that are thrown away; apt's own timers would take its lock at
+# a time of their choosing, and the kernel's modules are not a container's to load.
+OPTIONS = (
+    "--variant=minbase",
+    "--include=" + ",".join(PACKAGES),
+    "--dpkgopt=force-unsafe-io",
+    '--aptopt=Acquire::Languages "none"',
+    '--customize-hook=systemctl --root="$1" mask apt-daily.timer apt-daily-upgrade.timer systemd-modules-load.service',
+)
+# mmdebstrap mounts /proc, /sys and the host's /dev/shm into its tree. In namespaces of its own these mounts,
+# and every process that it started, are gone the moment it is: what removes the tree can follow no mount.
+APART = (
+    *("setpriv", "--pdeathsig", "KILL"),  # unshare ignores the SIGTERM that other commands get
+    *("unshare", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc"),
+)
+
+
+def is_built_here(name: str) -> bool:
+    """Say whether this name is one of ours to make."""
+    return name in SUITES
+
+
+def recipe(name: str) -> Tuple[str, ...]:
+    """Give the mmdebstrap arguments that make this image, up to the target."""
+    return (*OPTIONS, SUITES[name])
+
+
+def recipe_hash(name: str) -> str:
+    return hashlib.sha256("\n".join(recipe(name)).encode()).hexdigest()[:12]
+
+
+def ensure(machine: Machine, name: str, cache: Path) -> str:
+    """Give the reference of an image that podman can run right away."""
+    if not is_built_here(name):
+        if not _inspect(machine, name):
+            with shell.step(f"pull {name}"):
+                machine.podman("pull", "--quiet", name)
+        return name
+    reference = f"{REPOSITORY}:{name}"
+    wanted = recipe_hash(name)
+    if _recipe_of(machine, reference) != wanted:
+        rootfs = cache / f"rootfs-{name}-{wanted}.tar"
+        if not rootfs.exists():
+            _build(machine, name, rootfs)
+        with shell.step(f"import {reference}"):
+            label = f"LABEL={RECIPE_LABEL}={wanted}"
+            machine.podman("import", "--quiet", "--change", label, str(rootfs), reference)
+            machine.podman("image", "prune", "--force", "--filter", OURS)  # the one it replaces
+    return reference
+
+
+def remove(machine: Machine) -> None:
+    """Remove our images, except where a host of another checkout still runs from one."""
+    for identifier in set(machine.podman("images", "--quiet", "--filter", OURS).split()):
+        try:
+            machine.podman("rmi", identifier)
+        except shell.LabError:
+            shell.say(f"lab: image {identifier} is in use elsewhere, kept")
+
+
+def _build(machine: Machine, name: str, rootfs: Path) -> None:
+    partial, scratch = rootfs.with_name("partial.tar"), rootfs.with_name("partial.d")
+    _discard(machine, partial, scratch)
+    for outdated in rootfs.parent.glob(f"rootfs-{name}-*.tar"):
+        outdated.unlink()
+    scratch.mkdir(mode=0o755)
+    with shell.step(f"build {name} with mmdebstrap (half a minute)"):
+        make = [*APART, "env", f"TMPDIR={scratch}", "mmdebstrap", *recipe(name), str(partial)]
+        shell.watch([*machine.as_root, *make], only="I: ")
+        partial.rename(rootfs)
+    _discard(machine, scratch)
+
+
+def _discard(machine: Machine, *leftovers: Path) -> None:
+    """Remove leftovers of a build, again as long as one that was cut off is still dying."""
+
+    def gone() -> bool:
+        machine.discard(*leftovers)
+        return True
+
+    shell.wait_until(gone, 60, "clearing an interrupted build", every=0.5)
+
+
+def _inspect(machine: Machine, reference: str) -> str:
+    try:
+        return machine.podman("image", "inspect", reference)
+    except shell.LabError:
+        return ""
+
+
+def _recipe_of(machine: Machine, reference: str) -> str:
+    found = _inspect(machine, reference)
+    labels = json.loads(found)[0].get("Labels") if found else None
+    return (labels or {}).get(RECIPE_LABEL, "")

@@ -1,0 +1,70 @@
+"""The lab as an Ansible inventory.
+
+Pure: hosts and network in, text out. JSON is YAML, so it needs no library and Ansible reads it as is.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, Iterable, List
+
+from .layout import Host
+from .network import VIP, VIP2, Network
+
+USER = "ops"
+
+
+def ssh_options(sockets: Path) -> List[str]:
+    """Options for every ssh to a lab host: nothing reaches known_hosts, and a dead host is noticed in 15 s.
+
+    The sockets live under a short path of their own because a unix socket's path ends at 107 bytes.
+    """
+    options = {
+        "UserKnownHostsFile": "/dev/null",
+        "StrictHostKeyChecking": "no",
+        "LogLevel": "ERROR",
+        "IdentitiesOnly": "yes",
+        "ControlPath": f"{sockets}/%h-%r",
+        "ServerAliveInterval": "5",
+    }
+    return [f"-o{name}={value}" for name, value in options.items()]
+
+
+def describe(hosts: Iterable[Host], net: Network, key: Path, sockets: Path, image: str) -> Dict[str, Any]:
+    """Describe the lab as Ansible's YAML inventory wants it."""
+    groups: Dict[str, Any] = {}
+    for host in hosts:
+        members = groups.setdefault(host.group, {"hosts": {}})["hosts"]
+        members[host.name] = {
+            "ansible_host": net.address(host.number),
+            "lab_address": net.address(host.number),
+            "lab_address6": net.address6(host.number),
+        }
+    variables = {
+        "ansible_user": USER,
+        "ansible_ssh_private_key_file": str(key),
+        "ansible_ssh_common_args": " ".join(ssh_options(sockets)),
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "lab_image": image,
+        "lab_network": str(net.subnet),
+        "lab_network6": str(net.subnet6) if net.subnet6 else None,
+        "lab_vip": net.address(VIP),
+        "lab_vip2": net.address(VIP2),
+        "lab_vip6": net.address6(VIP),
+    }
+    return {"all": {"vars": variables, "children": groups}}
+
+
+def write(path: Path, content: Dict[str, Any]) -> None:
+    """Put the inventory in place in one move: a reader sees all of it or nothing."""
+    partial = path.with_suffix(".partial")
+    text = json.dumps(content, indent=2)
+    partial.write_text(f"# Written by `python3 lab up`; JSON is YAML.\n{text}\n")
+    partial.rename(path)
+
+
+def read(path: Path) -> Dict[str, Any]:
+    """Read back what `write` wrote."""
+    content: Dict[str, Any] = json.loads(path.read_text().split("\n", 1)[1])
+    return content

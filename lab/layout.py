@@ -1,0 +1,92 @@
+"""Who the hosts of a lab are, and what a lab is called.
+
+Pure. A host's number is the last part of its addresses. A scenario without a layout of its own is a pair.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Tuple
+
+PREFIX = "onprem-lb-lab"
+LAB_LABEL = "onprem.lb.lab"
+CHECKOUT_LABEL = "onprem.lb.checkout"
+
+
+@dataclass(frozen=True)
+class Host:
+    """One machine of the lab, by the name that Ansible uses; on `ports` it answers HTTP with that name."""
+
+    name: str
+    group: str
+    number: int
+    ports: Tuple[int, ...] = ()
+
+
+PAIR = (
+    Host("lb1", "pair", 11),
+    Host("lb2", "pair", 12),
+    Host("node1", "backends", 21, ports=(80, 443, 8443)),
+    Host("node2", "backends", 22, ports=(80, 443, 8443)),
+    Host("client", "probe", 31),
+)
+IPI = (
+    Host("master1", "masters", 11, ports=(6443,)),
+    Host("master2", "masters", 12, ports=(6443,)),
+    Host("master3", "masters", 13, ports=(6443,)),
+    Host("worker1", "workers", 21, ports=(80, 443)),
+    Host("worker2", "workers", 22, ports=(80, 443)),
+    Host("client", "probe", 31),
+)
+LAYOUTS = {"ipi": IPI}
+
+
+@dataclass(frozen=True)
+class Lab:
+    """The lab of one scenario in one checkout: everything that is named after it."""
+
+    checkout: Path
+    scenario: str
+
+    @property
+    def hosts(self) -> Tuple[Host, ...]:
+        return LAYOUTS.get(self.scenario, PAIR)
+
+    @property
+    def checkout_id(self) -> str:
+        return hashlib.sha256(str(self.checkout).encode()).hexdigest()[:6]
+
+    @property
+    def id(self) -> str:
+        return f"{self.checkout_id}-{self.scenario}"
+
+    @property
+    def name(self) -> str:
+        """How the names of the network and of every container begin."""
+        return f"{PREFIX}-{self.id}"
+
+    def container(self, host: str) -> str:
+        return f"{self.name}-{host}"
+
+    @property
+    def labels(self) -> Tuple[str, ...]:
+        """Options that mark what belongs to this lab."""
+        return (
+            f"--label={LAB_LABEL}={self.id}",
+            f"--label={CHECKOUT_LABEL}={self.checkout_id}",
+        )
+
+    @property
+    def cache(self) -> Path:
+        return self.checkout / ".cache" / "lab"
+
+    @property
+    def folder(self) -> Path:
+        return self.cache / self.scenario
+
+    @property
+    def inventory(self) -> Path:
+        """Written last when the lab comes up, removed first when it goes: if it exists, the lab is whole."""
+        return self.folder / "inventory.yml"

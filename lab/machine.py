@@ -1,0 +1,221 @@
+"""What this machine needs before it can carry the lab, and how it gets it.
+
+`plan` is pure: observed facts in, packages and one small podman configuration out. `observe` and `prepare`
+are the edge around it. Nothing is forced: a machine that has everything is left exactly as it is, and only
+where the cgroups are hybrid or the resource limits are tight a containers.conf is written, which no podman
+but the lab's own ever reads.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, FrozenSet, List, Optional, Tuple
+
+from . import shell
+
+# What podman asks for when nobody tells it otherwise.
+PODMAN_LIMIT = 1048576
+CONF = "containers.conf"
+AS_ROOT: Dict[str, Tuple[str, ...]] = {"root": (), "sudo": ("sudo", "-n")}
+
+
+@dataclass(frozen=True)
+class Need:
+    """A program or file (any one of `found_as` will do) and the package that brings it."""
+
+    found_as: Tuple[str, ...]
+    apt: str
+    dnf: str
+
+
+NEEDS = (
+    Need(("podman",), apt="podman", dnf="podman"),
+    Need(("netavark",), apt="netavark", dnf="netavark"),
+    Need(("aardvark-dns",), apt="aardvark-dns", dnf="aardvark-dns"),
+    Need(("iptables", "nft"), apt="iptables", dnf="iptables-nft"),
+    Need(("ip",), apt="iproute2", dnf="iproute"),
+    Need(("ssh",), apt="openssh-client", dnf="openssh-clients"),
+    Need(("ssh-keygen",), apt="openssh-client", dnf="openssh-clients"),
+)
+DEBIAN_KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+NEEDS_TO_BUILD_DEBIAN = (
+    Need(("mmdebstrap",), apt="mmdebstrap", dnf="mmdebstrap"),
+    Need((DEBIAN_KEYS,), apt="debian-archive-keyring", dnf="debian-keyring"),
+)
+ANY_RUNTIME = Need(("crun", "runc"), apt="crun", dnf="crun")
+RUNC = Need(("runc",), apt="runc", dnf="runc")
+NO_PRIVILEGE = "The lab runs podman as root: become root, or allow sudo without a password."
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was seen of this machine."""
+
+    privilege: str  # root, sudo (without a password) or none
+    found: FrozenSet[str]
+    hybrid_cgroups: bool
+    hard_nofile: int
+    hard_nproc: int
+    may_raise_limits: bool
+    package_manager: Optional[str]  # apt-get, dnf or None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do about it; a refusal is the sentence that tells the user what to do instead."""
+
+    packages: Tuple[str, ...] = ()
+    containers_conf: Optional[str] = None
+    refusal: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine, and how to call podman on it."""
+
+    cache: Path
+    as_root: Tuple[str, ...]
+    containers_conf: Optional[Path]
+    ipv6: bool
+
+    def podman(self, *arguments: str) -> str:
+        """Run podman as root, with the lab's own configuration where this machine needs one.
+
+        Cut off halfway, podman leaves bridges and DNS records that nobody removes: it may finish. Only what
+        it executes inside a host dies with the lab.
+        """
+        finish = None if arguments[0] == "exec" else self.cache / shell.FINISH
+        return shell.run([*self.podman_command, *arguments], finish=finish)
+
+    def discard(self, *paths: Path) -> None:
+        """Remove what lies at these paths, but never anything that is mounted there from elsewhere."""
+        shell.run([*self.as_root, "rm", "-rf", "--one-file-system", *map(str, paths)])
+
+    @property
+    def has_podman(self) -> bool:
+        return _exists("podman")
+
+    @property
+    def podman_command(self) -> List[str]:
+        conf = ["env", f"CONTAINERS_CONF={self.containers_conf}"] if self.containers_conf else []
+        return [*self.as_root, *conf, "podman"]
+
+
+def plan(facts: Facts, build_debian: bool) -> Plan:
+    """Decide what this machine still needs."""
+    if facts.privilege == "none":
+        return Plan(refusal=NO_PRIVILEGE)
+    runtime = RUNC if facts.hybrid_cgroups else ANY_RUNTIME
+    needs = [*NEEDS, runtime, *(NEEDS_TO_BUILD_DEBIAN if build_debian else ())]
+    missing = [need for need in needs if not facts.found.intersection(need.found_as)]
+    packages = _unique([need.dnf if facts.package_manager == "dnf" else need.apt for need in missing])
+    refusal = None
+    if packages and facts.package_manager != "apt-get":
+        refusal = "The lab needs {}; install them first".format(", ".join(packages))
+        if facts.package_manager:
+            refusal += f": sudo {facts.package_manager} install {' '.join(packages)}"
+    return Plan(packages, containers_conf(facts), refusal)
+
+
+def containers_conf(facts: Facts) -> Optional[str]:
+    """Write the podman configuration that this machine needs, or None where podman's own defaults work."""
+    lines = []
+    if not facts.may_raise_limits:
+        nofile = f"nofile={min(1024, facts.hard_nofile)}:{facts.hard_nofile}"
+        nproc = f"nproc={facts.hard_nproc}:{facts.hard_nproc}"
+        lines += ["[containers]", f'default_ulimits = ["{nofile}", "{nproc}"]']
+    if facts.hybrid_cgroups:  # crun refuses to start anything on them
+        lines += ["[engine]", 'runtime = "runc"']
+    return "\n".join(lines) + "\n" if lines else None
+
+
+def prepare(cache: Path, build_debian: bool) -> Machine:
+    """Bring this machine to the point where it can carry the lab."""
+    facts = observe()
+    wanted = plan(facts, build_debian)
+    if wanted.refusal:
+        raise shell.LabError(wanted.refusal)
+    as_root = AS_ROOT[facts.privilege]
+    if wanted.packages:
+        with shell.step("install {}".format(" ".join(wanted.packages))):
+            install(as_root, wanted.packages)
+    conf = cache / CONF
+    if wanted.containers_conf:
+        conf.write_text(wanted.containers_conf)
+    elif conf.exists():
+        conf.unlink()
+    return as_it_is(cache)
+
+
+def as_it_is(cache: Path) -> Machine:
+    """Take this machine without changing it: enough to look at a lab or to remove one."""
+    privilege = _privilege()
+    if privilege == "none":
+        raise shell.LabError(NO_PRIVILEGE)
+    conf = cache / CONF
+    return Machine(cache, AS_ROOT[privilege], conf if conf.exists() else None, has_ipv6())
+
+
+def install(as_root: Tuple[str, ...], packages: Tuple[str, ...]) -> None:
+    """Install packages with apt; the package lists are fetched only if the known ones do not suffice."""
+    apt = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=300"]
+    command = [*apt, "install", "--yes", "--no-install-recommends", *packages]
+    try:
+        shell.run(command)
+    except shell.LabError:
+        shell.run([*apt, "update"])
+        shell.run(command)
+
+
+def observe() -> Facts:
+    """Look at this machine; changes nothing."""
+    privilege = _privilege()
+    candidates = {name for need in (*NEEDS, *NEEDS_TO_BUILD_DEBIAN, ANY_RUNTIME) for name in need.found_as}
+    return Facts(
+        privilege=privilege,
+        found=frozenset(name for name in candidates if _exists(name)),
+        hybrid_cgroups=Path("/sys/fs/cgroup/unified").is_dir(),
+        hard_nofile=_hard_limit(resource.RLIMIT_NOFILE),
+        hard_nproc=min(_hard_limit(resource.RLIMIT_NPROC), _pid_max()),
+        may_raise_limits=_may_raise_limits(AS_ROOT.get(privilege, ())),
+        package_manager=next((name for name in ("apt-get", "dnf") if _exists(name)), None),
+    )
+
+
+def has_ipv6() -> bool:
+    """Say whether new interfaces get IPv6 here."""
+    switch = Path("/proc/sys/net/ipv6/conf/default/disable_ipv6")
+    return switch.exists() and switch.read_text().strip() == "0"
+
+
+def _privilege() -> str:
+    if os.geteuid() == 0:
+        return "root"
+    return "sudo" if shell.succeeds(["sudo", "-n", "true"]) else "none"
+
+
+def _exists(name: str) -> bool:
+    return Path(name).exists() if name.startswith("/") else bool(shutil.which(name, path=shell.SEARCH_PATH))
+
+
+def _hard_limit(which: int) -> int:
+    hard = resource.getrlimit(which)[1]
+    return PODMAN_LIMIT if hard == resource.RLIM_INFINITY else min(hard, PODMAN_LIMIT)
+
+
+def _pid_max() -> int:
+    """Podman lowers its own limit on processes to this before it starts anything."""
+    return int(Path("/proc/sys/kernel/pid_max").read_text())
+
+
+def _may_raise_limits(as_root: Tuple[str, ...]) -> bool:
+    wanted = [f"--{name}={PODMAN_LIMIT}:{PODMAN_LIMIT}" for name in ("nofile", "nproc")]
+    return shell.succeeds([*as_root, "prlimit", *wanted, "true"])
+
+
+def _unique(names: List[str]) -> Tuple[str, ...]:
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,91 @@
+"""Addresses: a network that nobody on this machine uses, and who sits where in it.
+
+Pure. The same lab gets the same network every time, as long as it is free, because the search starts at a
+place derived from the lab's id; two labs start at different places.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from dataclasses import dataclass
+from typing import Iterable, List, Optional, Union
+
+AnyNetwork = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
+
+# Searched in this order: a company's VPN often claims one of them whole.
+POOLS = [ipaddress.IPv4Network(pool) for pool in ("10.224.0.0/12", "172.16.0.0/12", "192.168.0.0/16")]
+# Wider routes than this are default routes in disguise (VPNs split 0.0.0.0/0 into halves).
+WIDEST_CLAIM = 4
+
+# Addresses that no host gets: free for the programs under test to move about.
+VIP, VIP2 = 100, 101
+# What podman may hand out by itself; every lab host has a fixed address outside of it.
+LEASES, LEASES6 = "240/28", "f000/116"
+
+
+@dataclass(frozen=True)
+class Network:
+    """One lab's network. The host with number 11 is .11, and ::11 in IPv6, so both read alike."""
+
+    subnet: ipaddress.IPv4Network
+    subnet6: Optional[ipaddress.IPv6Network] = None
+
+    def address(self, number: int) -> str:
+        return str(self.subnet[number])
+
+    def address6(self, number: int) -> Optional[str]:
+        return str(self.subnet6[int(str(number), 16)]) if self.subnet6 else None
+
+    def is_free_of(self, claims: Iterable[AnyNetwork]) -> bool:
+        """Say whether none of these networks shares an address with this one."""
+        for claim in claims:
+            if isinstance(claim, ipaddress.IPv4Network):
+                if self.subnet.overlaps(claim):
+                    return False
+            elif self.subnet6 and self.subnet6.overlaps(claim):
+                return False
+        return True
+
+    def podman_options(self) -> List[str]:
+        """Say this network in `podman network create`'s words."""
+        options = ["--subnet", str(self.subnet), "--ip-range", str(self.subnet[0])[:-1] + LEASES]
+        if self.subnet6:
+            leases6 = str(self.subnet6[0]) + LEASES6
+            options += ["--ipv6", "--subnet", str(self.subnet6), "--ip-range", leases6]
+        return options
+
+
+def choose(lab_id: str, taken: Iterable[AnyNetwork], ipv6: bool) -> Network:
+    """Choose the first network, from this lab's place in each pool on, that overlaps nothing in `taken`."""
+    claims = [network for network in taken if network.prefixlen >= WIDEST_CLAIM]
+    digest = hashlib.sha256(lab_id.encode()).digest()
+    for pool in POOLS:
+        count = 2 ** (24 - pool.prefixlen)
+        for step in range(count):
+            index = (int.from_bytes(digest[:4], "big") + step) % count
+            network = Network(_slash24(pool, index), _ula(digest, index) if ipv6 else None)
+            if network.is_free_of(claims):
+                return network
+    raise ValueError("no private /24 is free: everything in {} is routed".format(", ".join(map(str, POOLS))))
+
+
+def parse(networks: Iterable[str]) -> List[AnyNetwork]:
+    """Read networks as routing tables name them; what is no network (`default`) is left out."""
+    parsed: List[AnyNetwork] = []
+    for text in networks:
+        try:
+            parsed.append(ipaddress.ip_network(text, strict=False))
+        except ValueError:
+            continue
+    return parsed
+
+
+def _slash24(pool: ipaddress.IPv4Network, index: int) -> ipaddress.IPv4Network:
+    return ipaddress.IPv4Network((int(pool[0]) + 256 * index, 24))
+
+
+def _ula(digest: bytes, index: int) -> ipaddress.IPv6Network:
+    """Build a unique local /64 as RFC 4193 has it: fd, 40 bits of chance, 16 bits of subnet."""
+    prefix = b"\xfd" + digest[4:9] + index.to_bytes(2, "big")
+    return ipaddress.IPv6Network((int.from_bytes(prefix + bytes(8), "big"), 64))

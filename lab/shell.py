@@ -1,0 +1,137 @@
+"""The lab's only door to other programs.
+
+Every command goes through `run` or `watch`, so that a failure is always one readable exception, and so that
+it is known what becomes of a command when the lab itself is killed. Most die with it: `setpriv --pdeathsig`
+sends them SIGTERM. Those that would leave half a thing behind, such as podman setting up a network, are named
+a lock instead: they end in peace and hold the lock until then, and the next lab waits for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Callable, Dict, Iterator, Optional, Sequence
+
+# Where distributions keep programs that an ordinary user's PATH does not show.
+SEARCH_PATH = os.pathsep.join(
+    [os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/lib/podman", "/usr/libexec/podman"]
+)
+FINISH = "finish.lock"
+DIE_WITH_US = ("setpriv", "--pdeathsig", "TERM")
+
+
+class LabError(Exception):
+    """Something that the person at the keyboard should read: one sentence, no traceback."""
+
+
+def run(argv: Sequence[str], finish: Optional[Path] = None) -> str:
+    """Run a command and give back what it printed; raise LabError with its last words if it fails.
+
+    With `finish`, a lock's path, the command ends in peace even if this process does not.
+    """
+    # flock keeps the lock to itself (--close): what podman leaves running must not hold it.
+    prefix = ("setsid", "--wait", "flock", "--shared", "--close", str(finish)) if finish else DIE_WITH_US
+    done = subprocess.run(
+        [*prefix, *argv],
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise _failure(argv, done.returncode, done.stderr or done.stdout)
+    return done.stdout
+
+
+def watch(argv: Sequence[str], only: str = "") -> None:
+    """Run a long command and show, while it works, the lines that start with `only`."""
+    said = []
+    with subprocess.Popen(
+        [*DIE_WITH_US, *argv],
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith(only):
+                say("    " + line.rstrip())
+    if process.returncode:
+        raise _failure(argv, process.returncode, "".join(said[-20:]))
+
+
+def succeeds(argv: Sequence[str]) -> bool:
+    """Say whether a command can be run and ends well."""
+    try:
+        return subprocess.run(argv, capture_output=True, env=_environment(), check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(answered: Callable[[], bool], limit: float, what: str, every: float = 0.1) -> None:
+    """Ask until the answer is yes; after `limit` seconds give up and say what was awaited."""
+    deadline = time.monotonic() + limit
+    while True:
+        trouble = ""
+        try:
+            if answered():
+                return
+        except LabError as error:
+            trouble = f": {error}"
+        if time.monotonic() > deadline:
+            raise LabError(f"{what} did not happen within {limit:.0f} s{trouble}")
+        time.sleep(every)
+
+
+def say(line: str) -> None:
+    """Print one line of progress, on stderr: stdout belongs to answers such as the inventory's path."""
+    print(line, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def step(what: str) -> Iterator[None]:
+    """Announce a step, and say how long it took when it is done."""
+    started = time.monotonic()
+    say(f"lab: {what} ...")
+    yield
+    say(f"lab: {what}: done in {time.monotonic() - started:.1f} s")
+
+
+@contextlib.contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold a lock, and wait for whoever holds it; it falls with the process, however that ends."""
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("lab: another lab command is at work in this checkout, waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def alone(cache: Path) -> Iterator[None]:
+    """Be the only lab at work in this checkout, after what an interrupted one left running has ended."""
+    with exclusive(cache / "lock"):
+        with exclusive(cache / FINISH):
+            pass
+        yield
+
+
+def _environment() -> Dict[str, str]:
+    return {**os.environ, "PATH": SEARCH_PATH}
+
+
+def _failure(argv: Sequence[str], code: int, output: str) -> LabError:
+    words = " ".join(shlex.quote(word) for word in argv)
+    return LabError(f"`{words}` ended with {code}:\n{output.strip()}")

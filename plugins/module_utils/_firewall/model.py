@@ -1,0 +1,159 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The words every firewall manager is spoken to in: openings, plans, and the host they are for.
+
+A manager's module reads through a Host and returns a Plan. Nothing changes until the plan's actions are
+applied, which is why check mode and the diff need no code of their own.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+try:
+    from typing import Protocol
+except ImportError:  # pragma: no cover - ansible-test also imports this with Pythons that we do not run on
+    Protocol = object  # type: ignore[assignment]
+
+MARK = "onprem.lb"
+"""The comment that tells our rules from the administrator's, where a manager keeps comments."""
+
+VRRP = 112
+
+
+class FirewallError(Exception):
+    """One sentence for the user."""
+
+
+class Opening(NamedTuple):
+    """Either a TCP port for everybody or protocol 112 from one peer."""
+
+    port: int = 0
+    peer: str = ""
+
+    @property
+    def family(self) -> str:
+        """ip or ip6; empty for a port, which is opened for both."""
+        if not self.peer:
+            return ""
+        return "ip6" if ":" in self.peer else "ip"
+
+    def __str__(self) -> str:
+        return f"vrrp from {self.peer}" if self.peer else f"tcp {self.port} from anywhere"
+
+
+class Run(NamedTuple):
+    """Run a command; anything but success is an error."""
+
+    args: Tuple[str, ...]
+    data: str = ""
+
+
+class Write(NamedTuple):
+    """Replace a file as a whole."""
+
+    path: str
+    content: str
+    mode: int
+
+
+class Remove(NamedTuple):
+    """Remove a file, and its directory if that was the last file in it."""
+
+    path: str
+
+
+Action = Union[Run, Write, Remove]
+
+
+class Plan(NamedTuple):
+    """What is open because of us, what will be, and how to get there."""
+
+    manager: str
+    openings: List[str]
+    before: List[str]
+    after: List[str]
+    actions: List[Action]
+    message: str = ""
+    warnings: Tuple[str, ...] = ()
+
+
+class Host(Protocol):
+    """The machine. A command that does not exist ends with 127; a file that does not exist reads as None."""
+
+    def run(self, args: Sequence[str], data: str = "") -> Tuple[int, str, str]: ...
+
+    def read(self, path: str) -> Optional[str]: ...
+
+    def write(self, path: str, content: str, mode: int) -> None: ...
+
+    def remove(self, path: str) -> None: ...
+
+
+def wanted_openings(ports: Iterable[object], peers: Iterable[str]) -> List[Opening]:
+    """What the user asked for, each once, in an order that does not depend on how it was written."""
+    openings = {Opening(port=parse_port(port)) for port in ports}
+    openings.update(Opening(peer=parse_peer(peer)) for peer in peers)
+    return in_order(openings)
+
+
+def in_order(openings: Iterable[Opening]) -> List[Opening]:
+    def key(opening: Opening) -> Tuple[int, str, int]:
+        address = int(ipaddress.ip_address(opening.peer)) if opening.peer else 0
+        return opening.port or 65536, opening.family, address
+
+    return sorted(openings, key=key)
+
+
+def parse_port(value: object) -> int:
+    number, _slash, protocol = str(value).strip().partition("/")
+    if protocol not in ("", "tcp"):
+        raise FirewallError(f"Port {value} is not a TCP port: write 8443 or 8443/tcp.")
+    if not (number.isascii() and number.isdigit() and 1 <= int(number) <= 65535):
+        raise FirewallError(f"Port {value} is not a number from 1 to 65535.")
+    return int(number)
+
+
+def parse_peer(value: str) -> str:
+    # A link-local peer may come with its interface; firewalls match the bare address.
+    text = str(value).strip().partition("%")[0]
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        raise FirewallError(f"VRRP peer {value} is not an IPv4 or IPv6 address.") from None
+    if address.is_multicast or address.is_unspecified:
+        raise FirewallError(f"VRRP peer {value} is nobody's own address: name the address that the peer sends from.")
+    return str(address)
+
+
+def as_peer(value: object) -> str:
+    """The address in our spelling, or nothing when it is not a single address."""
+    try:
+        return str(ipaddress.ip_address(str(value)))
+    except ValueError:
+        return ""
+
+
+def ask(host: Host, *args: str) -> str:
+    """The output of a command that must succeed."""
+    code, out, err = host.run(args)
+    if code != 0:
+        raise FirewallError(failure(args, code, err or out))
+    return out
+
+
+def failure(args: Sequence[str], code: int, said: str) -> str:
+    return "{} failed: {}".format(" ".join(args), " ".join(said.split()) or f"exit code {code}")
+
+
+def apply(actions: Iterable[Action], host: Host) -> None:
+    for action in actions:
+        if isinstance(action, Write):
+            host.write(action.path, action.content, action.mode)
+        elif isinstance(action, Remove):
+            host.remove(action.path)
+        else:
+            code, out, err = host.run(action.args, action.data)
+            if code != 0:
+                raise FirewallError(failure(action.args, code, err or out))

@@ -1,0 +1,167 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: drill_event
+short_description: Plays one failure on a host, later, and undoes it later still
+version_added: 0.1.0
+author:
+  - The onprem.lb authors (@onprem)
+description:
+  - Arms two transient systemd timers on the host, C(onprem-lb-drill-undo) first and C(onprem-lb-drill-play)
+    second, and returns at once. The host undoes the failure itself, also when the drill is interrupted or
+    the host cannot be reached.
+  - What an earlier, interrupted drill has left is undone first.
+  - The failure is real. Play it where you can afford it.
+options:
+  event:
+    description:
+      - V(haproxy_killed) and V(keepalived_killed) kill every process of the service with SIGKILL. A service
+        that restarts itself does so. Undoing starts the service if it is not running.
+      - V(haproxy_stopped) and V(keepalived_stopped) stop the service. Undoing starts it.
+      - V(haproxy_reloaded) reloads HAProxy. There is nothing to undo.
+      - V(host_cut) drops every frame on O(interface), both ways, ARP too. Undoing removes the nftables table
+        C(netdev onprem_lb_drill). Needs the package nftables and Linux 5.16 or later.
+      - V(none) undoes now what is left of an earlier drill and removes its timers.
+    type: str
+    required: true
+    choices:
+      - haproxy_killed
+      - haproxy_stopped
+      - haproxy_reloaded
+      - keepalived_killed
+      - keepalived_stopped
+      - host_cut
+      - none
+  after:
+    description:
+      - Seconds from now until the failure.
+    type: float
+    default: 2
+  undo_after:
+    description:
+      - Seconds from the failure until it is undone.
+    type: float
+    default: 10
+  interface:
+    description:
+      - The interface to cut, for O(event=host_cut).
+      - If Ansible reaches the host through it, Ansible cannot reach the host until the cut is undone.
+    type: str
+attributes:
+  check_mode:
+    description: Says what it would arm. Changes nothing.
+    support: full
+  diff_mode:
+    description: There is nothing to show.
+    support: none
+  platform:
+    description: Hosts that run systemd.
+    platforms: linux
+    support: full
+requirements:
+  - systemd
+  - nftables for O(event=host_cut)
+"""
+
+EXAMPLES = r"""
+- name: Kill HAProxy in two seconds, see to it that it runs ten seconds later
+  onprem.lb.drill_event:
+    event: haproxy_killed
+    after: 2
+    undo_after: 10
+
+- name: Cut the host off for five seconds
+  onprem.lb.drill_event:
+    event: host_cut
+    interface: eth0
+    undo_after: 5
+
+- name: Take everything back now
+  onprem.lb.drill_event:
+    event: none
+"""
+
+RETURN = r"""
+units:
+  description: The timers that are armed, in the order in which they were.
+  returned: always
+  type: list
+  elements: str
+  sample: [onprem-lb-drill-undo.timer, onprem-lb-drill-play.timer]
+plays_at:
+  description: When the failure happens, by the host's own clock. Null if none does.
+  returned: always
+  type: str
+  sample: "2026-01-31T12:00:02.000+00:00"
+undone_at:
+  description: When it is undone, by the host's own clock. Null if there is nothing to undo.
+  returned: always
+  type: str
+  sample: "2026-01-31T12:00:12.000+00:00"
+cleared:
+  description: What an earlier drill had left, undone before anything else.
+  returned: always
+  type: list
+  elements: str
+  sample: []
+commands:
+  description: The commands that play and undo the failure.
+  returned: always
+  type: dict
+  sample:
+    play: systemctl stop haproxy.service
+    undo: systemctl reset-failed haproxy.service; systemctl start haproxy.service
+"""
+
+import os
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.onprem.lb.plugins.module_utils import _drill
+
+
+def run_event(module):
+    params = module.params
+    event, run = params["event"], module.run_command
+    have_nft = bool(module.get_bin_path("nft"))
+    if not os.path.isdir("/run/systemd/system"):
+        raise _drill.Refused("A drill needs systemd on the host, and this host does not run it.")
+    if min(params["after"], params["undo_after"]) < 0:
+        raise _drill.Refused("after and undo_after cannot be negative.")
+    script = None if event == "none" else _drill.script_for(event, params["interface"] or "")
+    cleared = _drill.left_over(run) if module.check_mode else _drill.clear(run, have_nft)
+    armed = []
+    if script is not None:
+        _drill.check(script, params["interface"], os.listdir("/sys/class/net"), run, have_nft)
+        armed = _drill.armings(event, script, params["after"], params["undo_after"])
+    now = time.time()
+    if not module.check_mode:
+        _drill.arm(armed, run)
+    commands = {"play": script.play, "undo": script.undo} if script else {}
+    return dict(_drill.schedule(armed, now), changed=bool(armed or cleared), cleared=cleared, commands=commands)
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "event": {"type": "str", "required": True, "choices": list(_drill.EVENTS) + ["none"]},
+            "after": {"type": "float", "default": 2},
+            "undo_after": {"type": "float", "default": 10},
+            "interface": {"type": "str"},
+        },
+        required_if=[("event", "host_cut", ["interface"])],
+        supports_check_mode=True,
+    )
+    try:
+        module.exit_json(**run_event(module))
+    except _drill.Refused as refused:
+        module.fail_json(msg=str(refused))
+
+
+if __name__ == "__main__":
+    main()

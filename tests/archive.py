@@ -1,0 +1,23 @@
+"""The archive holds what a user needs, and nothing of how the collection is made."""
+
+from __future__ import annotations
+
+import sys
+import tarfile
+
+NEEDED = {"README.md", "LICENSE", "meta/runtime.yml", "playbooks/site.yml", "plugins/filter/pair_plan.py", "roles/pair/README.md"}
+FORBIDDEN = ("tests", "lab", "bench", "molecule", ".", "Makefile", "ansible.cfg", "pyproject.toml")
+
+
+def main(path: str) -> None:
+    with tarfile.open(path) as archive:
+        names = {name.removeprefix("./") for name in archive.getnames()} - {"", "."}
+    surplus = sorted(name for name in names if name.startswith(FORBIDDEN))
+    missing = sorted(NEEDED - names)
+    if surplus or missing:
+        sys.exit(f"{path}: too much: {surplus}, missing: {missing}")
+    print(f"{path}: {len(names)} files and folders, none of tests, lab or bench")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,56 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who answers on a real link, asked by the code that asks before a deployment."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+VIP, VIP6 = "192.0.2.100", "2001:db8::100"
+
+ASK = """
+import json, sys
+from ansible_collections.onprem.lb.plugins.module_utils._neighbours import answering
+print(json.dumps(answering({"eth0": sys.argv[1:]}, 0.6)))
+"""
+
+
+def ask(node):
+    out, _err = node.python(ASK, VIP, VIP6).communicate(timeout=20)
+    return json.loads(out)
+
+
+def cache(node):
+    command = ["ip", "-n", node.namespace, "neigh", "show"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_nobody_answers_for_an_address_that_is_free(link):
+    assert ask(link.client) == {VIP: [], VIP6: []}
+
+
+def test_the_holder_answers_in_both_families(link):
+    link.lb1.take(VIP, VIP6)
+    assert ask(link.client) == {VIP: [link.lb1.mac], VIP6: [link.lb1.mac]}
+
+
+def test_both_of_two_holders_are_seen(link):
+    link.lb1.take(VIP, VIP6)
+    link.lb2.take(VIP, VIP6)
+    both = [link.lb1.mac, link.lb2.mac]
+    assert ask(link.client) == {VIP: both, VIP6: both}
+
+
+def test_asking_by_arp_leaves_no_trace_in_the_holders_cache(link):
+    link.lb1.take(VIP)
+    assert ask(link.client)[VIP] == [link.lb1.mac]
+    assert f"192.0.2.{link.client.number} " not in cache(link.lb1)
+
+
+def test_asking_does_not_take_an_ipv6_address_from_who_is_still_checking_it_for_duplicates(link):
+    """RFC 4862, 5.4.3: a solicitation from :: would."""
+    link.lb1.ip("addr", "add", VIP6, "dev", "eth0")
+    ask(link.client)
+    command = ["ip", "-n", link.lb1.namespace, "-6", "addr", "show", "dev", "eth0"]
+    assert "dadfailed" not in subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -1,0 +1,229 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module vip_probe, run as Ansible runs it, on a real link where an address is moved by hand.
+
+The probe and what happens meanwhile keep time separately, and this machine may be busy: so lengths are
+compared with what was really made, and bounds are generous above.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from threading import Event
+
+import pytest
+
+VIP, VIP6 = "192.0.2.100", "2001:db8::100"
+PORT = 8443
+INTERVAL = 5.0
+
+PROBE = """
+import json, os, sys
+from ansible.module_utils.testing import patch_module_args
+from ansible_collections.onprem.lb.plugins.modules import vip_probe
+options = json.loads(sys.argv[1])
+if options.pop("unprivileged", False):
+    os.setgid(65534), os.setuid(65534)
+with patch_module_args(options):
+    vip_probe.main()
+"""
+
+# Listens, but accepts nothing: the kernel does it, up to the backlog.
+MUTE = """
+import signal, socket, sys
+port = int(sys.argv[1])
+server = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=4000)
+print("ready", flush=True)
+signal.pause()
+"""
+
+# A server that hands its listening socket to a new process every 50 connections.
+HAND_OVER = """
+import os, socket, sys
+port = int(sys.argv[1])
+server = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=512)
+print("ready", flush=True)
+count = 0
+while True:
+    try:
+        connection, _ = server.accept()
+        connection.settimeout(0.05)
+        if connection.recv(64):
+            connection.send(b"here")
+        connection.close()
+    except OSError:
+        pass
+    count += 1
+    if count % 50 == 0 and os.fork():
+        server.close()
+        os.wait()
+"""
+
+
+def probing(link, address=VIP, **more):
+    members = [{"name": name, "macs": [getattr(link, name).mac.upper()]} for name in ("lb1", "lb2")]
+    options = {"address": address, "port": PORT, "duration": 1.5, "members": members, **more}
+    return link.client.python(PROBE, json.dumps(options))
+
+
+def seen(process):
+    out, _err = process.communicate(timeout=60)
+    return json.loads(out)
+
+
+def pause(seconds):
+    """The length of what is being made, not a wait for something to have happened."""
+    begin = time.monotonic()
+    Event().wait(seconds)
+    return (time.monotonic() - begin) * 1000
+
+
+@pytest.fixture
+def serving(link):
+    """Both members serve; the first holds the address."""
+    link.servers = [link.lb1.serve(), link.lb2.serve()]
+    link.lb1.take(VIP, VIP6)
+    return link
+
+
+def started(link):
+    """Returns when the first member has served a first connection: then the probe runs."""
+    assert link.servers[0].stdout.readline() == "served\n"
+    pause(0.3)
+
+
+@pytest.mark.parametrize("address", [VIP, VIP6])
+def test_a_steady_holder_serves_without_a_failure(serving, address):
+    report = seen(probing(serving, address, send="hello"))
+    assert (report["failed_attempts"], report["outages"], report["takeover"]["outage_ms"]) == (0, [], 0.0)
+    assert report["tried"] + report["left_out"] == pytest.approx(300, abs=5)
+    assert report["timeline"] == [{"at_ms": 0.0, "holders": ["lb1"]}]
+    assert (report["holders_known"], report["reason"], report["changed"]) == (True, "", False)
+
+
+@pytest.mark.parametrize("address", [VIP, VIP6])
+def test_two_holders_are_seen(serving, address):
+    serving.lb2.take(address)
+    report = seen(probing(serving, address))
+    assert report["timeline"][0]["holders"] == ["lb1", "lb2"]
+    assert report["most_holders"] == 2
+    assert report["two_holders_ms"] > 1000
+
+
+@pytest.mark.parametrize("address", [VIP, VIP6])
+def test_nobody_is_seen_where_nobody_is(link, address):
+    report = seen(probing(link, address, timeout_ms=100))
+    assert report["timeline"] == [{"at_ms": 0.0, "holders": []}]
+    assert report["no_holder_ms"] == report["probed_ms"]
+    assert report["failed_attempts"] == report["tried"]
+
+
+@pytest.mark.parametrize("address", [VIP, VIP6])
+def test_an_outage_is_as_long_as_it_was_made_and_so_is_the_time_without_holder(serving, address):
+    process = probing(serving, address, duration=2.5)
+    started(serving)
+    serving.lb1.give_up(address)
+    made = pause(0.4)
+    serving.lb2.take(address)
+    report = seen(process)
+    assert len(report["outages"]) == 1
+    assert made - 2 * INTERVAL <= report["takeover"]["outage_ms"] <= made + 500
+    assert report["takeover"]["silence_ms"] >= made - 2 * INTERVAL
+    assert made - 2 * INTERVAL <= report["no_holder_ms"] <= made + 500
+    assert [step["holders"] for step in report["timeline"]] == [["lb1"], [], ["lb2"]]
+    assert report["comeback"]["failed"] == 0
+    assert report["comeback"]["tried"] > 0
+
+
+def test_an_outage_hidden_by_a_former_holder_that_forwards_is_seen_as_silence(serving):
+    """It keeps the SYNs until it has found the new holder (RFC 1122, 2.3.2.2), and then they are answered,
+    late."""
+    serving.lb1.forward(True)
+    process = probing(serving, duration=2)
+    started(serving)
+    serving.lb1.give_up(VIP)
+    made = pause(0.25)
+    serving.lb2.take(VIP)
+    report = seen(process)
+    assert report["takeover"]["silence_ms"] >= made - 2 * INTERVAL
+    assert report["takeover"]["outage_ms"] < report["takeover"]["silence_ms"]
+
+
+def test_a_comeback_is_told_apart_from_the_takeover_and_ends_the_probe_early(serving):
+    until = {"holder": "lb1", "minimum": 2.5, "quiet_ms": 300}
+    process = probing(serving, duration=30, until=until)
+    started(serving)
+    serving.lb1.give_up(VIP)
+    away = pause(0.3)
+    serving.lb2.take(VIP)
+    pause(0.3)
+    serving.lb2.give_up(VIP)
+    back = pause(0.1)
+    serving.lb1.take(VIP)
+    report = seen(process)
+    assert (report["holder_before"], report["holder_after"], report["settled"]) == ("lb1", "lb1", True)
+    assert report["takeover"]["outage_ms"] >= away - 2 * INTERVAL
+    assert back - 2 * INTERVAL <= report["comeback"]["outage_ms"] < report["takeover"]["outage_ms"]
+    assert 2500 <= report["probed_ms"] < 15000
+
+
+def test_a_port_that_nobody_listens_on_is_refused(link):
+    link.lb1.take(VIP)
+    report = seen(probing(link))
+    assert report["failures"] == {"refused": report["tried"]}
+    assert report["outages"][0]["ended"] is False
+    assert report["holder_before"] == "lb1"
+
+
+def test_a_service_that_listens_but_does_not_answer_fails_when_asked_to(link):
+    link.lb1.python(MUTE, PORT).stdout.readline()
+    link.lb1.take(VIP)
+    assert seen(probing(link))["failed_attempts"] == 0
+    report = seen(probing(link, send="hello", timeout_ms=100))
+    assert report["failures"] == {"timeout": report["tried"]}
+
+
+def test_a_listener_that_hands_its_port_to_another_fails_nobody(serving):
+    """As HAProxy does when it is reloaded: the new process has the socket before the old one goes."""
+    serving.lb2.take(VIP)
+    serving.lb1.give_up(VIP)
+    relay = serving.lb2.python(HAND_OVER, PORT + 1)
+    assert relay.stdout.readline() == "ready\n"
+    report = seen(probing(serving, port=PORT + 1, send="hello", duration=2))
+    assert report["tried"] > 100
+    assert (report["failed_attempts"], report["takeover"]["outage_ms"]) == (0, 0.0)
+
+
+def test_no_port_of_the_client_stays_in_use(serving):
+    assert seen(probing(serving))["tried"] > 100
+    assert serving.client.output("ss", "-Htan", "state", "time-wait") == ""
+
+
+def test_it_waits_for_the_address_to_settle(serving):
+    process = probing(serving, settle={"holder": "lb2", "limit": 20})
+    started(serving)
+    serving.lb1.give_up(VIP)
+    serving.lb2.take(VIP)
+    report = seen(process)
+    assert (report["holder_before"], report["failed_attempts"]) == ("lb2", 0)
+
+
+def test_what_does_not_settle_is_said_in_one_sentence(serving):
+    report = seen(probing(serving, settle={"holder": "lb2", "limit": 1}))
+    assert report["failed"] is True
+    assert report["msg"].endswith("at the end it was held by lb1, and it should have been lb2.")
+
+
+def test_without_the_right_to_ask_only_the_connections_are_measured(serving):
+    report = seen(probing(serving, unprivileged=True))
+    assert (report["holders_known"], report["timeline"], report["failed_attempts"]) == (False, [], 0)
+    assert "CAP_NET_RAW" in report["reason"]
+
+
+def test_behind_a_router_only_the_connections_are_measured(serving):
+    serving.client.ip("route", "add", "203.0.113.0/24", "via", "192.0.2.1")
+    serving.lb1.ip("addr", "add", "203.0.113.1/32", "dev", "eth0")
+    report = seen(probing(serving, "203.0.113.1"))
+    assert (report["holders_known"], report["failed_attempts"]) == (False, 0)
+    assert "behind the router 192.0.2.1" in report["reason"]

@@ -1,0 +1,90 @@
+"""The inventory tells Ansible everything it needs, and survives being read half-written."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+
+import pytest
+
+from lab import hosts, inventory, shell
+from lab.layout import PAIR, Lab
+from lab.network import Network
+
+NET = Network(ipaddress.IPv4Network("10.1.2.0/24"), ipaddress.IPv6Network("fd00:1::/64"))
+
+
+def described(net=NET):
+    return inventory.describe(PAIR, net, Path("/k"), Path("/tmp/s"), "debian12")["all"]
+
+
+def test_groups_hold_the_hosts_of_the_layout():
+    groups = {name: list(group["hosts"]) for name, group in described()["children"].items()}
+    assert groups == {"pair": ["lb1", "lb2"], "backends": ["node1", "node2"], "probe": ["client"]}
+
+
+def test_hosts_have_their_addresses():
+    assert described()["children"]["pair"]["hosts"]["lb2"] == {
+        "ansible_host": "10.1.2.12",
+        "lab_address": "10.1.2.12",
+        "lab_address6": "fd00:1::12",
+    }
+
+
+def test_virtual_addresses_are_told():
+    told = described()["vars"]
+    assert (told["lab_vip"], told["lab_vip2"], told["lab_vip6"]) == (
+        "10.1.2.100",
+        "10.1.2.101",
+        "fd00:1::100",
+    )
+
+
+def test_without_ipv6_its_variables_are_null_not_missing():
+    told = described(Network(NET.subnet))["vars"]
+    assert told["lab_vip6"] is None
+    assert told["lab_network6"] is None
+
+
+def test_the_users_known_hosts_are_never_touched():
+    assert "-oUserKnownHostsFile=/dev/null" in described()["vars"]["ansible_ssh_common_args"]
+
+
+def test_ssh_sockets_fit_into_a_unix_socket_path():
+    sockets = Path("/tmp") / (Lab(Path("/any/where"), "a-scenario-of-30-characters-ok").name + ".12345678")
+    longest = "{}/{}-{}".format(sockets, "255.255.255.255", inventory.USER)
+    suffix_while_ssh_opens_it = 17
+    assert len(longest) + suffix_while_ssh_opens_it < 108
+
+
+def test_what_is_written_is_read_back_and_no_half_file_stays(tmp_path):
+    path = tmp_path / "inventory.yml"
+    inventory.write(path, {"all": {}})
+    assert inventory.read(path) == {"all": {}}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_labs_of_other_checkouts_and_scenarios_have_other_names():
+    names = {Lab(Path(path), scenario).name for path in ("/a", "/b") for scenario in ("default", "ipi")}
+    assert len(names) == 4
+
+
+def test_ssh_reaches_a_host_by_its_name(tmp_path):
+    lab = Lab(tmp_path, "default")
+    lab.folder.mkdir(parents=True)
+    inventory.write(lab.inventory, {"all": described()})
+    command = hosts.ssh_command(lab, "lb1")
+    assert (command[0], command[-1]) == ("ssh", "ops@10.1.2.11")
+
+
+def test_ssh_to_an_unknown_host_names_the_known_ones(tmp_path):
+    lab = Lab(tmp_path, "default")
+    lab.folder.mkdir(parents=True)
+    inventory.write(lab.inventory, {"all": described()})
+    with pytest.raises(shell.LabError, match="lb1, lb2, node1, node2, client"):
+        hosts.ssh_command(lab, "lb3")
+
+
+def test_ssh_into_a_lab_that_is_down_says_how_to_start_it(tmp_path):
+    with pytest.raises(shell.LabError, match="python3 lab up --scenario ipi"):
+        hosts.ssh_command(Lab(tmp_path, "ipi"), "lb1")

@@ -1,0 +1,329 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Against fakes (firewalls.py) that answer as the real ones did."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._firewall import core, firewalld, nftables
+from ansible_collections.onprem.lb.plugins.module_utils._firewall.model import (
+    FirewallError,
+    Opening,
+    apply,
+    wanted_openings,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from .firewalls import (
+    DPORT,
+    INPUT,
+    LO,
+    SADDR,
+    STATE,
+    FakeFirewalld,
+    FakeHost,
+    FakeNft,
+    FakeUfw,
+    accepting,
+    dropping,
+    match,
+)
+
+WANTED = wanted_openings([8443, "80/tcp"], ["10.88.0.9", "fd00::9"])
+OPENINGS = st.lists(
+    st.one_of(
+        st.integers(1, 65535).map(lambda port: Opening(port=port)),
+        st.builds(lambda ip: Opening(peer=str(ip)), st.ip_addresses().filter(lambda ip: not ip.is_multicast)),
+    ),
+    max_size=6,
+    unique=True,
+)
+
+
+HOSTS = {
+    "firewalld": FakeFirewalld,
+    "ufw": FakeUfw,
+    "ufw 0.36.1": lambda: FakeUfw("0.36.1"),
+    "nftables": dropping,
+    "nftables, vrrp as a number": lambda: dropping(vrrp=112),
+}
+each_host = pytest.mark.parametrize("host", [pytest.param(make, id=name) for name, make in HOSTS.items()])
+
+
+def converge(host, wanted, **options):
+    plan = core.plan(host, "auto", wanted, **options)
+    apply(plan.actions, host)
+    return plan
+
+
+@each_host
+@given(first=OPENINGS, second=OPENINGS)
+def test_what_was_applied_needs_nothing_more_and_absent_restores_the_host(host, first, second):
+    host = host()
+    untouched = host.state()
+    for wanted in (first, second):
+        converge(host, wanted)
+        again = core.plan(host, "auto", wanted)
+        assert again.actions == []
+        assert again.before == again.after
+    converge(host, [])
+    assert host.state() == untouched
+
+
+@each_host
+def test_a_plan_alone_changes_nothing(host):
+    host = host()
+    untouched = host.state()
+    plan = core.plan(host, "auto", WANTED)
+    assert plan.actions
+    assert host.state() == untouched
+    assert plan.openings == [
+        "tcp 80 from anywhere",
+        "tcp 8443 from anywhere",
+        "vrrp from 10.88.0.9",
+        "vrrp from fd00::9",
+    ]
+
+
+def test_without_an_active_firewall_nothing_is_done_and_said():
+    plan = core.plan(FakeHost(), "auto", WANTED)
+    assert (plan.manager, plan.actions) == ("none", [])
+    assert plan.message == "No firewall is active; nothing to open."
+
+
+@pytest.mark.parametrize("manager", core.MANAGERS)
+def test_a_manager_asked_for_by_name_must_be_active(manager):
+    with pytest.raises(FirewallError, match=f"^{manager} was asked for, but is not active on this host.$"):
+        core.plan(FakeHost(), manager, WANTED)
+
+
+def test_firewalld_opens_the_zone_of_the_interface_or_the_default_one():
+    host = FakeFirewalld()
+    converge(host, WANTED, interface="eth0")
+    assert len(host.rules["permanent"]["internal"]) == len(host.rules["runtime"]["internal"]) == 5
+    host.interface_zone = ""
+    plan = converge(host, WANTED, interface="eth0")
+    assert plan.before[0] == "tcp 80 from anywhere in zone internal"
+    assert host.rules["runtime"]["internal"] == [host.ADMIN]
+    assert host.rules["permanent"]["public"][1] == 'rule priority="1120" port port="8443" protocol="tcp" accept'
+
+
+def test_firewalld_is_asked_seldom_and_never_reloaded():
+    host = FakeFirewalld()
+    converge(host, WANTED, interface="eth0")
+    assert [re.sub(r"(=\S+rule).*", r"\1", call.partition(" --add")[0]) for call in host.calls] == [
+        "firewall-cmd --state",
+        "firewall-cmd --list-all-zones",
+        "firewall-cmd --permanent --list-all-zones",
+        "firewall-cmd --permanent --zone=internal",
+        "firewall-cmd --zone=internal",
+    ]
+
+
+def test_firewalld_mends_what_is_only_permanent_or_only_at_run_time():
+    host = FakeFirewalld()
+    converge(host, WANTED[:2])
+    host.rules["runtime"]["public"].pop(0)
+    host.rules["permanent"]["public"].pop()
+    plan = converge(host, WANTED[:2])
+    assert plan.before == [
+        "tcp 80 from anywhere from the next reload",
+        "tcp 8443 from anywhere until the next reload",
+    ]
+    assert core.plan(host, "auto", WANTED[:2]).actions == []
+
+
+def test_firewalld_2_marks_the_default_zone_in_its_list():
+    zones = firewalld.parse_zones("public (default, active)\n  target: default\n  interfaces: eth0 eth1\n")
+    assert (zones.default, zones.interfaces) == ("public", {"eth0": "public", "eth1": "public"})
+
+
+def test_ufw_keeps_an_equal_rule_of_the_administrator_and_counts_it_as_the_opening():
+    host = FakeUfw()
+    untouched = host.state()
+    plan = converge(host, wanted_openings([22, 2222], []))
+    assert (plan.actions, plan.openings) == ([], ["tcp 22 from anywhere", "tcp 2222 from anywhere"])
+    converge(host, [])
+    assert host.state() == untouched
+
+
+def test_ufw_is_not_made_to_replace_a_denial():
+    host = FakeUfw()
+    host.rules.append("ufw deny log 80/tcp")
+    with pytest.raises(FirewallError, match="ufw already has the rule 'deny 80/tcp'"):
+        core.plan(host, "auto", WANTED)
+
+
+def test_ufw_that_drops_all_ipv6_is_said_to():
+    host = FakeUfw()
+    host.files["/etc/default/ufw"] = "IPV6=no\n"
+    with pytest.raises(FirewallError, match="drops all IPv6 here .* vrrp from fd00::9 cannot be opened"):
+        core.plan(host, "auto", WANTED)
+
+
+def test_ufw_before_0_36_2_gets_vrrp_into_the_filter_table_and_hands_it_over_when_upgraded():
+    host = FakeUfw("0.36.1")
+    before = host.files["/etc/ufw/before.rules"]
+    converge(host, WANTED)
+    head, _commit, table = host.files["/etc/ufw/before.rules"].partition("COMMIT\n")
+    assert head == "*nat\n"
+    assert table.endswith("-A ufw-before-input -s 10.88.0.9 -p 112 -j ACCEPT\n# END onprem.lb\nCOMMIT\n")
+    assert host.calls[-1] == "ufw reload"
+    host.version = "0.36.2"
+    plan = converge(host, WANTED)
+    assert plan.before == plan.after
+    assert host.files["/etc/ufw/before.rules"] == before
+    assert "ufw allow from 10.88.0.9 proto vrrp comment 'onprem.lb'" in host.rules
+
+
+def test_nftables_puts_ours_on_top_of_the_chain_that_drops():
+    host = dropping()
+    converge(host, WANTED)
+    assert host.show(*INPUT) == [*WANTED, "theirs", "theirs", "theirs"]
+
+
+def test_nftables_takes_one_transaction():
+    host = dropping()
+    converge(host, WANTED)
+    host.calls.clear()
+    converge(host, WANTED[1:3])
+    assert host.calls.count("nft -f -") == 1
+
+
+def test_nftables_opens_only_chains_that_refuse_newcomers_at_large():
+    reject = {"reject": {"type": "icmpx", "expr": "port-unreachable"}}
+    host = accepting([match(DPORT, 8443), match(SADDR, "@a"), reject], [match(STATE, "invalid", "in"), {"drop": None}])
+    plan = converge(host, WANTED)
+    assert (plan.actions, plan.openings) == ([], [])
+    assert plan.message == nftables.NOTHING_REFUSES
+
+
+REJECT = {"reject": None}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        [REJECT],
+        [{"counter": {"packets": 0, "bytes": 0}}, {"xt": {"type": "target", "name": "REJECT"}}],
+        [{"jump": {"target": "deny"}}],
+        [match(DPORT, {"set": [22, {"range": [8000, 9000]}]}), REJECT],
+        [match(DPORT, {"set": [22, 23]}, "!="), REJECT],
+        [match(STATE, ["new", "untracked"], "in"), {"drop": None}],
+        [match({"meta": {"key": "l4proto"}}, 112), {"drop": None}],
+        [{"vmap": {"key": DPORT, "data": {"set": [[22, {"accept": None}], [80, {"goto": {"target": "deny"}}]]}}}],
+    ],
+)
+def test_nftables_recognises_a_rule_that_refuses_at_large(rule):
+    host = accepting([LO, {"accept": None}], rule, deny=[REJECT])
+    converge(host, WANTED)
+    assert host.show(*INPUT)[:4] == WANTED
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        [match({"meta": {"key": "l4proto"}}, "udp"), REJECT],
+        [match(DPORT, {"set": [22, {"range": [1, 79]}]}), REJECT],
+        [{"limit": {"rate": 5, "per": "second", "inv": True}}, {"drop": None}],
+        [{"vmap": {"key": STATE, "data": {"set": [["invalid", {"drop": None}], ["new", {"accept": None}]]}}}],
+        [{"xt": {"type": "match", "name": "conntrack"}}, {"drop": None}],
+        [{"jump": {"target": "loop"}}],
+    ],
+)
+def test_nftables_leaves_a_narrow_denial_alone(rule):
+    host = accepting(rule, loop=[{"jump": {"target": "loop"}}])
+    assert core.plan(host, "auto", WANTED).actions == []
+
+
+def test_nftables_opens_each_family_in_its_own_table():
+    host = FakeNft({(family, "filter"): {"INPUT": ("drop", [])} for family in ("ip", "ip6")}, service=False)
+    plan = converge(host, WANTED)
+    assert host.show("ip", "filter", "INPUT") == WANTED[:3]
+    assert host.show("ip6", "filter", "INPUT") == [*WANTED[:2], WANTED[3]]
+    assert plan.warnings == (nftables.NOT_LOADED,)
+
+
+def test_nftables_moves_ours_above_a_refusing_rule():
+    host = dropping()
+    converge(host, WANTED)
+    host.chains[INPUT][1].insert(0, {"expr": [match(DPORT, {"range": [8000, 9000]}), REJECT], "handle": 1})
+    converge(host, WANTED)
+    assert host.show(*INPUT) == [*WANTED, "theirs", "theirs", "theirs", "theirs"]
+
+
+def test_nftables_keeps_one_of_each():
+    host = dropping()
+    converge(host, WANTED)
+    rules = host.chains[INPUT][1]
+    rules.insert(2, {**rules[0], "handle": 1})
+    converge(host, WANTED)
+    assert host.show(*INPUT) == [*WANTED, "theirs", "theirs", "theirs"]
+
+
+def test_nftables_comes_back_with_the_service_and_goes_with_the_rules():
+    host = dropping()
+    converge(host, WANTED)
+    assert host.calls[-1] == "systemctl daemon-reload"
+    assert (
+        "open_chain inet filter input 'insert rule inet filter input ip6 saddr fd00::9" in host.files[nftables.SCRIPT]
+    )
+    assert f"ExecReload=-/bin/sh {nftables.SCRIPT}\n" in host.files[nftables.DROP_IN]
+    host.chains.clear()  # switched off by hand
+    host.service = False
+    assert core.plan(host, "auto", []).manager == "nftables"
+    converge(host, [])
+    assert host.files == {}
+
+
+def test_nft_without_json_is_an_error_and_without_kernel_support_is_no_firewall():
+    class Mute(FakeHost):
+        said = "Error: JSON support not compiled-in"
+
+        def _nft(self, _args, _data):
+            return 1, "", self.said
+
+    with pytest.raises(FirewallError, match="^nft -j -t list ruleset failed: Error: JSON support not compiled-in$"):
+        core.plan(Mute(), "auto", WANTED)
+    Mute.said = "Operation not supported"
+    assert core.plan(Mute(), "auto", WANTED).manager == "none"
+
+
+def test_a_failing_command_is_one_sentence():
+    host = FakeUfw()
+    actions = core.plan(host, "auto", WANTED).actions
+    host._ufw = lambda *_: (1, "", "ERROR: problem\n running\n")
+    with pytest.raises(FirewallError, match="^ufw allow 80/tcp comment onprem.lb failed: ERROR: problem running$"):
+        apply(actions, host)
+
+
+@pytest.mark.parametrize(
+    ("ports", "peers", "sentence"),
+    [
+        ([0], [], "Port 0 is not a number from 1 to 65535."),
+        (["65536/tcp"], [], "Port 65536/tcp is not a number from 1 to 65535."),
+        (["-1"], [], "Port -1 is not a number from 1 to 65535."),
+        (["53/udp"], [], "Port 53/udp is not a TCP port: write 8443 or 8443/tcp."),
+        ([], ["lb2"], "VRRP peer lb2 is not an IPv4 or IPv6 address."),
+        ([], ["10.0.0.0/24"], "VRRP peer 10.0.0.0/24 is not an IPv4 or IPv6 address."),
+        (
+            [],
+            ["224.0.0.18"],
+            "VRRP peer 224.0.0.18 is nobody's own address: name the address that the peer sends from.",
+        ),
+    ],
+)
+def test_what_cannot_be_opened_is_refused_in_one_sentence(ports, peers, sentence):
+    with pytest.raises(FirewallError) as refusal:
+        wanted_openings(ports, peers)
+    assert str(refusal.value) == sentence
+
+
+def test_one_opening_in_several_spellings_is_one():
+    assert wanted_openings(["80", "80/tcp", 80], ["FE80:0::1%eth0", "fe80::1"]) == [
+        Opening(port=80),
+        Opening(peer="fe80::1"),
+    ]
