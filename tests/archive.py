@@ -5,7 +5,14 @@ from __future__ import annotations
 import sys
 import tarfile
 
-NEEDED = {"README.md", "LICENSE", "meta/runtime.yml", "playbooks/site.yml", "plugins/filter/pair_plan.py", "roles/pair/README.md"}
+NEEDED = {
+    "README.md",
+    "LICENSE",
+    "meta/runtime.yml",
+    "playbooks/site.yml",
+    "plugins/filter/pair_plan.py",
+    "roles/pair/README.md",
+}
 FORBIDDEN = ("tests", "lab", "bench", "molecule", ".", "Makefile", "ansible.cfg", "pyproject.toml")
 
 

@@ -10,9 +10,7 @@ from ansible_collections.onprem.lb.plugins.module_utils import _addresses, _pair
 
 def pair_plan(members):
     if _addresses.NETADDR_MISSING:
-        raise AnsibleFilterError(
-            "onprem.lb.pair_plan needs the Python package netaddr on the controller: install it."
-        )
+        raise AnsibleFilterError("onprem.lb.pair_plan needs the Python package netaddr on the controller: install it.")
     return _pair.plan(members)
 
 

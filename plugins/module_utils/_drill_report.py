@@ -128,7 +128,19 @@ def _row_faults(row: Dict[str, Any], group: List[Dict[str, Any]]) -> List[str]:
 
 def table(rows: List[Dict[str, Any]]) -> List[str]:
     """Return the rows as aligned lines, in Markdown, so that they can be pasted anywhere."""
-    head = ["VIP", "event", "before", "after", "outage", "silence", "worst", "plan", "return", "failed/tried", "holders at most"]
+    head = [
+        "VIP",
+        "event",
+        "before",
+        "after",
+        "outage",
+        "silence",
+        "worst",
+        "plan",
+        "return",
+        "failed/tried",
+        "holders at most",
+    ]
     cells = [head, *([_cell(row, column) for column in head] for row in rows)]
     widths = [max(len(line[at]) for line in cells) for at in range(len(head))]
     lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |" for line in cells]

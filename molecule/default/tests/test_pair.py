@@ -104,7 +104,9 @@ def test_two_holders_are_noticed(hosts, variables, vip):
     width = 128 if ":" in vip else 32
     plan = {"vips": [{"address": vip}], "services": [], "targets": []}
     assert until(lambda: holders(hosts, vip) == [first])
-    hosts[second].check_output(f"ip address add {vip}/{width} dev eth0 nodad" if width == 128 else f"ip address add {vip}/{width} dev eth0")
+    hosts[second].check_output(
+        f"ip address add {vip}/{width} dev eth0 nodad" if width == 128 else f"ip address add {vip}/{width} dev eth0"
+    )
     try:
         seen = hosts[first].ansible("onprem.lb.pair_info", {"plan": plan, "limit": 0}, check=False, become=True)
         assert seen["holders"][vip] == 2

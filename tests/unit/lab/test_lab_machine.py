@@ -7,9 +7,7 @@ import dataclasses
 from lab import machine
 
 EVERYTHING = frozenset(
-    name
-    for need in (*machine.NEEDS, *machine.NEEDS_TO_BUILD_DEBIAN, machine.ANY_RUNTIME)
-    for name in need.found_as
+    name for need in (*machine.NEEDS, *machine.NEEDS_TO_BUILD_DEBIAN, machine.ANY_RUNTIME) for name in need.found_as
 )
 FRIENDLY = machine.Facts(
     privilege="root",

@@ -13,7 +13,9 @@ NAMES = sorted(path.name for path in ROLES.iterdir())
 
 
 def options(role):
-    return yaml.safe_load((ROLES / role / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
+    return yaml.safe_load((ROLES / role / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"][
+        "options"
+    ]
 
 
 def defaults(role):

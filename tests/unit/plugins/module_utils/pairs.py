@@ -20,7 +20,12 @@ def member(number, **settings):
             "addresses": [
                 {"interface": "lo", "address": "127.0.0.1", "prefix": 8, "mac": "00:00:00:00:00:00"},
                 {"interface": "eth0", "address": f"192.0.2.{number}", "prefix": 24, "mac": f"02:00:00:00:00:0{number}"},
-                {"interface": "eth0", "address": f"2001:db8::{number}", "prefix": 64, "mac": f"02:00:00:00:00:0{number}"},
+                {
+                    "interface": "eth0",
+                    "address": f"2001:db8::{number}",
+                    "prefix": 64,
+                    "mac": f"02:00:00:00:00:0{number}",
+                },
             ],
             "listeners": [{"address": "0.0.0.0", "port": 22, "program": "sshd", "pid": 1}],
             "answering": {},

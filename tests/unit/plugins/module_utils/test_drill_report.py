@@ -8,7 +8,11 @@ from .pairs import pair
 
 
 def seen(outage=20.0, silence=None, before="lb1", after="lb2", **changes):
-    moves = [{"at_ms": 0.0, "holders": [before]}, {"at_ms": 2000.0, "holders": []}, {"at_ms": 2010.0, "holders": [after]}]
+    moves = [
+        {"at_ms": 0.0, "holders": [before]},
+        {"at_ms": 2000.0, "holders": []},
+        {"at_ms": 2010.0, "holders": [after]},
+    ]
     good = {
         "takeover": {"outage_ms": outage, "silence_ms": silence or outage + 5},
         "comeback": {"outage_ms": 3.0},
