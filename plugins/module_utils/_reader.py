@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -15,6 +16,7 @@ Find = Callable[[str], Optional[str]]
 
 # Both are made to print "NAME STATUS"; what is not installed they mention in other words.
 INSTALLED = "install ok installed"
+DAY = 86400.0
 QUERIES = {
     "dpkg-query": ["--show", "--showformat", "${Package} ${Status}\\n"],
     "rpm": ["--query", "--queryformat", f"%{{NAME}} {INSTALLED}\\n"],
@@ -58,12 +60,25 @@ class Reader:
                 return [name for name in wanted if name not in installed]
         return wanted
 
+    def package_lists_are_fresh(self, lists: str = "/var/lib/apt/lists", now: Optional[float] = None) -> bool:
+        """Return whether apt has lists at all and has fetched them within a day; other managers look themselves."""
+        if not os.path.isdir(lists):
+            return True
+        age = (now or time.time()) - os.stat(lists).st_mtime
+        return bool(glob.glob(os.path.join(lists, "*_Packages*"))) and age < DAY
+
     def active_units(self, wanted: List[str]) -> List[str]:
+        return self._units_that_are("active", wanted)
+
+    def enabled_units(self, wanted: List[str]) -> List[str]:
+        return self._units_that_are("enabled", wanted)
+
+    def _units_that_are(self, state: str, wanted: List[str]) -> List[str]:
         """systemd prints the states in the order asked for."""
         if not wanted:
             return []
-        states = self._run(["systemctl", "is-active", *wanted])[1].split()
-        return [unit for unit, state in zip(wanted, states) if state == "active"]
+        states = self._run(["systemctl", f"is-{state}", *wanted])[1].split()
+        return [unit for unit, found in zip(wanted, states) if found == state]
 
     def is_stale(self, path: str, unit: str) -> bool:
         """Return whether a running unit has not loaded its file: its youngest process is older than the file.

@@ -30,7 +30,7 @@ options:
     elements: str
     default: []
   units:
-    description: Systemd units of which the active ones are returned.
+    description: Systemd units of which the active and the enabled ones are returned.
     type: list
     elements: str
     default: []
@@ -99,6 +99,15 @@ missing_packages:
   type: list
   elements: str
   returned: success
+package_lists_fresh:
+  description: Whether packages can be installed without fetching the lists of them first.
+  type: bool
+  returned: success
+enabled_units:
+  description: Those of O(units) that start at boot.
+  type: list
+  elements: str
+  returned: success
 active_units:
   description: Those of O(units) that are active.
   type: list
@@ -161,7 +170,9 @@ def look(params, reader):
         "listeners": _host.listeners(),
         "answering": answering,
         "missing_packages": reader.missing_packages(params["packages"]),
+        "package_lists_fresh": reader.package_lists_are_fresh(),
         "active_units": reader.active_units(params["units"]),
+        "enabled_units": reader.enabled_units(params["units"]),
         "stale": [path for path, unit in params["loaded"].items() if reader.is_stale(path, unit)],
         "selinux": os.path.exists("/sys/fs/selinux/enforce"),
         "problems": problems,

@@ -104,6 +104,15 @@ def test_active_units_are_told_by_their_place_in_systemds_answer():
     assert reader({"systemctl": "inactive\nactive\n"}).active_units(["a.service", "b.service"]) == ["b.service"]
 
 
+def test_package_lists_are_fresh_when_there_are_some_and_they_are_of_today(tmp_path):
+    nothing = Reader(None, None)
+    assert not nothing.package_lists_are_fresh(str(tmp_path)), "there are none"
+    (tmp_path / "deb.example_Packages").write_text("")
+    assert nothing.package_lists_are_fresh(str(tmp_path))
+    assert not nothing.package_lists_are_fresh(str(tmp_path), now=time.time() + 90000)
+    assert nothing.package_lists_are_fresh(str(tmp_path / "no-apt-here"))
+
+
 def test_a_file_younger_than_its_units_processes_is_stale(tmp_path):
     path = tmp_path / "haproxy.cfg"
     path.write_text("")
