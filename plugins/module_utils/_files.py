@@ -74,16 +74,17 @@ def check(change: Change, candidate: str, find: Find, run: Run) -> bool:
     if program is None:
         return False
     wrong = CHECKS[change.check](program, candidate, run)
-    if wrong:
+    if wrong is not None:
         words = wrong.replace(candidate, change.path)
         raise Refused(f"{change.check} refuses the new {change.path}, so nothing was changed. It says: {words}")
     return True
 
 
 def _haproxy(program: str, candidate: str, run: Run) -> Optional[str]:
-    code, out, err = run([program, "-c", "-q", "-f", candidate])
-    lines = [line.strip() for line in (err + out).splitlines() if "[ALERT]" in line] or (err + out).split("\n")
-    return " ".join(" ".join(lines).split()) if code else None
+    code, out, err = run([program, "-c", "-f", candidate])
+    said = [line.strip() for line in (err + out).splitlines()]
+    alerts = [line for line in said if "[ALERT]" in line] or said
+    return None if code == 0 else " ".join([*alerts, f"(exit code {code})"])
 
 
 def _keepalived_test(program: str, candidate: str, run: Run) -> Optional[str]:

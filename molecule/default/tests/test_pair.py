@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -108,7 +109,9 @@ def test_two_holders_are_noticed(hosts, variables, vip):
         f"ip address add {vip}/{width} dev eth0 nodad" if width == 128 else f"ip address add {vip}/{width} dev eth0"
     )
     try:
-        seen = hosts[first].ansible("onprem.lb.pair_info", {"plan": plan, "limit": 0}, check=False, become=True)
+        seen = hosts[first].ansible(
+            "onprem.lb.pair_info", json.dumps({"plan": plan, "limit": 0}), check=False, become=True
+        )
         assert seen["holders"][vip] == 2
         assert f"VIP {vip} has 2 holders" in seen["msg"]
     finally:

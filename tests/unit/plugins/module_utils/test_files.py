@@ -73,6 +73,20 @@ def test_a_refused_file_leaves_every_file_as_it_was(tmp_path, check):
     assert "'bad'" in sentence and ".new" not in sentence and "NOTICE" not in sentence
 
 
+@pytest.mark.parametrize("check", ["haproxy", "keepalived"])
+def test_a_program_that_refuses_without_a_word_refuses_all_the_same(tmp_path, check):
+    path = tmp_path / "a.conf"
+    with pytest.raises(_files.Refused):
+        _files.replace_all(
+            _files.changes([wanted(path, "x\n", check)]),
+            lambda name: name,
+            lambda command: (1, "", ""),
+            os.rename,
+            False,
+        )
+    assert not path.exists()
+
+
 def test_after_a_refusal_the_next_good_run_succeeds(tmp_path):
     path = tmp_path / "a.conf"
     path.write_text("old\n")
