@@ -1,4 +1,4 @@
-"""ansible-test fetches a script that brings pip into its virtual environments. Where that cannot be had, ensurepip does it.
+"""ansible-test fetches a script that brings pip into its virtual environments. Here ensurepip does it instead.
 
 Writes the script where ansible-test looks first, unless one is there already.
 """

@@ -3,7 +3,7 @@
 """Configuration files, replaced all together or not at all.
 
 Every new file is written beside its place and shown to the program that will read it; only when all of them pass
-is the first one moved into place, so a bad file never reaches its path. The programs are run through an injected ``run``.
+is the first one moved into place, so a bad file never reaches its path.
 """
 
 from __future__ import annotations

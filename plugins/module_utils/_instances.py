@@ -191,8 +191,8 @@ def vrid_clashes(instances: List[Dict[str, Any]], place: str) -> Faults:
 def model(settings: Dict[str, Any]) -> Dict[str, Any]:
     """Return all that the role `keepalived` renders: ``{instances, scripts, files, groups, faults}``.
 
-    :param settings: ``instances``, ``scripts``, ``track_files`` and ``sync_groups`` as the user wrote them, and ``auth_pass``,
-        which every version 2 instance without one of its own gets
+    :param settings: ``instances``, ``scripts``, ``track_files`` and ``sync_groups`` as the user wrote them, and
+        ``auth_pass``, which every version 2 instance without one of its own gets
     """
     instances, faults = read_instances(settings["instances"], "keepalived_instances")
     scripts = read_list(SCRIPT, settings["scripts"], "keepalived_scripts", faults)

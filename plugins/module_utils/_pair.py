@@ -262,12 +262,11 @@ def _priorities(settings: Dict[str, Any], count: int) -> List[int]:
 
 
 def _election_of(vip: Vip, settings: Dict[str, Any], faults: Faults) -> _election.Election:
-    priorities = _priorities(settings, len(vip.order))
-    if len(priorities) != len(vip.order):
-        faults.append(
-            f"pair_priorities has {len(priorities)} entries for {len(vip.order)} members: name one for each, best first."
-        )
-        priorities = _priorities({"priorities": []}, len(vip.order))
+    count = len(vip.order)
+    priorities = _priorities(settings, count)
+    if len(priorities) != count:
+        faults.append(f"pair_priorities has {len(priorities)} entries for {count} members: one for each, best first.")
+        priorities = _priorities({"priorities": []}, count)
     if priorities != sorted(priorities, reverse=True):
         faults.append(f"pair_priorities is {priorities}: the first is the holder's and must be the highest.")
         priorities = sorted(priorities, reverse=True)

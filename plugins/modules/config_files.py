@@ -47,7 +47,8 @@ options:
       unit:
         description:
           - The systemd unit that loads the file, starting a process for it, as haproxy does.
-          - A file that is as it should be and yet was never loaded, because an earlier run ended too soon, counts as changed.
+          - A file that is as it should be and yet was never loaded, because an earlier run ended too soon,
+            counts as changed.
         type: str
   secrets:
     description: Texts that must not be shown in a diff or a log.

@@ -16,7 +16,9 @@ description:
   - Changes nothing.
 options:
   vips:
-    description: Addresses to look for on the links, each with or without a prefix length, or a mapping with the key C(address).
+    description:
+      - Addresses to look for on the links, each with or without a prefix length, or a mapping with the key
+        C(address).
     type: list
     elements: raw
     default: []

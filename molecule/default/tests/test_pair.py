@@ -1,12 +1,16 @@
-"""The pair on real hosts, from outside: exactly one holder, the service through the VIP, and a dead haproxy holds nothing."""
+"""The pair on real hosts: exactly one holder, the service through the VIP, and a dead haproxy holds nothing."""
 
 from __future__ import annotations
 
+import base64
 import json
 import time
+from pathlib import Path
 
 import pytest
 
+GOLDEN = Path(__file__).resolve().parents[3] / "tests" / "golden"
+GOLDEN_FILES = sorted(path.name for path in GOLDEN.iterdir() if path.name.endswith(("haproxy.cfg", "keepalived.conf")))
 BALANCERS = ("lb1", "lb2")
 PORTS = (8443, 80, 443)
 
@@ -147,3 +151,28 @@ def test_a_reload_leaves_the_vip_where_it_is(hosts, vip, name):
     before = holders(hosts, vip)
     hosts[name].check_output("systemctl reload haproxy keepalived")
     assert not until(lambda: holders(hosts, vip) != before, limit=2.0)
+
+
+@pytest.mark.parametrize("name", BALANCERS)
+def test_the_firewall_is_open_for_the_services_and_closed_for_the_rest(hosts, variables, name):
+    """Port 8082 is served, and refused: were the firewall off, the tests of the openings would prove nothing."""
+    address = hosts[name].ansible.get_variables()["lab_address"]
+    hosts[name].check_output("systemd-run --collect --unit onprem-lb-closed python3 -m http.server 8082")
+    try:
+        assert until(lambda: hosts[name].socket("tcp://0.0.0.0:8082").is_listening)
+        assert fetch(hosts["client"], address, 8082).rc != 0
+        assert fetch(hosts["client"], address, 80).rc == 0
+    finally:
+        hosts[name].check_output("systemctl stop onprem-lb-closed")
+
+
+@pytest.mark.parametrize("name", GOLDEN_FILES)
+def test_the_real_programs_accept_the_golden_files(hosts, name):
+    """In a namespace of its own, with the interfaces that the files speak of and nothing else."""
+    text = base64.b64encode((GOLDEN / name).read_bytes()).decode()
+    links = "; ".join(f"ip link add {link} type veth peer name peer-{link}" for link in ("eth0", "eth1"))
+    program = "haproxy -c -f" if name.endswith("haproxy.cfg") else "keepalived -t -f"
+    seen = hosts["lb1"].run(
+        f"unshare --net sh -c '{links}; echo {text} | base64 -d > /tmp/golden; {program} /tmp/golden'"
+    )
+    assert seen.rc == 0, seen.stdout + seen.stderr

@@ -139,7 +139,7 @@ CASES = {
         EVERY_INSTANCE,
         "lb1",
         keepalived_global_lines=["vrrp_startup_delay 1"],
-        keepalived_extra_lines=["virtual_server 192.0.2.10 80 {", "}"],
+        keepalived_extra_lines=["vrrp_script spare {", '    script "/usr/bin/true"', "}"],
     ),
     "haproxy.unit.conf": lambda: render("haproxy", "unit.conf.j2", haproxy_down_file="/run/haproxy.down"),
     "haproxy-alone.unit.conf": lambda: render("haproxy", "unit.conf.j2"),
