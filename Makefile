@@ -15,6 +15,8 @@ export ANSIBLE_HOME := $(CURDIR)/.cache/ansible
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/.cache/collections
 export MOLECULE_GLOB := molecule/*/molecule.yml
+# Else molecule folds every line at 80.
+export COLUMNS := 200
 # Molecule keys its state by the folder's name alone.
 export MOLECULE_EPHEMERAL_DIRECTORY := $(CURDIR)/.cache/molecule
 COLLECTION := .cache/collections/ansible_collections/onprem/lb

@@ -27,12 +27,12 @@ def render(role, template, **variables):
     return jinja.get_template(template).render({**defaults, **variables})
 
 
-def haproxy(services, **variables):
+def haproxy(services, of="Debian", **variables):
     stats = {name[6:]: variables[f"haproxy_{name}"] for name in STATS if f"haproxy_{name}" in variables}
     model = _haproxy.model({"services": services, "stats": stats}, [], "lb1")
     assert model["faults"] == []
-    family = {"runtime_socket": "/run/haproxy/admin.sock"}
-    return render("haproxy", "haproxy.cfg.j2", __haproxy_model=model, __haproxy_family=family, **variables)
+    families = yaml.safe_load((ROOT / "roles" / "haproxy" / "vars" / "main.yml").read_text())["__haproxy_families"]
+    return render("haproxy", "haproxy.cfg.j2", __haproxy_model=model, __haproxy_family=families[of], **variables)
 
 
 STATS = ("stats_address", "stats_user", "stats_password")
@@ -109,13 +109,14 @@ EVERY_INSTANCE = {
             "peers": ["198.51.100.2", "198.51.100.3"],
         },
     ],
-    "scripts": [{"name": "alive", "command": "/usr/bin/killall -0 haproxy", "user": "nobody", "fall": 2}],
+    "scripts": [{"name": "alive", "command": "/usr/bin/killall -0 haproxy", "user": "root", "fall": 2}],
     "track_files": [{"name": "down", "path": "/run/haproxy.down"}],
     "sync_groups": [{"name": "both", "instances": ["front", "back"], "notify": "/usr/local/bin/group"}],
 }
 
 CASES = {
     "pair.haproxy.cfg": lambda: haproxy(_pair.plan(pair())["services"]),
+    "pair.redhat.haproxy.cfg": lambda: haproxy(_pair.plan(pair())["services"], of="RedHat"),
     "pair.lb1.keepalived.conf": lambda: of_pair("lb1"),
     "pair.lb2.keepalived.conf": lambda: of_pair("lb2"),
     "two-vips-fast.lb2.keepalived.conf": lambda: of_pair(
