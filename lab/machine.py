@@ -20,6 +20,9 @@ from . import shell
 # What podman asks for when nobody tells it otherwise.
 PODMAN_LIMIT = 1048576
 CONF = "containers.conf"
+# All hosts share root's allowance, and each systemd takes some twenty of them; kernels start with 128.
+INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
+INOTIFY_ENOUGH = 512
 AS_ROOT: Dict[str, Tuple[str, ...]] = {"root": (), "sudo": ("sudo", "-n")}
 
 
@@ -61,6 +64,7 @@ class Facts:
     hard_nofile: int
     hard_nproc: int
     may_raise_limits: bool
+    inotify_instances: int
     package_manager: Optional[str]  # apt-get, dnf or None
 
 
@@ -70,6 +74,7 @@ class Plan:
 
     packages: Tuple[str, ...] = ()
     containers_conf: Optional[str] = None
+    inotify_instances: Optional[int] = None
     refusal: Optional[str] = None
 
 
@@ -118,7 +123,8 @@ def plan(facts: Facts, build_debian: bool) -> Plan:
         refusal = "The lab needs {}; install them first".format(", ".join(packages))
         if facts.package_manager:
             refusal += f": sudo {facts.package_manager} install {' '.join(packages)}"
-    return Plan(packages, containers_conf(facts), refusal)
+    inotify = INOTIFY_ENOUGH if facts.inotify_instances < INOTIFY_ENOUGH else None
+    return Plan(packages, containers_conf(facts), inotify, refusal)
 
 
 def containers_conf(facts: Facts) -> Optional[str]:
@@ -143,6 +149,8 @@ def prepare(cache: Path, build_debian: bool) -> Machine:
     if wanted.packages:
         with shell.step("install {}".format(" ".join(wanted.packages))):
             install(as_root, wanted.packages)
+    if wanted.inotify_instances:  # until the next boot
+        shell.run([*as_root, "sh", "-c", f"echo {wanted.inotify_instances} > {INOTIFY}"])
     conf = cache / CONF
     if wanted.containers_conf:
         conf.write_text(wanted.containers_conf)
@@ -182,6 +190,7 @@ def observe() -> Facts:
         hard_nofile=_hard_limit(resource.RLIMIT_NOFILE),
         hard_nproc=min(_hard_limit(resource.RLIMIT_NPROC), _pid_max()),
         may_raise_limits=_may_raise_limits(AS_ROOT.get(privilege, ())),
+        inotify_instances=int(INOTIFY.read_text()),
         package_manager=next((name for name in ("apt-get", "dnf") if _exists(name)), None),
     )
 

@@ -16,6 +16,7 @@ FRIENDLY = machine.Facts(
     hard_nofile=machine.PODMAN_LIMIT,
     hard_nproc=machine.PODMAN_LIMIT,
     may_raise_limits=True,
+    inotify_instances=1024,
     package_manager="apt-get",
 )
 
@@ -68,3 +69,8 @@ def test_without_apt_the_sentence_names_packages_and_command():
     assert wanted.refusal == (
         "The lab needs podman, openssh-clients; install them first: sudo dnf install podman openssh-clients"
     )
+
+
+def test_too_few_inotify_instances_for_so_many_systemds_are_raised_and_enough_are_not():
+    assert machine.plan(seen(inotify_instances=128), build_debian=True).inotify_instances == machine.INOTIFY_ENOUGH
+    assert machine.plan(seen(inotify_instances=machine.INOTIFY_ENOUGH), build_debian=True).inotify_instances is None
