@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible.plugins.filter.core import to_bool
 from ansible_collections.onprem.lb.plugins.module_utils import _haproxy, _instances, _pair
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -24,6 +25,7 @@ def render(role, template, **variables):
     defaults = yaml.safe_load((ROOT / "roles" / role / "defaults" / "main.yml").read_text())
     folder = FileSystemLoader(ROOT / "roles" / role / "templates")
     jinja = Environment(loader=folder, trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
+    jinja.filters["bool"] = to_bool
     return jinja.get_template(template).render({**defaults, **variables})
 
 
@@ -127,8 +129,9 @@ CASES = {
     ),
     "every-service.haproxy.cfg": lambda: haproxy(
         EVERY_SERVICE,
-        haproxy_maxconn=4000,
-        haproxy_log_normal=False,
+        # As text, which is what -e and an INI inventory give.
+        haproxy_maxconn="4000",
+        haproxy_log_normal="false",
         haproxy_global_lines=["nbthread 2"],
         haproxy_defaults_lines=["option http-server-close"],
         haproxy_extra_lines=["listen extra", "    bind 127.0.0.1:7000"],
