@@ -12,6 +12,7 @@ import re
 import socket
 from typing import Any, Dict, Iterable, List, Tuple
 
+FAMILIES = ("Debian", "RedHat")  # whose packages and paths the roles know
 LISTEN = "0A"  # TCP_LISTEN in /proc/net/tcp
 
 

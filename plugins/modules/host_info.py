@@ -25,7 +25,7 @@ options:
   wait:
     description: For how many seconds answers for a VIP are collected.
     type: float
-    default: 0.3
+    default: 0.2
   packages:
     description: Packages of which the missing ones are returned.
     type: list
@@ -144,7 +144,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
 
 ARGUMENTS = {
     "vips": {"type": "list", "elements": "raw", "default": []},
-    "wait": {"type": "float", "default": 0.3},
+    "wait": {"type": "float", "default": 0.2},
     "packages": {"type": "list", "elements": "str", "default": []},
     "units": {"type": "list", "elements": "str", "default": []},
     "loaded": {"type": "dict", "default": {}},
@@ -162,12 +162,15 @@ def look(params, reader):
         problems.append("systemd does not run here: haproxy and keepalived need it for their units.")
     if addresses is None:
         problems.append("the program ip is missing: install iproute2 (Debian) or iproute (RedHat).")
+    family = _host.os_family(reader.text("/etc/os-release"))
+    if family not in _host.FAMILIES:
+        problems.append(f"this is {family}: the roles know the families {' and '.join(_host.FAMILIES)}.")
     try:
         answering = reader.answering(_host.vip_addresses(params["vips"]), params["wait"], addresses or [])
     except PermissionError:
         problems.append("there is no right to open raw sockets: use become, or give the container NET_RAW.")
     return {
-        "os_family": _host.os_family(reader.text("/etc/os-release")),
+        "os_family": family,
         "addresses": addresses or [],
         "listeners": _host.listeners(),
         "answering": answering,

@@ -73,6 +73,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils import _host, _pair_check
 from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
 
+WAIT = 0.2  # for answers on the link, in seconds; a neighbour answers within some milliseconds
 PAUSE = 0.2  # between two looks; a look itself takes longer
 
 
@@ -82,7 +83,7 @@ def look(plan, config, reader):
     vips = [vip["address"] for vip in plan["vips"]]
     return {
         "addresses": addresses,
-        "answering": reader.answering(vips, 0.3, addresses),
+        "answering": reader.answering(vips, WAIT, addresses),
         "active_units": reader.active_units(list(_pair_check.UNITS)),
         "listeners": _host.listeners(),
         "reached": _host.reachable(plan["targets"], timeout=1.0),
