@@ -31,7 +31,12 @@ def run(*command: str) -> float:
     """Run a command to its end and return how long it took, in seconds; its output is shown only when it fails."""
     started = time.monotonic()
     done = subprocess.run(
-        command, cwd=ROOT, text=True, capture_output=True, env={**os.environ, "ANSIBLE_ROLES_PATH": str(PEERS)}
+        command,
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        check=False,
+        env={**os.environ, "ANSIBLE_ROLES_PATH": str(PEERS)},
     )
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")

@@ -61,7 +61,7 @@ def script_for(event: str, interface: str = "") -> Script:
         if not INTERFACE.fullmatch(interface):
             raise Refused(f"host_cut needs the interface to cut, and {interface!r} is not the name of one.")
         return Script("", f"nft '{cut_rules(interface)}'", f"nft '{DELETE_TABLE}'")
-    program, _, what = event.rpartition("_")
+    program, _underscore, what = event.rpartition("_")
     unit = f"{program}.service"
     # Several kills within the start limit, and start alone would be refused.
     start = f"systemctl reset-failed {unit}; systemctl start {unit}"
