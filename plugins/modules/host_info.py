@@ -53,18 +53,7 @@ options:
     type: path
     default: /etc/keepalived/keepalived.conf
 extends_documentation_fragment:
-  - ansible.builtin.action_common_attributes
-attributes:
-  check_mode:
-    support: full
-    description: Only reads.
-  diff_mode:
-    support: none
-    description: Only reads.
-  platform:
-    support: full
-    platforms: posix
-    description: Linux only.
+  - onprem.lb.attributes.reads_only
 """
 
 EXAMPLES = r"""

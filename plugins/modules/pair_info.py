@@ -29,18 +29,7 @@ options:
     type: float
     default: 15
 extends_documentation_fragment:
-  - ansible.builtin.action_common_attributes
-attributes:
-  check_mode:
-    support: full
-    description: Only reads.
-  diff_mode:
-    support: none
-    description: Only reads.
-  platform:
-    support: full
-    platforms: posix
-    description: Linux only.
+  - onprem.lb.attributes.reads_only
 """
 
 EXAMPLES = r"""

@@ -106,17 +106,8 @@ options:
       holder:
         description: The name of the member that must be the holder. Any one if left out.
         type: str
-attributes:
-  check_mode:
-    description: Changes nothing in either mode.
-    support: full
-  diff_mode:
-    description: There is nothing to show.
-    support: none
-  platform:
-    description: Linux.
-    platforms: linux
-    support: full
+extends_documentation_fragment:
+  - onprem.lb.attributes.reads_only
 """
 
 EXAMPLES = r"""
