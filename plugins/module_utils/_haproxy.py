@@ -12,6 +12,9 @@ from ansible_collections.onprem.lb.plugins.module_utils._schema import (
     Field,
     address,
     boolean,
+    in_the_users_words,
+    integer,
+    lines,
     port,
     read,
     text,
@@ -30,6 +33,16 @@ WELL_KNOWN = (
     "12345678",
 )
 
+TUNING = {
+    "maxconn": Field(integer(0, 10000000), 0),
+    "retries": Field(integer(0, 1000), 3),
+    "log_normal": Field(boolean, True),
+    "log_targets": Field(lines, []),
+    "global_lines": Field(lines, []),
+    "defaults_lines": Field(lines, []),
+    "extra_lines": Field(lines, []),
+}
+
 STATS = {
     "enabled": Field(boolean, True),
     "address": Field(address, "127.0.0.1"),
@@ -42,12 +55,13 @@ STATS = {
 
 
 def model(settings: Dict[str, Any], listeners: List[Dict[str, Any]], host: str) -> Dict[str, Any]:
-    """Return ``{services, stats, faults}``.
+    """Return ``{services, stats, tuning, faults}``.
 
-    :param settings: ``services`` and ``stats`` as the user wrote them
+    :param settings: ``services``, ``stats`` and ``tuning`` as the user wrote them
     :param listeners: what listens on this host, as `host_info` returns it
     """
     services, faults = read_services(settings["services"], "haproxy_services")
+    tuning = read(TUNING, settings["tuning"], "haproxy", faults)
     stats = read(STATS, settings["stats"], "haproxy_stats", faults)
     faults.extend(_stats_faults(stats))
     occupied = list(services)
@@ -60,7 +74,8 @@ def model(settings: Dict[str, Any], listeners: List[Dict[str, Any]], host: str) 
         )
         occupied.append(page)
     faults.extend(listeners_in_the_way(occupied, listeners, host))
-    return {"services": services, "stats": stats, "faults": faults}
+    faults = [in_the_users_words(fault, "haproxy") for fault in faults]
+    return {"services": services, "stats": stats, "tuning": tuning, "faults": faults}
 
 
 def _stats_faults(stats: Dict[str, Any]) -> Faults:

@@ -16,6 +16,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._schema import (
     address,
     anything,
     boolean,
+    in_the_users_words,
     integer,
     lines,
     list_of,
@@ -81,6 +82,11 @@ INSTANCE = {
     "garp_refresh": Field(integer(0, 86400, "seconds"), 60),
     "notify": Field(text),
     "lines": Field(lines, []),
+}
+
+RAW = {
+    "global_lines": Field(lines, []),
+    "extra_lines": Field(lines, []),
 }
 
 SYNC_GROUP = {
@@ -189,12 +195,13 @@ def vrid_clashes(instances: List[Dict[str, Any]], place: str) -> Faults:
 
 
 def model(settings: Dict[str, Any]) -> Dict[str, Any]:
-    """Return all that the role `keepalived` renders: ``{instances, scripts, files, groups, faults}``.
+    """Return all that the role `keepalived` renders: ``{instances, scripts, files, groups, raw, faults}``.
 
-    :param settings: ``instances``, ``scripts``, ``track_files`` and ``sync_groups`` as the user wrote them, and
-        ``auth_pass``, which every version 2 instance without one of its own gets
+    :param settings: ``instances``, ``scripts``, ``track_files``, ``sync_groups`` and ``raw`` as the user wrote them,
+        and ``auth_pass``, which every version 2 instance without one of its own gets
     """
     instances, faults = read_instances(settings["instances"], "keepalived_instances")
+    raw = read(RAW, settings["raw"], "keepalived", faults)
     scripts = read_list(SCRIPT, settings["scripts"], "keepalived_scripts", faults)
     files = read_list(TRACK_FILE, settings["track_files"], "keepalived_track_files", faults)
     groups = read_list(SYNC_GROUP, settings["sync_groups"], "keepalived_sync_groups", faults)
@@ -210,7 +217,28 @@ def model(settings: Dict[str, Any]) -> Dict[str, Any]:
     for group in groups:
         members = [{"name": name} for name in group["instances"]]
         faults.extend(_undefined(members, instances, f"keepalived_sync_groups ({group['name']}).instances"))
-    return {"instances": instances, "scripts": scripts, "files": files, "groups": groups, "faults": faults}
+        faults.extend(_weights_in(group, instances))
+    return {
+        "instances": instances,
+        "scripts": scripts,
+        "files": files,
+        "groups": groups,
+        "raw": raw,
+        "faults": [in_the_users_words(fault, "keepalived") for fault in faults],
+    }
+
+
+def _weights_in(group: Dict[str, Any], instances: List[Dict[str, Any]]) -> Faults:
+    """keepalived ignores weights in a group: its members change together, by FAULT only."""
+    return [
+        f"keepalived_sync_groups ({group['name']}): its instance {instance['name']} tracks {item['name']} with weight "
+        f"{item['weight']}, which keepalived ignores in a group: use weight 0 (FAULT)."
+        for instance in instances
+        if instance["name"] in group["instances"]
+        for kind in ("track_scripts", "track_files", "track_interfaces")
+        for item in instance[kind]
+        if item["weight"]
+    ]
 
 
 def _undefined(named: List[Dict[str, Any]], defined: List[Dict[str, Any]], place: str) -> Faults:

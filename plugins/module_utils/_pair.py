@@ -24,6 +24,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._schema import (
     address,
     anything,
     boolean,
+    in_the_users_words,
     integer,
     list_of,
     number,
@@ -107,7 +108,7 @@ def plan(members: List[Dict[str, Any]]) -> Dict[str, Any]:
     faults.extend(auth_pass_faults(settings["auth_pass"], "pair_auth_pass"))
     faults.extend(fault for election in elections for fault in _election.faults(election))
     faults.extend(_host_faults(members, services))
-    faults = [_in_the_users_words(fault) for fault in faults]
+    faults = [in_the_users_words(fault, "pair") for fault in faults]
     if faults:
         return _refused(faults)
     planned = {name: _member(name, vips, elections, settings, seats) for name in names}
@@ -141,11 +142,6 @@ def _refused(faults: Faults) -> Dict[str, Any]:
         "outages": [],
         "table": [],
     }
-
-
-def _in_the_users_words(fault: str) -> str:
-    """The settings are read without their prefix; the user knows them with it."""
-    return fault.replace("pair.", "pair_", 1) if fault.startswith("pair.") else fault
 
 
 def _disagreements(members: List[Dict[str, Any]]) -> Faults:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import ipaddress
+import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 Faults = List[str]
@@ -59,6 +60,11 @@ def unknown_keys(given: Any, known: List[str], place: str) -> Faults:
         mend = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}."
         sentences.append(f"{place} has the unknown key '{key}': {mend}")
     return sentences
+
+
+def in_the_users_words(fault: str, prefix: str) -> str:
+    """Variables are read as keys of one mapping; the user knows them as PREFIX_KEY."""
+    return re.sub(rf"^({prefix}\w*)\.", r"\1_", fault)
 
 
 def misspelt(names: List[str], known: List[str]) -> Faults:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible.plugins.filter.core import to_bool
 from ansible_collections.onprem.lb.plugins.module_utils import _haproxy, _instances, _pair
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -25,13 +24,13 @@ def render(role, template, **variables):
     defaults = yaml.safe_load((ROOT / "roles" / role / "defaults" / "main.yml").read_text())
     folder = FileSystemLoader(ROOT / "roles" / role / "templates")
     jinja = Environment(loader=folder, trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
-    jinja.filters["bool"] = to_bool
     return jinja.get_template(template).render({**defaults, **variables})
 
 
 def haproxy(services, of="Debian", **variables):
     stats = {name[6:]: variables[f"haproxy_{name}"] for name in STATS if f"haproxy_{name}" in variables}
-    model = _haproxy.model({"services": services, "stats": stats}, [], "lb1")
+    tuning = {name: variables[f"haproxy_{name}"] for name in _haproxy.TUNING if f"haproxy_{name}" in variables}
+    model = _haproxy.model({"services": services, "stats": stats, "tuning": tuning}, [], "lb1")
     assert model["faults"] == []
     families = yaml.safe_load((ROOT / "roles" / "haproxy" / "vars" / "main.yml").read_text())["__haproxy_families"]
     return render("haproxy", "haproxy.cfg.j2", __haproxy_model=model, __haproxy_family=families[of], **variables)
@@ -40,8 +39,12 @@ def haproxy(services, of="Debian", **variables):
 STATS = ("stats_address", "stats_user", "stats_password")
 
 
+NOTHING = {"sync_groups": [], "scripts": [], "track_files": [], "auth_pass": ""}
+
+
 def keepalived(settings, name, **variables):
-    model = _instances.model({"sync_groups": [], "scripts": [], "track_files": [], "auth_pass": "", **settings})
+    raw = {name: variables[f"keepalived_{name}"] for name in _instances.RAW if f"keepalived_{name}" in variables}
+    model = _instances.model({**NOTHING, "raw": raw, **settings})
     assert model["faults"] == []
     return render(
         "keepalived", "keepalived.conf.j2", __keepalived_model=model, **{"keepalived_router_id": name, **variables}
@@ -94,9 +97,9 @@ EVERY_INSTANCE = {
             "multicast": True,
             "source": "192.0.2.1",
             "addresses": ["192.0.2.10/24", "192.0.2.11/24"],
-            "track_scripts": [{"name": "alive", "weight": -20}],
+            "track_scripts": ["alive"],
             "track_files": ["down"],
-            "track_interfaces": [{"name": "eth1", "weight": 5}],
+            "track_interfaces": ["eth1"],
             "notify": "/usr/local/bin/state",
             "garp_refresh": 0,
             "lines": ["garp_master_delay 1"],
@@ -109,6 +112,15 @@ EVERY_INSTANCE = {
             "auth_pass": "abcd1234",
             "addresses": ["198.51.100.10"],
             "peers": ["198.51.100.2", "198.51.100.3"],
+        },
+        {
+            "name": "weighted",
+            "interface": "eth1",
+            "vrid": 32,
+            "addresses": ["198.51.100.11"],
+            "peers": ["198.51.100.2"],
+            "track_scripts": [{"name": "alive", "weight": -20}],
+            "track_interfaces": [{"name": "eth0", "weight": 5}],
         },
     ],
     "scripts": [{"name": "alive", "command": "/usr/bin/killall -0 haproxy", "user": "root", "fall": 2}],

@@ -8,8 +8,9 @@ from ansible_collections.onprem.lb.plugins.module_utils import _haproxy
 WEB = {"name": "web", "port": 80, "servers": ["192.0.2.31"]}
 
 
-def model(services=(WEB,), listeners=(), **stats):
-    return _haproxy.model({"services": list(services), "stats": stats}, list(listeners), "lb1")
+def model(services=(WEB,), listeners=(), tuning=None, **stats):
+    settings = {"services": list(services), "stats": stats, "tuning": tuning or {}}
+    return _haproxy.model(settings, list(listeners), "lb1")
 
 
 def test_a_bare_address_is_a_server_with_every_default():
@@ -70,3 +71,15 @@ def test_bad_services_are_refused_with_their_place(services, sentence):
 
 def test_one_port_on_two_addresses_is_no_clash():
     assert model([{**WEB, "bind": ["192.0.2.1"]}, {**WEB, "name": "other", "bind": ["192.0.2.2"]}])["faults"] == []
+
+
+def test_raw_lines_may_be_a_list_or_one_text():
+    assert model(tuning={"extra_lines": "listen x\n    bind :1\n"})["tuning"]["extra_lines"] == [
+        "listen x",
+        "    bind :1",
+    ]
+
+
+def test_a_fault_names_the_variable_as_the_user_knows_it():
+    assert "haproxy_maxconn is 'lots': a whole number from 0" in model(tuning={"maxconn": "lots"})["faults"][0]
+    assert "haproxy_stats_port is 0: a port from 1 to 65535 is wanted." in model(port=0)["faults"][0]

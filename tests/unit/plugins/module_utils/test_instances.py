@@ -16,6 +16,7 @@ def model(*instances, scripts=(), files=(), groups=(), auth_pass=""):
         "track_files": list(files),
         "sync_groups": list(groups),
         "auth_pass": auth_pass,
+        "raw": {},
     }
     return _instances.model(settings)
 
@@ -87,3 +88,13 @@ def test_a_group_of_unknown_instances_is_refused():
 
 def test_multicast_needs_no_peers():
     assert model({**GOOD, "peers": [], "multicast": True})["faults"] == []
+
+
+def test_a_weight_in_a_group_is_refused_because_keepalived_ignores_it():
+    weighted = {**GOOD, "track_scripts": [{"name": "alive", "weight": 4}]}
+    group = {"name": "both", "instances": ["vip"]}
+    assert model(weighted, scripts=[ALIVE])["faults"] == []
+    assert (
+        "tracks alive with weight 4, which keepalived ignores in a group"
+        in model(weighted, scripts=[ALIVE], groups=[group])["faults"][0]
+    )
