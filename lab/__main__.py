@@ -1,4 +1,4 @@
-"""The lab's command line: `python3 lab up`, `down`, `status`, `inventory`, `ssh`."""
+"""The lab's command line: `python3 lab up`, `down`, `able`, `status`, `inventory`, `ssh`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT))  # `python3 lab` runs this folder as a script, not as a package
 
-from lab import hosts, shell  # noqa: E402
+from lab import hosts, machine, shell  # noqa: E402
 from lab.layout import Lab  # noqa: E402
 
 
@@ -41,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
     command("up", "start the hosts; LAB_IMAGE says from what", up)
     remove = command("down", "remove every lab of this checkout, or one scenario's", down, scenario="")
     remove.add_argument("--all", action="store_true", help="images and caches too")
+    command("able", "say why this machine cannot carry the lab, if so", able)
     command("status", "list the hosts of this checkout", status)
     command("inventory", "print the inventory's path", where)
     shell_on = command("ssh", "open a shell on a host, or run a command there", ssh)
@@ -58,6 +59,12 @@ def up(arguments: argparse.Namespace) -> None:
 
 def down(arguments: argparse.Namespace) -> None:
     hosts.down(CHECKOUT, arguments.scenario, caches=arguments.all)
+
+
+def able(_arguments: argparse.Namespace) -> None:
+    refusal = machine.plan(machine.observe(), build_debian=True).refusal
+    if refusal:
+        raise shell.LabError(refusal)
 
 
 def status(arguments: argparse.Namespace) -> None:

@@ -28,7 +28,7 @@ def render(role, template, **variables):
 
 
 def haproxy(services, of="Debian", **variables):
-    stats = {name[6:]: variables[f"haproxy_{name}"] for name in STATS if f"haproxy_{name}" in variables}
+    stats = {key: variables[name] for name, key in STATS.items() if name in variables}
     tuning = {name: variables[f"haproxy_{name}"] for name in _haproxy.TUNING if f"haproxy_{name}" in variables}
     model = _haproxy.model({"services": services, "stats": stats, "tuning": tuning}, [], "lb1")
     assert model["faults"] == []
@@ -36,7 +36,12 @@ def haproxy(services, of="Debian", **variables):
     return render("haproxy", "haproxy.cfg.j2", __haproxy_model=model, __haproxy_family=families[of], **variables)
 
 
-STATS = ("stats_address", "stats_user", "stats_password")
+STATS = {
+    "haproxy_stats_address": "address",
+    "haproxy_stats_user": "user",
+    "haproxy_stats_password": "password",
+    "haproxy_metrics_path": "metrics",
+}
 
 
 NOTHING = {"sync_groups": [], "scripts": [], "track_files": [], "auth_pass": ""}
@@ -130,7 +135,7 @@ EVERY_INSTANCE = {
 
 CASES = {
     "pair.haproxy.cfg": lambda: haproxy(_pair.plan(pair())["services"]),
-    "pair.redhat.haproxy.cfg": lambda: haproxy(_pair.plan(pair())["services"], of="RedHat"),
+    "pair.redhat.haproxy.cfg": lambda: haproxy(_pair.plan(pair())["services"], of="RedHat", haproxy_metrics_path=""),
     "pair.lb1.keepalived.conf": lambda: of_pair("lb1"),
     "pair.lb2.keepalived.conf": lambda: of_pair("lb2"),
     "two-vips-fast.lb2.keepalived.conf": lambda: of_pair(
