@@ -74,7 +74,7 @@ def succeeds(argv: Sequence[str]) -> bool:
     """Say whether a command can be run and ends well."""
     try:
         return subprocess.run(argv, capture_output=True, env=_environment(), check=False).returncode == 0
-    except FileNotFoundError:
+    except OSError:  # no such program, or none that this user may run
         return False
 
 
