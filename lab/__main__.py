@@ -19,7 +19,7 @@ def main() -> int:
     arguments = parser().parse_args()
     try:
         arguments.act(arguments)
-    except shell.LabError as error:
+    except (shell.LabError, OSError) as error:
         shell.say(f"lab: {error}")
         return 1
     except KeyboardInterrupt:
