@@ -108,7 +108,8 @@ def test_a_dry_run_asks_the_program_and_changes_nothing(tmp_path):
 
 def test_a_program_that_is_not_installed_yet_is_said(tmp_path):
     path = tmp_path / "a.conf"
-    _pending, unchecked = apply([wanted(path, "x\n", "haproxy")], Programs(installed=()), dry=True)
+    plain = wanted(tmp_path / "plain.conf", "x\n")
+    _pending, unchecked = apply([wanted(path, "x\n", "haproxy"), plain], Programs(installed=()), dry=True)
     assert unchecked == [str(path)]
 
 

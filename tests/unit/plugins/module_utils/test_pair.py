@@ -36,6 +36,7 @@ def test_default_services_are_8443_to_the_masters_and_80_and_443_to_the_infra_no
         (443, ["192.0.2.31", "192.0.2.32"]),
     ]
     assert {(s["mode"], s["balance"], s["check"]["type"]) for s in services} == {("tcp", "source", "tcp")}
+    assert all(s["bind"] == ["*"] for s in services)
 
 
 def test_with_two_vips_each_member_is_master_of_one():
@@ -53,6 +54,26 @@ def test_an_ipv6_vip_shares_the_vrid_and_is_version_3_and_served():
     assert instances(plan, "lb1")[1]["source"] == "2001:db8::1"
     assert plan["services"][0]["bind"] == ["*", "::"]
     assert ["2001:db8::10", 80] in plan["targets"]
+
+
+@pytest.mark.parametrize(
+    "bind, reached", [(["192.0.2.10"], ["192.0.2.10"]), (["::"], ["2001:db8::10"]), (["*", "::"], None), (["*"], None)]
+)
+def test_a_service_is_looked_for_only_through_the_vips_that_it_is_bound_to(bind, reached):
+    vips = ["192.0.2.10", "2001:db8::10"]
+    service = {"name": "web", "port": 80, "bind": bind, "servers": ["192.0.2.31"]}
+    plan = _pair.plan(pair(vips=vips, services=[service]))
+    assert [address for address, _port in plan["targets"]] == (reached or vips)
+
+
+def test_a_vip_in_two_equal_subnets_needs_the_interface_named():
+    members = pair()
+    for one in members:
+        one["host"]["addresses"].append({**one["host"]["addresses"][1], "interface": "eth1", "address": "192.0.2.77"})
+    assert (
+        "lb1: VIP 192.0.2.10 is in the subnet of eth0 and eth1: say which with pair_interface."
+        in _pair.plan(members)["faults"]
+    )
 
 
 def test_three_members_stand_in_line():
