@@ -9,6 +9,7 @@ is the first one moved into place, so a bad file never reaches its path.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
@@ -18,6 +19,15 @@ from ansible_collections.onprem.lb.plugins.module_utils import _keepalived
 Run = Callable[[List[str]], Tuple[int, str, str]]
 # (program's name) -> its path, or None
 Find = Callable[[str], Optional[str]]
+
+
+# The words before a password in keepalived.conf and haproxy.cfg.
+PASSWORD = re.compile(r"\b(auth_pass|insecure-password|password)([ \t]+)\S+")
+
+
+def masked(text: str) -> str:
+    """Return a text without its passwords: also not the one that a file held before, which nobody names as a secret."""
+    return PASSWORD.sub(r"\1\2********", text)
 
 
 class Refused(Exception):
@@ -38,8 +48,8 @@ class Change(NamedTuple):
         return {
             "before_header": self.path if self.before is not None else f"{self.path} (absent)",
             "after_header": self.path if self.after is not None else f"{self.path} (absent)",
-            "before": self.before or "",
-            "after": self.after or "",
+            "before": masked(self.before or ""),
+            "after": masked(self.after or ""),
         }
 
 

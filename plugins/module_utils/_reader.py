@@ -26,9 +26,14 @@ QUERIES = {
 class Reader:
     """What can be asked of one host."""
 
+    @classmethod
+    def of(cls, module: Any) -> Reader:
+        """Return the reader of the host on which an AnsibleModule runs."""
+        return cls(module.run_command, lambda name: module.get_bin_path(name, opt_dirs=["/usr/sbin", "/sbin"]))
+
     def __init__(self, run: Run, find: Find) -> None:
-        self._run = run
-        self._find = find
+        self.run = run
+        self.find = find
 
     def text(self, path: str) -> str:
         """Return a file's text, or nothing when there is no such file or it may not be read."""
@@ -40,8 +45,8 @@ class Reader:
 
     def addresses(self) -> Optional[List[Dict[str, Any]]]:
         """Return the host's addresses, or None without the program ip."""
-        ip = self._find("ip")
-        return _host.addresses(self._run([ip, "-json", "address"])[1]) if ip else None
+        ip = self.find("ip")
+        return _host.addresses(self.run([ip, "-json", "address"])[1]) if ip else None
 
     def answering(self, vips: List[str], wait: float, addresses: List[Dict[str, Any]]) -> Dict[str, List[str]]:
         """Return who else answers for each VIP on its link.
@@ -53,9 +58,9 @@ class Reader:
 
     def missing_packages(self, wanted: List[str]) -> List[str]:
         for program, arguments in QUERIES.items():
-            path = self._find(program)
+            path = self.find(program)
             if path and wanted:
-                said = self._run([path, *arguments, *wanted])[1]
+                said = self.run([path, *arguments, *wanted])[1]
                 installed = {line.split()[0] for line in said.splitlines() if line.endswith(INSTALLED)}
                 return [name for name in wanted if name not in installed]
         return wanted
@@ -67,18 +72,17 @@ class Reader:
         age = (now or time.time()) - os.stat(lists).st_mtime
         return bool(glob.glob(os.path.join(lists, "*_Packages*"))) and age < DAY
 
-    def active_units(self, wanted: List[str]) -> List[str]:
-        return self._units_that_are("active", wanted)
+    def units_in(self, prop: str, state: str, wanted: List[str]) -> List[str]:
+        """Return the units whose property has a state: ``ActiveState`` active, or ``UnitFileState`` enabled.
 
-    def enabled_units(self, wanted: List[str]) -> List[str]:
-        return self._units_that_are("enabled", wanted)
-
-    def _units_that_are(self, state: str, wanted: List[str]) -> List[str]:
-        """systemd prints the states in the order asked for."""
+        systemd prints a paragraph for every unit, also for one that does not exist.
+        """
         if not wanted:
             return []
-        states = self._run(["systemctl", f"is-{state}", *wanted])[1].split()
-        return [unit for unit, found in zip(wanted, states) if found == state]
+        said = self.run(["systemctl", "show", f"--property=Id,{prop}", *wanted])[1]
+        paragraphs = [dict(line.split("=", 1) for line in text.splitlines()) for text in said.strip().split("\n\n")]
+        found = {paragraph.get("Id") for paragraph in paragraphs if paragraph.get(prop) == state}
+        return [unit for unit in wanted if unit in found]
 
     def is_stale(self, path: str, unit: str) -> bool:
         """Return whether a running unit has not loaded its file: its youngest process is older than the file.
@@ -86,7 +90,7 @@ class Reader:
         haproxy forks a new worker for every file that it loads, and `systemctl reload` succeeds also when haproxy
         could not use the file after all and goes on with the old one.
         """
-        said = self._run(["systemctl", "show", "--property=MainPID", "--value", unit])[1].strip()
+        said = self.run(["systemctl", "show", "--property=MainPID", "--value", unit])[1].strip()
         if not said.isdigit() or said == "0" or not os.path.exists(path):
             return False
         started = _host.youngest(int(said), time.time(), self.text("/proc/uptime"), _host.process_stats())

@@ -137,15 +137,11 @@ def main():
         supports_check_mode=True,
     )
     wanted = module.params["files"]
-
-    def find(program):
-        return module.get_bin_path(program, opt_dirs=["/usr/sbin", "/sbin"])
-
+    reader = Reader.of(module)
     pending = _files.changes(wanted)
-    reader = Reader(module.run_command, find)
     stale = [item["path"] for item in wanted if item["unit"] and reader.is_stale(item["path"], item["unit"])]
     try:
-        unchecked = _files.replace_all(pending, find, module.run_command, mover(module), dry=module.check_mode)
+        unchecked = _files.replace_all(pending, reader.find, reader.run, mover(module), dry=module.check_mode)
     except (_files.Refused, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(

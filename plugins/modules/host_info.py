@@ -165,8 +165,8 @@ def look(params, reader):
         "answering": answering,
         "missing_packages": reader.missing_packages(params["packages"]),
         "package_lists_fresh": reader.package_lists_are_fresh(),
-        "active_units": reader.active_units(params["units"]),
-        "enabled_units": reader.enabled_units(params["units"]),
+        "active_units": reader.units_in("ActiveState", "active", params["units"]),
+        "enabled_units": reader.units_in("UnitFileState", "enabled", params["units"]),
         "stale": [path for path, unit in params["loaded"].items() if reader.is_stale(path, unit)],
         "selinux": os.path.exists("/sys/fs/selinux/enforce"),
         "problems": problems,
@@ -175,10 +175,7 @@ def look(params, reader):
 
 def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    reader = Reader(
-        run=module.run_command,
-        find=lambda program: module.get_bin_path(program, opt_dirs=["/usr/sbin", "/sbin"]),
-    )
+    reader = Reader.of(module)
     result = look(module.params, reader)
     if module.params["with_auth_pass"]:
         result["auth_passes"] = _host.auth_passes(reader.text(module.params["keepalived_config"]))

@@ -73,7 +73,7 @@ def look(plan, config, reader):
     return {
         "addresses": addresses,
         "answering": reader.answering(vips, WAIT, addresses),
-        "active_units": reader.active_units(list(_pair_check.UNITS)),
+        "active_units": reader.units_in("ActiveState", "active", list(_pair_check.UNITS)),
         "listeners": _host.listeners(),
         "reached": _host.reachable(plan["targets"], timeout=1.0),
         "stale": [config] if reader.is_stale(config, "haproxy.service") else [],
@@ -90,10 +90,7 @@ def main():
         supports_check_mode=True,
     )
     plan = module.params["plan"]
-    reader = Reader(
-        run=module.run_command,
-        find=lambda program: module.get_bin_path(program, opt_dirs=["/usr/sbin", "/sbin"]),
-    )
+    reader = Reader.of(module)
     end = time.monotonic() + module.params["limit"]
     while True:
         seen = look(plan, module.params["config"], reader)

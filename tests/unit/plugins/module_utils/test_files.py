@@ -137,3 +137,12 @@ def test_a_file_that_cannot_be_moved_takes_the_earlier_ones_back(tmp_path):
         apply([wanted(one, "1\n"), wanted(new, "n\n"), wanted(two, "2\n")], move=move)
     assert (one.read_text(), two.read_text()) == ("old one\n", "old two\n")
     assert sorted(os.listdir(tmp_path)) == ["one.conf", "two.conf"]
+
+
+def test_a_diff_shows_neither_the_old_password_nor_the_new_one(tmp_path):
+    path = tmp_path / "keepalived.conf"
+    path.write_text("    auth_pass old12345\n    user ops insecure-password older\n    priority 100\n")
+    diff = _files.changes([wanted(path, '    auth_pass "new12345"\n    priority 101\n')])[0].diff
+    shown = diff["before"] + diff["after"]
+    assert not any(secret in shown for secret in ("old12345", "older", "new12345"))
+    assert "priority 100" in diff["before"] and "priority 101" in diff["after"]

@@ -100,8 +100,11 @@ def test_packages_are_missing_unless_the_package_manager_says_they_are_installed
     assert reader(redhat).missing_packages(["haproxy", "keepalived"]) == ["keepalived"]
 
 
-def test_active_units_are_told_by_their_place_in_systemds_answer():
-    assert reader({"systemctl": "inactive\nactive\n"}).active_units(["a.service", "b.service"]) == ["b.service"]
+def test_units_are_told_by_their_names_also_beside_one_that_does_not_exist():
+    said = "Id=gone.service\nUnitFileState=\n\nId=haproxy.service\nUnitFileState=enabled\n"
+    wanted = ["haproxy.service", "gone.service"]
+    assert reader({"systemctl": said}).units_in("UnitFileState", "enabled", wanted) == ["haproxy.service"]
+    assert reader({}).units_in("UnitFileState", "enabled", []) == []
 
 
 def test_package_lists_are_fresh_when_there_are_some_and_they_are_of_today(tmp_path):
