@@ -9,6 +9,9 @@ PYTHONS := 3.11 3.12 3.13
 IMAGES ?= debian12 debian13
 REPEATS ?= 1
 
+# A pipe fails when its first command does.
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 export PATH := $(BIN):$(PATH)
 # Nothing of this is to be found, or left, in the home folder.
 export ANSIBLE_HOME := $(CURDIR)/.cache/ansible
@@ -81,7 +84,8 @@ molecule: setup ## the scenarios on real systemd hosts, on each of IMAGES
 	@$(PYTHON) lab able || { echo 'molecule: skipped on this machine; in CI it must run'; test -z "$$CI"; exit; }; \
 	for image in $(IMAGES); do \
 		printf '\n== molecule on %s (%s)\n' "$$image" "$$(date +%T)"; \
-		LAB_IMAGE=$$image molecule test --scenario-name default || exit 1; \
+		LAB_IMAGE=$$image molecule test --scenario-name default 2>&1 | tee .cache/molecule.log || \
+			{ echo '== what failed:'; grep -aE 'fatal: |^E  ' .cache/molecule.log | cut -c1-600 | tail -3; exit 1; }; \
 	done
 
 .PHONY: bench

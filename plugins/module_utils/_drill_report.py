@@ -14,6 +14,7 @@ AFTER = 3.0  # seconds between arming an event and its start, in which the probe
 MARGIN = 1.5  # seconds that a failure lasts longer than the plan allows for the VIP to move
 SLACK_MS = 15.0  # a probe's own grid and its way to the server, which silence includes and an outage does not
 MOST = 15.0  # seconds that are waited for the first holder to be back
+ENOUGH = 3  # measurements of which the median is trusted; one alone may have met a busy moment of the probe's host
 
 
 def rounds(plan: Dict[str, Any], events: List[str], repeats: int) -> List[Dict[str, Any]]:
@@ -62,20 +63,38 @@ def _on_a_link(addresses: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     return [info for info in addresses if info["interface"] != "lo" and info["mac"]]
 
 
+def in_doubt(played: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Return the rounds to play again: those of every event whose measurements are too few to be blamed.
+
+    :param played: as `report` takes it
+    """
+    again = []
+    for group in _grouped(played):
+        if len(group) < ENOUGH and _row(group)["faults"]:
+            bare = {key: value for key, value in group[0].items() if key not in ("member", "seen")}
+            again += [{**bare, "repeat": repeat + 1} for repeat in range(len(group), ENOUGH)]
+    return again
+
+
 def report(played: List[Dict[str, Any]]) -> Dict[str, Any]:
     """Return ``{rows, table, faults}``: one row for each event and VIP, judged by the median of its repeats.
 
     :param played: the rounds, each with ``member`` (where it was played) and ``seen``
     """
-    groups: Dict[Any, List[Dict[str, Any]]] = {}
-    for item in played:
-        groups.setdefault((item["vip"], item["event"]), []).append(item)
-    rows = [_row(group) for group in groups.values()]
+    rows = [_row(group) for group in _grouped(played)]
     faults = [f"{row['vip']}, {row['event']}: {why}" for row in rows for why in row["faults"]]
     return {"rows": rows, "table": table(rows), "faults": faults}
 
 
-def _row(group: List[Dict[str, Any]]) -> Dict[str, Any]:
+def _grouped(played: List[Dict[str, Any]]) -> List[List[Dict[str, Any]]]:
+    groups: Dict[Any, List[Dict[str, Any]]] = {}
+    for item in played:
+        groups.setdefault((item["vip"], item["event"]), []).append(item)
+    return list(groups.values())
+
+
+def _row(played: List[Dict[str, Any]]) -> Dict[str, Any]:
+    group = [item for item in played if not _missed(item)] or played
     outages = [item["seen"]["takeover"]["outage_ms"] for item in group]
     seen = [item["seen"] for item in group]
     row = {
@@ -114,16 +133,22 @@ def _row_faults(row: Dict[str, Any], group: List[Dict[str, Any]]) -> List[str]:
     elif row["limit_ms"] and row["silence_ms"] > row["limit_ms"] + SLACK_MS:
         # Connections that a former holder kept and passed on succeed late: nothing failed, and nobody was served.
         faults.append(f"nothing answered for {row['silence_ms']} ms, the plan says at most {row['limit_ms']} ms.")
-    for item in group:
-        seen = item["seen"]
-        if not seen["holders_known"]:
-            continue
-        if seen["holder_before"] != item["member"]:
-            faults.append(f"{item['member']} did not hold the VIP when the probe began: nothing was measured.")
-        # A killed keepalived may be back before anybody misses it, so only a give-up must show another holder.
-        elif item["moves"] and item["event"] != "keepalived_killed" and _successor(seen) == item["member"]:
-            faults.append(f"the VIP stayed on {item['member']}.")
-    return list(dict.fromkeys(faults))
+    if all(_missed(item) for item in group):
+        faults.append(f"{group[0]['member']} did not hold the VIP when the probe began: nothing was measured.")
+    elif 2 * sum(_stayed(item) for item in group) > len(group):
+        faults.append(f"the VIP stayed on {group[0]['member']}.")
+    return faults
+
+
+def _missed(item: Dict[str, Any]) -> bool:
+    """Whether the VIP had left before anything was measured."""
+    return bool(item["seen"]["holders_known"]) and item["seen"]["holder_before"] != item["member"]
+
+
+def _stayed(item: Dict[str, Any]) -> bool:
+    """A killed keepalived may be back before anybody misses it, so only a give-up must show another holder."""
+    must_leave = item["moves"] and item["event"] != "keepalived_killed" and item["seen"]["holders_known"]
+    return must_leave and _successor(item["seen"]) == item["member"]
 
 
 def table(rows: List[Dict[str, Any]]) -> List[str]:

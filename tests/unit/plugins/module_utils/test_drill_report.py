@@ -97,6 +97,25 @@ def test_a_probe_that_began_too_late_is_no_measurement():
     assert "nothing was measured" in row(seen(before="lb2", after="lb1"))["faults"][0]
 
 
+def test_a_round_that_came_too_late_does_not_count_beside_others():
+    found = row(seen(500, before="lb2", after="lb1"), seen(20), seen(30))
+    assert (found["outages_ms"], found["faults"]) == ([20, 30], [])
+
+
+def test_most_of_the_measurements_say_whether_the_vip_stayed():
+    stays = seen(0.0, after="lb1")
+    assert row(stays, seen(20), seen(30))["faults"] == []
+    assert row(stays, stays, seen(30))["faults"] == ["the VIP stayed on lb1."]
+
+
+def test_what_breaks_the_plan_is_measured_three_times_before_it_is_blamed():
+    good, bad = played(seen()), played(seen(3000), event="host_cut")
+    again = _drill_report.in_doubt([*good, *bad])
+    assert [(item["event"], item["repeat"]) for item in again] == [("host_cut", 2), ("host_cut", 3)]
+    assert not {"member", "seen"} & set(again[0])
+    assert _drill_report.in_doubt(bad * 3) == []
+
+
 def test_an_unknown_holder_is_shown_as_such_and_the_outage_still_counts():
     blind = seen(99, holders_known=False, holder_before=None, timeline=[])
     found = _drill_report.report(played(blind))
