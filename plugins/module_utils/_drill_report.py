@@ -34,20 +34,22 @@ def rounds(plan: Dict[str, Any], events: List[str], repeats: int) -> List[Dict[s
 
 
 def _round(line: Dict[str, Any], plan: Dict[str, Any]) -> Dict[str, Any]:
-    """One event on one VIP: how long it lasts, and how long it is watched."""
+    """One event on one VIP: how long it lasts, how long it is watched, and what the plan foresees."""
+    delays = [instance["preempt_delay"] for member in plan["members"].values() for instance in member["instances"]]
     undo_after = line["outage_ms"] / 1000 + MARGIN
     minimum = AFTER + undo_after + 0.5
+    most = MOST + 4 * plan["advert_interval"] + max(delays)
     return {
         "event": line["event"],
         "vip": line["vip"],
-        "limit_ms": line["outage_ms"],
-        "moves": line["before"] != line["after"],
-        # Without preemption whoever holds the VIP keeps it, so the event is played there.
-        "holder": line["before"] if plan["preempt"] else "",
+        "foreseen": line,
+        # Where nobody preempts whoever holds the VIP keeps it, so the event is played there.
+        "holder": line["before"] if line["back"] == line["before"] else "",
+        "settle": 2 * most,
         "undo_after": undo_after,
         "after": AFTER,
         "minimum": minimum,
-        "duration": minimum + 4 * plan["advert_interval"] + MOST,
+        "duration": minimum + most,
     }
 
 
@@ -105,7 +107,7 @@ def _row(played: List[Dict[str, Any]]) -> Dict[str, Any]:
         "outage_ms": round(statistics.median(outages), 1),
         "outages_ms": outages,
         "worst_ms": max(outages),
-        "limit_ms": group[0]["limit_ms"],
+        "limit_ms": group[0]["foreseen"]["outage_ms"],
         "silence_ms": round(statistics.median(item["takeover"]["silence_ms"] for item in seen), 1),
         "comeback_ms": round(statistics.median(item["comeback"]["outage_ms"] for item in seen), 1),
         "tried": sum(item["tried"] for item in seen),
@@ -135,8 +137,13 @@ def _row_faults(row: Dict[str, Any], group: List[Dict[str, Any]]) -> List[str]:
         faults.append(f"nothing answered for {row['silence_ms']} ms, the plan says at most {row['limit_ms']} ms.")
     if all(_missed(item) for item in group):
         faults.append(f"{group[0]['member']} did not hold the VIP when the probe began: nothing was measured.")
-    elif 2 * sum(_stayed(item) for item in group) > len(group):
-        faults.append(f"the VIP stayed on {group[0]['member']}.")
+        return faults
+    astray = [why for why in map(_astray, group) if why]
+    if 2 * len(astray) > len(group):
+        faults.append(astray[0])
+    foreseen = group[0]["foreseen"]
+    if foreseen["back"] != foreseen["after"] and row["comeback_ms"] > foreseen["back_ms"]:
+        faults.append(f"the return took {row['comeback_ms']} ms, the plan says at most {foreseen['back_ms']} ms.")
     return faults
 
 
@@ -145,10 +152,24 @@ def _missed(item: Dict[str, Any]) -> bool:
     return bool(item["seen"]["holders_known"]) and item["seen"]["holder_before"] != item["member"]
 
 
-def _stayed(item: Dict[str, Any]) -> bool:
-    """A killed keepalived may be back before anybody misses it, so only a give-up must show another holder."""
-    must_leave = item["moves"] and item["event"] != "keepalived_killed" and item["seen"]["holders_known"]
-    return must_leave and _successor(item["seen"]) == item["member"]
+def _astray(item: Dict[str, Any]) -> str:
+    """Say where the VIP went, or came back to, if the plan says otherwise."""
+    seen, foreseen = item["seen"], item["foreseen"]
+    if not seen["holders_known"]:
+        return ""
+    went = _successor(seen)
+    if foreseen["before"] != item["member"]:  # the VIP was on another member, which is as well where nobody preempts
+        return f"the VIP stayed on {went}." if went == item["member"] and foreseen["before"] != foreseen["after"] else ""
+    # A killed keepalived may be back before anybody misses it.
+    if went != foreseen["after"] and (item["event"], went) != ("keepalived_killed", item["member"]):
+        return f"the VIP stayed on {went}." if went == item["member"] else _elsewhere(went, foreseen["after"])
+    if item["holder"] and seen["holder_after"] != foreseen["back"]:
+        return "after the return " + _elsewhere(seen["holder_after"], foreseen["back"])
+    return ""
+
+
+def _elsewhere(found: str, foreseen: str) -> str:
+    return f"the VIP was on {found or 'no member'}, the plan says {foreseen}."
 
 
 def table(rows: List[Dict[str, Any]]) -> List[str]:

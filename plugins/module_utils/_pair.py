@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
-from ansible_collections.onprem.lb.plugins.module_utils import _election
+from ansible_collections.onprem.lb.plugins.module_utils import _forecast
 from ansible_collections.onprem.lb.plugins.module_utils._addresses import Seat, find_seat, vip_faults
 from ansible_collections.onprem.lb.plugins.module_utils._instances import (
     auth_pass_faults,
@@ -91,11 +91,23 @@ class Vip(NamedTuple):
 
 
 def plan(members: List[Dict[str, Any]]) -> Dict[str, Any]:
-    """Return the pair's plan.
+    """Return the pair's plan, if it holds in every single failure.
 
     :returns: ``{faults, vips, services, members: {NAME: {instances, peers, interfaces}}, track, targets, outages,
         table}``; with faults everything else is empty
     """
+    drafted = draft(members)
+    if drafted["faults"]:
+        return drafted
+    foreseen = _forecast.forecast(drafted)
+    if foreseen["faults"]:
+        return _refused([in_the_users_words(fault, "pair") for fault in foreseen["faults"]])
+    outages = foreseen["outages"]
+    return {**drafted, "outages": outages, "table": _forecast.table(drafted, outages)}
+
+
+def draft(members: List[Dict[str, Any]]) -> Dict[str, Any]:
+    """Return the plan of whatever can be read, whether it would hold or not; its outages are not known yet."""
     names = [member["name"] for member in members]
     faults = _disagreements(members)
     settings = read(SETTINGS, members[0]["settings"], "pair", faults) if members else {}
@@ -104,19 +116,16 @@ def plan(members: List[Dict[str, Any]]) -> Dict[str, Any]:
     vips = _read_vips(settings, names, faults)
     services = _services(settings, vips, faults)
     seats = _seats(members, vips, faults)
-    elections = [_election_of(vip, settings, faults) for vip in vips]
+    priorities = _priorities(settings, len(names), faults)
     faults.extend(auth_pass_faults(settings["auth_pass"], "pair_auth_pass"))
-    faults.extend(fault for election in elections for fault in _election.faults(election))
     faults.extend(_host_faults(members, services))
-    faults = [in_the_users_words(fault, "pair") for fault in faults]
     if faults:
-        return _refused(faults)
-    planned = {name: _member(name, vips, elections, settings, seats) for name in names}
+        return _refused([in_the_users_words(fault, "pair") for fault in faults])
+    planned = {name: _member(name, vips, priorities, settings, seats) for name in names}
     for name in names:
         faults.extend(read_instances(planned[name]["instances"], f"{name}: instances")[1])
     if faults:
         return _refused(faults)
-    outages = [line for election in elections for line in _election.outages(election)]
     return {
         "faults": [],
         "vips": [{**vip._asdict(), "name": vip.name} for vip in vips],
@@ -124,10 +133,9 @@ def plan(members: List[Dict[str, Any]]) -> Dict[str, Any]:
         "members": planned,
         "track": _track(settings),
         "targets": targets(vips, services),
-        "preempt": settings["preempt"],
         "advert_interval": settings["advert_interval"],
-        "outages": outages,
-        "table": table(vips, outages),
+        "outages": [],
+        "table": [],
     }
 
 
@@ -252,30 +260,19 @@ def _host_faults(members: List[Dict[str, Any]], services: List[Dict[str, Any]]) 
     return faults
 
 
-def _priorities(settings: Dict[str, Any], count: int) -> List[int]:
+def _priorities(settings: Dict[str, Any], count: int, faults: Faults) -> List[int]:
     """By rank: the first entry is for whoever comes first for a VIP."""
-    return settings["priorities"] or [HIGHEST - rank for rank in range(count)]
+    given: List[int] = settings["priorities"]
+    if given and len(given) != count:
+        faults.append(f"pair_priorities has {len(given)} entries for {count} members: one for each, best first.")
+    if given != sorted(given, reverse=True):
+        faults.append(f"pair_priorities is {given}: the first is the holder's and must be the highest.")
+    return given or [HIGHEST - rank for rank in range(count)]
 
 
-def _election_of(vip: Vip, settings: Dict[str, Any], faults: Faults) -> _election.Election:
-    count = len(vip.order)
-    priorities = _priorities(settings, count)
-    if len(priorities) != count:
-        faults.append(f"pair_priorities has {len(priorities)} entries for {count} members: one for each, best first.")
-        priorities = _priorities({"priorities": []}, count)
-    if priorities != sorted(priorities, reverse=True):
-        faults.append(f"pair_priorities is {priorities}: the first is the holder's and must be the highest.")
-        priorities = sorted(priorities, reverse=True)
-    return _election.Election(
-        vip=vip.address,
-        order=vip.order,
-        priorities=priorities,
-        version=3 if vip.version == 6 else settings["vrrp_version"],
-        interval=settings["advert_interval"],
-        preempt=settings["preempt"],
-        weight=settings["track_weight"],
-        detection=0 if settings["track_events"] else settings["track_interval"] * settings["track_fall"],
-    )
+def _heeds_events(settings: Dict[str, Any]) -> bool:
+    """A weight is for the poll alone: the file and the poll would count the same death twice."""
+    return bool(settings["track_events"] and not settings["track_weight"])
 
 
 def _track(settings: Dict[str, Any]) -> Dict[str, Any]:
@@ -288,7 +285,7 @@ def _track(settings: Dict[str, Any]) -> Dict[str, Any]:
         "rise": settings["track_rise"],
         "fall": settings["track_fall"],
     }
-    events = settings["track_events"]
+    events = _heeds_events(settings)
     return {
         "scripts": [script],
         "files": [{"name": DOWN, "path": settings["down_file"]}] if events else [],
@@ -299,11 +296,11 @@ def _track(settings: Dict[str, Any]) -> Dict[str, Any]:
 def _member(
     name: str,
     vips: List[Vip],
-    elections: List[_election.Election],
+    priorities: List[int],
     settings: Dict[str, Any],
     seats: Dict[str, Dict[str, Seat]],
 ) -> Dict[str, Any]:
-    instances = [_instance(name, vip, election, settings, seats) for vip, election in zip(vips, elections)]
+    instances = [_instance(name, vip, priorities, settings, seats) for vip in vips]
     return {
         "instances": instances,
         "peers": sorted({peer for instance in instances for peer in instance["peers"]}),
@@ -314,13 +311,12 @@ def _member(
 def _instance(
     name: str,
     vip: Vip,
-    election: _election.Election,
+    priorities: List[int],
     settings: Dict[str, Any],
     seats: Dict[str, Dict[str, Seat]],
 ) -> Dict[str, Any]:
     rank = vip.order.index(name)
     seat = seats[name][vip.address]
-    weight = settings["track_weight"]
     # A member that may be told to wait, or not to preempt at all, has to start as Backup.
     leads = rank == 0 and settings["preempt"] and not settings["preempt_delay"]
     return {
@@ -328,18 +324,17 @@ def _instance(
         "state": "MASTER" if leads else "BACKUP",
         "interface": seat.interface,
         "vrid": vip.vrid,
-        "version": election.version,
-        "priority": election.priorities[rank],
-        "advert_interval": election.interval,
+        "version": 3 if vip.version == 6 else settings["vrrp_version"],
+        "priority": priorities[rank],
+        "advert_interval": settings["advert_interval"],
         "preempt": settings["preempt"],
         "preempt_delay": settings["preempt_delay"],
         "multicast": settings["multicast"],
         "source": seat.address,
         "peers": [seats[other][vip.address].address for other in vip.order if other != name],
         "addresses": [f"{vip.address}/{vip.prefix}" if vip.prefix else vip.address],
-        "track_scripts": [{"name": ALIVE, "weight": weight}],
-        # The file holds 1 while haproxy is down, and keepalived multiplies.
-        "track_files": [{"name": DOWN, "weight": -abs(weight)}] if settings["track_events"] else [],
+        "track_scripts": [{"name": ALIVE, "weight": settings["track_weight"]}],
+        "track_files": [{"name": DOWN, "weight": 0}] if _heeds_events(settings) else [],
         "notify": settings["notify"] or None,
     }
 
@@ -363,15 +358,3 @@ def targets(vips: List[Vip], services: List[Dict[str, Any]]) -> List[List[Any]]:
             if wildcard in service["bind"] or vip.address in service["bind"]:
                 found.append([vip.address, service["port"]])
     return found
-
-
-def table(vips: List[Vip], outages: List[Dict[str, Any]]) -> List[str]:
-    """Say in lines who holds each VIP in every failure, and for how long it is gone at worst."""
-    lines = []
-    for vip in vips:
-        lines.append(f"{vip.address} (VRID {vip.vrid}): held by {vip.order[0]}, then {', '.join(vip.order[1:])}")
-        for line in outages:
-            if line["vip"] == vip.address:
-                moves = f"{line['before']} -> {line['after']}" if line["before"] != line["after"] else line["before"]
-                lines.append(f"  {line['event'].replace('_', ' '):<20} {moves:<24} at most {line['outage_ms']:>5} ms")
-    return lines

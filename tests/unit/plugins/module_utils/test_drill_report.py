@@ -23,14 +23,23 @@ def seen(outage=20.0, silence=None, before="lb1", after="lb2", **changes):
         "no_holder_ms": 10,
         "holders_known": True,
         "holder_before": before,
+        "holder_after": before,
         "timeline": [*moves, {"at_ms": 5000.0, "holders": [before]}],
     }
     return {**good, **changes}
 
 
-def played(*seens, event="haproxy_killed", limit=72, moves=True):
+def played(*seens, event="haproxy_killed", limit=72, moves=True, member="lb1", **foreseen):
+    line = {"before": "lb1", "after": "lb2" if moves else "lb1", "outage_ms": limit, "back": "lb1", "back_ms": 60}
     return [
-        {"vip": "192.0.2.10", "event": event, "limit_ms": limit, "moves": moves, "member": "lb1", "seen": item}
+        {
+            "vip": "192.0.2.10",
+            "event": event,
+            "foreseen": {**line, **foreseen},
+            "holder": "lb1",
+            "member": member,
+            "seen": item,
+        }
         for item in seens
     ]
 
@@ -56,7 +65,7 @@ def test_every_event_is_played_on_every_vip_in_the_order_asked_for():
 
 def test_a_failure_lasts_longer_than_the_vip_may_take_to_move():
     for item in _drill_report.rounds(_pair.plan(pair()), ["host_cut", "haproxy_killed"], 1):
-        assert item["undo_after"] * 1000 > item["limit_ms"]
+        assert item["undo_after"] * 1000 > item["foreseen"]["outage_ms"]
         assert item["duration"] > item["minimum"] > item["undo_after"] + item["after"]
 
 
@@ -87,6 +96,24 @@ def test_a_reload_may_lose_nothing():
 
 def test_a_vip_that_stays_where_it_should_leave_fails():
     assert row(seen(0.0, after="lb1"))["faults"] == ["the VIP stayed on lb1."]
+
+
+def test_a_vip_that_goes_elsewhere_than_planned_fails():
+    assert row(seen(after="lb3"))["faults"] == ["the VIP was on lb3, the plan says lb2."]
+    assert row(seen(holder_after="lb2"))["faults"] == ["after the return the VIP was on lb2, the plan says lb1."]
+    assert row(seen(comeback={"outage_ms": 61.0}))["faults"] == ["the return took 61.0 ms, the plan says at most 60 ms."]
+
+
+def test_where_nobody_preempts_any_member_may_have_been_the_holder():
+    there = {"before": "lb2", "after": "lb1", "holder_after": "lb1"}
+    assert row(seen(**there), member="lb2", back="lb2", back_ms=0)["faults"] == []
+    stays = seen(**{**there, "after": "lb2"})
+    assert row(stays, member="lb2", back="lb2", back_ms=0)["faults"] == ["the VIP stayed on lb2."]
+
+
+def test_the_return_is_watched_for_as_long_as_the_preemption_may_wait():
+    slow, usual = (_drill_report.rounds(_pair.plan(pair(preempt_delay=delay)), ["host_cut"], 1)[0] for delay in (60, 0))
+    assert slow["duration"] - usual["duration"] == 60
 
 
 def test_a_killed_keepalived_may_be_back_before_anybody_misses_it():

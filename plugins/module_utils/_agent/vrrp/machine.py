@@ -1,0 +1,273 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The Virtual Router of RFC 9568 section 6.4, with version 2's timers (RFC 3768 section 6) and keepalived's FAULT.
+
+The machine reads no clock and touches no socket: ``step(router, state, event, now)`` returns the next state and the
+effects, in the order in which they must happen. Times are integers in microseconds, of any clock that does not jump.
+Whoever drives it sends ``Timeout`` when the clock has reached ``state.deadline``.
+
+Why it looks as it does: a Backup waits for three missed Advertisements and then for Skew_Time, which is shorter the
+better its priority is, so that the best one speaks first and the others hear it. All of the election is in that wait;
+``TRANSITIONS`` at the end is the whole machine as a table.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from functools import lru_cache
+from typing import Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple, Type, Union
+
+from . import tracking
+from .effects import AddAddresses, Announce, Changed, Effect, RemoveAddresses, Send
+from .packet import Advertisement
+
+INITIALIZE, BACKUP, ACTIVE, FAULT = "Initialize", "Backup", "Active", "Fault"
+SECOND = 1_000_000
+MISSED = 3  # Advertisements that may be lost before their sender counts as gone
+
+
+class VirtualRouter(NamedTuple):
+    """What is configured, RFC 9568 section 6.1; times in microseconds."""
+
+    version: int
+    priority: int
+    interval: int  # Advertisement_Interval
+    source: str  # the primary address, which decides between equal Active routers
+    preempt: bool = True
+    preempt_delay: int = 0
+    tracked: FrozenSet[str] = frozenset()  # things that must have been read before the router takes part
+
+
+class State(NamedTuple):
+    """What is remembered; immutable, so that a state can be kept, compared and played again."""
+
+    name: str = INITIALIZE
+    deadline: Optional[int] = None  # when Active_Down_Timer or Adver_Timer fires
+    active_interval: int = 0  # Active_Adver_Interval: learned from the Active router (version 3)
+    readings: Mapping[str, tracking.Reading] = {}
+    started: bool = False
+    preempt_at: Optional[int] = None  # when preempt_delay is over
+    wants_active: bool = False  # held back by its sync group only
+
+
+class Start(NamedTuple):
+    """The interface is ready: take part."""
+
+
+class Stop(NamedTuple):
+    """Leave, in good order."""
+
+
+class Timeout(NamedTuple):
+    """The clock has reached the deadline."""
+
+
+class Received(NamedTuple):
+    """A valid Advertisement for this VRID came in."""
+
+    advertisement: Advertisement
+    source: str
+
+
+class Read(NamedTuple):
+    """A tracked thing was read: the change of priority that it asks for, or FAULT."""
+
+    name: str
+    reading: tracking.Reading
+
+
+class Promote(NamedTuple):
+    """The sync group becomes Active."""
+
+
+class Demote(NamedTuple):
+    """The sync group becomes Backup."""
+
+
+Event = Union[Start, Stop, Timeout, Received, Read, Promote, Demote]
+Step = Tuple[State, List[Effect]]
+
+
+def step(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
+    """Return the state after an event, and what is to be done. What the table does not name has no effect."""
+    transition = TRANSITIONS.get((state.name, type(event)))
+    return transition(router, state, event, now) if transition else (state, [])
+
+
+def priority_of(router: VirtualRouter, state: State) -> int:
+    """Return the effective priority: the configured one and what is tracked."""
+    return tracking.effective(router.priority, state.readings)
+
+
+def skew_time(router: VirtualRouter, state: State) -> int:
+    """RFC 9568 section 6.1; version 2 counts in whole seconds whatever the interval (RFC 3768 section 6.1)."""
+    unit = state.active_interval if router.version == 3 else SECOND
+    return (256 - priority_of(router, state)) * unit // 256
+
+
+def active_down_interval(router: VirtualRouter, state: State) -> int:
+    """How long silence must last before the Active router counts as gone."""
+    return MISSED * state.active_interval + skew_time(router, state)
+
+
+def _start(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
+    return _enter(router, state._replace(started=True), now, "start")
+
+
+def _enter(router: VirtualRouter, state: State, now: int, reason: str) -> Step:
+    """RFC 9568 section 6.4.1, once all that is tracked has been read: keepalived waits for that too."""
+    if not state.started or router.tracked - state.readings.keys():
+        return state, []
+    if tracking.in_fault(state.readings):
+        return _move(state._replace(deadline=None), FAULT, reason)
+    if router.priority == tracking.OWNER:
+        return _become_active(router, state, now, f"{reason}, as the address owner")
+    return _become_backup(router, state._replace(active_interval=router.interval), now, reason)
+
+
+def _read_early(router: VirtualRouter, state: State, event: Read, now: int) -> Step:
+    return _enter(router, _noted(state, event), now, f"{event.name} was read")
+
+
+def _stop(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
+    """RFC 9568 sections 6.4.2 and 6.4.3, Shutdown: only an Active router has something to give up."""
+    moved, effects = _move(state._replace(deadline=None, started=False), INITIALIZE, "stop")
+    return moved, [*_farewell(state), *effects]
+
+
+def _nobody_heard(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
+    """RFC 9568 section 6.4.2: Active_Down_Timer fires."""
+    if state.deadline is None or now < state.deadline:
+        return state, []
+    return _become_active(router, state, now, "no Advertisement was heard")
+
+
+def _heard_as_backup(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
+    """RFC 9568 section 6.4.2, an Advertisement is received. An equal priority never preempts."""
+    theirs, ours = event.advertisement.priority, priority_of(router, state)
+    if theirs == 0:  # the Active router gives up: no need to miss it three times
+        return state._replace(deadline=now + skew_time(router, state)), []
+    if theirs < ours and _preempts(router, state, now):
+        return state, []  # discarded without touching the timer, which runs out soon
+    if router.version == 3:  # version 2 has discarded another interval before it came here (RFC 3768 section 7.1)
+        state = state._replace(active_interval=event.advertisement.interval)
+    deadline = now + active_down_interval(router, state)
+    preempt_at = _preempt_at(router, state, theirs < ours, now)
+    return state._replace(deadline=deadline, preempt_at=preempt_at, wants_active=False), []
+
+
+def _preempts(router: VirtualRouter, state: State, now: int) -> bool:
+    """RFC 9568 section 6.1: the address owner preempts whatever Preempt_Mode says. The delay is keepalived's."""
+    if router.priority == tracking.OWNER:
+        return True
+    if router.preempt_delay and (state.preempt_at is None or now < state.preempt_at):
+        return False
+    return router.preempt
+
+
+def _preempt_at(router: VirtualRouter, state: State, lower: bool, now: int) -> Optional[int]:
+    """The delay begins with the first Advertisement of lower priority, and ends with one that is not."""
+    if not router.preempt_delay or not lower:
+        return None
+    return now + router.preempt_delay if state.preempt_at is None else state.preempt_at
+
+
+def _advertise(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
+    """RFC 9568 section 6.4.3: Adver_Timer fires."""
+    if state.deadline is None or now < state.deadline:
+        return state, []
+    return state._replace(deadline=now + router.interval), [Send(priority_of(router, state))]
+
+
+def _heard_as_active(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
+    """RFC 9568 section 6.4.3, an Advertisement is received."""
+    theirs, ours = event.advertisement.priority, priority_of(router, state)
+    if theirs == 0:  # somebody else gives up: tell the Backups at once who is still here
+        return state._replace(deadline=now + router.interval), [Send(ours)]
+    if theirs > ours or (theirs == ours and _number(event.source) > _number(router.source)):
+        interval = event.advertisement.interval if router.version == 3 else router.interval
+        reason = f"Advertisement with priority {theirs} from {event.source}"
+        moved, effects = _become_backup(router, state._replace(active_interval=interval), now, reason)
+        return moved, [RemoveAddresses(), *effects]
+    # The other one must hear at once that it loses (RFC 9568; keepalived does so in version 2 as well), and
+    # everybody else that its announcement was wrong.
+    return state, [Send(ours), Announce()]
+
+
+def _read_in_turn(router: VirtualRouter, state: State, event: Read, now: int) -> Step:
+    """A priority takes effect with the next Advertisement, a FAULT at once (keepalived)."""
+    noted = _noted(state, event)
+    if not tracking.in_fault(noted.readings):
+        return noted, []
+    moved, effects = _move(noted._replace(deadline=None, wants_active=False), FAULT, f"{event.name} failed")
+    return moved, [*_farewell(state), *effects]
+
+
+def _read_in_fault(router: VirtualRouter, state: State, event: Read, now: int) -> Step:
+    noted = _noted(state, event)
+    return (
+        (noted, []) if tracking.in_fault(noted.readings) else _enter(router, noted, now, f"{event.name} is well again")
+    )
+
+
+def _promote(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
+    return _become_active(router, state, now, "its sync group becomes Active")
+
+
+def _demote(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
+    moved, effects = _become_backup(
+        router, state._replace(active_interval=router.interval), now, "its sync group becomes Backup"
+    )
+    return moved, [RemoveAddresses(), *effects]
+
+
+def _become_active(router: VirtualRouter, state: State, now: int, reason: str) -> Step:
+    """RFC 9568 sections 6.4.1 and 6.4.2: advertise, take the addresses, announce them, set Adver_Timer."""
+    state = state._replace(deadline=now + router.interval, active_interval=router.interval, wants_active=False)
+    moved, effects = _move(state, ACTIVE, reason)
+    return moved, [Send(priority_of(router, state)), AddAddresses(), Announce(), *effects]
+
+
+def _become_backup(router: VirtualRouter, state: State, now: int, reason: str) -> Step:
+    deadline = now + active_down_interval(router, state)
+    return _move(state._replace(deadline=deadline, preempt_at=None, wants_active=False), BACKUP, reason)
+
+
+def _move(state: State, name: str, reason: str) -> Step:
+    return state._replace(name=name), [Changed(state.name, name, reason)]
+
+
+def _farewell(state: State) -> List[Effect]:
+    """Priority 0 first, so that the next one wastes no time; RFC 9568 section 6.4.3, Shutdown."""
+    return [Send(0), RemoveAddresses()] if state.name == ACTIVE else []
+
+
+def _noted(state: State, event: Read) -> State:
+    return state._replace(readings={**state.readings, event.name: event.reading})
+
+
+@lru_cache(maxsize=1024)
+def _number(address: str) -> int:
+    """Addresses are compared as numbers in network byte order, RFC 9568 section 6.4.3."""
+    return int(ipaddress.ip_address(address))
+
+
+Transition = Callable[..., Step]
+
+TRANSITIONS: Dict[Tuple[str, Type[Event]], Transition] = {
+    (INITIALIZE, Start): _start,
+    (INITIALIZE, Read): _read_early,
+    (INITIALIZE, Stop): _stop,
+    (BACKUP, Timeout): _nobody_heard,
+    (BACKUP, Received): _heard_as_backup,
+    (BACKUP, Read): _read_in_turn,
+    (BACKUP, Promote): _promote,
+    (BACKUP, Stop): _stop,
+    (ACTIVE, Timeout): _advertise,
+    (ACTIVE, Received): _heard_as_active,
+    (ACTIVE, Read): _read_in_turn,
+    (ACTIVE, Demote): _demote,
+    (ACTIVE, Stop): _stop,
+    (FAULT, Read): _read_in_fault,
+    (FAULT, Stop): _stop,
+}

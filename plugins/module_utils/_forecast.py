@@ -1,0 +1,207 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The forecast: every single failure of a plan played through the election, before any host is touched.
+
+A plan in which some failure leaves a VIP with nobody, with a dead service or with two holders is refused, with the one
+change that mends it; that change has been played as well.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+
+from ansible_collections.onprem.lb.plugins.module_utils import _rehearsal
+from ansible_collections.onprem.lb.plugins.module_utils._rehearsal import CRASH, CUT, SERVICE, STOP, Cast, Outcome
+
+# What passes outside the protocol: systemd's reaction, the kernel adding the address, one gratuitous ARP.
+SWITCH_MS = 60.0
+
+Plan = Dict[str, Any]
+
+
+class Failure(NamedTuple):
+    """One way to fail, and the events of a drill that are this failure."""
+
+    kind: str
+    events: List[str]
+    words: str
+
+
+FAILURES = (
+    Failure(SERVICE, ["haproxy_killed", "haproxy_stopped"], "haproxy dies on {}"),
+    Failure(STOP, ["keepalived_stopped"], "keepalived is stopped on {}"),
+    Failure(CRASH, ["keepalived_killed"], "keepalived is killed on {}"),
+    Failure(CUT, ["host_cut"], "{} is lost"),
+)
+HARMLESS = "haproxy_reloaded"  # nothing moves, and nothing may be lost
+EVENTS = tuple(event for failure in FAILURES for event in failure.events) + (HARMLESS,)
+
+
+class Scene(NamedTuple):
+    """One VIP in one failure, at one moment."""
+
+    opening: int
+    failure: Failure
+    member: str
+    vip: str
+    outcome: Outcome
+
+
+def forecast(plan: Plan) -> Dict[str, Any]:
+    """Return ``{faults, outages}`` of a plan.
+
+    :param plan: as `_rehearsal.cast` takes it
+    :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
+        ``{event, vip, member, before, after, outage_ms, back, back_ms}``, ``back`` being the holder once the failure is over
+    """
+    who = _rehearsal.cast(plan)
+    scenes = list(_scenes(who))
+    return {"faults": _faults(plan, who, scenes), "outages": _lines(who, scenes)}
+
+
+def _scenes(who: Cast) -> Iterator[Scene]:
+    for number, opening in enumerate(_rehearsal.openings(who)):
+        for failure in FAILURES:
+            for member in who.members:
+                for at in _rehearsal.moments(who, opening, member, failure.kind):
+                    for vip, outcome in _rehearsal.play(who, opening, member, failure.kind, at).items():
+                        yield Scene(number, failure, member, vip, outcome)
+
+
+def _lines(who: Cast, scenes: List[Scene]) -> List[Dict[str, Any]]:
+    lines = []
+    for vip in who.vips:
+        first = [scene for scene in scenes if scene.vip == vip and not scene.opening]
+        holder = first[0].outcome.before if first else None
+        for failure in FAILURES:
+            played = [s.outcome for s in first if s.failure is failure and s.member == holder]
+            lines += [_line(event, who.addresses[vip], holder, played) for event in failure.events if played]
+        if holder:
+            lines.append(_still(who.addresses[vip], holder))
+    return lines
+
+
+def _line(event: str, vip: str, holder: Optional[str], played: List[Outcome]) -> Dict[str, Any]:
+    worst = max(played, key=lambda outcome: outcome.outage)
+    back = max(played, key=lambda outcome: outcome.back_outage)
+    after = worst.after[0] if len(worst.after) == 1 else None
+    returned = back.back[0] if len(back.back) == 1 else None
+    return {
+        "event": event,
+        "vip": vip,
+        "member": holder,
+        "before": holder,
+        "after": after,
+        "outage_ms": round(worst.outage / 1000 + SWITCH_MS),
+        "back": returned,
+        "back_ms": round(back.back_outage / 1000 + SWITCH_MS) if returned != after else 0,
+    }
+
+
+def _still(vip: str, holder: str) -> Dict[str, Any]:
+    line = dict.fromkeys(("member", "before", "after", "back"), holder)
+    return {"event": HARMLESS, "vip": vip, **line, "outage_ms": 0, "back_ms": 0}
+
+
+def _faults(plan: Plan, who: Cast, scenes: List[Scene]) -> List[str]:
+    """Return one sentence for each VIP and each kind of failure that goes wrong: the first time it does."""
+    found: Dict[Any, str] = {}
+    for scene in scenes:
+        wrong = _wrong(scene)
+        if wrong and (scene.vip, scene.failure.kind) not in found:
+            when = scene.failure.words.format(scene.member)
+            found[scene.vip, scene.failure.kind] = f"{who.addresses[scene.vip]}: when {when}, {wrong}"
+    if not found:
+        return []
+    mend = _mend(plan, who)
+    return [f"{sentence}: {mend}." for sentence in found.values()]
+
+
+def _wrong(scene: Scene) -> str:
+    """Say what is wrong with an outcome, or nothing."""
+    outcome = scene.outcome
+    for when, holders in (("", outcome.after), (" afterwards", outcome.back)):
+        if not holders:
+            return f"nobody holds the VIP{when}"
+        if len(holders) > 1:
+            return f"{' and '.join(holders)} both hold the VIP{when}"
+    if outcome.served:
+        return ""
+    others = {name: priority for name, priority in outcome.priorities.items() if name != scene.member}
+    if not others:
+        return "nobody else can take the VIP"
+    own, best = outcome.priorities[scene.member], max(others, key=lambda name: others[name])
+    if own < others[best]:
+        return f"{scene.member} keeps the VIP, because {best} does not preempt a holder that only lowers its priority"
+    verb = "ties with" if own == others[best] else "stays above"
+    return f"its {own} {verb} {best}'s {others[best]}, so the VIP would never move"
+
+
+class Mend(NamedTuple):
+    """A change of every instance, and how to ask for it."""
+
+    words: str
+    change: Callable[[Dict[str, Any]], None]
+
+
+def _mend(plan: Plan, who: Cast) -> str:
+    """Return the first change that mends the plan: played, not guessed."""
+    for mend in _mends(plan, who):
+        changed = copy.deepcopy(plan)
+        for member in changed["members"].values():
+            for instance in member["instances"]:
+                mend.change(instance)
+        cast = _rehearsal.cast(changed)
+        if not any(_wrong(scene) for scene in _scenes(cast)):
+            return mend.words
+    return "no single change mends this, compare the members' settings"
+
+
+def _mends(plan: Plan, who: Cast) -> List[Mend]:
+    priorities = sorted({seat.router.priority for seat in who.seats}, reverse=True)
+    apart = max((high - low for high, low in zip(priorities, priorities[1:])), default=0)
+    sources = {seat.name: [] for seat in who.seats}  # type: Dict[str, List[str]]
+    for seat in who.seats:
+        sources[seat.name].append(seat.router.source)
+    return [
+        Mend(
+            f"make the weight larger than {apart}, the distance of the priorities, or 0 (FAULT)",
+            lambda instance: _weigh(instance, apart + 1),
+        ),
+        Mend("set the weight to 0 (FAULT)", lambda instance: _weigh(instance, 0)),
+        Mend("let the members preempt", lambda instance: instance.update(preempt=True)),
+        Mend(
+            "name all the other members as peers of each",
+            lambda instance: instance.update(
+                peers=[source for source in sources[instance["name"]] if source != instance["source"]]
+            ),
+        ),
+    ]
+
+
+def _weigh(instance: Dict[str, Any], weight: int) -> None:
+    for kind in ("track_scripts", "track_files"):
+        for item in instance[kind]:
+            item["weight"] = -weight if item["weight"] < 0 else weight
+
+
+def table(plan: Plan, outages: List[Dict[str, Any]]) -> List[str]:
+    """Say in lines who holds each VIP in every failure, for how long it is gone at worst, and who has it afterwards."""
+    lines = []
+    for vip in plan["vips"]:
+        told = [line for line in outages if line["vip"] == vip["address"]]
+        first = told[0]["before"]
+        others = [name for name in vip["order"] if name != first]
+        lines.append(f"{vip['address']} (VRID {vip['vrid']}): held by {first}, then {', '.join(others)}")
+        lines += map(_told, told)
+    return lines
+
+
+def _told(line: Dict[str, Any]) -> str:
+    moves = f"{line['before']} -> {line['after']}" if line["before"] != line["after"] else line["before"]
+    told = f"  {line['event'].replace('_', ' '):<20} {moves:<24} at most {line['outage_ms']:>5} ms"
+    if line["event"] == HARMLESS:
+        return told
+    back = f"back to {line['back']}, {line['back_ms']} ms" if line["back"] != line["after"] else f"stays on {line['back']}"
+    return f"{told}   then {back}"

@@ -1,0 +1,246 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A plan's members in the simulator, and one failure of one member played there: who serves, and for how long nobody.
+
+Times are integers in microseconds. What the protocol does not decide (systemd's reaction, the kernel adding an
+address) takes no time here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
+
+from ansible_collections.onprem.lb.plugins.module_utils import _simulator
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine, packet, tracking
+
+SECOND = machine.SECOND
+JUST = 10  # microseconds: just after something, when its effect has arrived everywhere
+SERVICE, STOP, CRASH, CUT = "service", "stop", "crash", "cut"  # how a member fails
+
+
+class Tracker(NamedTuple):
+    """A tracked thing of one seat that follows the service's life."""
+
+    name: str
+    alive: tracking.Reading
+    dead: tracking.Reading
+    notices_death: int  # after how long at worst
+    notices_life: int
+
+
+class Cast(NamedTuple):
+    """Everybody who takes part."""
+
+    seats: List[_simulator.Seat]
+    trackers: List[List[Tracker]]  # of each seat
+    vips: Dict[str, List[int]]  # name: the seats that may hold it
+    addresses: Dict[str, str]  # name: what to call it
+
+    @property
+    def members(self) -> List[str]:
+        return list(dict.fromkeys(seat.member for seat in self.seats))
+
+    @property
+    def patience(self) -> int:
+        """After this long whatever a failure, or its end, sets off is over."""
+        slowest = max((max(t.notices_death, t.notices_life) for some in self.trackers for t in some), default=0)
+        return slowest + _simulator.settling_time(self.seats)
+
+
+class Outcome(NamedTuple):
+    """What became of one VIP: while the failure lasts, and after it."""
+
+    before: Optional[str]
+    after: Tuple[str, ...]  # who holds it, as the clients see it
+    outage: int
+    back: Tuple[str, ...]
+    back_outage: int
+    served: bool  # somebody alive holds it during the failure, and after it
+    priorities: Dict[str, int]  # effective, at the end of the failure
+
+
+def cast(plan: Dict[str, Any]) -> Cast:
+    """Return the seats of a plan.
+
+    :param plan: ``{members: {NAME: {instances}}, track: {scripts, files}}``, the instances as `read_instances` returns them
+    """
+    scripts = {script["name"]: script for script in plan.get("track", {}).get("scripts", [])}
+    found = Cast([], [], {}, {})
+    labels = {vip["name"]: vip["address"] for vip in plan.get("vips", [])}
+    for member, planned in plan["members"].items():
+        for instance in planned["instances"]:
+            trackers = _trackers(instance, scripts)
+            found.vips.setdefault(instance["name"], []).append(len(found.seats))
+            first = instance["addresses"][0].partition("/")[0]
+            found.addresses.setdefault(instance["name"], labels.get(instance["name"], first))
+            found.seats.append(_seat(member, instance, trackers))
+            found.trackers.append(trackers)
+    return found
+
+
+def _trackers(instance: Dict[str, Any], scripts: Dict[str, Dict[str, Any]]) -> List[Tracker]:
+    found = []
+    for item in instance["track_scripts"]:
+        script, weight = scripts.get(item["name"], {}), item["weight"]
+        period = script.get("interval", 0)
+        death, life = (_micro(period * script.get(count, 1)) for count in ("fall", "rise"))
+        found.append(
+            Tracker(item["name"], tracking.check(weight, True), tracking.check(weight, False), death, life)
+        )
+    for item in instance["track_files"]:  # the kernel tells at once
+        weight = item["weight"]
+        found.append(Tracker(item["name"], tracking.file(weight, 0), tracking.file(weight, 1), 0, 0))
+    return found
+
+
+def _seat(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> _simulator.Seat:
+    interval = _micro(instance["advert_interval"])
+    router = machine.VirtualRouter(
+        version=instance["version"],
+        priority=instance["priority"],
+        interval=interval,
+        source=instance["source"],
+        preempt=instance["preempt"],
+        # Longer than what else is waited for, it changes nothing but how long this takes.
+        preempt_delay=min(_micro(instance["preempt_delay"]), machine.MISSED * interval),
+        tracked=frozenset(tracker.name for tracker in trackers),
+    )
+    addresses = tuple(address.partition("/")[0] for address in instance["addresses"])
+    return _simulator.Seat(
+        member=member,
+        name=instance["name"],
+        router=router,
+        advertisement=packet.Advertisement(
+            instance["version"],
+            instance["vrid"],
+            instance["priority"],
+            interval,
+            addresses,
+            auth_pass=(instance.get("auth_pass") or "").encode(),
+        ),
+        family=ipaddress.ip_address(addresses[0]).version,
+        peers=None if instance["multicast"] else frozenset(instance["peers"]),
+    )
+
+
+def _micro(seconds: float) -> int:
+    return round(seconds * SECOND)
+
+
+def openings(who: Cast) -> List[_simulator.Simulation]:
+    """Return the clusters at rest from which a failure may start, each with other holders.
+
+    The first has all members started together. In the others one member was there before everybody else, which
+    matters where nobody preempts.
+    """
+    found: Dict[FrozenSet[int], _simulator.Simulation] = {}
+    for first in [None, *who.members]:
+        world = _simulator.Simulation(who.seats)
+        for member in [first] if first else who.members:
+            _wake(who, world, member)
+        world.run(who.patience)
+        if first:
+            for member in who.members:
+                if member != first:
+                    _wake(who, world, member)
+            world.run(2 * who.patience)
+        found.setdefault(frozenset(world.holding), world)
+    return list(found.values())
+
+
+def _wake(who: Cast, world: _simulator.Simulation, member: str) -> None:
+    world.start(member)
+    for seat in world.of(member):
+        for tracker in who.trackers[seat]:
+            world.inject(seat, machine.Read(tracker.name, tracker.alive))
+
+
+def moments(who: Cast, opening: _simulator.Simulation, member: str, kind: str) -> List[int]:
+    """Return when a failure hurts most or least: just after and just before an Advertisement of the member.
+
+    What a poll notices is noticed at its own time, so that this time is put there as well.
+    """
+    held = [seat for seat in opening.of(member) if seat in opening.holding]
+    noticed = {0}
+    if kind == SERVICE:
+        noticed |= {tracker.notices_death for seat in held for tracker in who.trackers[seat]}
+    found: Set[int] = set()
+    for seat in held:
+        deadline, interval = opening.states[seat].deadline or 0, who.seats[seat].router.interval
+        found |= {deadline + JUST, deadline + interval // 2, deadline + interval - JUST}
+        found |= {deadline + interval + JUST - late % interval for late in noticed}
+    return sorted(found) or [opening.now + JUST]
+
+
+def play(who: Cast, opening: _simulator.Simulation, member: str, kind: str, at: int) -> Dict[str, Outcome]:
+    """Return what becomes of each VIP when a member fails at a time, and comes back long after."""
+    world = opening.fork()
+    world.run(at)
+    before = {vip: _holders(who, world, vip, frozenset()) for vip in who.vips}
+    out = frozenset([member]) if kind in (SERVICE, CUT) else frozenset()
+    _fail(who, world, member, kind)
+    world.run(at + who.patience)
+    middle = world.fork()
+    _recover(who, world, member, kind)
+    world.run(middle.now + who.patience)
+    return {
+        vip: Outcome(
+            before=before[vip][0] if before[vip] else None,
+            after=_holders(who, middle, vip, out if kind == CUT else frozenset()),
+            outage=_longest_gap(who, middle, vip, out, at),
+            back=_holders(who, world, vip, frozenset()),
+            back_outage=_longest_gap(who, world, vip, frozenset(), middle.now),
+            served=bool(_holders(who, middle, vip, out)) and bool(_holders(who, world, vip, frozenset())),
+            priorities={
+                who.seats[seat].member: machine.priority_of(who.seats[seat].router, middle.states[seat])
+                for seat in who.vips[vip]
+            },
+        )
+        for vip in who.vips
+    }
+
+
+def _fail(who: Cast, world: _simulator.Simulation, member: str, kind: str) -> None:
+    if kind == STOP:
+        world.stop(member)
+    elif kind == CRASH:
+        world.crash(member)
+    elif kind == CUT:
+        world.cut(member)
+    else:
+        _tell_later(who, world, member, alive=False)
+
+
+def _recover(who: Cast, world: _simulator.Simulation, member: str, kind: str) -> None:
+    if kind == CUT:
+        world.heal()
+    elif kind == SERVICE:
+        _tell_later(who, world, member, alive=True)
+    else:
+        _wake(who, world, member)
+
+
+def _tell_later(who: Cast, world: _simulator.Simulation, member: str, alive: bool) -> None:
+    for seat in world.of(member):
+        for tracker in who.trackers[seat]:
+            reading = tracker.alive if alive else tracker.dead
+            late = tracker.notices_life if alive else tracker.notices_death
+            event = machine.Read(tracker.name, reading)
+            world.post(world.now + late, lambda later, seat=seat, event=event: later.inject(seat, event))
+
+
+def _holders(who: Cast, world: _simulator.Simulation, vip: str, out: FrozenSet[str]) -> Tuple[str, ...]:
+    members = [who.seats[seat].member for seat in who.vips[vip] if seat in world.holding]
+    return tuple(member for member in members if member not in out)
+
+
+def _longest_gap(who: Cast, world: _simulator.Simulation, vip: str, out: FrozenSet[str], begin: int) -> int:
+    """Return the longest time since the beginning in which nobody served the VIP."""
+    seats = {seat for seat in who.vips[vip] if who.seats[seat].member not in out}
+    longest, gone_since = 0, None  # type: Tuple[int, Optional[int]]
+    for moment in [*world.history, _simulator.Moment(world.now, frozenset(seats))]:
+        if gone_since is not None:
+            longest = max(longest, moment.at - max(gone_since, begin))
+        gone_since = None if seats & moment.holding else moment.at
+    return longest

@@ -1,0 +1,172 @@
+"""What is foreseen for a plan, and which plans are refused with which mend."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _pair
+
+from .pairs import member, pair
+
+POLLED = {"track_events": False, "track_interval": 1}
+
+
+def foresee(*members, change=None, **settings):
+    plan = _pair.draft(list(members) or pair(**settings))
+    assert plan["faults"] == []
+    if change:
+        for name, planned in plan["members"].items():
+            for instance in planned["instances"]:
+                change(name, instance)
+    return _forecast.forecast(plan)
+
+
+def lines(**settings):
+    found = foresee(**settings)
+    assert found["faults"] == []
+    return {line["event"]: line for line in found["outages"]}
+
+
+def worst(**settings):
+    return {event: line["outage_ms"] for event, line in lines(**settings).items()}
+
+
+def test_each_event_has_its_own_worst_outage():
+    skew, down, switch = 1000 * (256 - 253) / 256, 3000, _forecast.SWITCH_MS
+    assert worst(track_events=False) == {
+        "haproxy_killed": round(2000 + skew + switch),
+        "haproxy_stopped": round(2000 + skew + switch),
+        "keepalived_stopped": round(skew + switch),
+        "keepalived_killed": round(down + skew + switch),
+        "host_cut": round(down + skew + switch),
+        "haproxy_reloaded": 0,
+    }
+
+
+def test_an_event_beats_a_poll():
+    assert worst()["haproxy_killed"] == 72
+
+
+def test_the_articles_weight_4_moves_the_vip_after_the_check_and_the_whole_silence():
+    found = worst(priorities=[100, 98], track_weight=4, **POLLED)
+    assert found["haproxy_killed"] == round(1000 + 3000 + 1000 * (256 - 102) / 256 + 60)
+
+
+def test_a_check_that_must_fail_several_times_counts_several_times():
+    assert worst(track_fall=3, **POLLED)["haproxy_killed"] - worst(**POLLED)["haproxy_killed"] == 2000
+
+
+def test_the_fast_setting_is_fast_in_everything():
+    found = worst(vrrp_version=3, advert_interval=0.1)
+    assert (found["host_cut"], found["keepalived_stopped"]) == (361, 61)
+
+
+def test_the_first_member_comes_back_and_the_change_costs_one_switch():
+    line = lines()["host_cut"]
+    assert (line["before"], line["after"], line["back"], line["back_ms"]) == ("lb1", "lb2", "lb1", 60)
+
+
+def test_without_preemption_the_vip_stays_but_for_two_holders_of_which_the_better_wins():
+    found = lines(preempt=False)
+    assert {line["back"] for event, line in found.items() if "stopped" in event or event == "haproxy_killed"} == {"lb2"}
+    assert found["host_cut"]["back"] == "lb1"
+
+
+def test_of_equal_members_the_greater_address_wins_and_nobody_preempts():
+    found = lines(priorities=[100, 100])
+    assert (found["haproxy_killed"]["before"], found["haproxy_killed"]["after"]) == ("lb2", "lb1")
+    assert found["haproxy_killed"]["back"] == "lb1"
+
+
+def test_each_vip_has_its_own_holder_and_successor():
+    found = foresee(*(member(number, vips=["192.0.2.10", "192.0.2.11"]) for number in (1, 2, 3)))
+    moves = {(line["vip"], line["before"], line["after"]) for line in found["outages"] if line["event"] == "host_cut"}
+    assert moves == {("192.0.2.10", "lb1", "lb2"), ("192.0.2.11", "lb2", "lb3")}
+
+
+REFUSED = {
+    "the_articles_tie": (
+        {"priorities": [100, 98], "track_weight": 2, **POLLED},
+        "192.0.2.10: when haproxy dies on lb1, its 100 ties with lb2's 100, so the VIP would never move: "
+        "make the weight larger than 2, the distance of the priorities, or 0 (FAULT).",
+    ),
+    "weight_too_small": (
+        {"priorities": [110, 98], "track_weight": 2},
+        "192.0.2.10: when haproxy dies on lb1, its 110 stays above lb2's 100, so the VIP would never move: "
+        "make the weight larger than 12, the distance of the priorities, or 0 (FAULT).",
+    ),
+    "negative_weight_too_small": (
+        {"priorities": [110, 98], "track_weight": -12},
+        "192.0.2.10: when haproxy dies on lb1, its 98 ties with lb2's 98, so the VIP would never move: "
+        "make the weight larger than 12, the distance of the priorities, or 0 (FAULT).",
+    ),
+    "weight_beyond_the_limit": (
+        {"track_weight": 4},
+        "192.0.2.10: when haproxy dies on lb1, its 254 ties with lb2's 254, so the VIP would never move: "
+        "set the weight to 0 (FAULT).",
+    ),
+    "weight_without_preemption": (
+        {"priorities": [100, 98], "track_weight": 4, "preempt": False},
+        "192.0.2.10: when haproxy dies on lb1, lb1 keeps the VIP, because lb2 does not preempt a holder that only "
+        "lowers its priority: set the weight to 0 (FAULT).",
+    ),
+}
+
+
+@pytest.mark.parametrize("settings, sentence", REFUSED.values(), ids=REFUSED)
+def test_a_plan_that_does_not_fail_over_is_refused_with_the_change_that_mends_it(settings, sentence):
+    assert foresee(**settings)["faults"] == [sentence]
+
+
+def test_the_mend_of_a_weight_is_true():
+    assert foresee(priorities=[110, 98], track_weight=12)["faults"] != []
+    assert foresee(priorities=[110, 98], track_weight=13)["faults"] == []
+
+
+def test_members_that_do_not_send_to_each_other_both_hold_the_vip():
+    def forget(name, instance):
+        instance["peers"] = ["192.0.2.99"]
+
+    sentences = foresee(change=forget)["faults"]
+    assert "192.0.2.10: when haproxy dies on lb2, lb1 and lb2 both hold the VIP" in sentences[0] or sentences
+    assert all(sentence.endswith(": name all the other members as peers of each.") for sentence in sentences)
+
+
+def test_one_way_silence_is_found_too():
+    def forget(name, instance):
+        if name == "lb1":
+            instance["peers"] = []
+
+    assert any("both hold the VIP" in sentence for sentence in foresee(change=forget)["faults"])
+
+
+def test_different_passwords_are_two_holders_that_no_weight_mends():
+    def differ(name, instance):
+        instance.update(auth_pass=name)
+
+    sentences = foresee(change=differ)["faults"]
+    assert sentences and all("both hold the VIP" in sentence for sentence in sentences)
+    assert sentences[0].endswith("no single change mends this, compare the members' settings.")
+
+
+def test_a_service_that_nobody_watches_is_refused():
+    def blind(name, instance):
+        instance.update(track_scripts=[], track_files=[])
+
+    assert any("when haproxy dies on lb1" in sentence for sentence in foresee(change=blind)["faults"])
+
+
+def test_the_table_says_all_of_it_in_lines():
+    table = _pair.plan(pair())["table"]
+    assert table[0] == "192.0.2.10 (VRID 51): held by lb1, then lb2"
+    assert table[1].split("  ") and "haproxy killed" in table[1] and "at most    72 ms" in table[1]
+    assert table[1].endswith("then back to lb1, 60 ms")
+    assert "stays on lb2" in _pair.plan(pair(preempt=False))["table"][1]
+    assert len(table) == 7
+
+
+def test_three_members_and_two_vips_take_less_than_a_second():
+    begun = time.process_time()
+    foresee(*(member(number, vips=["192.0.2.10", "192.0.2.11"]) for number in (1, 2, 3)))
+    assert time.process_time() - begun < 1
