@@ -159,7 +159,8 @@ def _astray(item: Dict[str, Any]) -> str:
         return ""
     went = _successor(seen)
     if foreseen["before"] != item["member"]:  # the VIP was on another member, which is as well where nobody preempts
-        return f"the VIP stayed on {went}." if went == item["member"] and foreseen["before"] != foreseen["after"] else ""
+        stayed = went == item["member"] and foreseen["before"] != foreseen["after"]
+        return f"the VIP stayed on {went}." if stayed else ""
     # A killed keepalived may be back before anybody misses it.
     if went != foreseen["after"] and (item["event"], went) != ("keepalived_killed", item["member"]):
         return f"the VIP stayed on {went}." if went == item["member"] else _elsewhere(went, foreseen["after"])

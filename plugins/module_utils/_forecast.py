@@ -12,6 +12,7 @@ import copy
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from ansible_collections.onprem.lb.plugins.module_utils import _rehearsal
+from ansible_collections.onprem.lb.plugins.module_utils._instances import read_instances
 from ansible_collections.onprem.lb.plugins.module_utils._rehearsal import CRASH, CUT, SERVICE, STOP, Cast, Outcome
 
 # What passes outside the protocol: systemd's reaction, the kernel adding the address, one gratuitous ARP.
@@ -53,7 +54,7 @@ def forecast(plan: Plan) -> Dict[str, Any]:
 
     :param plan: as `_rehearsal.cast` takes it
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
-        ``{event, vip, member, before, after, outage_ms, back, back_ms}``, ``back`` being the holder once the failure is over
+        ``{event, vip, member, before, after, outage_ms, back, back_ms}``; ``back`` is the holder after the failure
     """
     who = _rehearsal.cast(plan)
     scenes = list(_scenes(who))
@@ -73,7 +74,7 @@ def _lines(who: Cast, scenes: List[Scene]) -> List[Dict[str, Any]]:
     lines = []
     for vip in who.vips:
         first = [scene for scene in scenes if scene.vip == vip and not scene.opening]
-        holder = first[0].outcome.before if first else None
+        holder = first[0].outcome.before[0] if first and first[0].outcome.before else None
         for failure in FAILURES:
             played = [s.outcome for s in first if s.failure is failure and s.member == holder]
             lines += [_line(event, who.addresses[vip], holder, played) for event in failure.events if played]
@@ -108,6 +109,10 @@ def _faults(plan: Plan, who: Cast, scenes: List[Scene]) -> List[str]:
     """Return one sentence for each VIP and each kind of failure that goes wrong: the first time it does."""
     found: Dict[Any, str] = {}
     for scene in scenes:
+        if len(scene.outcome.before) > 1:
+            holders = " and ".join(scene.outcome.before)
+            found[scene.vip, None] = f"{who.addresses[scene.vip]}: {holders} both hold the VIP before anything fails"
+            continue
         wrong = _wrong(scene)
         if wrong and (scene.vip, scene.failure.kind) not in found:
             when = scene.failure.words.format(scene.member)
@@ -161,7 +166,7 @@ def _mend(plan: Plan, who: Cast) -> str:
 def _mends(plan: Plan, who: Cast) -> List[Mend]:
     priorities = sorted({seat.router.priority for seat in who.seats}, reverse=True)
     apart = max((high - low for high, low in zip(priorities, priorities[1:])), default=0)
-    sources = {seat.name: [] for seat in who.seats}  # type: Dict[str, List[str]]
+    sources: Dict[str, List[str]] = {seat.name: [] for seat in who.seats}
     for seat in who.seats:
         sources[seat.name].append(seat.router.source)
     return [
@@ -171,6 +176,10 @@ def _mends(plan: Plan, who: Cast) -> List[Mend]:
         ),
         Mend("set the weight to 0 (FAULT)", lambda instance: _weigh(instance, 0)),
         Mend("let the members preempt", lambda instance: instance.update(preempt=True)),
+        Mend(
+            "track the service on every member, without a weight (FAULT)",
+            lambda instance: instance.update(track_files=[{"name": "service", "weight": 0}]),
+        ),
         Mend(
             "name all the other members as peers of each",
             lambda instance: instance.update(
@@ -184,6 +193,46 @@ def _weigh(instance: Dict[str, Any], weight: int) -> None:
     for kind in ("track_scripts", "track_files"):
         for item in instance[kind]:
             item["weight"] = -weight if item["weight"] < 0 else weight
+
+
+def foresee(given: Any) -> Dict[str, Any]:
+    """Return `{faults, outages, table}` of what a user wrote down as a plan: instances may leave their defaults out.
+
+    :param given: ``{members: {NAME: {instances: [...]}}, track: {scripts, files}}``
+    """
+    if not isinstance(given, dict) or not isinstance(given.get("members"), dict) or len(given["members"]) < 2:
+        return _nothing(["members is to be a mapping of two or more names, each with its instances."])
+    faults: List[str] = []
+    members = {}
+    for name, member in given["members"].items():
+        instances, wrong = read_instances((member or {}).get("instances", []), f"members.{name}.instances")
+        members[name] = {"instances": instances}
+        faults += wrong
+        faults += [
+            f"members.{name}.instances ({instance['name']}).source is missing: give the member's own address."
+            for instance in instances
+            if not instance["source"]
+        ]
+    if faults:
+        return _nothing(faults)
+    plan = {"members": members, "track": given.get("track") or {}, "vips": given.get("vips") or _vips(members)}
+    foreseen = forecast(plan)
+    return {**foreseen, "table": table(plan, foreseen["outages"])}
+
+
+def _nothing(faults: List[str]) -> Dict[str, Any]:
+    return {"faults": faults, "outages": [], "table": []}
+
+
+def _vips(members: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """Instances of one name are one VIP; its members in the order of their priorities."""
+    found: Dict[str, Dict[str, Any]] = {}
+    for name, member in members.items():
+        for instance in member["instances"]:
+            address = instance["addresses"][0].partition("/")[0]
+            vip = {"name": instance["name"], "address": address, "vrid": instance["vrid"], "order": []}
+            found.setdefault(instance["name"], vip)["order"].append((-instance["priority"], name))
+    return [{**vip, "order": [name for _priority, name in sorted(vip["order"])]} for vip in found.values()]
 
 
 def table(plan: Plan, outages: List[Dict[str, Any]]) -> List[str]:
@@ -203,5 +252,7 @@ def _told(line: Dict[str, Any]) -> str:
     told = f"  {line['event'].replace('_', ' '):<20} {moves:<24} at most {line['outage_ms']:>5} ms"
     if line["event"] == HARMLESS:
         return told
-    back = f"back to {line['back']}, {line['back_ms']} ms" if line["back"] != line["after"] else f"stays on {line['back']}"
+    back = (
+        f"back to {line['back']}, {line['back_ms']} ms" if line["back"] != line["after"] else f"stays on {line['back']}"
+    )
     return f"{told}   then {back}"

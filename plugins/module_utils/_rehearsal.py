@@ -51,7 +51,7 @@ class Cast(NamedTuple):
 class Outcome(NamedTuple):
     """What became of one VIP: while the failure lasts, and after it."""
 
-    before: Optional[str]
+    before: Tuple[str, ...]
     after: Tuple[str, ...]  # who holds it, as the clients see it
     outage: int
     back: Tuple[str, ...]
@@ -63,7 +63,7 @@ class Outcome(NamedTuple):
 def cast(plan: Dict[str, Any]) -> Cast:
     """Return the seats of a plan.
 
-    :param plan: ``{members: {NAME: {instances}}, track: {scripts, files}}``, the instances as `read_instances` returns them
+    :param plan: ``{members: {NAME: {instances}}, track: {scripts}}``, the instances as `read_instances` returns them
     """
     scripts = {script["name"]: script for script in plan.get("track", {}).get("scripts", [])}
     found = Cast([], [], {}, {})
@@ -85,9 +85,7 @@ def _trackers(instance: Dict[str, Any], scripts: Dict[str, Dict[str, Any]]) -> L
         script, weight = scripts.get(item["name"], {}), item["weight"]
         period = script.get("interval", 0)
         death, life = (_micro(period * script.get(count, 1)) for count in ("fall", "rise"))
-        found.append(
-            Tracker(item["name"], tracking.check(weight, True), tracking.check(weight, False), death, life)
-        )
+        found.append(Tracker(item["name"], tracking.check(weight, True), tracking.check(weight, False), death, life))
     for item in instance["track_files"]:  # the kernel tells at once
         weight = item["weight"]
         found.append(Tracker(item["name"], tracking.file(weight, 0), tracking.file(weight, 1), 0, 0))
@@ -186,7 +184,7 @@ def play(who: Cast, opening: _simulator.Simulation, member: str, kind: str, at: 
     world.run(middle.now + who.patience)
     return {
         vip: Outcome(
-            before=before[vip][0] if before[vip] else None,
+            before=before[vip],
             after=_holders(who, middle, vip, out if kind == CUT else frozenset()),
             outage=_longest_gap(who, middle, vip, out, at),
             back=_holders(who, world, vip, frozenset()),
@@ -238,9 +236,13 @@ def _holders(who: Cast, world: _simulator.Simulation, vip: str, out: FrozenSet[s
 def _longest_gap(who: Cast, world: _simulator.Simulation, vip: str, out: FrozenSet[str], begin: int) -> int:
     """Return the longest time since the beginning in which nobody served the VIP."""
     seats = {seat for seat in who.vips[vip] if who.seats[seat].member not in out}
-    longest, gone_since = 0, None  # type: Tuple[int, Optional[int]]
+    longest = 0
+    gone_since: Optional[int] = None
     for moment in [*world.history, _simulator.Moment(world.now, frozenset(seats))]:
         if gone_since is not None:
             longest = max(longest, moment.at - max(gone_since, begin))
-        gone_since = None if seats & moment.holding else moment.at
+        if seats & moment.holding:
+            gone_since = None
+        elif gone_since is None:
+            gone_since = moment.at
     return longest

@@ -12,7 +12,7 @@ import copy
 import heapq
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import effects, group, machine, packet
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import effects, group, machine, packet, tracking
 
 MILLION = 1_000_000
 DELAY = 1  # microseconds on a link without faults: enough to keep cause before effect
@@ -218,8 +218,31 @@ class Simulation:
         return -(-local * MILLION // (MILLION + gained)) if gained else local
 
 
-def settling_time(seats: Sequence[Seat]) -> int:
-    """Provisional: see the property tests."""
+def settling_time(seats: Sequence[Seat], transit: int = DELAY) -> int:
+    """Return how long after the last disturbance a Virtual Router has exactly one Active, the right one, at the latest.
+
+    The sum follows from the timers of RFC 9568 section 6.1, on clocks without drift:
+
+    - what was sent before is under way for one transit more, and may set a Backup's timer for the last time;
+    - that Backup waits for its Active_Down_Interval, with the longest interval that it can have learned, and at the
+      lowest priority that it can have had when the timer was set (RFC 9568 section 6.4.2 lets a running timer alone);
+    - it advertises as soon as it is Active. Who loses hears that after one transit. A Backup whose timer runs out in
+      just that moment is answered at once, and has heard it two transits later;
+    - whoever has a preempt_delay begins to count with the first Advertisement of the new Active, each further one sets
+      its timer anew until the delay is over, and then comes one more Active_Down_Interval.
+
+    A surviving Active needs less than that: one interval. Seats of a sync group belong together in one call, and those
+    of other Virtual Routers only make the bound larger.
+
+    :param transit: how long an Advertisement takes at most
+    """
     slowest = max((seat.router.interval for seat in seats), default=0)
+    wait = max((_longest_wait(seat.router, slowest) for seat in seats), default=0)
     delay = max((seat.router.preempt_delay for seat in seats), default=0)
-    return 2 * (machine.MISSED * slowest + machine.SECOND) + slowest + delay
+    settled = transit + wait + 3 * transit
+    return settled + transit + delay + wait if delay else settled
+
+
+def _longest_wait(router: machine.VirtualRouter, interval: int) -> int:
+    lowest = router._replace(priority=tracking.LOWEST) if router.tracked else router
+    return machine.active_down_interval(lowest, machine.State(active_interval=interval))

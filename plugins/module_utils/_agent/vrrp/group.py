@@ -23,7 +23,8 @@ def step(
     routers: Sequence[machine.VirtualRouter], states: Sequence[machine.State], at: int, event: machine.Event, now: int
 ) -> Tuple[List[machine.State], Effects]:
     """Return the states of all members after an event of one, and each effect with the number of its member."""
-    after, effects = list(states), []  # type: Tuple[List[machine.State], Effects]
+    after = list(states)
+    effects: Effects = []
     waiting: List[Tuple[int, machine.Event]] = [(at, event)]
     while waiting:
         member, what = waiting.pop(0)

@@ -101,7 +101,9 @@ def test_a_vip_that_stays_where_it_should_leave_fails():
 def test_a_vip_that_goes_elsewhere_than_planned_fails():
     assert row(seen(after="lb3"))["faults"] == ["the VIP was on lb3, the plan says lb2."]
     assert row(seen(holder_after="lb2"))["faults"] == ["after the return the VIP was on lb2, the plan says lb1."]
-    assert row(seen(comeback={"outage_ms": 61.0}))["faults"] == ["the return took 61.0 ms, the plan says at most 60 ms."]
+    assert row(seen(comeback={"outage_ms": 61.0}))["faults"] == [
+        "the return took 61.0 ms, the plan says at most 60 ms."
+    ]
 
 
 def test_where_nobody_preempts_any_member_may_have_been_the_holder():

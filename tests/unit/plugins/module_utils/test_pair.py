@@ -154,7 +154,10 @@ BAD = {
     ),
     "weight_too_small": ({"priorities": [110, 98], "track_weight": 2}, "its 110 stays above lb2's 100"),
     "negative_weight_too_small": ({"priorities": [110, 98], "track_weight": -12}, "its 98 ties with lb2's 98"),
-    "weight_clamped_to_a_tie": ({"track_weight": 4}, "its 254 ties with lb2's 254, so the VIP would never move: set the"),
+    "weight_clamped_to_a_tie": (
+        {"track_weight": 4},
+        "its 254 ties with lb2's 254, so the VIP would never move: set",
+    ),
     "weight_without_preemption": (
         {"priorities": [100, 98], "track_weight": 4, "preempt": False},
         "lb1 keeps the VIP, because lb2 does not preempt a holder that only lowers its priority: set the weight to 0",
