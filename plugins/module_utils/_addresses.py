@@ -78,3 +78,31 @@ def _named_seat(
     if wanted not in names:
         return None, f"pair_interface is '{wanted}', which is not there: there are {', '.join(names)}."
     return None, f"pair_interface is '{wanted}', which has no address of VIP {vip}'s family: give it one."
+
+
+def assumed_host(vips: Any, host: str, rank: int, interface: str) -> Dict[str, Any]:
+    """Return what `host_info` might say of a member that has not been asked: an address beside each VIP.
+
+    :param host: where the member is reached: its address, if that is one
+    :param rank: its place among the members, from which an address is made up where it has none of a VIP's family
+    """
+    found = []
+    for item in vips if isinstance(vips, list) else []:
+        try:
+            vip = netaddr.IPAddress(str(item.get("address") if isinstance(item, dict) else item).partition("/")[0])
+        except (netaddr.AddrFormatError, ValueError):
+            continue  # the plan has the sentence for it
+        address = _as_address(host)
+        if address is None or address.version != vip.version:
+            address = netaddr.IPAddress(int(vip) ^ (rank + 1), vip.version)
+        width = 32 if vip.version == 4 else 128
+        prefix = width - (int(address) ^ int(vip)).bit_length()
+        found.append({"interface": interface or "eth0", "address": str(address), "prefix": prefix, "mac": ""})
+    return {"addresses": found}
+
+
+def _as_address(text: str) -> Optional[Any]:
+    try:
+        return netaddr.IPAddress(text)
+    except (netaddr.AddrFormatError, ValueError):
+        return None

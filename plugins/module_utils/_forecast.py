@@ -240,6 +240,8 @@ def table(plan: Plan, outages: List[Dict[str, Any]]) -> List[str]:
     lines = []
     for vip in plan["vips"]:
         told = [line for line in outages if line["vip"] == vip["address"]]
+        if not told:
+            continue  # it has no holder, which the faults say
         first = told[0]["before"]
         others = [name for name in vip["order"] if name != first]
         lines.append(f"{vip['address']} (VRID {vip['vrid']}): held by {first}, then {', '.join(others)}")

@@ -133,6 +133,12 @@ def auth_passes(keepalived_conf: str) -> List[str]:
     return list(dict.fromkeys(found))
 
 
+def vrids(keepalived_conf: str) -> Dict[str, int]:
+    """Return the VRID of each instance in a keepalived.conf."""
+    found = re.findall(r"^\s*vrrp_instance\s+(\S+)\s*\{[^{}]*?^\s*virtual_router_id\s+(\d+)", keepalived_conf, re.M)
+    return {name: int(vrid) for name, vrid in found}
+
+
 def process_stats(root: str = "/proc") -> List[str]:
     """Return the line /proc/PID/stat of every process that is still there when it is read."""
     stats = []

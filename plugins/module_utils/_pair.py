@@ -10,18 +10,18 @@ and what the module `host_info` found there.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List
 
-from ansible_collections.onprem.lb.plugins.module_utils import _forecast
-from ansible_collections.onprem.lb.plugins.module_utils._addresses import Seat, find_seat, vip_faults
+from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _segment
+from ansible_collections.onprem.lb.plugins.module_utils._addresses import Seat, find_seat
 from ansible_collections.onprem.lb.plugins.module_utils._instances import (
     auth_pass_faults,
     read_instances,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._pair_vips import Surroundings, Vip, read_vips
 from ansible_collections.onprem.lb.plugins.module_utils._schema import (
     Faults,
     Field,
-    address,
     anything,
     boolean,
     in_the_users_words,
@@ -30,7 +30,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._schema import (
     number,
     read,
     text,
-    word,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._services import (
     ANY,
@@ -45,7 +44,7 @@ DOWN = "haproxy_down"  # the track file that haproxy's unit writes
 
 SETTINGS = {
     "vips": Field(anything, []),
-    "vrid": Field(integer(1, 255, "a VRID"), 51),
+    "vrid": Field(integer(1, 255, "a VRID")),
     "masters": Field(anything, []),
     "infra_nodes": Field(anything, []),
     "services": Field(anything),
@@ -65,29 +64,6 @@ SETTINGS = {
     "down_file": Field(text, "/run/haproxy.down"),
     "notify": Field(text, ""),
 }
-
-VIP = {
-    "address": Field(text, required=True),
-    "vrid": Field(integer(1, 255, "a VRID")),
-    "first": Field(word),
-}
-
-
-class Vip(NamedTuple):
-    """One VIP, its VRID, and the members that may hold it, best first."""
-
-    address: str
-    prefix: Optional[int]
-    vrid: int
-    order: List[str]
-
-    @property
-    def name(self) -> str:
-        return f"vip-{self.address}"
-
-    @property
-    def version(self) -> int:
-        return 6 if ":" in self.address else 4
 
 
 def plan(members: List[Dict[str, Any]]) -> Dict[str, Any]:
@@ -113,12 +89,13 @@ def draft(members: List[Dict[str, Any]]) -> Dict[str, Any]:
     settings = read(SETTINGS, members[0]["settings"], "pair", faults) if members else {}
     if len(members) < 2:
         return _refused([*faults, f"The pair has {len(members)} member ({', '.join(names)}): two or more are needed."])
-    vips = _read_vips(settings, names, faults)
+    vips = read_vips(settings, names, _surroundings(members), faults)
     services = _services(settings, vips, faults)
     seats = _seats(members, vips, faults)
     priorities = _priorities(settings, len(names), faults)
     faults.extend(auth_pass_faults(settings["auth_pass"], "pair_auth_pass"))
     faults.extend(_host_faults(members, services))
+    faults.extend(_rivals(members, vips, seats))
     if faults:
         return _refused([in_the_users_words(fault, "pair") for fault in faults])
     planned = {name: _member(name, vips, priorities, settings, seats) for name in names}
@@ -167,45 +144,6 @@ def _disagreements(members: List[Dict[str, Any]]) -> Faults:
     return faults
 
 
-def _read_vips(settings: Dict[str, Any], names: List[str], faults: Faults) -> List[Vip]:
-    given = settings["vips"]
-    if not isinstance(given, list) or not given:
-        faults.append(f"pair_vips is {given!r}: a list of at least one address is wanted.")
-        return []
-    vips: List[Vip] = []
-    for at, item in enumerate(given):
-        place = f"pair_vips[{at}]"
-        spelled = read(VIP, item if isinstance(item, dict) else {"address": item}, place, faults)
-        wrong = vip_faults(spelled["address"], place)
-        faults.extend(wrong)
-        if not wrong:
-            vips.append(_read_vip(spelled, place, settings["vrid"], names, vips, faults))
-    return vips
-
-
-def _read_vip(
-    spelled: Dict[str, Any], place: str, first_vrid: int, names: List[str], earlier: List[Vip], faults: Faults
-) -> Vip:
-    text_address, _slash, prefix = str(spelled["address"]).partition("/")
-    found = str(address(text_address)[0])
-    same_family = [vip for vip in earlier if (":" in vip.address) == (":" in found)]
-    # One VRID a VIP; IPv4 and IPv6 are separate protocols and may share one. The members take turns as first.
-    vrid = spelled["vrid"] or first_vrid + len(same_family)
-    first = spelled["first"] or names[len(same_family) % len(names)]
-    if vrid > 255:
-        faults.append(f"{place} would get VRID {vrid}: lower pair_vrid or give it a vrid from 1 to 255.")
-    if first not in names:
-        faults.append(f"{place}.first is '{first}', no member of the pair: name one of {', '.join(names)}.")
-        first = names[0]
-    for vip in earlier:
-        if vip.address == found:
-            faults.append(f"{place} is {found} again: name each VIP once.")
-        elif vip.vrid == vrid and vip in same_family:
-            faults.append(f"{place} has VRID {vrid}, which {vip.address} has too: give each VIP its own.")
-    at = names.index(first)
-    return Vip(found, int(prefix) if prefix else None, vrid, names[at:] + names[:at])
-
-
 def _services(settings: Dict[str, Any], vips: List[Vip], faults: Faults) -> List[Dict[str, Any]]:
     """The user's services, or the mission's: 8443 to the masters, 80 and 443 to the infra nodes."""
     given, place = settings["services"], "pair_services"
@@ -250,6 +188,34 @@ def _seats(members: List[Dict[str, Any]], vips: List[Vip], faults: Faults) -> Di
                         "choose a free address, or take it away there."
                     )
     return seats
+
+
+def _surroundings(members: List[Dict[str, Any]]) -> Surroundings:
+    living: Dict[str, int] = {}
+    for member in reversed(members):  # should they disagree, the first member's word counts
+        living.update(member["host"].get("vrids", {}))
+    heard = [router for member in members for router in member["host"].get("heard", [])]
+    return Surroundings(living, _segment.strangers(heard, _own_addresses(members)))
+
+
+def _own_addresses(members: List[Dict[str, Any]]) -> List[str]:
+    return [info["address"] for member in members for info in member["host"]["addresses"]]
+
+
+def _rivals(members: List[Dict[str, Any]], vips: List[Vip], seats: Dict[str, Dict[str, Seat]]) -> Faults:
+    """What other VRRP routers on the members' links have that is ours."""
+    found: Faults = []
+    for member in members:
+        mine = seats[member["name"]]
+        vrids = [
+            {"vrid": vip.vrid, "family": vip.version, "interface": mine[vip.address].interface}
+            for vip in vips
+            if vip.address in mine
+        ]
+        heard = member["host"].get("heard", [])
+        addresses = [vip.address for vip in vips]
+        found += _segment.foreign(heard, _own_addresses(members), addresses, vrids, _known_pass(members))
+    return found
 
 
 def _host_faults(members: List[Dict[str, Any]], services: List[Dict[str, Any]]) -> Faults:
@@ -344,9 +310,12 @@ def auth_pass(members: List[Dict[str, Any]], fresh: Callable[[], str]) -> str:
 
     :param fresh: gives a new uuid; its first 8 characters are all that VRRP compares, RFC 2338 section 5.3.10
     """
-    explicit = members[0]["settings"].get("auth_pass") or ""
+    return (_known_pass(members) or fresh())[:8]
+
+
+def _known_pass(members: List[Dict[str, Any]]) -> str:
     in_use = [found for member in members for found in member["host"].get("auth_passes", [])]
-    return (explicit or next(iter(in_use), "") or fresh())[:8]
+    return members[0]["settings"].get("auth_pass") or next(iter(in_use), "")
 
 
 def targets(vips: List[Vip], services: List[Dict[str, Any]]) -> List[List[Any]]:

@@ -48,8 +48,14 @@ options:
       - Use C(no_log) on the task then.
     type: bool
     default: false
+  listen:
+    description:
+      - For how many seconds other VRRP routers are listened for on every link; 0 for not at all.
+      - Everything else is read meanwhile. See M(onprem.lb.vrrp_info).
+    type: float
+    default: 0
   keepalived_config:
-    description: The file in which they may stand.
+    description: The file in which they may stand, and the VRIDs.
     type: path
     default: /etc/keepalived/keepalived.conf
 extends_documentation_fragment:
@@ -109,6 +115,16 @@ stale:
   type: list
   elements: str
   returned: success
+vrids:
+  description: The VRID of each instance in keepalived's configuration, by the instance's name.
+  type: dict
+  returned: success
+  sample: {"vip-192.0.2.10": 240}
+heard:
+  description: The VRRP routers that were heard, as RV(onprem.lb.vrrp_info#module:routers).
+  type: list
+  elements: dict
+  returned: success
 auth_passes:
   description: The passwords in keepalived's configuration.
   type: list
@@ -125,10 +141,11 @@ problems:
   returned: success
 """
 
+import concurrent.futures
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils import _host
+from ansible_collections.onprem.lb.plugins.module_utils import _host, _listener
 from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
 
 ARGUMENTS = {
@@ -138,6 +155,7 @@ ARGUMENTS = {
     "units": {"type": "list", "elements": "str", "default": []},
     "loaded": {"type": "dict", "default": {}},
     "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
+    "listen": {"type": "float", "default": 0.0},
     "keepalived_config": {"type": "path", "default": "/etc/keepalived/keepalived.conf"},
 }
 
@@ -167,16 +185,31 @@ def look(params, reader):
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "active_units": reader.units_in("ActiveState", "active", params["units"]),
         "enabled_units": reader.units_in("UnitFileState", "enabled", params["units"]),
+        "vrids": _host.vrids(reader.text(params["keepalived_config"])),
         "stale": [path for path, unit in params["loaded"].items() if reader.is_stale(path, unit)],
         "selinux": os.path.exists("/sys/fs/selinux/enforce"),
         "problems": problems,
     }
 
 
+def hear(params):
+    """Return the routers that were heard, and why none could be."""
+    if not params["listen"]:
+        return [], []
+    try:
+        return _listener.collect(None, params["listen"]).result(params["with_auth_pass"])["routers"], []
+    except _listener.CannotListen as error:
+        return [], [str(error)]
+
+
 def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     reader = Reader.of(module)
-    result = look(module.params, reader)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as aside:
+        heard = aside.submit(hear, module.params)
+        result = look(module.params, reader)
+    routers, problems = heard.result()
+    result.update(heard=routers, problems=result["problems"] + problems)
     if module.params["with_auth_pass"]:
         result["auth_passes"] = _host.auth_passes(reader.text(module.params["keepalived_config"]))
     module.exit_json(**result)

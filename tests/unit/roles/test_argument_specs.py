@@ -65,7 +65,7 @@ def test_the_model_is_spelled_alike_in_every_role_that_takes_it():
 
 
 def test_the_plan_reads_every_variable_of_the_pair():
-    handled_by_tasks = {"state", "members", "firewall"}
+    handled_by_tasks = {"state", "members", "firewall", "listen"}
     assert {name[5:] for name in options("pair")} == set(_pair.SETTINGS) | handled_by_tasks
     for key, field in _pair.SETTINGS.items():
         assert defaults("pair")[f"pair_{key}"] == field.default, key

@@ -124,3 +124,13 @@ def test_a_file_younger_than_its_units_processes_is_stale(tmp_path):
     os.utime(path, (1, 1))
     assert not mine.is_stale(str(path), "x.service")
     assert not reader({"systemctl": "0\n"}).is_stale(str(path), "x.service"), "a unit that does not run"
+
+
+def test_the_vrids_in_use_are_read_by_the_name_of_the_instance():
+    conf = (
+        "vrrp_script alive {\n    interval 2\n}\nvrrp_instance vip-192.0.2.10 {\n    state MASTER\n"
+        "    virtual_router_id 240\n    authentication {\n        auth_pass x\n    }\n}\n"
+        "vrrp_instance vip-2001:db8::10 {\n    virtual_router_id 51\n}\n"
+    )
+    assert _host.vrids(conf) == {"vip-192.0.2.10": 240, "vip-2001:db8::10": 51}
+    assert _host.vrids("") == {}

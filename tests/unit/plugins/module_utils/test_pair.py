@@ -204,7 +204,7 @@ def test_weight_4_moves_the_vip_after_the_whole_wait():
 
 def test_members_that_disagree_are_named_with_both_values():
     sentences = _pair.plan([member(1), member(2, vrid=77)])["faults"]
-    assert "pair_vrid: lb1 and lb2 disagree (None and 77): set it once, for the whole group." in sentences
+    assert "pair_vrid: lb1 and lb2 disagree (51 and 77): set it once, for the whole group." in sentences
 
 
 def test_a_disagreement_about_the_password_does_not_show_it():
