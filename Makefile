@@ -8,6 +8,8 @@ READY := $(VENV)/.ready
 PYTHONS := 3.11 3.12 3.13
 IMAGES ?= debian12 debian13
 REPEATS ?= 1
+SCHEDULES ?= 1000000
+PACKETS ?= 1000000
 
 # A pipe fails when its first command does.
 SHELL := /bin/bash
@@ -88,8 +90,17 @@ molecule: setup ## the scenarios on real systemd hosts, on each of IMAGES
 			{ echo '== what failed:'; grep -aE 'fatal: |^E  ' .cache/molecule.log | cut -c1-600 | tail -3; exit 1; }; \
 	done
 
+.PHONY: simulate
+simulate: setup ## random schedules through the state machine: SCHEDULES, a million
+	python tests/schedules.py --schedules $(SCHEDULES) --jobs $$(nproc)
+
+.PHONY: fuzz
+fuzz: setup ## broken packets through the decoder: PACKETS, a million
+	python tests/fuzz_packets.py --packets $(PACKETS)
+
 .PHONY: bench
-bench: setup ## side by side with other roles
+bench: setup ## side by side with other roles and decoders
+	python bench/packet.py
 	$(PYTHON) bench/deploy.py
 
 .PHONY: build
