@@ -13,7 +13,15 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from ansible_collections.onprem.lb.plugins.module_utils import _rehearsal
 from ansible_collections.onprem.lb.plugins.module_utils._instances import read_instances
-from ansible_collections.onprem.lb.plugins.module_utils._rehearsal import CRASH, CUT, SERVICE, STOP, Cast, Outcome
+from ansible_collections.onprem.lb.plugins.module_utils._rehearsal import (
+    CRASH,
+    CUT,
+    SERVICE,
+    STOP,
+    Cast,
+    Failure,
+    Outcome,
+)
 
 # What passes outside the protocol: systemd's reaction, the kernel adding the address, one gratuitous ARP.
 SWITCH_MS = 60.0
@@ -21,29 +29,27 @@ SWITCH_MS = 60.0
 Plan = Dict[str, Any]
 
 
-class Failure(NamedTuple):
-    """One way to fail, and the events of a drill that are this failure."""
+class Act(NamedTuple):
+    """A failure, the events of a drill that play it, and how to say it."""
 
-    kind: str
+    failure: Failure
     events: List[str]
     words: str
 
 
-FAILURES = (
-    Failure(SERVICE, ["haproxy_killed", "haproxy_stopped"], "haproxy dies on {}"),
-    Failure(STOP, ["keepalived_stopped"], "keepalived is stopped on {}"),
-    Failure(CRASH, ["keepalived_killed"], "keepalived is killed on {}"),
-    Failure(CUT, ["host_cut"], "{} is lost"),
+WHOLE = (
+    Act(Failure(STOP), ["keepalived_stopped"], "keepalived is stopped on {}"),
+    Act(Failure(CRASH), ["keepalived_killed"], "keepalived is killed on {}"),
+    Act(Failure(CUT), ["host_cut"], "{} is lost"),
 )
-HARMLESS = "haproxy_reloaded"  # nothing moves, and nothing may be lost
-EVENTS = tuple(event for failure in FAILURES for event in failure.events) + (HARMLESS,)
+HAPROXY = {"fatal": ["haproxy_killed", "haproxy_stopped"], "harmless": ["haproxy_reloaded"]}
 
 
 class Scene(NamedTuple):
-    """One VIP in one failure, at one moment."""
+    """One VIP in one act, at one moment."""
 
     opening: int
-    failure: Failure
+    act: Act
     member: str
     vip: str
     outcome: Outcome
@@ -52,35 +58,59 @@ class Scene(NamedTuple):
 def forecast(plan: Plan) -> Dict[str, Any]:
     """Return ``{faults, outages}`` of a plan.
 
-    :param plan: as `_rehearsal.cast` takes it
+    :param plan: as `_rehearsal.cast` takes it; with ``watched`` if not all VIPs live and die with haproxy:
+        ``{SERVICE: {instances, fatal, harmless}}``, the latter two being events
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
         ``{event, vip, member, before, after, outage_ms, back, back_ms}``; ``back`` is the holder after the failure
     """
     who = _rehearsal.cast(plan)
-    scenes = list(_scenes(who))
-    return {"faults": _faults(plan, who, scenes), "outages": _lines(who, scenes)}
-
-
-def _scenes(who: Cast) -> Iterator[Scene]:
-    for number, opening in enumerate(_rehearsal.openings(who)):
-        for failure in FAILURES:
-            for member in who.members:
-                for at in _rehearsal.moments(who, opening, member, failure.kind):
-                    for vip, outcome in _rehearsal.play(who, opening, member, failure.kind, at).items():
-                        yield Scene(number, failure, member, vip, outcome)
-
-
-def _lines(who: Cast, scenes: List[Scene]) -> List[Dict[str, Any]]:
+    watched = plan.get("watched") or {"haproxy": {"instances": list(who.vips), **HAPROXY}}
+    acts = _acts(watched)
+    scenes = list(_scenes(who, acts))
     lines = []
     for vip in who.vips:
-        first = [scene for scene in scenes if scene.vip == vip and not scene.opening]
-        holder = first[0].outcome.before[0] if first and first[0].outcome.before else None
-        for failure in FAILURES:
-            played = [s.outcome for s in first if s.failure is failure and s.member == holder]
-            lines += [_line(event, who.addresses[vip], holder, played) for event in failure.events if played]
-        if holder:
-            lines.append(_still(who.addresses[vip], holder))
+        lines += _lines(who, vip, acts, [scene for scene in scenes if scene.vip == vip], watched)
+    return {"faults": _faults(plan, who, acts, scenes), "outages": lines}
+
+
+def _acts(watched: _rehearsal.Watched) -> List[Act]:
+    services = [
+        Act(Failure(SERVICE, frozenset(its["instances"])), its["fatal"], f"{service} dies on {{}}")
+        for service, its in watched.items()
+    ]
+    return [*services, *WHOLE]
+
+
+def _scenes(who: Cast, acts: List[Act]) -> Iterator[Scene]:
+    for number, opening in enumerate(_rehearsal.openings(who)):
+        for act in acts:
+            for member in who.members:
+                for at in _rehearsal.moments(who, opening, member, act.failure):
+                    for vip, outcome in _rehearsal.play(who, opening, member, act.failure, at).items():
+                        yield Scene(number, act, member, vip, outcome)
+
+
+def _lines(
+    who: Cast, vip: str, acts: List[Act], scenes: List[Scene], watched: _rehearsal.Watched
+) -> List[Dict[str, Any]]:
+    """Return what happens to one VIP when its first holder fails."""
+    first = [scene for scene in scenes if not scene.opening]
+    holder = first[0].outcome.before[0] if first and first[0].outcome.before else None
+    if holder is None:
+        return []
+    lines = []
+    for act in acts:
+        if _concerns(act, vip):
+            played = [s.outcome for s in first if s.act is act and s.member == holder]
+            lines += [_line(event, who.addresses[vip], holder, played) for event in act.events]
+    for its in watched.values():
+        if vip in its["instances"]:
+            lines += [_still(event, who.addresses[vip], holder) for event in its["harmless"]]
     return lines
+
+
+def _concerns(act: Act, vip: str) -> bool:
+    return act.failure.kind != SERVICE or vip in act.failure.vips
 
 
 def _line(event: str, vip: str, holder: Optional[str], played: List[Outcome]) -> Dict[str, Any]:
@@ -100,12 +130,12 @@ def _line(event: str, vip: str, holder: Optional[str], played: List[Outcome]) ->
     }
 
 
-def _still(vip: str, holder: str) -> Dict[str, Any]:
+def _still(event: str, vip: str, holder: str) -> Dict[str, Any]:
     line = dict.fromkeys(("member", "before", "after", "back"), holder)
-    return {"event": HARMLESS, "vip": vip, **line, "outage_ms": 0, "back_ms": 0}
+    return {"event": event, "vip": vip, **line, "outage_ms": 0, "back_ms": 0}
 
 
-def _faults(plan: Plan, who: Cast, scenes: List[Scene]) -> List[str]:
+def _faults(plan: Plan, who: Cast, acts: List[Act], scenes: List[Scene]) -> List[str]:
     """Return one sentence for each VIP and each kind of failure that goes wrong: the first time it does."""
     found: Dict[Any, str] = {}
     for scene in scenes:
@@ -114,12 +144,12 @@ def _faults(plan: Plan, who: Cast, scenes: List[Scene]) -> List[str]:
             found[scene.vip, None] = f"{who.addresses[scene.vip]}: {holders} both hold the VIP before anything fails"
             continue
         wrong = _wrong(scene)
-        if wrong and (scene.vip, scene.failure.kind) not in found:
-            when = scene.failure.words.format(scene.member)
-            found[scene.vip, scene.failure.kind] = f"{who.addresses[scene.vip]}: when {when}, {wrong}"
+        if wrong and (scene.vip, scene.act.words) not in found:
+            when = scene.act.words.format(scene.member)
+            found[scene.vip, scene.act.words] = f"{who.addresses[scene.vip]}: when {when}, {wrong}"
     if not found:
         return []
-    mend = _mend(plan, who)
+    mend = _mend(plan, who, acts)
     return [f"{sentence}: {mend}." for sentence in found.values()]
 
 
@@ -150,7 +180,7 @@ class Mend(NamedTuple):
     change: Callable[[Dict[str, Any]], None]
 
 
-def _mend(plan: Plan, who: Cast) -> str:
+def _mend(plan: Plan, who: Cast, acts: List[Act]) -> str:
     """Return the first change that mends the plan: played, not guessed."""
     for mend in _mends(plan, who):
         changed = copy.deepcopy(plan)
@@ -158,7 +188,7 @@ def _mend(plan: Plan, who: Cast) -> str:
             for instance in member["instances"]:
                 mend.change(instance)
         cast = _rehearsal.cast(changed)
-        if not any(_wrong(scene) for scene in _scenes(cast)):
+        if not any(_wrong(scene) for scene in _scenes(cast, acts)):
             return mend.words
     return "no single change mends this, compare the members' settings"
 
@@ -252,7 +282,7 @@ def table(plan: Plan, outages: List[Dict[str, Any]]) -> List[str]:
 def _told(line: Dict[str, Any]) -> str:
     moves = f"{line['before']} -> {line['after']}" if line["before"] != line["after"] else line["before"]
     told = f"  {line['event'].replace('_', ' '):<20} {moves:<24} at most {line['outage_ms']:>5} ms"
-    if line["event"] == HARMLESS:
+    if line["before"] == line["after"] and not line["outage_ms"]:
         return told
     back = (
         f"back to {line['back']}, {line['back_ms']} ms" if line["back"] != line["after"] else f"stays on {line['back']}"

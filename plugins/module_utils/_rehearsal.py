@@ -18,6 +18,15 @@ SECOND = machine.SECOND
 JUST = 10  # microseconds: just after something, when its effect has arrived everywhere
 SERVICE, STOP, CRASH, CUT = "service", "stop", "crash", "cut"  # how a member fails
 
+Watched = Dict[str, Dict[str, List[str]]]
+
+
+class Failure(NamedTuple):
+    """One way to fail: the service of some VIPs, or the whole member."""
+
+    kind: str
+    vips: FrozenSet[str] = frozenset()  # of which the service fails
+
 
 class Tracker(NamedTuple):
     """A tracked thing of one seat that follows the service's life."""
@@ -154,15 +163,17 @@ def _wake(who: Cast, world: _simulator.Simulation, member: str) -> None:
             world.inject(seat, machine.Read(tracker.name, tracker.alive))
 
 
-def moments(who: Cast, opening: _simulator.Simulation, member: str, kind: str) -> List[int]:
+def moments(who: Cast, opening: _simulator.Simulation, member: str, failure: Failure) -> List[int]:
     """Return when a failure hurts most or least: just after and just before an Advertisement of the member.
 
     What a poll notices is noticed at its own time, so that this time is put there as well.
     """
     held = [seat for seat in opening.of(member) if seat in opening.holding]
     noticed = {0}
-    if kind == SERVICE:
-        noticed |= {tracker.notices_death for seat in held for tracker in who.trackers[seat]}
+    if failure.kind == SERVICE:
+        noticed |= {
+            t.notices_death for seat in held if who.seats[seat].name in failure.vips for t in who.trackers[seat]
+        }
     found: Set[int] = set()
     for seat in held:
         deadline, interval = opening.states[seat].deadline or 0, who.seats[seat].router.interval
@@ -171,57 +182,70 @@ def moments(who: Cast, opening: _simulator.Simulation, member: str, kind: str) -
     return sorted(found) or [opening.now + JUST]
 
 
-def play(who: Cast, opening: _simulator.Simulation, member: str, kind: str, at: int) -> Dict[str, Outcome]:
+def play(who: Cast, opening: _simulator.Simulation, member: str, failure: Failure, at: int) -> Dict[str, Outcome]:
     """Return what becomes of each VIP when a member fails at a time, and comes back long after."""
-    world = opening.fork()
-    world.run(at)
-    before = {vip: _holders(who, world, vip, frozenset()) for vip in who.vips}
-    out = frozenset([member]) if kind in (SERVICE, CUT) else frozenset()
-    _fail(who, world, member, kind)
-    world.run(at + who.patience)
-    middle = world.fork()
-    _recover(who, world, member, kind)
-    world.run(middle.now + who.patience)
-    return {
-        vip: Outcome(
-            before=before[vip],
-            after=_holders(who, middle, vip, out if kind == CUT else frozenset()),
-            outage=_longest_gap(who, middle, vip, out, at),
-            back=_holders(who, world, vip, frozenset()),
-            back_outage=_longest_gap(who, world, vip, frozenset(), middle.now),
-            served=bool(_holders(who, middle, vip, out)) and bool(_holders(who, world, vip, frozenset())),
-            priorities={
-                who.seats[seat].member: machine.priority_of(who.seats[seat].router, middle.states[seat])
-                for seat in who.vips[vip]
-            },
-        )
-        for vip in who.vips
-    }
+    begin = opening.fork()
+    begin.run(at)
+    middle = begin.fork()
+    _fail(who, middle, member, failure)
+    middle.run(at + who.patience)
+    end = middle.fork()
+    _recover(who, end, member, failure)
+    end.run(middle.now + who.patience)
+    return {vip: _outcome(who, vip, member, failure, (begin, middle, end)) for vip in who.vips}
 
 
-def _fail(who: Cast, world: _simulator.Simulation, member: str, kind: str) -> None:
-    if kind == STOP:
+def _outcome(
+    who: Cast,
+    vip: str,
+    member: str,
+    failure: Failure,
+    worlds: Tuple[_simulator.Simulation, _simulator.Simulation, _simulator.Simulation],
+) -> Outcome:
+    """Compare the worlds at the failure's beginning, at its end, and after the return."""
+    begin, middle, end = worlds
+    alone = frozenset([member])
+    nobody: FrozenSet[str] = frozenset()
+    cut_off = alone if failure.kind == CUT else nobody
+    dead = alone if failure.kind == SERVICE and vip in failure.vips else cut_off
+    back = _holders(who, end, vip, nobody)
+    return Outcome(
+        before=_holders(who, begin, vip, nobody),
+        after=_holders(who, middle, vip, cut_off),
+        outage=_longest_gap(who, middle, vip, dead, begin.now),
+        back=back,
+        back_outage=_longest_gap(who, end, vip, nobody, middle.now),
+        served=bool(_holders(who, middle, vip, dead)) and bool(back),
+        priorities={
+            who.seats[seat].member: machine.priority_of(who.seats[seat].router, middle.states[seat])
+            for seat in who.vips[vip]
+        },
+    )
+
+
+def _fail(who: Cast, world: _simulator.Simulation, member: str, failure: Failure) -> None:
+    if failure.kind == STOP:
         world.stop(member)
-    elif kind == CRASH:
+    elif failure.kind == CRASH:
         world.crash(member)
-    elif kind == CUT:
+    elif failure.kind == CUT:
         world.cut(member)
     else:
-        _tell_later(who, world, member, alive=False)
+        _tell_later(who, world, member, failure, alive=False)
 
 
-def _recover(who: Cast, world: _simulator.Simulation, member: str, kind: str) -> None:
-    if kind == CUT:
+def _recover(who: Cast, world: _simulator.Simulation, member: str, failure: Failure) -> None:
+    if failure.kind == CUT:
         world.heal()
-    elif kind == SERVICE:
-        _tell_later(who, world, member, alive=True)
+    elif failure.kind == SERVICE:
+        _tell_later(who, world, member, failure, alive=True)
     else:
         _wake(who, world, member)
 
 
-def _tell_later(who: Cast, world: _simulator.Simulation, member: str, alive: bool) -> None:
+def _tell_later(who: Cast, world: _simulator.Simulation, member: str, failure: Failure, alive: bool) -> None:
     for seat in world.of(member):
-        for tracker in who.trackers[seat]:
+        for tracker in who.trackers[seat] if who.seats[seat].name in failure.vips else []:
             reading = tracker.alive if alive else tracker.dead
             late = tracker.notices_life if alive else tracker.notices_death
             event = machine.Read(tracker.name, reading)

@@ -191,3 +191,29 @@ def test_a_member_without_an_address_of_its_own_is_refused():
     faults = _forecast.foresee({"members": {"a": {"instances": [vip]}, "b": {"instances": [vip]}}})["faults"]
     assert "members.a.instances[0] (web).vrid is 0: a VRID from 1 to 255 is wanted." in faults
     assert "members.b.instances (web).source is missing: give the member's own address." in faults
+
+
+def test_each_vip_lives_and_dies_with_its_own_service():
+    plan = _pair.draft(pair(vips=["192.0.2.10", "192.0.2.11"]))
+    plan["watched"] = {
+        "haproxy": {"instances": ["vip-192.0.2.10"], **_forecast.HAPROXY},
+        "router": {"instances": ["vip-192.0.2.11"], "fatal": ["router_stopped"], "harmless": ["router_reloaded"]},
+    }
+    for planned in plan["members"].values():
+        planned["instances"][1].update(track_scripts=[{"name": "haproxy_alive", "weight": 0}], track_files=[])
+    found = _forecast.forecast(plan)
+    assert found["faults"] == []
+    outages = {(line["vip"], line["event"]): line["outage_ms"] for line in found["outages"]}
+    assert outages["192.0.2.10", "haproxy_killed"] == 72
+    assert outages["192.0.2.11", "router_stopped"] == 2072
+    assert outages["192.0.2.11", "router_reloaded"] == 0
+    assert ("192.0.2.11", "haproxy_killed") not in outages and ("192.0.2.10", "router_stopped") not in outages
+    assert outages["192.0.2.11", "host_cut"] == outages["192.0.2.10", "host_cut"] == 3072
+
+
+def test_a_vip_whose_service_nobody_watches_is_named_with_that_service():
+    plan = _pair.draft(pair())
+    plan["watched"] = {"router": {"instances": ["vip-192.0.2.10"], "fatal": ["router_stopped"], "harmless": []}}
+    for planned in plan["members"].values():
+        planned["instances"][0].update(track_scripts=[], track_files=[])
+    assert "192.0.2.10: when router dies on lb1, " in _forecast.forecast(plan)["faults"][0]
