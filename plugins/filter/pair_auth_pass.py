@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import uuid
 
-from ansible_collections.onprem.lb.plugins.module_utils import _pair
+from ansible_collections.onprem.lb.plugins.module_utils import _members
 
 
 def pair_auth_pass(members):
-    return _pair.auth_pass(members, fresh=lambda: str(uuid.uuid4()))
+    return _members.auth_pass(members, fresh=lambda: str(uuid.uuid4()))
 
 
 class FilterModule:

@@ -35,12 +35,15 @@ def vip_faults(given: Any, place: str) -> List[str]:
     return []
 
 
-def find_seat(vip: str, addresses: List[Dict[str, Any]], floating: Set[str], wanted: str) -> Tuple[Optional[Seat], str]:
+def find_seat(
+    vip: str, addresses: List[Dict[str, Any]], floating: Set[str], wanted: str, prefix: str
+) -> Tuple[Optional[Seat], str]:
     """Return the interface for a VIP on one host, or None and why there is none.
 
     :param addresses: ``{interface, address, prefix, mac}`` of the host
     :param floating: every VIP of the pair; what a member holds just now is not its own address
     :param wanted: the interface that the user named, or ''
+    :param prefix: of the variables by which the user does that
     """
     target = netaddr.IPAddress(vip)
     own = [
@@ -51,24 +54,24 @@ def find_seat(vip: str, addresses: List[Dict[str, Any]], floating: Set[str], wan
         and found["interface"] != "lo"
     ]
     if wanted:
-        return _named_seat(vip, own, addresses, wanted)
+        return _named_seat(vip, own, addresses, wanted, prefix)
     near = [found for found in own if target in netaddr.IPNetwork(f"{found['address']}/{found['prefix']}")]
     if not near:
         known = ", ".join(f"{found['interface']} {found['address']}/{found['prefix']}" for found in own) or "none"
         return (
             None,
-            f"VIP {vip} is in no interface's subnet (there are: {known}): correct pair_vips or the interface.",
+            f"VIP {vip} is in no interface's subnet (there are: {known}): correct the VIP or the interface.",
         )
     longest = max(found["prefix"] for found in near)
     best = [found for found in near if found["prefix"] == longest]
     names = sorted({found["interface"] for found in best})
     if len(names) > 1:
-        return None, f"VIP {vip} is in the subnet of {' and '.join(names)}: say which with pair_interface."
+        return None, f"VIP {vip} is in the subnet of {' and '.join(names)}: say which with {prefix}_interface."
     return Seat(best[0]["interface"], best[0]["address"]), ""
 
 
 def _named_seat(
-    vip: str, own: List[Dict[str, Any]], addresses: List[Dict[str, Any]], wanted: str
+    vip: str, own: List[Dict[str, Any]], addresses: List[Dict[str, Any]], wanted: str, prefix: str
 ) -> Tuple[Optional[Seat], str]:
     """The user's word counts, also for a VIP that is routed to a subnet it is not in."""
     for found in own:
@@ -76,8 +79,8 @@ def _named_seat(
             return Seat(wanted, found["address"]), ""
     names = sorted({found["interface"] for found in addresses})
     if wanted not in names:
-        return None, f"pair_interface is '{wanted}', which is not there: there are {', '.join(names)}."
-    return None, f"pair_interface is '{wanted}', which has no address of VIP {vip}'s family: give it one."
+        return None, f"{prefix}_interface is '{wanted}', which is not there: there are {', '.join(names)}."
+    return None, f"{prefix}_interface is '{wanted}', which has no address of VIP {vip}'s family: give it one."
 
 
 def assumed_host(vips: Any, host: str, rank: int, interface: str) -> Dict[str, Any]:

@@ -10,15 +10,15 @@ and what the module `host_info` found there.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List
+from typing import Any, Dict, List
 
-from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _segment
-from ansible_collections.onprem.lb.plugins.module_utils._addresses import Seat, find_seat
+from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _members
+from ansible_collections.onprem.lb.plugins.module_utils._addresses import Seat
 from ansible_collections.onprem.lb.plugins.module_utils._instances import (
     auth_pass_faults,
     read_instances,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._pair_vips import Surroundings, Vip, read_vips
+from ansible_collections.onprem.lb.plugins.module_utils._pair_vips import Vip, read_vips
 from ansible_collections.onprem.lb.plugins.module_utils._schema import (
     Faults,
     Field,
@@ -33,7 +33,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._schema import (
 )
 from ansible_collections.onprem.lb.plugins.module_utils._services import (
     ANY,
-    listeners_in_the_way,
     read_services,
 )
 
@@ -85,17 +84,17 @@ def plan(members: List[Dict[str, Any]]) -> Dict[str, Any]:
 def draft(members: List[Dict[str, Any]]) -> Dict[str, Any]:
     """Return the plan of whatever can be read, whether it would hold or not; its outages are not known yet."""
     names = [member["name"] for member in members]
-    faults = _disagreements(members)
+    faults = _members.disagreements(members, OWN, "pair")
     settings = read(SETTINGS, members[0]["settings"], "pair", faults) if members else {}
     if len(members) < 2:
         return _refused([*faults, f"The pair has {len(members)} member ({', '.join(names)}): two or more are needed."])
-    vips = read_vips(settings, names, _surroundings(members), faults)
+    vips = read_vips(settings, names, _members.surroundings(members), faults)
     services = _services(settings, vips, faults)
-    seats = _seats(members, vips, faults)
+    seats = _members.seats(members, vips, "pair", faults)
     priorities = _priorities(settings, len(names), faults)
     faults.extend(auth_pass_faults(settings["auth_pass"], "pair_auth_pass"))
-    faults.extend(_host_faults(members, services))
-    faults.extend(_rivals(members, vips, seats))
+    faults.extend(_members.host_faults(members, services))
+    faults.extend(_members.rivals(members, vips, seats))
     if faults:
         return _refused([in_the_users_words(fault, "pair") for fault in faults])
     planned = {name: _member(name, vips, priorities, settings, seats) for name in names}
@@ -129,21 +128,6 @@ def _refused(faults: Faults) -> Dict[str, Any]:
     }
 
 
-def _disagreements(members: List[Dict[str, Any]]) -> Faults:
-    """A variable set for one host only would make two members of one pair believe different things."""
-    faults = []
-    for member in members[1:]:
-        for key, value in member["settings"].items():
-            first = members[0]["settings"].get(key)
-            if key not in OWN and value != first:
-                shown = "different values" if key == "auth_pass" else f"{first!r} and {value!r}"
-                faults.append(
-                    f"pair_{key}: {members[0]['name']} and {member['name']} disagree ({shown}): "
-                    "set it once, for the whole group."
-                )
-    return faults
-
-
 def _services(settings: Dict[str, Any], vips: List[Vip], faults: Faults) -> List[Dict[str, Any]]:
     """The user's services, or the mission's: 8443 to the masters, 80 and 443 to the infra nodes."""
     given, place = settings["services"], "pair_services"
@@ -164,66 +148,6 @@ def _services(settings: Dict[str, Any], vips: List[Vip], faults: Faults) -> List
             if service["bind"] == [ANY]:
                 service["bind"] = [ANY, "::"]
     return services
-
-
-def _seats(members: List[Dict[str, Any]], vips: List[Vip], faults: Faults) -> Dict[str, Dict[str, Seat]]:
-    """Where each member would carry each VIP: {member: {vip address: Seat}}."""
-    floating = {vip.address for vip in vips}
-    macs = {found["mac"] for member in members for found in member["host"]["addresses"]}
-    seats: Dict[str, Dict[str, Seat]] = {}
-    for member in members:
-        seats[member["name"]] = {}
-        for vip in vips:
-            seat, wrong = find_seat(
-                vip.address, member["host"]["addresses"], floating, member["settings"].get("interface") or ""
-            )
-            if seat is None:
-                faults.append(f"{member['name']}: {wrong}")
-            else:
-                seats[member["name"]][vip.address] = seat
-            for mac in member["host"].get("answering", {}).get(vip.address, []):
-                if mac not in macs:
-                    faults.append(
-                        f"VIP {vip.address} is already answered by {mac}, which is no member of this pair: "
-                        "choose a free address, or take it away there."
-                    )
-    return seats
-
-
-def _surroundings(members: List[Dict[str, Any]]) -> Surroundings:
-    living: Dict[str, int] = {}
-    for member in reversed(members):  # should they disagree, the first member's word counts
-        living.update(member["host"].get("vrids", {}))
-    heard = [router for member in members for router in member["host"].get("heard", [])]
-    return Surroundings(living, _segment.strangers(heard, _own_addresses(members)))
-
-
-def _own_addresses(members: List[Dict[str, Any]]) -> List[str]:
-    return [info["address"] for member in members for info in member["host"]["addresses"]]
-
-
-def _rivals(members: List[Dict[str, Any]], vips: List[Vip], seats: Dict[str, Dict[str, Seat]]) -> Faults:
-    """What other VRRP routers on the members' links have that is ours."""
-    found: Faults = []
-    for member in members:
-        mine = seats[member["name"]]
-        vrids = [
-            {"vrid": vip.vrid, "family": vip.version, "interface": mine[vip.address].interface}
-            for vip in vips
-            if vip.address in mine
-        ]
-        heard = member["host"].get("heard", [])
-        addresses = [vip.address for vip in vips]
-        found += _segment.foreign(heard, _own_addresses(members), addresses, vrids, _known_pass(members))
-    return found
-
-
-def _host_faults(members: List[Dict[str, Any]], services: List[Dict[str, Any]]) -> Faults:
-    faults: Faults = []
-    for member in members:
-        faults.extend(f"{member['name']}: {problem}" for problem in member["host"].get("problems", []))
-        faults.extend(listeners_in_the_way(services, member["host"].get("listeners", []), member["name"]))
-    return faults
 
 
 def _priorities(settings: Dict[str, Any], count: int, faults: Faults) -> List[int]:
@@ -298,24 +222,11 @@ def _instance(
         "multicast": settings["multicast"],
         "source": seat.address,
         "peers": [seats[other][vip.address].address for other in vip.order if other != name],
-        "addresses": [f"{vip.address}/{vip.prefix}" if vip.prefix else vip.address],
+        "addresses": [vip.with_prefix],
         "track_scripts": [{"name": ALIVE, "weight": settings["track_weight"]}],
         "track_files": [{"name": DOWN, "weight": 0}] if _heeds_events(settings) else [],
         "notify": settings["notify"] or None,
     }
-
-
-def auth_pass(members: List[Dict[str, Any]], fresh: Callable[[], str]) -> str:
-    """Return the pair's password: the user's, else the one in use, else a fresh one.
-
-    :param fresh: gives a new uuid; its first 8 characters are all that VRRP compares, RFC 2338 section 5.3.10
-    """
-    return (_known_pass(members) or fresh())[:8]
-
-
-def _known_pass(members: List[Dict[str, Any]]) -> str:
-    in_use = [found for member in members for found in member["host"].get("auth_passes", [])]
-    return members[0]["settings"].get("auth_pass") or next(iter(in_use), "")
 
 
 def targets(vips: List[Vip], services: List[Dict[str, Any]]) -> List[List[Any]]:

@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, Optional
 
 from ansible_collections.onprem.lb.plugins.module_utils import _segment, _vrid
 from ansible_collections.onprem.lb.plugins.module_utils._addresses import vip_faults
+from ansible_collections.onprem.lb.plugins.module_utils._members import Surroundings, Vip
 from ansible_collections.onprem.lb.plugins.module_utils._schema import (
     Faults,
     Field,
@@ -23,30 +24,6 @@ VIP = {
     "vrid": Field(integer(1, 255, "a VRID")),
     "first": Field(word),
 }
-
-
-class Vip(NamedTuple):
-    """One VIP, its VRID, and the members that may hold it, best first."""
-
-    address: str
-    prefix: Optional[int]
-    vrid: int
-    order: List[str]
-
-    @property
-    def name(self) -> str:
-        return f"vip-{self.address}"
-
-    @property
-    def version(self) -> int:
-        return 6 if ":" in self.address else 4
-
-
-class Surroundings(NamedTuple):
-    """What there is already: the VRIDs by which the members carry VIPs now, and other routers on their links."""
-
-    living: Dict[str, int]  # by the instance's name
-    strangers: List[Dict[str, Any]]
 
 
 def read_vips(settings: Dict[str, Any], names: List[str], around: Surroundings, faults: Faults) -> List[Vip]:

@@ -134,6 +134,7 @@ def test_a_round_that_came_too_late_does_not_count_beside_others():
 def test_most_of_the_measurements_say_whether_the_vip_stayed():
     stays = seen(0.0, after="lb1")
     assert row(stays, seen(20), seen(30))["faults"] == []
+    assert row(stays, seen(20))["faults"] == []
     assert row(stays, stays, seen(30))["faults"] == ["the VIP stayed on lb1."]
 
 

@@ -55,6 +55,18 @@ def test_a_check_that_must_fail_several_times_counts_several_times():
     assert worst(track_fall=3, **POLLED)["haproxy_killed"] - worst(**POLLED)["haproxy_killed"] == 2000
 
 
+def test_the_worst_moment_is_found_also_where_the_poll_is_out_of_step_with_the_advertisements():
+    odd = {"priorities": [100, 98], "track_weight": 4, "track_events": False, "track_interval": 1.3}
+    assert worst(**odd)["haproxy_killed"] == round(1300 + 3000 + 1000 * (256 - 102) / 256 + 60)
+
+
+def test_a_member_that_expects_unicast_does_not_hear_multicast():
+    def differ(name, instance):
+        instance["multicast"] = name == "lb1"
+
+    assert "both hold the VIP before anything fails" in foresee(change=differ)["faults"][0]
+
+
 def test_the_fast_setting_is_fast_in_everything():
     found = worst(vrrp_version=3, advert_interval=0.1)
     assert (found["host_cut"], found["keepalived_stopped"]) == (361, 61)
