@@ -294,7 +294,7 @@ def _cells(row: Dict[str, Any]) -> List[str]:
         _list(list(dict.fromkeys(row["sent"]))),
         _list(router["addresses"]),
         router["auth_type"],
-        _list(list(dict.fromkeys(row["heard"]))),
+        _list(row["heard"]),
     ]
 
 

@@ -1,0 +1,22 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The VRIDs that OpenShift gives to a cluster: see openshift_vrids.yml beside this file."""
+
+from __future__ import annotations
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.onprem.lb.plugins.module_utils import _vrid
+
+
+def openshift_vrids(name):
+    try:
+        return _vrid.openshift(name)
+    except ValueError as error:
+        raise AnsibleFilterError(str(error)) from error
+
+
+class FilterModule:
+    """What Ansible looks for in this file."""
+
+    def filters(self):
+        return {"openshift_vrids": openshift_vrids}

@@ -1,0 +1,172 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: vrid
+short_description: Choose the VRIDs of a cluster or a pair, so that nobody else on the link has them
+version_added: 0.1.0
+author:
+  - The onprem.lb authors (@onprem)
+description:
+  - Computes VRIDs from a name, in the same way on every host, and holds them against what others have, be it
+    according to the inventory or to what is heard on the link.
+  - It changes nothing and sends nothing.
+options:
+  name:
+    description: The name of the cluster (bare, without its domain) or of the pair.
+    type: str
+    required: true
+  strategy:
+    description:
+      - V(openshift) gives the two VRIDs that OpenShift's installer computes from a cluster's name.
+      - V(pool) gives one of the 30 that it computes from no name. They are the multiples of 16 below 240, and 240
+        to 255.
+    type: str
+    choices: [openshift, pool]
+    default: openshift
+  clusters:
+    description:
+      - The names of other clusters on the same link. The VRIDs that OpenShift computes for them are taken too.
+      - A cluster that has other ones belongs into O(taken), with what it really has.
+    type: list
+    elements: str
+    default: []
+  taken:
+    description:
+      - VRIDs that others have. Each is a number, or a mapping with the keys C(vrid) and C(by), the latter a text
+        that says who has it.
+    type: list
+    elements: raw
+    default: []
+  current:
+    description:
+      - What this very cluster or pair has already, as a mapping with the keys C(api) and C(ingress), or C(pair).
+        A pair's may be just a number.
+      - It is kept while nobody else has it.
+    type: raw
+  on_conflict:
+    description:
+      - Whether to fail when somebody else has the VRID that is computed or in use, or to take the next free one.
+      - Where two of the clusters clash, V(next) moves the one whose name comes later in the alphabet, unless it is
+        the one with O(current).
+      - OpenShift's own VIPs cannot take the next one, their VRIDs follow from the name alone.
+    type: str
+    choices: [fail, next]
+    default: fail
+  seconds:
+    description:
+      - For how many seconds to listen on the link for others; 0 does not listen.
+      - Most routers advertise every second.
+    type: float
+    default: 0
+  interface:
+    description: Where to listen. By default on every interface that is up.
+    type: str
+  members:
+    description:
+      - The addresses of the cluster's or pair's own members, the link-local ones too. What they advertise does not
+        count.
+    type: list
+    elements: str
+    default: []
+extends_documentation_fragment:
+  - onprem.lb.attributes.reads_only
+seealso:
+  - module: onprem.lb.vrrp_info
+  - plugin: onprem.lb.openshift_vrids
+    plugin_type: filter
+"""
+
+EXAMPLES = r"""
+- name: See that the new cluster clashes with none that is there
+  onprem.lb.vrid:
+    name: cnf11
+    clusters: [cnf10, vmware]
+    interface: eth0
+    seconds: 3.5
+  register: cluster
+
+- name: Choose a VRID for a pair, and keep it on later runs
+  onprem.lb.vrid:
+    name: balancers
+    strategy: pool
+    current: 240
+    taken:
+      - 16
+      - {vrid: 32, by: the office's router}
+  register: pair
+"""
+
+RETURN = r"""
+vrids:
+  description: The VRIDs, with the keys C(api) and C(ingress), or C(pair).
+  type: dict
+  returned: success
+  sample: {"api": 109, "ingress": 124}
+vrid:
+  description: The same number as in RV(vrids).
+  type: int
+  returned: success and O(strategy=pool)
+conflicts:
+  description: A sentence for each that has, or would have, a VRID that was wanted.
+  type: list
+  elements: str
+  returned: always
+heard:
+  description: The routers that were heard and are no members, as M(onprem.lb.vrrp_info) returns them.
+  type: list
+  elements: dict
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.onprem.lb.plugins.module_utils import _listener, _segment, _vrid
+
+ARGUMENTS = {
+    "name": {"type": "str", "required": True},
+    "strategy": {"type": "str", "choices": ["openshift", "pool"], "default": "openshift"},
+    "clusters": {"type": "list", "elements": "str", "default": []},
+    "taken": {"type": "list", "elements": "raw", "default": []},
+    "current": {"type": "raw"},
+    "on_conflict": {"type": "str", "choices": ["fail", "next"], "default": "fail"},
+    "seconds": {"type": "float", "default": 0},
+    "interface": {"type": "str"},
+    "members": {"type": "list", "elements": "str", "default": []},
+}
+
+
+def strangers(params):
+    """Return who else is heard on the link."""
+    if params["seconds"] == 0:
+        return []
+    heard = _listener.collect(params["interface"], params["seconds"]).result()
+    return _segment.strangers(heard["routers"], params["members"])
+
+
+def main():
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    params = module.params
+    try:
+        heard = strangers(params)
+    except _listener.CannotListen as error:
+        module.fail_json(msg=str(error), conflicts=[], heard=[])
+    choice = _vrid.choose(
+        params["name"],
+        params["strategy"],
+        [*params["taken"], *_segment.taken(heard)],
+        params["current"],
+        params["on_conflict"],
+        params["clusters"],
+    )
+    if choice.faults:
+        module.fail_json(msg="\n".join(choice.faults), conflicts=choice.conflicts, heard=heard)
+    single = {"vrid": choice.vrids["pair"]} if params["strategy"] == "pool" else {}
+    module.exit_json(changed=False, vrids=choice.vrids, conflicts=choice.conflicts, heard=heard, **single)
+
+
+if __name__ == "__main__":
+    main()

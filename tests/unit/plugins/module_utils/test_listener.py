@@ -1,0 +1,257 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Reading packets off the link, without a link. With one: tests/netns/test_vrrp_info.py."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import struct
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils import _listener
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
+from hypothesis import given
+from hypothesis import strategies as st
+
+A, GROUP = "192.0.2.1", "224.0.0.18"
+A6, GROUP6 = "fe80::1", "ff02::12"
+MAC = bytes.fromhex("020000000001")
+V2 = packet.Advertisement(2, 51, 100, 1_000_000, ("192.0.2.100",), 1, b"secret")
+V3 = packet.Advertisement(3, 51, 100, 1_000_000, ("192.0.2.100",))
+V6 = packet.Advertisement(3, 51, 100, 1_000_000, ("fe80::64",))
+
+
+def ipv4(said=V2, ttl=255, options=b"", fragment=0, protocol=112, destination=GROUP):
+    message = packet.encode(said, A, destination)
+    first, total = 0x45 + len(options) // 4, 20 + len(options) + len(message)
+    ends = ipaddress.ip_address(A).packed + ipaddress.ip_address(destination).packed
+    return struct.pack("!BBHHHBBH", first, 0xC0, total, 1, fragment, ttl, protocol, 0) + ends + options + message
+
+
+def ipv6(said=V6, hop_limit=255, following=112, destination=GROUP6):
+    message = packet.encode(said, A6, destination)
+    ends = ipaddress.ip_address(A6).packed + ipaddress.ip_address(destination).packed
+    return struct.pack("!IHBB", 0x6C000000, len(message), following, hop_limit) + ends + message
+
+
+def hear(data, protocol=_listener.IPV4, **more):
+    return _listener.hear(_listener.Frame(data, protocol, MAC, own=False, **more), "eth0", 1.5)
+
+
+@pytest.mark.parametrize("said", [V2, V3])
+@pytest.mark.parametrize("padding", [b"", b"\0" * 18])
+def test_an_advertisement_is_read_from_ipv4(said, padding):
+    found = hear(ipv4(said) + padding)
+    reading = "rfc3768" if said.version == 2 else "rfc5798"
+    assert found == (1.5, "eth0", "02:00:00:00:00:01", A, GROUP, said._replace(checksum=reading), False)
+
+
+def test_an_advertisement_is_read_from_ipv6():
+    found = hear(ipv6() + b"\0" * 4, _listener.IPV6)
+    assert (found.source, found.destination, found.said) == (A6, GROUP6, V6._replace(checksum="rfc5798"))
+
+
+def test_options_of_ipv4_are_passed_over():
+    assert hear(ipv4(options=b"\x94\x04\0\0" * 2)).said.vrid == 51
+
+
+@pytest.mark.parametrize("fragment", [0x2000, 0x0001, 0x1000])
+def test_a_fragment_is_counted_and_not_misread(fragment):
+    found = hear(ipv4(fragment=fragment))
+    assert (found.said.reason, found.source) == ("fragment", A)
+    assert hear(ipv4(fragment=0x4000)).said.vrid == 51, "which may not be fragmented, and is not"
+
+
+@pytest.mark.parametrize("data, protocol", [(ipv4(ttl=254), _listener.IPV4), (ipv6(hop_limit=1), _listener.IPV6)])
+def test_what_came_from_behind_a_router_is_counted(data, protocol):
+    assert hear(data, protocol).said.reason == "hop_limit"
+
+
+def test_the_hop_limit_of_unicast_is_nobodys_fault():
+    """keepalived sends 64 over IPv6 and does not look at it."""
+    assert hear(ipv6(hop_limit=64, destination="fe80::2"), _listener.IPV6).said.vrid == 51
+    assert hear(ipv4(V3, ttl=1, destination="192.0.2.2")).said.vrid == 51
+
+
+@pytest.mark.parametrize(
+    "data, protocol",
+    [
+        (b"", _listener.IPV4),
+        (ipv4()[:19], _listener.IPV4),
+        (b"\x44" + ipv4()[1:], _listener.IPV4),
+        (b"\x65" + ipv4()[1:], _listener.IPV4),
+        (ipv4(protocol=17), _listener.IPV4),
+        (ipv6(), _listener.IPV4),
+        (b"", _listener.IPV6),
+        (ipv6()[:39], _listener.IPV6),
+        (b"\x45" + ipv6()[1:], _listener.IPV6),
+        (ipv6(following=58), _listener.IPV6),
+        (ipv4() + ipv4(), _listener.IPV6),
+        (ipv4(), 0x0806),
+    ],
+)
+def test_what_is_no_vrrp_says_nothing(data, protocol):
+    assert hear(data, protocol) is None
+
+
+def test_a_message_that_was_cut_is_counted():
+    assert hear(ipv4()[:30]).said.reason == "length"
+    assert hear(ipv6()[:50], _listener.IPV6).said.reason == "length"
+
+
+def test_what_lies_behind_the_length_that_ip_says_is_not_read():
+    short4, short6 = bytearray(ipv4()), bytearray(ipv6())
+    short4[3] -= 8
+    short6[5] -= 8
+    assert hear(bytes(short4)).said.reason == "length"
+    assert hear(bytes(short6), _listener.IPV6).said.reason == "length"
+
+
+@given(
+    st.binary(max_size=80), st.sampled_from([_listener.IPV4, _listener.IPV6, 0]), st.sampled_from([0x45, 0x4F, 0x60])
+)
+def test_noise_never_breaks_the_reader(noise, protocol, first):
+    hear(noise, protocol)
+    hear(bytes([first]) + noise[:5] + b"\x70" + noise[5:7] + b"\x70" + noise[7:], protocol)
+
+
+def auxdata(status, tag):
+    return [(263, 8, struct.pack("=IIIHHHH", status, 60, 60, 0, 0, tag, 0x8100))]
+
+
+@pytest.mark.parametrize(
+    "ancillary, vlan",
+    [
+        ([], 0),
+        (auxdata(0x01, 7), 0),
+        (auxdata(0x11, 0x6007), 7),
+        # A priority tag: no VLAN.
+        (auxdata(0x11, 0x6000), 0),
+        ([(1, 2, b""), *auxdata(0x11, 7)], 7),
+        ([(263, 8, b"\xff" * 8)], 0),
+    ],
+)
+def test_the_tag_that_the_kernel_took_from_a_frame_tells_its_vlan(ancillary, vlan):
+    assert _listener.vlan_of(ancillary) == vlan
+
+
+def test_what_is_tagged_for_a_vlan_is_not_on_this_link():
+    assert hear(ipv4(), vlan=7) is None
+
+
+def run(program, protocol, data):
+    """What the kernel does with the four instructions that are used, classic BPF."""
+    accumulator = at = 0
+    while True:
+        code, if_true, if_false, operand = program[at]
+        at += 1
+        if code == 0x06:
+            return operand
+        if code == 0x28:
+            assert operand == 0xFFFFF000
+            accumulator = protocol
+        elif code == 0x30:
+            if operand >= len(data):
+                return 0
+            accumulator = data[operand]
+        else:
+            at += if_true if accumulator == operand else if_false
+
+
+@pytest.mark.parametrize(
+    "protocol, data, passes",
+    [
+        (_listener.IPV4, ipv4(), True),
+        (_listener.IPV6, ipv6(), True),
+        (_listener.IPV4, ipv4(protocol=6), False),
+        (_listener.IPV6, ipv6(following=6), False),
+        (_listener.IPV4, ipv6(), False),
+        (_listener.IPV6, ipv4(protocol=6), False),
+        (0x0806, ipv4(), False),
+        (0x0806, ipv6(), False),
+    ],
+)
+def test_only_vrrp_gets_through_the_filter(protocol, data, passes):
+    assert bool(run(_listener.VRRP_ONLY, protocol, data)) == passes
+
+
+class FakeSocket:
+    def __init__(self, *messages):
+        self.messages, self.timeouts, self.closed = list(messages), [], False
+
+    def settimeout(self, seconds):
+        self.timeouts.append(seconds)
+
+    def recvmsg(self, _size, _ancillary):
+        if not self.messages:
+            raise socket.timeout
+        return self.messages.pop(0)
+
+    def close(self):
+        self.closed = True
+
+
+def message(interface="eth0", kind=2, ancillary=()):
+    return ipv4(), ancillary, 0, (interface, _listener.IPV4, kind, 1, MAC)
+
+
+def test_an_ear_hears_on_its_interfaces_and_knows_its_own_voice():
+    fake = FakeSocket(message(), message("eth9"), message("eth1", kind=4), message(ancillary=auxdata(0x11, 7)))
+    with _listener.Ear(["eth0", "eth1"], lambda interfaces: fake) as ear:
+        assert ear.receive(0.5) == ("eth0", _listener.Frame(ipv4(), _listener.IPV4, MAC, False, 0))
+        assert ear.receive(0.5) is None
+        assert ear.receive(0.5)[1].own
+        assert ear.receive(0.5)[1].vlan == 7
+        assert ear.receive(0.25) is None
+        assert (fake.timeouts[-1], fake.closed) == (0.25, False)
+    assert fake.closed
+
+
+def test_it_listens_until_the_time_is_over_also_where_the_link_is_never_silent():
+    times = iter([10.0, 11.0, 11.5, 12.5, 13.6])
+    fake = FakeSocket(*[message()] * 9)
+    found = _listener.listen(
+        ["eth0"], 3.5, lambda: next(times), lambda names: _listener.Ear(names, lambda _names: fake)
+    )
+    assert [heard.at for heard in found] == [1.0, 1.5, 2.5, pytest.approx(3.6)]
+    assert fake.timeouts == [3.5, 2.5, 2.0, 1.0]
+    assert fake.closed
+
+
+LINKS = {"lo": 0x49, "eth0": 0x1043, "eth1": 0x1002, "eth2": 0x1003}
+
+
+def choose(wanted, links):
+    return _listener.choose_interfaces(wanted, lambda: list(enumerate(links)), links.get)
+
+
+def test_without_a_name_every_interface_is_listened_on_that_is_up_but_lo():
+    assert choose(None, LINKS) == ["eth0", "eth2"]
+    assert choose("eth2", LINKS) == ["eth2"]
+    assert choose("lo", LINKS) == ["lo"]
+
+
+@pytest.mark.parametrize(
+    "wanted, links, sentence",
+    [
+        ("eth9", LINKS, "There is no interface eth9: there are lo, eth0, eth1, eth2."),
+        ("eth1", LINKS, "Interface eth1 is down, so nothing can be heard on it: set it up first."),
+        ("", {"lo": 0x49, "eth1": 0}, "No interface but lo is up, so nothing can be heard: set one up first."),
+    ],
+)
+def test_where_nothing_can_be_heard_it_says_why(wanted, links, sentence):
+    with pytest.raises(_listener.CannotListen) as refused:
+        choose(wanted, links)
+    assert str(refused.value) == sentence
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), 3601])
+def test_an_impossible_time_is_refused(seconds):
+    with pytest.raises(_listener.CannotListen) as refused:
+        _listener.collect(None, seconds)
+    assert str(refused.value) == f"seconds is {seconds}: a number from 0.1 to 3600 seconds is wanted."
+
+
+def test_the_kernel_knows_that_lo_is_a_loopback():
+    assert _listener.flags_of("lo") & _listener.IFF_LOOPBACK
