@@ -104,9 +104,19 @@ def _keepalived_test(program: str, candidate: str, run: Run) -> Optional[str]:
     return _keepalived.refusal(found, code % 256, err + out)
 
 
+def _nft(program: str, candidate: str, run: Run) -> Optional[str]:
+    """The kernel is asked too: what it cannot do is refused, but so is everything where nobody may ask it."""
+    code, out, err = run([program, "--check", "--file", candidate])
+    said = [line.strip() for line in (err + out).splitlines()]
+    # Without the lines that repeat the file and point into it.
+    errors = [line for line in said if "Error:" in line] or said
+    return None if code == 0 else " ".join([*errors, f"(exit code {code})"])
+
+
 CHECKS: Dict[str, Callable[[str, str, Run], Optional[str]]] = {
     "haproxy": _haproxy,
     "keepalived": _keepalived_test,
+    "nft": _nft,
 }
 
 

@@ -40,9 +40,11 @@ options:
         choices: [present, absent]
         default: present
       check:
-        description: The program that is asked whether the file is good.
+        description:
+          - The program that is asked whether the file is good.
+          - C(nft) asks the kernel as well, without changing anything, and so needs its privileges.
         type: str
-        choices: [none, haproxy, keepalived]
+        choices: [none, haproxy, keepalived, nft]
         default: none
       unit:
         description:
@@ -110,7 +112,7 @@ FILE = {
     "content": {"type": "str", "default": ""},
     "mode": {"type": "str", "default": "0644"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "check": {"type": "str", "choices": ["none", "haproxy", "keepalived"], "default": "none"},
+    "check": {"type": "str", "choices": ["none", "haproxy", "keepalived", "nft"], "default": "none"},
     "unit": {"type": "str"},
 }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils import _haproxy, _instances, _pair, _services
+from ansible_collections.onprem.lb.plugins.module_utils import _haproxy, _instances, _ipi_sketch, _pair, _services
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
 NAMES = sorted(path.name for path in ROLES.iterdir())
@@ -69,6 +69,13 @@ def test_the_plan_reads_every_variable_of_the_pair():
     assert {name[5:] for name in options("pair")} == set(_pair.SETTINGS) | handled_by_tasks
     for key, field in _pair.SETTINGS.items():
         assert defaults("pair")[f"pair_{key}"] == field.default, key
+
+
+def test_the_plan_reads_every_variable_of_the_cluster():
+    handled_by_tasks = {"state", "masters", "workers", "listen", "firewall", "verify"}
+    assert {name[4:] for name in options("ipi")} == set(_ipi_sketch.SETTINGS) | handled_by_tasks
+    for key, field in _ipi_sketch.SETTINGS.items():
+        assert defaults("ipi")[f"ipi_{key}"] == field.default, key
 
 
 def test_the_statistics_have_one_default():

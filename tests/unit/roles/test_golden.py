@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils import _haproxy, _instances, _pair
+from ansible_collections.onprem.lb.plugins.module_utils import _haproxy, _instances, _pair, _redirect
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..plugins.module_utils.pairs import pair
@@ -163,8 +163,16 @@ CASES = {
         keepalived_extra_lines=["vrrp_script spare {", '    script "/usr/bin/true"', "}"],
     ),
     "haproxy.unit.conf": lambda: render("haproxy", "unit.conf.j2", haproxy_down_file="/run/haproxy.down"),
+    "haproxy-commands.unit.conf": lambda: render(
+        "haproxy",
+        "unit.conf.j2",
+        haproxy_down_file="/run/haproxy.down",
+        haproxy_start_commands=["/usr/sbin/nft --file /etc/onprem-lb/redirect.nft", "/usr/bin/printf '%s $HOME' up"],
+        haproxy_stop_commands=[f"/usr/sbin/nft '{_redirect.DELETE}'"],
+    ),
     "haproxy-alone.unit.conf": lambda: render("haproxy", "unit.conf.j2"),
     "keepalived.unit.conf": lambda: render("keepalived", "unit.conf.j2"),
+    "api-redirect.nft": lambda: _redirect.ruleset(["2001:db8::10", "192.0.2.11", "192.0.2.10/24"], 6443, 9445),
     "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
 }
 

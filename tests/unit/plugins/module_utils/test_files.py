@@ -9,9 +9,9 @@ from ansible_collections.onprem.lb.plugins.module_utils import _files
 
 
 class Programs:
-    """haproxy and keepalived, as far as `_files` asks them: they refuse a file that holds the word `bad`."""
+    """haproxy, keepalived and nft, as far as `_files` asks them: they refuse a file that holds the word `bad`."""
 
-    def __init__(self, installed=("haproxy", "keepalived")):
+    def __init__(self, installed=("haproxy", "keepalived", "nft")):
         self.installed = installed
         self.asked = []
 
@@ -28,6 +28,9 @@ class Programs:
                 return 0, "", ""
         if "haproxy" in command[0]:
             return 1, "", f"[NOTICE] so\n[ALERT] config : parsing [{path}:3] : unknown keyword 'bad'\n"
+        if "nft" in command[0]:
+            assert "--check" in command, "nft would load it"
+            return 1, "", f"{path}:3:1-3: Error: syntax error, unexpected 'bad'\nNOTICE what is there\n^^^\n"
         return 5, "", f"({path}: Line 3) Unknown keyword 'bad'"
 
 
@@ -59,7 +62,7 @@ def test_a_wrong_mode_alone_is_mended(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("check", ["haproxy", "keepalived"])
+@pytest.mark.parametrize("check", ["haproxy", "keepalived", "nft"])
 def test_a_refused_file_leaves_every_file_as_it_was(tmp_path, check):
     one, two = tmp_path / "one.conf", tmp_path / "two.conf"
     one.write_text("old one\n")
@@ -73,7 +76,7 @@ def test_a_refused_file_leaves_every_file_as_it_was(tmp_path, check):
     assert "'bad'" in sentence and ".new" not in sentence and "NOTICE" not in sentence
 
 
-@pytest.mark.parametrize("check", ["haproxy", "keepalived"])
+@pytest.mark.parametrize("check", ["haproxy", "keepalived", "nft"])
 def test_a_program_that_refuses_without_a_word_refuses_all_the_same(tmp_path, check):
     path = tmp_path / "a.conf"
     with pytest.raises(_files.Refused):

@@ -1,0 +1,22 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The nft file that redirects the API's VIPs to haproxy: see api_redirect.yml beside this file."""
+
+from __future__ import annotations
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.onprem.lb.plugins.module_utils import _redirect
+
+
+def api_redirect(vips, port, to_port):
+    try:
+        return _redirect.ruleset(vips, port, to_port)
+    except ValueError as error:
+        raise AnsibleFilterError(str(error)) from error
+
+
+class FilterModule:
+    """What Ansible looks for in this file."""
+
+    def filters(self):
+        return {"api_redirect": api_redirect}
