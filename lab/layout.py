@@ -32,12 +32,12 @@ PAIR = (
     Host("node2", "backends", 22, ports=(80, 443, 8443)),
     Host("client", "probe", 31),
 )
+# Their API servers and routers are the scenario's.
 IPI = (
-    Host("master1", "masters", 11, ports=(6443,)),
-    Host("master2", "masters", 12, ports=(6443,)),
-    Host("master3", "masters", 13, ports=(6443,)),
-    Host("worker1", "workers", 21, ports=(80, 443)),
-    Host("worker2", "workers", 22, ports=(80, 443)),
+    Host("master1", "ipi_masters", 11),
+    Host("master2", "ipi_masters", 12),
+    Host("master3", "ipi_masters", 13),
+    Host("worker1", "ipi_workers", 21),
     Host("client", "probe", 31),
 )
 LAYOUTS = {"ipi": IPI}

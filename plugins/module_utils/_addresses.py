@@ -36,7 +36,7 @@ def vip_faults(given: Any, place: str) -> List[str]:
 
 
 def find_seat(
-    vip: str, addresses: List[Dict[str, Any]], floating: Set[str], wanted: str, prefix: str
+    vip: str, addresses: List[Dict[str, Any]], floating: Set[str], wanted: str, prefix: str, held_as: int
 ) -> Tuple[Optional[Seat], str]:
     """Return the interface for a VIP on one host, or None and why there is none.
 
@@ -44,6 +44,7 @@ def find_seat(
     :param floating: every VIP of the pair; what a member holds just now is not its own address
     :param wanted: the interface that the user named, or ''
     :param prefix: of the variables by which the user does that
+    :param held_as: the prefix length with which keepalived adds the VIP, where a member holds it just now
     """
     target = netaddr.IPAddress(vip)
     own = [
@@ -53,6 +54,9 @@ def find_seat(
         and found["address"] not in floating
         and found["interface"] != "lo"
     ]
+    for found in addresses:
+        if found["address"] == vip and found["prefix"] != held_as and found["interface"] != "lo":
+            return None, f"VIP {vip} is this host's own address on {found['interface']}: choose one that nobody has."
     if wanted:
         return _named_seat(vip, own, addresses, wanted, prefix)
     near = [found for found in own if target in netaddr.IPNetwork(f"{found['address']}/{found['prefix']}")]

@@ -44,6 +44,7 @@ class Script(NamedTuple):
     unit: str
     play: str
     undo: str
+    cuts: bool = False  # the host off
 
 
 def cut_rules(interface: str) -> str:
@@ -55,12 +56,17 @@ def cut_rules(interface: str) -> str:
     return "; ".join([f"add table {TABLE}"] + chains)
 
 
-def script_for(event: str, interface: str = "") -> Script:
-    """Shell commands without ``$`` and ``%``, which systemd would expand."""
+def script_for(event: str, interface: str = "", own: Optional[Dict[str, str]] = None) -> Script:
+    """Shell commands without ``$`` and ``%``, which systemd would expand.
+
+    :param own: the commands of an event that is none of ours, ``{play, undo}``
+    """
+    if own:
+        return Script("", _unexpanded(own["play"]), _unexpanded(own.get("undo", "")))
     if event == "host_cut":
         if not INTERFACE.fullmatch(interface):
             raise Refused(f"host_cut needs the interface to cut, and {interface!r} is not the name of one.")
-        return Script("", f"nft '{cut_rules(interface)}'", f"nft '{DELETE_TABLE}'")
+        return Script("", f"nft '{cut_rules(interface)}'", f"nft '{DELETE_TABLE}'", cuts=True)
     program, _underscore, what = event.rpartition("_")
     unit = f"{program}.service"
     # Several kills within the start limit, and start alone would be refused.
@@ -72,8 +78,12 @@ def script_for(event: str, interface: str = "") -> Script:
         "reloaded": Script(unit, f"systemctl reload {unit}", ""),
     }
     if event not in EVENTS:
-        raise Refused(f"There is no event {event}; there are {', '.join(EVENTS)}.")
+        raise Refused(f"There is no event {event}; there are {', '.join(EVENTS)}, and any with a command of your own.")
     return plays[what]
+
+
+def _unexpanded(command: str) -> str:
+    return command.replace("%", "%%").replace("$", "$$")
 
 
 def arm_command(name: str, after_s: float, command: str, description: str) -> List[str]:
@@ -140,6 +150,8 @@ def check(script: Script, interface: str, interfaces: Sequence[str], run: Run, h
             raise Refused(f"There is no {script.unit} on this host.")
         if state.get("ActiveState") not in ("active", "reloading"):
             raise Refused(f"{script.unit} is not running ({state.get('ActiveState')}): it cannot fail.")
+        return
+    if not script.cuts:
         return
     if not have_nft:
         raise Refused("host_cut needs the command nft: install the package nftables.")

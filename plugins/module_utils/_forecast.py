@@ -59,7 +59,7 @@ def forecast(plan: Plan) -> Dict[str, Any]:
     """Return ``{faults, outages}`` of a plan.
 
     :param plan: as `_rehearsal.cast` takes it; with ``watched`` if not all VIPs live and die with haproxy:
-        ``{SERVICE: {instances, fatal, harmless}}``, the latter two being events
+        ``{SERVICE: {instances, fatal, harmless, unaware}}``: two kinds of events, and the trackers that notice neither
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
         ``{event, vip, member, before, after, outage_ms, back, back_ms}``; ``back`` is the holder after the failure
     """
@@ -75,7 +75,11 @@ def forecast(plan: Plan) -> Dict[str, Any]:
 
 def _acts(watched: _rehearsal.Watched) -> List[Act]:
     services = [
-        Act(Failure(SERVICE, frozenset(its["instances"])), its["fatal"], f"{service} dies on {{}}")
+        Act(
+            Failure(SERVICE, frozenset(its["instances"]), frozenset(its.get("unaware", []))),
+            its["fatal"],
+            f"{service} dies on {{}}",
+        )
         for service, its in watched.items()
     ]
     return [*services, *WHOLE]

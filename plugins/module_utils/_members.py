@@ -35,6 +35,11 @@ class Vip(NamedTuple):
         return 6 if ":" in self.address else 4
 
     @property
+    def held_as(self) -> int:
+        """The prefix length with which a member has it."""
+        return self.prefix or (128 if self.version == 6 else 32)
+
+    @property
     def with_prefix(self) -> str:
         return f"{self.address}/{self.prefix}" if self.prefix else self.address
 
@@ -74,7 +79,9 @@ def seats(members: List[Member], vips: List[Vip], prefix: str, faults: Faults) -
         interface = member["settings"].get("interface") or ""
         for vip in vips:
             if member["name"] in vip.order:
-                seat, wrong = find_seat(vip.address, member["host"]["addresses"], floating, interface, prefix)
+                seat, wrong = find_seat(
+                    vip.address, member["host"]["addresses"], floating, interface, prefix, vip.held_as
+                )
                 if seat is None:
                     faults.append(f"{member['name']}: {wrong}")
                 else:

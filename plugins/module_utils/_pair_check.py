@@ -21,7 +21,7 @@ def faults(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
         count = holders(vip["address"], seen)
         if count != 1:
             found.append(f"VIP {vip['address']} has {count} holders as seen from here, exactly one is right.")
-    for unit in UNITS:
+    for unit in units(plan):
         if unit not in seen["active_units"]:
             found.append(f"{unit} is not active, so this member cannot take over.")
     for path in seen["stale"]:
@@ -36,6 +36,11 @@ def faults(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
         if f"{address} {port}" not in seen["reached"]:
             found.append(f"nothing answers through the VIP at {address} port {port}.")
     return found
+
+
+def units(plan: Dict[str, Any]) -> List[str]:
+    """Return the units that must run on this member."""
+    return plan.get("units") or list(UNITS)
 
 
 def holders(vip: str, seen: Dict[str, Any]) -> int:

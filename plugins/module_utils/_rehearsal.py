@@ -26,6 +26,7 @@ class Failure(NamedTuple):
 
     kind: str
     vips: FrozenSet[str] = frozenset()  # of which the service fails
+    unaware: FrozenSet[str] = frozenset()  # trackers that do not notice
 
 
 class Tracker(NamedTuple):
@@ -243,9 +244,15 @@ def _recover(who: Cast, world: _simulator.Simulation, member: str, failure: Fail
         _wake(who, world, member)
 
 
+def _noticing(who: Cast, seat: int, failure: Failure) -> List[Tracker]:
+    if who.seats[seat].name not in failure.vips:
+        return []
+    return [tracker for tracker in who.trackers[seat] if tracker.name not in failure.unaware]
+
+
 def _tell_later(who: Cast, world: _simulator.Simulation, member: str, failure: Failure, alive: bool) -> None:
     for seat in world.of(member):
-        for tracker in who.trackers[seat] if who.seats[seat].name in failure.vips else []:
+        for tracker in _noticing(who, seat, failure):
             reading = tracker.alive if alive else tracker.dead
             late = tracker.notices_life if alive else tracker.notices_death
             event = machine.Read(tracker.name, reading)

@@ -26,17 +26,10 @@ options:
       - V(haproxy_reloaded) reloads HAProxy. There is nothing to undo.
       - V(host_cut) drops every frame on O(interface), both ways, ARP too. Undoing removes the nftables table
         C(netdev onprem_lb_drill). Needs the package nftables and Linux 5.16 or later.
+      - Any other needs O(command).
       - V(none) undoes now what is left of an earlier drill and removes its timers.
     type: str
     required: true
-    choices:
-      - haproxy_killed
-      - haproxy_stopped
-      - haproxy_reloaded
-      - keepalived_killed
-      - keepalived_stopped
-      - host_cut
-      - none
   after:
     description:
       - Seconds from now until the failure.
@@ -47,6 +40,19 @@ options:
       - Seconds from the failure until it is undone.
     type: float
     default: 10
+  command:
+    description:
+      - An event of your own, as shell commands, such as the loss of a program that this collection does not know.
+    type: dict
+    suboptions:
+      play:
+        description: What makes it happen.
+        type: str
+        required: true
+      undo:
+        description: What undoes it.
+        type: str
+        default: ''
   interface:
     description:
       - The interface to cut, for O(event=host_cut).
@@ -133,7 +139,7 @@ def run_event(module):
         raise _drill.Refused("A drill needs systemd on the host, and this host does not run it.")
     if min(params["after"], params["undo_after"]) < 0:
         raise _drill.Refused("after and undo_after cannot be negative.")
-    script = None if event == "none" else _drill.script_for(event, params["interface"] or "")
+    script = None if event == "none" else _drill.script_for(event, params["interface"] or "", params["command"])
     cleared = _drill.left_over(run) if module.check_mode else _drill.clear(run, have_nft)
     armed = []
     if script is not None:
@@ -149,9 +155,13 @@ def run_event(module):
 def main():
     module = AnsibleModule(
         argument_spec={
-            "event": {"type": "str", "required": True, "choices": list(_drill.EVENTS) + ["none"]},
+            "event": {"type": "str", "required": True},
             "after": {"type": "float", "default": 2},
             "undo_after": {"type": "float", "default": 10},
+            "command": {
+                "type": "dict",
+                "options": {"play": {"type": "str", "required": True}, "undo": {"type": "str", "default": ""}},
+            },
             "interface": {"type": "str"},
         },
         required_if=[("event", "host_cut", ["interface"])],

@@ -17,7 +17,8 @@ description:
   - Looks again until all is as planned, or the limit is reached.
 options:
   plan:
-    description: The plan, as P(onprem.lb.pair_plan#filter) returns it.
+    description: The plan, as P(onprem.lb.pair_plan#filter) returns it, or one with C(vips), C(services), C(targets) and
+      C(units).
     type: dict
     required: true
   config:
@@ -73,7 +74,7 @@ def look(plan, config, reader):
     return {
         "addresses": addresses,
         "answering": reader.answering(vips, WAIT, addresses),
-        "active_units": reader.units_in("ActiveState", "active", list(_pair_check.UNITS)),
+        "active_units": reader.units_in("ActiveState", "active", _pair_check.units(plan)),
         "listeners": _host.listeners(),
         "reached": _host.reachable(plan["targets"], timeout=1.0),
         "stale": [config] if reader.is_stale(config, "haproxy.service") else [],

@@ -112,6 +112,13 @@ def test_a_vip_that_a_member_holds_is_not_its_own_address():
     assert instances(plan, "lb1")[0]["source"] == "192.0.2.1"
 
 
+def test_a_vip_with_a_prefix_length_of_its_own_may_be_held_too():
+    members = pair(vips=["192.0.2.10/24"])
+    held = {"interface": "eth0", "address": "192.0.2.10", "prefix": 24, "mac": "02:00:00:00:00:01"}
+    members[0]["host"]["addresses"].append(held)
+    assert _pair.plan(members)["faults"] == []
+
+
 def test_the_narrowest_subnet_wins_and_pair_interface_overrules():
     members = pair()
     for one in members:
@@ -129,7 +136,7 @@ BAD = {
     "vip_in_no_subnet": ({"vips": ["203.0.113.9"]}, "lb1: VIP 203.0.113.9 is in no interface's subnet"),
     "vip_is_no_address": ({"vips": ["192.0.2.300"]}, "pair_vips[0] is '192.0.2.300': an IPv4 or IPv6 address"),
     "vip_is_the_network": ({"vips": ["192.0.2.0/24"]}, "this is the subnet's own network or broadcast address"),
-    "vip_is_a_members_only_address": ({"vips": ["192.0.2.1"]}, "lb1: VIP 192.0.2.1 is in no interface's subnet"),
+    "vip_is_a_members_only_address": ({"vips": ["192.0.2.1"]}, "lb1: VIP 192.0.2.1 is this host's own address on eth0"),
     "vip_twice": ({"vips": ["192.0.2.10", "192.0.2.10"]}, "pair_vips[1] is 192.0.2.10 again: name each VIP once."),
     "vip_twice_in_two_spellings": ({"vips": ["2001:db8::a", "2001:db8:0::a"]}, "pair_vips[1] is 2001:db8::a again"),
     "vrid_twice": (

@@ -1,0 +1,170 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The three ways to run an IPI-like cluster's VIPs, as data.
+
+- ``seed``: what the release 4.5 did, by the articles that this layout began with.
+- ``current``: what upstream does today.
+- ``default``: today's ports and server line, with the pair's fast election.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Tuple
+
+NODE_PORTS = range(30000, 32768)  # kube-apiserver's --service-node-port-range
+EPHEMERAL = range(32768, 61000)  # net.ipv4.ip_local_port_range
+
+
+class Check(NamedTuple):
+    """A question that keepalived asks; well when one of ``any_of`` answers, each being URLs that must all answer."""
+
+    name: str
+    any_of: Tuple[Tuple[str, ...], ...]
+    interval: float
+    rise: int
+    fall: int
+    weight: int = 0  # FAULT
+    sees_haproxy: bool = True  # fails when haproxy (or the router) dies
+    sees_local_api: bool = False  # fails when this node's API server does
+
+
+class Preset(NamedTuple):
+    """The ports, the election, the checks, and how haproxy asks an API server."""
+
+    ports: Dict[str, int]
+    paths: Dict[str, str]
+    api_priority: int
+    ingress_priority: int
+    step: int  # from one member's priority to the next one's
+    preempt: bool
+    events: bool  # haproxy's own unit tells keepalived
+    multicast: bool
+    named_passwords: bool  # made of the cluster's name, and not secret
+    api_checks: Tuple[Check, ...]
+    ingress_checks: Tuple[Check, ...]
+    server_check: Dict[str, Any]
+    server_weight: int
+    server_words: str
+    timeouts: Dict[str, str]
+
+
+TODAY = {"lb": 9445, "ready": 9444, "monitor": 9454, "stats": 29445}
+PATHS = {"ready": "/haproxy_ready", "monitor": "/haproxy_monitor"}
+# haproxy needs two failures, of which the second is asked for after fastinter.
+SERVER_CHECK = {"type": "https", "path": "/readyz", "interval": 5, "fall": 2, "rise": 3}
+SERVER_WORDS = "fastinter 2s slowstart 60s on-marked-down shutdown-sessions"
+TIMEOUTS = {"client": "1m", "server": "1m", "tunnel": "1h", "http_request": "30s"}
+
+LB_READY = "http://localhost:{ready}{ready_path}"
+LB_SERVES = "http://localhost:{monitor}{monitor_path}"
+LOCAL_API = "https://localhost:{api}/readyz"
+ROUTER_LIVE = "http://localhost:{router}/healthz"
+ROUTER_READY = "http://localhost:{router}/healthz/ready"
+
+PRESETS = {
+    "default": Preset(
+        ports=TODAY,
+        paths=PATHS,
+        api_priority=254,
+        ingress_priority=254,
+        step=1,
+        preempt=False,
+        events=True,
+        multicast=False,
+        named_passwords=False,
+        # While one API server anywhere answers, the VIP stays: a restart of the local one is haproxy's to handle.
+        api_checks=(Check("chk_api", ((LB_SERVES,),), interval=2, rise=2, fall=2),),
+        ingress_checks=(Check("chk_ingress", ((ROUTER_READY,),), interval=1, rise=2, fall=2),),
+        server_check=SERVER_CHECK,
+        server_weight=256,
+        server_words=SERVER_WORDS,
+        timeouts=TIMEOUTS,
+    ),
+    "current": Preset(
+        ports=TODAY,
+        paths=PATHS,
+        api_priority=40,
+        ingress_priority=20,
+        step=0,
+        preempt=True,
+        events=False,
+        multicast=False,
+        named_passwords=True,
+        api_checks=(
+            Check("chk_ocp_lb", ((LB_READY,),), interval=2, rise=3, fall=3, weight=20),
+            Check(
+                "chk_ocp_both",
+                ((LB_READY,), (LOCAL_API,)),
+                interval=2,
+                rise=3,
+                fall=3,
+                weight=5,
+                sees_haproxy=False,
+            ),
+        ),
+        ingress_checks=(
+            Check("chk_ingress", ((ROUTER_LIVE,),), interval=1, rise=3, fall=2),
+            Check("chk_ingress_ready", ((ROUTER_READY,),), interval=1, rise=3, fall=2, weight=10),
+            Check("chk_default_ingress", ((ROUTER_LIVE,),), interval=5, rise=3, fall=2, weight=50),
+        ),
+        server_check=SERVER_CHECK,
+        server_weight=256,
+        server_words=SERVER_WORDS,
+        timeouts=TIMEOUTS,
+    ),
+    "seed": Preset(
+        ports={"lb": 9445, "ready": 50936, "monitor": 50936, "stats": 30936},
+        paths={"ready": "/readyz", "monitor": "/readyz"},
+        api_priority=40,
+        ingress_priority=40,
+        step=0,
+        preempt=True,
+        events=False,
+        multicast=True,
+        named_passwords=True,
+        api_checks=(
+            Check("chk_ocp", ((LOCAL_API, LB_READY),), interval=1, rise=1, fall=1, weight=50, sees_local_api=True),
+        ),
+        ingress_checks=(Check("chk_ingress", ((ROUTER_LIVE,),), interval=1, rise=1, fall=1, weight=50),),
+        server_check={"type": "https", "path": "/readyz", "interval": 3, "fall": 2, "rise": 3},
+        server_weight=1,
+        server_words="",
+        timeouts={"client": "1m", "server": "1m", "tunnel": "1h", "http_request": "10s"},
+    ),
+}
+
+
+def minds_draining(preset: Preset) -> bool:
+    """Whether a router that is about to stop counts as one that has stopped."""
+    return all(urls == (ROUTER_READY,) for check in preset.ingress_checks for urls in check.any_of)
+
+
+def notices_after(preset: Preset) -> float:
+    """Return how long haproxy may take to see that an API server is dead, in seconds."""
+    check = preset.server_check
+    words = preset.server_words.split()
+    fast = float(words[words.index("fastinter") + 1].rstrip("s")) if "fastinter" in words else check["interval"]
+    return float(check["interval"] + fast * (check["fall"] - 1))
+
+
+def command(check: Check, places: Dict[str, Any]) -> str:
+    """Return the command line of a check."""
+    asked = [_ask([url.format(**places) for url in urls], check.interval) for urls in check.any_of]
+    return asked[0] if len(asked) == 1 else f"/bin/sh -c '{' || '.join(asked)}'"
+
+
+def _ask(urls: List[str], limit: float) -> str:
+    """Without --fail-early curl would tell of the last URL only."""
+    early = "--fail-early " if len(urls) > 1 else ""
+    return f"/usr/bin/curl {early}--max-time {limit:g} -kLfs " + " ".join(f"-o /dev/null {url}" for url in urls)
+
+
+def port_warnings(ports: Dict[str, int]) -> List[str]:
+    """Say which ports may be taken by something else one day."""
+    found = []
+    for name, port in sorted(ports.items()):
+        if port in NODE_PORTS:
+            found.append(f"ipi_{name}_port is {port}, which Kubernetes may give to a NodePort service.")
+        if port in EPHEMERAL:
+            found.append(f"ipi_{name}_port is {port}, which the kernel may give to any outgoing connection.")
+    return found

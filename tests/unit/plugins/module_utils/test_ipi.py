@@ -1,0 +1,215 @@
+"""The plan of an IPI-like cluster: who carries which VIP, what decides, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils import _ipi, _ipi_presets
+
+from .clusters import cluster, node
+
+
+def planned(*names, **settings):
+    plan = _ipi.plan(cluster(*names, **settings))
+    assert plan["faults"] == []
+    return plan
+
+
+def instances(plan, name):
+    return {instance["name"]: instance for instance in plan["members"][name]["instances"]}
+
+
+def faults(*names, **settings):
+    return _ipi.plan(cluster(*names, **settings))["faults"]
+
+
+def outages(plan):
+    return {(line["vip"], line["event"]): line["outage_ms"] for line in plan["outages"]}
+
+
+def test_the_api_is_on_the_masters_and_the_ingress_on_all_nodes_workers_first():
+    plan = planned()
+    assert {name: sorted(instances(plan, name)) for name in plan["members"]} == {
+        "master-0": ["vmware_API", "vmware_INGRESS"],
+        "master-2": ["vmware_API", "vmware_INGRESS"],
+        "master-1": ["vmware_API", "vmware_INGRESS"],
+        "worker-0": ["vmware_INGRESS"],
+    }
+    assert [vip["order"][0] for vip in plan["vips"]] == ["master-0", "worker-0"]
+
+
+def test_the_vrids_are_openshifts_and_both_families_share_them():
+    plan = planned(api_vips=["10.0.0.200", "2001:db8::200"], ingress_vips=["10.0.0.201", "2001:db8::201"])
+    assert [vip["vrid"] for vip in plan["vips"]] == [109, 109, 124, 124]
+    assert len({vip["name"] for vip in plan["vips"]}) == 4
+    assert instances(plan, "master-0")["vmware_API_v6"]["version"] == 3
+
+
+def test_the_default_election_is_fast_and_stays_where_it_is():
+    plan = planned()
+    first, second = (instances(plan, name)["vmware_API"] for name in ("master-0", "master-2"))
+    assert (first["priority"], second["priority"], first["preempt"]) == (254, 253, False)
+    assert first["peers"] == ["10.0.0.90", "10.0.0.99"]
+    found = outages(plan)
+    assert found["10.0.0.200", "haproxy_killed"] == 72
+    assert found["10.0.0.200", "api_failing"] == 0
+    assert found["10.0.0.201", "router_stopped"] == found["10.0.0.201", "router_draining"] == 2072
+    assert found["10.0.0.201", "host_cut"] == 3072
+
+
+def test_only_masters_balance_and_only_the_api():
+    plan = planned()
+    (service,) = plan["members"]["master-0"]["services"]
+    assert (service["port"], service["balance"], service["bind"]) == (9445, "roundrobin", ["*", "::"])
+    assert [server["address"] for server in service["servers"]] == ["10.0.0.34", "10.0.0.90", "10.0.0.99"]
+    assert {server["port"] for server in service["servers"]} == {6443}
+    worker = plan["members"]["worker-0"]
+    assert (worker["services"], worker["lines"], worker["files"]) == ([], [], [])
+    assert worker["seen"]["units"] == ["keepalived.service"]
+
+
+def test_the_bootstrap_host_is_a_backup_until_it_is_done():
+    def servers(**settings):
+        plan = planned(bootstrap="10.0.0.9", **settings)
+        return plan["members"]["master-0"]["services"][0]["servers"]
+
+    assert [(server["name"], server["backup"]) for server in servers()][-1] == ("bootstrap", True)
+    assert "bootstrap" not in [server["name"] for server in servers(bootstrap_complete=True)]
+
+
+def test_several_ingress_vips_are_several_nodes_worth_and_each_fails_over_alone():
+    plan = planned(ingress_vips=["10.0.0.201", "10.0.0.202", "10.0.0.203"])
+    ingress = [vip for vip in plan["vips"] if "INGRESS" in vip["name"]]
+    assert [vip["order"][0] for vip in ingress] == ["worker-0", "master-0", "master-2"]
+    assert len({vip["vrid"] for vip in plan["vips"]}) == 4
+    before = {line["vip"]: line["before"] for line in plan["outages"]}
+    assert len({before[vip["address"]] for vip in ingress}) == 3
+
+
+def test_a_shard_has_its_own_vip_vrid_members_and_checks():
+    shard = {
+        "address": "10.0.0.210",
+        "name": "intranet",
+        "members": ["master-1", "worker-0"],
+        "checks": ["http://localhost:1937/healthz/ready"],
+    }
+    plan = planned(ingress_vips=["10.0.0.201", shard])
+    found = instances(plan, "worker-0")["vmware_INGRESS_intranet"]
+    assert [item["name"] for item in found["track_scripts"]] == ["chk_vmware_ingress_intranet_1"]
+    assert "vmware_INGRESS_intranet" not in instances(plan, "master-0")
+    scripts = {script["name"]: script["command"] for script in plan["members"]["worker-0"]["scripts"]}
+    assert scripts["chk_vmware_ingress_intranet_1"].endswith(" http://localhost:1937/healthz/ready")
+    assert instances(plan, "worker-0")["vmware_INGRESS"]["track_scripts"] == [{"name": "chk_ingress", "weight": 0}]
+
+
+def test_the_seed_is_what_the_articles_show():
+    plan = planned("master-0", "master-2", "master-1", preset="seed")
+    api, ingress = (instances(plan, "master-0")[f"vmware_{role}"] for role in ("API", "INGRESS"))
+    assert (api["vrid"], ingress["vrid"], api["priority"], ingress["priority"]) == (109, 124, 40, 40)
+    assert (api["auth_pass"], ingress["auth_pass"]) == ("vmware_a", "vmware_i")
+    assert (api["track_scripts"], api["state"]) == ([{"name": "chk_ocp", "weight": 50}], "BACKUP")
+    scripts = {script["name"]: script for script in plan["members"]["master-0"]["scripts"]}
+    assert scripts["chk_ocp"]["command"].count("-o /dev/null") == 2
+    assert "https://localhost:6443/readyz" in scripts["chk_ocp"]["command"]
+    assert "http://localhost:50936/readyz" in scripts["chk_ocp"]["command"]
+    assert "http://localhost:1936/healthz" in scripts["chk_ingress"]["command"]
+    assert {script["interval"] for script in scripts.values()} == {1}
+
+
+def test_the_seeds_haste_and_its_ports_are_said_but_not_refused():
+    warnings = planned(preset="seed")["warnings"]
+    assert any("chk_ocp sees a dead API server after 1 s and haproxy after 6 s" in warning for warning in warnings)
+    assert any("ipi_ready_port is 50936" in warning for warning in warnings)
+    assert planned()["warnings"] == []
+
+
+def test_the_presets_stand_side_by_side():
+    table = _ipi.side_by_side(cluster())
+    assert table[0].split() == ["VIP", "event", "default", "current", "seed"]
+    killed = next(line for line in table if "haproxy killed" in line).split()
+    default, current, seed = (int(word) for word in killed if word.isdigit())
+    assert default < 100 < seed < current
+
+
+def test_what_current_still_sees_when_haproxy_dies_is_not_taken_for_dead():
+    plan = planned(preset="current")
+    assert plan["watched"]["haproxy"]["unaware"] == ["chk_ocp_both"]
+    assert 9000 < outages(plan)["10.0.0.200", "haproxy_killed"] < 10000
+
+
+def test_a_check_that_may_be_answered_by_either_of_two_asks_both():
+    (check,) = (check for check in _ipi_presets.PRESETS["current"].api_checks if check.name == "chk_ocp_both")
+    places = {"ready": 1, "ready_path": "/r", "api": 2}
+    command = _ipi_presets.command(check, places)
+    assert command.startswith("/bin/sh -c '") and " || " in command
+
+
+def test_any_port_can_be_another_and_a_bad_choice_is_said():
+    plan = planned(lb_port=30445, monitor_port=40000)
+    assert plan["members"]["master-0"]["services"][0]["port"] == 30445
+    assert plan["redirect"] == {"vips": ["10.0.0.200"], "port": 6443, "to_port": 30445}
+    assert any("ipi_lb_port is 30445, which Kubernetes may give" in warning for warning in plan["warnings"])
+    assert any("ipi_monitor_port is 40000, which the kernel may give" in warning for warning in plan["warnings"])
+
+
+def test_the_machine_config_server_is_for_the_machine_networks_only():
+    guard = planned(machine_networks=["10.0.0.0/24", "2001:db8::/64"])["guard"]
+    assert "ip saddr 10.0.0.0/24 accept" in guard and "ip6 saddr 2001:db8::/64 accept" in guard
+    assert "tcp dport 22623" in guard
+
+
+def test_another_cluster_with_one_of_our_vrids_is_refused_with_its_name():
+    sentences = faults(cluster_name="cnf10", other_clusters=["cnf11"])
+    assert any("VRID 147" in sentence and "cnf11" in sentence for sentence in sentences)
+
+
+BAD = {
+    "no_cluster_name": ({"cluster_name": ""}, "The cluster's name is empty"),
+    "dotted_cluster_name": ({"cluster_name": "a.b"}, "with a dot: give the bare name"),
+    "no_api_vip": ({"api_vips": []}, "ipi_api_vips is []: a list of at least one address is wanted."),
+    "no_ingress_vip": ({"ingress_vips": ""}, "ipi_ingress_vips is ''"),
+    "vip_twice": ({"ingress_vips": ["10.0.0.200"]}, "ipi_ingress_vips[0] is 10.0.0.200 again: name each VIP once."),
+    "vip_in_no_subnet": ({"api_vips": ["192.0.2.1"]}, "master-0: VIP 192.0.2.1 is in no interface's subnet"),
+    "vip_is_a_nodes_own": ({"api_vips": ["10.0.0.34"]}, "master-0: VIP 10.0.0.34 is this host's own address on ens192"),
+    "vrid_twice": (
+        {"ingress_vips": [{"address": "10.0.0.201", "vrid": 109}]},
+        "ipi_ingress_vips[0] has VRID 109, which 10.0.0.200 has too",
+    ),
+    "unknown_member": ({"ingress_members": ["worker-9"]}, "ipi_ingress_members names worker-9, which is no node"),
+    "unknown_preset": ({"preset": "fast"}, "ipi_preset is 'fast'"),
+    "bad_network": ({"machine_networks": ["10.0.0.300/8"]}, "ipi_machine_networks[0] is '10.0.0.300/8'"),
+    "bad_server_check": ({"server_check": 5}, "ipi_server_check is 5: a mapping"),
+    "bad_bootstrap": ({"bootstrap": "boot"}, "'boot': an IPv4 or IPv6 address is wanted."),
+    "interface_not_there": ({"interface": "eth9"}, "ipi_interface is 'eth9', which is not there"),
+    "fast_with_version_2": ({"advert_interval": 0.1}, "VRRP version 2 takes 1 to 255 whole seconds"),
+}
+
+
+@pytest.mark.parametrize("settings, sentence", BAD.values(), ids=BAD)
+def test_bad_input_is_refused_with_a_sentence_that_names_it(settings, sentence):
+    plan = _ipi.plan(cluster(**settings))
+    assert any(sentence in fault for fault in plan["faults"]), plan["faults"]
+    assert plan["members"] == {}, "a refused plan must hold nothing that could be applied"
+
+
+def test_one_master_is_no_cluster():
+    assert _ipi.plan([node("master-0")])["faults"] == [
+        "ipi_masters has 1 members: two or more are needed, three are usual."
+    ]
+
+
+def test_haproxy_must_notice_before_keepalived_does(monkeypatch):
+    hasty = _ipi_presets.PRESETS["seed"]._replace(api_priority=40)
+    monkeypatch.setitem(_ipi_presets.PRESETS, "default", hasty)
+    assert any("sees a dead API server after 1 s and haproxy after 6 s" in fault for fault in faults())
+    assert faults(server_check={"interval": 0.4, "fall": 2}) == []
+
+
+def test_a_port_that_another_program_has_on_a_master_is_refused():
+    nodes = cluster()
+    nodes[1]["host"]["listeners"] = [{"address": "::", "port": 9454, "program": "nginx", "pid": 7}]
+    assert any(
+        "master-2: port 9454 of service haproxy_monitor is already taken" in f for f in _ipi.plan(nodes)["faults"]
+    )
+    nodes[1]["host"]["listeners"] = []
+    nodes[3]["host"]["listeners"] = [{"address": "::", "port": 9454, "program": "nginx", "pid": 7}]
+    assert _ipi.plan(nodes)["faults"] == []
