@@ -1,0 +1,134 @@
+"""The cluster on real hosts: one holder of each VIP, the redirect where haproxy is, both VIPs from everywhere."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+MASTERS = ("master1", "master2", "master3")
+NODES = (*MASTERS, "worker1")
+EVERYWHERE = (*NODES, "client")
+
+
+@pytest.fixture(scope="module")
+def hosts(request):
+    """Every lab host by name."""
+    import testinfra
+
+    backend = request.config.getoption("--ansible-inventory")
+    return {name: testinfra.get_host(f"ansible://{name}?ansible_inventory={backend}", sudo=True) for name in EVERYWHERE}
+
+
+@pytest.fixture(scope="module")
+def variables(hosts):
+    return hosts["client"].ansible.get_variables()
+
+
+@pytest.fixture(params=["lab_vip", "lab_vip6"])
+def api(request, variables):
+    return variables[request.param]
+
+
+@pytest.fixture
+def ingress(variables):
+    return variables["lab_vip2"]
+
+
+def until(condition, limit=20.0):
+    """Poll until a condition holds; return whether it did."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def holders(hosts, vip, among=NODES):
+    return [name for name in among if f" {vip}/" in hosts[name].check_output("ip -oneline address")]
+
+
+def ask(host, address, port, scheme="http"):
+    where = f"[{address}]" if ":" in address else address
+    return host.run(f"curl --silent --insecure --max-time 3 {scheme}://{where}:{port}/")
+
+
+def redirects(host):
+    return host.run("nft list table inet onprem_lb_api").rc == 0
+
+
+def test_exactly_one_master_holds_the_api_and_one_node_the_ingress(hosts, api, ingress):
+    assert len(holders(hosts, api)) == 1
+    assert holders(hosts, api)[0] in MASTERS
+    assert len(holders(hosts, ingress)) == 1
+
+
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_the_api_answers_through_its_vip_from_every_host_and_from_every_master_in_turn(hosts, api, name):
+    seen = {ask(hosts[name], api, 6443, "https").stdout.strip() for _turn in range(6)}
+    assert seen == set(MASTERS)
+
+
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_the_router_of_the_holder_answers_through_the_ingress_vip(hosts, ingress, name):
+    assert ask(hosts[name], ingress, 80).stdout.strip() == holders(hosts, ingress)[0]
+
+
+@pytest.mark.parametrize("name", MASTERS)
+def test_a_masters_own_address_is_its_own_api_server(hosts, variables, name):
+    own = hosts[name].ansible.get_variables()["lab_address"]
+    assert {ask(hosts["client"], own, 6443, "https").stdout.strip() for _turn in range(4)} == {name}
+
+
+@pytest.mark.parametrize("name", MASTERS)
+def test_every_master_redirects_and_no_worker(hosts, name):
+    assert redirects(hosts[name])
+    assert not redirects(hosts["worker1"])
+
+
+def test_without_haproxy_there_is_no_redirect_and_the_node_still_reaches_the_api(hosts, api):
+    name = holders(hosts, api)[0]
+    host = hosts[name]
+    try:
+        host.check_output("systemctl stop haproxy")
+        assert not redirects(host)
+        assert until(lambda: holders(hosts, api) != [name])
+        assert ask(host, api, 6443, "https").stdout.strip() in MASTERS
+    finally:
+        host.check_output("systemctl start haproxy")
+    assert until(lambda: redirects(host))
+
+
+def test_a_killed_haproxy_leaves_no_redirect_behind_but_the_next_one_brings_it(hosts):
+    host = hosts["master3"]
+    host.check_output("systemctl kill --signal=KILL haproxy")
+    assert until(lambda: host.service("haproxy").is_running and redirects(host))
+
+
+def test_nftables_that_empties_the_ruleset_brings_ours_back(hosts):
+    host = hosts["master2"]
+    host.check_output("systemctl restart nftables")
+    try:
+        assert redirects(host)
+        assert host.run("nft list table inet onprem_lb_machine_config").rc == 0
+    finally:
+        host.check_output("systemctl stop nftables && systemctl restart haproxy onprem-lb-machine-config")
+
+
+def test_strangers_do_not_reach_the_machine_config_server(hosts, variables):
+    rules = hosts["master1"].check_output("nft list table inet onprem_lb_machine_config")
+    assert "tcp dport 22623" in rules
+    assert variables["lab_network"] in rules
+
+
+def test_the_vips_stay_while_haproxy_is_reloaded_everywhere(hosts, api):
+    before = holders(hosts, api)
+    for name in MASTERS:
+        hosts[name].check_output("systemctl reload haproxy")
+    assert holders(hosts, api) == before
+
+
+def test_the_status_pages_say_that_haproxy_runs_and_serves(hosts):
+    for port, path in ((9444, "/haproxy_ready"), (9454, "/haproxy_monitor")):
+        assert hosts["master1"].run(f"curl --silent --fail http://localhost:{port}{path}").rc == 0

@@ -1,0 +1,260 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What others make of our advertisements, and we of theirs: tshark, and a real keepalived on a real link."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import itertools
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.packet import Advertisement
+
+SOURCE, SOURCE6 = "192.0.2.1", "fe80::ff:fe00:1"
+LIMIT_S = 30
+
+# --- tshark -----------------------------------------------------------------------------------------------------
+
+FIELDS = (
+    *("vrrp.version", "vrrp.type", "vrrp.virt_rtr_id", "vrrp.prio", "vrrp.addr_count", "vrrp.checksum.status"),
+    *("vrrp.adver_int", "vrrp.short_adver_int", "vrrp.reserved_mbz", "vrrp.auth_type", "vrrp.auth_string"),
+    *("vrrp.ip_addr", "vrrp.ipv6_addr", "_ws.malformed", "_ws.expert.message"),
+)
+GOOD, BAD = "1", "0"
+
+
+def cases():
+    lists4 = [("192.0.2.100",), ("192.0.2.100", "198.51.100.7"), tuple(f"10.0.{n}.255" for n in range(20))]
+    lists6 = [("fe80::100", "2001:db8::100"), ("fe80::1",), tuple(f"2001:db8:ffff::{n:x}" for n in range(1, 15))]
+    for priority, addresses in itertools.product((0, 1, 100, 254, 255), lists4):
+        yield Advertisement(2, 51, priority, packet.SECOND, addresses)
+        yield Advertisement(2, 1, priority, 255 * packet.SECOND, addresses, packet.PASSWORD, b"secret")
+        yield Advertisement(2, 255, priority, 3 * packet.SECOND, addresses, packet.PASSWORD, b"12345678")
+        yield Advertisement(3, 51, priority, packet.CENTISECOND, addresses)
+        yield Advertisement(3, 255, priority, 4095 * packet.CENTISECOND, addresses)
+    for priority, addresses in itertools.product((0, 1, 100, 254, 255), lists6):
+        yield Advertisement(3, 52, priority, 100 * packet.CENTISECOND, addresses)
+
+
+def ends(advertisement):
+    v6 = ":" in advertisement.addresses[0]
+    return (SOURCE6, packet.GROUP6) if v6 else (SOURCE, packet.GROUP)
+
+
+def ip_packet(message, source, destination):
+    addresses = ipaddress.ip_address(source).packed + ipaddress.ip_address(destination).packed
+    if ":" in source:
+        return struct.pack("!IHBB", 6 << 28, len(message), packet.PROTOCOL, 255) + addresses + message
+    return struct.pack("!BBHHHBBH", 0x45, 0xC0, 20 + len(message), 0, 0, 255, packet.PROTOCOL, 0) + addresses + message
+
+
+def dissected(packets, folder):
+    """What tshark reads from a capture file with these IP packets: for each packet its FIELDS."""
+    if not shutil.which("tshark"):
+        pytest.skip("tshark is not installed (package tshark)")
+    capture = folder / "advertisements.pcap"
+    raw_ip = 101
+    records = [struct.pack("!IIII", 0, 0, len(data), len(data)) + data for data in packets]
+    capture.write_bytes(struct.pack("!IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, raw_ip) + b"".join(records))
+    wanted = [word for field in FIELDS for word in ("-e", field)]
+    command = ["tshark", "-r", str(capture), "-T", "fields", "-E", "separator=/t", *wanted]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    return [dict(zip(FIELDS, line.split("\t"))) for line in done.stdout.splitlines()]
+
+
+def as_tshark_says_it(advertisement):
+    v2, v6 = advertisement.version == 2, ":" in advertisement.addresses[0]
+    addresses = ",".join(advertisement.addresses)
+    return {
+        "vrrp.version": str(advertisement.version),
+        "vrrp.type": "1",
+        "vrrp.virt_rtr_id": str(advertisement.vrid),
+        "vrrp.prio": str(advertisement.priority),
+        "vrrp.addr_count": str(len(advertisement.addresses)),
+        "vrrp.checksum.status": GOOD,
+        "vrrp.adver_int": str(advertisement.interval // packet.SECOND) if v2 else "",
+        "vrrp.short_adver_int": "" if v2 else str(advertisement.interval // packet.CENTISECOND),
+        "vrrp.reserved_mbz": "" if v2 else "0",
+        "vrrp.auth_type": str(advertisement.auth_type) if v2 else "",
+        "vrrp.auth_string": advertisement.auth_pass.decode(),
+        "vrrp.ip_addr": "" if v6 else addresses,
+        "vrrp.ipv6_addr": addresses if v6 else "",
+        "_ws.malformed": "",
+        "_ws.expert.message": "",
+    }
+
+
+def test_tshark_reads_every_field_as_we_meant_it_and_finds_the_checksums_good(tmp_path):
+    sent = list(cases())
+    read = dissected([ip_packet(packet.encode(a, *ends(a)), *ends(a)) for a in sent], tmp_path)
+    assert read == [as_tshark_says_it(advertisement) for advertisement in sent]
+
+
+def test_tshark_would_find_a_wrong_checksum(tmp_path):
+    """Else the agreement above would say nothing."""
+    packets = []
+    for advertisement in cases():
+        message = bytearray(packet.encode(advertisement, *ends(advertisement)))
+        message[7] ^= 1
+        packets.append(ip_packet(bytes(message), *ends(advertisement)))
+    assert {read["vrrp.checksum.status"] for read in dissected(packets, tmp_path)} == {BAD}
+
+
+# --- keepalived -------------------------------------------------------------------------------------------------
+
+# Says "ready", then each VRRP packet that others send, as [source, destination, hop limit, message in hex].
+LISTEN = """
+import json, select, socket, sys, time
+until = time.monotonic() + float(sys.argv[1])
+link = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+link.bind(("eth0", 3))
+print("ready", flush=True)
+while select.select([link], [], [], max(0, until - time.monotonic()))[0]:
+    data, origin = link.recvfrom(65535)
+    if origin[2] == socket.PACKET_OUTGOING:
+        continue
+    if data[0] >> 4 == 4 and data[9] == 112:
+        family, hops, ends, begin = socket.AF_INET, data[8], (data[12:16], data[16:20]), (data[0] & 15) * 4
+    elif data[0] >> 4 == 6 and data[6] == 112:
+        family, hops, ends, begin = socket.AF_INET6, data[7], (data[8:24], data[24:40]), 40
+    else:
+        continue
+    print(json.dumps([*(socket.inet_ntop(family, end) for end in ends), hops, data[begin:].hex()]), flush=True)
+"""
+
+# Sends [source, destination, message in hex] as VRRP.
+SEND = """
+import json, socket, sys
+for source, destination, message in json.loads(sys.argv[1]):
+    v6 = ":" in source
+    with socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_RAW, 112) as link:
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"eth0")
+        if v6:
+            link.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
+        else:
+            link.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 255)
+            link.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, 255)
+        link.bind((source, 0))
+        link.sendto(bytes.fromhex(message), (destination, 0))
+"""
+
+# What keepalived is set to say, by VRID. Its checksums are RFC 5798's: before 2.2.8 it knows, and takes, no other.
+UNICAST = 55
+SPOKEN = {
+    51: Advertisement(2, 51, 250, packet.SECOND, ("192.0.2.151",), packet.PASSWORD, b"secret", packet.RFC3768),
+    52: Advertisement(2, 52, 251, packet.SECOND, ("192.0.2.152", "192.0.2.162"), checksum=packet.RFC3768),
+    53: Advertisement(3, 53, 252, 10 * packet.CENTISECOND, ("192.0.2.153",), checksum=packet.RFC5798),
+    54: Advertisement(3, 54, 253, packet.CENTISECOND, ("fe80::154", "2001:db8::154"), checksum=packet.RFC5798),
+    UNICAST: Advertisement(3, UNICAST, 254, 20 * packet.CENTISECOND, ("192.0.2.155",), checksum=packet.RFC5798),
+}
+
+
+def way_of(spoken, sender, receiver):
+    """From where to where an advertisement of SPOKEN goes."""
+    if ":" in spoken.addresses[0]:
+        return f"fe80::ff:fe00:{sender.number}", packet.GROUP6
+    return f"192.0.2.{sender.number}", f"192.0.2.{receiver.number}" if spoken.vrid == UNICAST else packet.GROUP
+
+
+def configuration(node, peer):
+    lines = ["global_defs {", "  vrrp_garp_master_repeat 1", "}"]
+    for vrid, spoken in SPOKEN.items():
+        lines += [f"vrrp_instance V{vrid} {{", "  state MASTER", "  interface eth0", f"  version {spoken.version}"]
+        lines += [f"  virtual_router_id {vrid}", f"  priority {spoken.priority}"]
+        lines += [f"  advert_int {spoken.interval / packet.SECOND:g}"]
+        if spoken.auth_type:
+            lines += ["  authentication {", "    auth_type PASS", f"    auth_pass {spoken.auth_pass.decode()}", "  }"]
+        if vrid == UNICAST:
+            own, other = way_of(spoken, node, peer)
+            lines += [f"  unicast_src_ip {own}", "  unicast_peer {", f"    {other}", "  }"]
+        lines += ["  virtual_ipaddress {", *(f"    {address}" for address in spoken.addresses), "  }", "}"]
+    return "\n".join(lines) + "\n"
+
+
+@contextlib.contextmanager
+def keepalived(node, peer, folder):
+    """keepalived in the node's namespace, and the file of its log. Ended as an administrator would."""
+    program = shutil.which("keepalived")
+    if not program:
+        pytest.skip("keepalived is not installed (package keepalived)")
+    settings, log = folder / "keepalived.conf", folder / "keepalived.log"
+    settings.write_text(configuration(node, peer))
+    command = [program, "--dont-fork", "--log-console", "--log-detail", "--vrrp", "--use-file", str(settings)]
+    command += ["--pid", str(folder / "main.pid"), "--vrrp_pid", str(folder / "vrrp.pid")]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            ["ip", "netns", "exec", node.namespace, *command],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield process, log
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            # With its child, which sends and holds the addresses.
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def decoded(line):
+    source, destination, hops, message = json.loads(line)
+    return source, destination, hops, packet.decode(bytes.fromhex(message), source, destination, hops)
+
+
+def heard(listener, last):
+    """The next packet of each VRID of SPOKEN: an ordinary one, or with ``last`` the one that gives up."""
+    found = {}
+    for line in listener.stdout:
+        said = decoded(line)
+        assert isinstance(said[3], Advertisement), (line, said)
+        if (said[3].priority == 0) == last:
+            found.setdefault(said[3].vrid, said)
+        if found.keys() == SPOKEN.keys():
+            return found
+    raise AssertionError(f"within {LIMIT_S} s only these were heard: {sorted(found)}")
+
+
+def test_what_keepalived_says_is_what_it_is_set_to(link, tmp_path):
+    listener = link.client.python(LISTEN, LIMIT_S)
+    assert listener.stdout.readline() == "ready\n"
+    with keepalived(link.lb1, link.client, tmp_path) as (process, _log):
+        first = heard(listener, last=False)
+        process.terminate()
+        last = heard(listener, last=True)
+    for vrid, spoken in SPOKEN.items():
+        came = (*way_of(spoken, link.lb1, link.client), 255)
+        assert first[vrid] == (*came, spoken)
+        assert last[vrid] == (*came, spoken._replace(priority=0))
+        assert packet.mismatch(first[vrid][3], spoken) is None
+
+
+def test_keepalived_yields_to_what_we_say(link, tmp_path):
+    """It checks length, version, authentication, interval and checksum first, so it has found all of them right."""
+    listener = link.client.python(LISTEN, LIMIT_S)
+    assert listener.stdout.readline() == "ready\n"
+    ours = []
+    for spoken in SPOKEN.values():
+        way = way_of(spoken, link.client, link.lb1)
+        ours.append([*way, packet.encode(spoken._replace(priority=255), *way).hex()])
+    with keepalived(link.lb1, link.client, tmp_path) as (_process, log):
+        heard(listener, last=False)
+        assert link.client.python(SEND, json.dumps(ours)).wait(10) == 0
+        wanted = [f"(V{vrid}) Master received advert from" for vrid in SPOKEN]
+        until = time.monotonic() + LIMIT_S
+        while not all(text in log.read_text() for text in wanted):
+            assert time.monotonic() < until, log.read_text()
+            time.sleep(0.02)
+        assert "checksum" not in log.read_text()
