@@ -6,7 +6,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 READY := $(VENV)/.ready
 # ansible-core 2.19 runs on these.
 PYTHONS := 3.11 3.12 3.13
-IMAGES ?= debian12 debian13
+RUNS ?= default:debian12 default:debian13 ipi:debian13
 REPEATS ?= 1
 SCHEDULES ?= 1000000
 PACKETS ?= 1000000
@@ -82,11 +82,11 @@ netns: setup ## tests with real sockets in network namespaces
 	pytest -rs tests/netns
 
 .PHONY: molecule
-molecule: setup ## the scenarios on real systemd hosts, on each of IMAGES
+molecule: setup ## the scenarios on real systemd hosts: RUNS, each SCENARIO:IMAGE
 	@$(PYTHON) lab able || { echo 'molecule: skipped on this machine; in CI it must run'; test -z "$$CI"; exit; }; \
-	for image in $(IMAGES); do \
-		printf '\n== molecule on %s (%s)\n' "$$image" "$$(date +%T)"; \
-		LAB_IMAGE=$$image molecule test --scenario-name default 2>&1 | tee .cache/molecule.log || \
+	for run in $(RUNS); do \
+		printf '\n== molecule: %s on %s (%s)\n' "$${run%:*}" "$${run#*:}" "$$(date +%T)"; \
+		LAB_IMAGE=$${run#*:} molecule test --scenario-name $${run%:*} 2>&1 | tee .cache/molecule.log || \
 			{ echo '== what failed:'; grep -aE 'fatal: |^E  ' .cache/molecule.log | cut -c1-600 | tail -3; exit 1; }; \
 	done
 

@@ -198,7 +198,7 @@ def _instance(name: str, vip: Vip, sketch: Sketch) -> Dict[str, Any]:
         "interface": seat.interface,
         "vrid": vip.vrid,
         "version": version,
-        "priority": base - preset.step * vip.order.index(name),
+        "priority": _priority(base, len(vip.order), vip.order.index(name)),
         "advert_interval": settings["advert_interval"],
         "preempt": preset.preempt,
         "preempt_delay": 0,
@@ -211,6 +211,11 @@ def _instance(name: str, vip: Vip, sketch: Sketch) -> Dict[str, Any]:
         "track_files": [{"name": DOWN, "weight": 0}] if is_api and preset.events else [],
         "notify": None,
     }
+
+
+def _priority(base: int, count: int, rank: int) -> int:
+    """Where a preset gives everybody the same, the addresses decide."""
+    return base or _members.priorities(count)[rank]
 
 
 def _targets(sketch: Sketch) -> List[List[Any]]:

@@ -33,9 +33,8 @@ class Preset(NamedTuple):
 
     ports: Dict[str, int]
     paths: Dict[str, str]
-    api_priority: int
+    api_priority: int  # of every member; 0: staggered
     ingress_priority: int
-    step: int  # from one member's priority to the next one's
     preempt: bool
     events: bool  # haproxy's own unit tells keepalived
     multicast: bool
@@ -65,9 +64,8 @@ PRESETS = {
     "default": Preset(
         ports=TODAY,
         paths=PATHS,
-        api_priority=254,
-        ingress_priority=254,
-        step=1,
+        api_priority=0,
+        ingress_priority=0,
         preempt=False,
         events=True,
         multicast=False,
@@ -85,7 +83,6 @@ PRESETS = {
         paths=PATHS,
         api_priority=40,
         ingress_priority=20,
-        step=0,
         preempt=True,
         events=False,
         multicast=False,
@@ -117,7 +114,6 @@ PRESETS = {
         paths={"ready": "/readyz", "monitor": "/readyz"},
         api_priority=40,
         ingress_priority=40,
-        step=0,
         preempt=True,
         events=False,
         multicast=True,

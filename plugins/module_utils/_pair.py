@@ -36,7 +36,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._services import (
     read_services,
 )
 
-HIGHEST = 254  # close to 256, so that Skew_Time, the wait after a give-up, is some milliseconds
 OWN = ("interface",)  # what each member may say for itself; all else must be the same everywhere
 ALIVE = "haproxy_alive"  # the script: killall -0 haproxy
 DOWN = "haproxy_down"  # the track file that haproxy's unit writes
@@ -157,7 +156,7 @@ def _priorities(settings: Dict[str, Any], count: int, faults: Faults) -> List[in
         faults.append(f"pair_priorities has {len(given)} entries for {count} members: one for each, best first.")
     if given != sorted(given, reverse=True):
         faults.append(f"pair_priorities is {given}: the first is the holder's and must be the highest.")
-    return given or [HIGHEST - rank for rank in range(count)]
+    return given or _members.priorities(count)
 
 
 def _heeds_events(settings: Dict[str, Any]) -> bool:

@@ -43,7 +43,11 @@ class TlsHandler(Handler):
     def setup(self):
         """In this connection's own thread, so that a slow handshake holds nobody up."""
         self.request.settimeout(5)
-        self.request.do_handshake()
+        try:
+            self.request.do_handshake()
+        except ssl.SSLError:
+            os.write(self.request.fileno(), b"this port speaks TLS\n")  # the probe's way of seeing that somebody is here
+            raise
         super().setup()
 
 

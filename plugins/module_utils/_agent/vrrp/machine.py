@@ -131,7 +131,7 @@ def _read_early(router: VirtualRouter, state: State, event: Read, now: int) -> S
 
 def _stop(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
     """RFC 9568 sections 6.4.2 and 6.4.3, Shutdown: only an Active router has something to give up."""
-    moved, effects = _move(state._replace(deadline=None, started=False), INITIALIZE, "stop")
+    moved, effects = _move(state._replace(deadline=None, started=False, wants_active=False), INITIALIZE, "stop")
     return moved, [*_farewell(state), *effects]
 
 
@@ -184,11 +184,16 @@ def _heard_as_active(router: VirtualRouter, state: State, event: Received, now: 
     theirs, ours = event.advertisement.priority, priority_of(router, state)
     if theirs == 0:  # somebody else gives up: tell the Backups at once who is still here
         return state._replace(deadline=now + router.interval), [Send(ours)]
-    if theirs > ours or (theirs == ours and _number(event.source) > _number(router.source)):
+    rival, own = (theirs, _number(event.source)), (ours, _number(router.source))
+    if rival == own:  # a loop in the link brought our own words back, and would bring each answer back (keepalived)
+        return state, []
+    if rival > own:
         interval = event.advertisement.interval if router.version == 3 else router.interval
         reason = f"Advertisement with priority {theirs} from {event.source}"
         moved, effects = _become_backup(router, state._replace(active_interval=interval), now, reason)
-        return moved, [RemoveAddresses(), *effects]
+        # A last word, to which the winner answers with its announcement: ours may have been the latest that others
+        # heard, and they would go on sending to us (keepalived's vrrp_higher_prio_send_advert).
+        return moved, [Send(ours), RemoveAddresses(), *effects]
     # The other one must hear at once that it loses (RFC 9568; keepalived does so in version 2 as well), and
     # everybody else that its announcement was wrong.
     return state, [Send(ours), Announce()]
@@ -204,10 +209,7 @@ def _read_in_turn(router: VirtualRouter, state: State, event: Read, now: int) ->
 
 
 def _read_in_fault(router: VirtualRouter, state: State, event: Read, now: int) -> Step:
-    noted = _noted(state, event)
-    return (
-        (noted, []) if tracking.in_fault(noted.readings) else _enter(router, noted, now, f"{event.name} is well again")
-    )
+    return _enter(router, _noted(state, event), now, f"{event.name} is well again")
 
 
 def _promote(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
@@ -234,7 +236,7 @@ def _become_backup(router: VirtualRouter, state: State, now: int, reason: str) -
 
 
 def _move(state: State, name: str, reason: str) -> Step:
-    return state._replace(name=name), [Changed(state.name, name, reason)]
+    return state._replace(name=name), [Changed(state.name, name, reason)] if name != state.name else []
 
 
 def _farewell(state: State) -> List[Effect]:

@@ -198,7 +198,7 @@ def test_one_master_is_no_cluster():
 
 
 def test_haproxy_must_notice_before_keepalived_does(monkeypatch):
-    hasty = _ipi_presets.PRESETS["seed"]._replace(api_priority=40)
+    hasty = _ipi_presets.PRESETS["seed"]
     monkeypatch.setitem(_ipi_presets.PRESETS, "default", hasty)
     assert any("sees a dead API server after 1 s and haproxy after 6 s" in fault for fault in faults())
     assert faults(server_check={"interval": 0.4, "fall": 2}) == []

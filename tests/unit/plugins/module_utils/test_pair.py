@@ -78,7 +78,7 @@ def test_a_vip_in_two_equal_subnets_needs_the_interface_named():
 
 def test_three_members_stand_in_line():
     plan = _pair.plan([*pair(), member(3)])
-    assert [instances(plan, name)[0]["priority"] for name in ("lb1", "lb2", "lb3")] == [254, 253, 252]
+    assert [instances(plan, name)[0]["priority"] for name in ("lb1", "lb2", "lb3")] == [254, 253, 228]
     assert instances(plan, "lb2")[0]["peers"] == ["192.0.2.1", "192.0.2.3"]
 
 
