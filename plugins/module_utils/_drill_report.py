@@ -12,6 +12,7 @@ from typing import Any, Dict, List
 
 AFTER = 3.0  # seconds between arming an event and its start, in which the probe gets going
 MARGIN = 1.5  # seconds that a failure lasts longer than the plan allows for the VIP to move
+PATIENCE = 10.0  # seconds in which a harmless failure must stay one: longer than any check takes to notice it
 SLACK_MS = 15.0  # a probe's own grid and its way to the server, which silence includes and an outage does not
 MOST = 15.0  # seconds that are waited for the first holder to be back
 ENOUGH = 3  # measurements of which the median is trusted; one alone may have met a busy moment of the probe's host
@@ -36,7 +37,8 @@ def rounds(plan: Dict[str, Any], events: List[str], repeats: int) -> List[Dict[s
 def _round(line: Dict[str, Any], plan: Dict[str, Any]) -> Dict[str, Any]:
     """One event on one VIP: how long it lasts, how long it is watched, and what the plan foresees."""
     delays = [instance["preempt_delay"] for member in plan["members"].values() for instance in member["instances"]]
-    undo_after = line["outage_ms"] / 1000 + MARGIN
+    harmless = line["before"] == line["after"] and line["outage_ms"] > 0
+    undo_after = max(line["outage_ms"] / 1000, PATIENCE if harmless else 0) + MARGIN
     minimum = AFTER + undo_after + 0.5
     most = MOST + 4 * plan["advert_interval"] + max(delays)
     return {

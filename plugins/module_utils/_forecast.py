@@ -42,7 +42,7 @@ WHOLE = (
     Act(Failure(CRASH), ["keepalived_killed"], "keepalived is killed on {}"),
     Act(Failure(CUT), ["host_cut"], "{} is lost"),
 )
-HAPROXY = {"fatal": ["haproxy_killed", "haproxy_stopped"], "harmless": ["haproxy_reloaded"]}
+HAPROXY = {"fatal": ["haproxy_killed", "haproxy_stopped"], "harmless": {"haproxy_reloaded": 0}}
 
 
 class Scene(NamedTuple):
@@ -59,7 +59,8 @@ def forecast(plan: Plan) -> Dict[str, Any]:
     """Return ``{faults, outages}`` of a plan.
 
     :param plan: as `_rehearsal.cast` takes it; with ``watched`` if not all VIPs live and die with haproxy:
-        ``{SERVICE: {instances, fatal, harmless, unaware}}``: two kinds of events, and the trackers that notice neither
+        ``{SERVICE: {instances, fatal, harmless, unaware}}``: the events that move the VIP, those that do not with the
+        milliseconds that they may cost all the same, and the trackers that notice none of them
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
         ``{event, vip, member, before, after, outage_ms, back, back_ms}``; ``back`` is the holder after the failure
     """
@@ -109,7 +110,7 @@ def _lines(
             lines += [_line(event, who.addresses[vip], holder, played) for event in act.events]
     for its in watched.values():
         if vip in its["instances"]:
-            lines += [_still(event, who.addresses[vip], holder) for event in its["harmless"]]
+            lines += [_still(event, who.addresses[vip], holder, ms) for event, ms in its["harmless"].items()]
     return lines
 
 
@@ -134,9 +135,9 @@ def _line(event: str, vip: str, holder: Optional[str], played: List[Outcome]) ->
     }
 
 
-def _still(event: str, vip: str, holder: str) -> Dict[str, Any]:
+def _still(event: str, vip: str, holder: str, outage_ms: int) -> Dict[str, Any]:
     line = dict.fromkeys(("member", "before", "after", "back"), holder)
-    return {"event": event, "vip": vip, **line, "outage_ms": 0, "back_ms": 0}
+    return {"event": event, "vip": vip, **line, "outage_ms": outage_ms, "back_ms": 0}
 
 
 def _faults(plan: Plan, who: Cast, acts: List[Act], scenes: List[Scene]) -> List[str]:
@@ -286,7 +287,7 @@ def table(plan: Plan, outages: List[Dict[str, Any]]) -> List[str]:
 def _told(line: Dict[str, Any]) -> str:
     moves = f"{line['before']} -> {line['after']}" if line["before"] != line["after"] else line["before"]
     told = f"  {line['event'].replace('_', ' '):<20} {moves:<24} at most {line['outage_ms']:>5} ms"
-    if line["before"] == line["after"] and not line["outage_ms"]:
+    if line["before"] == line["after"]:
         return told
     back = (
         f"back to {line['back']}, {line['back_ms']} ms" if line["back"] != line["after"] else f"stays on {line['back']}"

@@ -27,6 +27,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._schema import Faults, i
 OWN = ("interface",)
 DOWN = "haproxy_down"
 ROUTER_PORTS = (80, 443)
+# Milliseconds: the connections that a server has when it dies are lost; each new one is passed to another server.
+LOST_WITH_A_SERVER = 60
 
 
 def plan(members: List[Member]) -> Dict[str, Any]:
@@ -231,13 +233,13 @@ def _watched(sketch: Sketch) -> Dict[str, Any]:
         "haproxy": {
             "instances": [vip.name for vip in sketch.api.vips],
             "fatal": ["haproxy_killed", "haproxy_stopped"],
-            "harmless": ["haproxy_reloaded", *(["api_failing"] if at_ease else [])],
+            "harmless": {"haproxy_reloaded": 0, **({"api_failing": LOST_WITH_A_SERVER} if at_ease else {})},
             "unaware": unaware,
         },
         "router": {
             "instances": [vip.name for vip in sketch.ingress.vips],
             "fatal": ["router_stopped", *(["router_draining"] if _ipi_presets.minds_draining(sketch.preset) else [])],
-            "harmless": [],
+            "harmless": {},
         },
     }
 

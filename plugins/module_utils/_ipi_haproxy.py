@@ -38,7 +38,8 @@ def services(sketch: Sketch, masters: List[str], faults: Faults) -> List[Dict[st
         "balance": "roundrobin",
         "check": preset.server_check,
         "servers": servers,
-        "backend_lines": ["option log-health-checks", *words],
+        # A connection that one server refuses goes to the next one at once, not after three tries.
+        "backend_lines": ["option log-health-checks", "option redispatch 1", *words],
     }
     read, wrong = read_services([service], "ipi")
     faults += wrong

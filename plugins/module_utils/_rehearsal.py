@@ -18,7 +18,7 @@ SECOND = machine.SECOND
 JUST = 10  # microseconds: just after something, when its effect has arrived everywhere
 SERVICE, STOP, CRASH, CUT = "service", "stop", "crash", "cut"  # how a member fails
 
-Watched = Dict[str, Dict[str, List[str]]]
+Watched = Dict[str, Dict[str, Any]]
 
 
 class Failure(NamedTuple):

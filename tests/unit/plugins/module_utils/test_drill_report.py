@@ -106,6 +106,13 @@ def test_a_vip_that_goes_elsewhere_than_planned_fails():
     ]
 
 
+def test_a_harmless_failure_is_watched_for_longer_than_any_check_takes():
+    plan = _pair.plan(pair())
+    plan["outages"].append({**plan["outages"][-1], "event": "server_lost", "outage_ms": 60})
+    (found,) = _drill_report.rounds(plan, ["server_lost"], 1)
+    assert found["undo_after"] > 10
+
+
 def test_where_nobody_preempts_any_member_may_have_been_the_holder():
     there = {"before": "lb2", "after": "lb1", "holder_after": "lb1"}
     assert row(seen(**there), member="lb2", back="lb2", back_ms=0)["faults"] == []

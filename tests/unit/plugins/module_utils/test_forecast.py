@@ -209,7 +209,7 @@ def test_each_vip_lives_and_dies_with_its_own_service():
     plan = _pair.draft(pair(vips=["192.0.2.10", "192.0.2.11"]))
     plan["watched"] = {
         "haproxy": {"instances": ["vip-192.0.2.10"], **_forecast.HAPROXY},
-        "router": {"instances": ["vip-192.0.2.11"], "fatal": ["router_stopped"], "harmless": ["router_reloaded"]},
+        "router": {"instances": ["vip-192.0.2.11"], "fatal": ["router_stopped"], "harmless": {"router_reloaded": 0}},
     }
     for planned in plan["members"].values():
         planned["instances"][1].update(track_scripts=[{"name": "haproxy_alive", "weight": 0}], track_files=[])
@@ -225,7 +225,7 @@ def test_each_vip_lives_and_dies_with_its_own_service():
 
 def test_a_vip_whose_service_nobody_watches_is_named_with_that_service():
     plan = _pair.draft(pair())
-    plan["watched"] = {"router": {"instances": ["vip-192.0.2.10"], "fatal": ["router_stopped"], "harmless": []}}
+    plan["watched"] = {"router": {"instances": ["vip-192.0.2.10"], "fatal": ["router_stopped"], "harmless": {}}}
     for planned in plan["members"].values():
         planned["instances"][0].update(track_scripts=[], track_files=[])
     assert "192.0.2.10: when router dies on lb1, " in _forecast.forecast(plan)["faults"][0]
