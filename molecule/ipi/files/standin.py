@@ -46,7 +46,8 @@ class TlsHandler(Handler):
         try:
             self.request.do_handshake()
         except ssl.SSLError:
-            os.write(self.request.fileno(), b"this port speaks TLS\n")  # the probe's way of seeing that somebody is here
+            # So that a probe which speaks no TLS sees that somebody is here.
+            os.write(self.request.fileno(), b"this port speaks TLS\n")
             raise
         super().setup()
 
