@@ -79,6 +79,7 @@ sanity: setup ## ansible-test sanity, which wants the collection under its own n
 .PHONY: netns
 netns: setup ## tests with real sockets in network namespaces
 	$(call say,netns)
+	$(PYTHON) tests/netns/tools.py
 	pytest -rs tests/netns
 
 .PHONY: molecule

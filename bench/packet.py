@@ -19,8 +19,9 @@ from typing import Any, Callable
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-# Makes the collection importable.
-import unit.conftest  # noqa: E402, F401
+import unit.conftest  # noqa: E402
+
+unit.conftest.reachable()  # the collection
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet  # noqa: E402
 from scapy.layers.inet import IP  # noqa: E402
 from scapy.layers.inet6 import IPv6  # noqa: E402

@@ -102,7 +102,7 @@ class Machine:
 
     @property
     def has_podman(self) -> bool:
-        return _exists("podman")
+        return exists("podman")
 
     @property
     def podman_command(self) -> List[str]:
@@ -185,13 +185,13 @@ def observe() -> Facts:
     candidates = {name for need in (*NEEDS, *NEEDS_TO_BUILD_DEBIAN, ANY_RUNTIME) for name in need.found_as}
     return Facts(
         privilege=privilege,
-        found=frozenset(name for name in candidates if _exists(name)),
+        found=frozenset(name for name in candidates if exists(name)),
         hybrid_cgroups=Path("/sys/fs/cgroup/unified").is_dir(),
         hard_nofile=_hard_limit(resource.RLIMIT_NOFILE),
         hard_nproc=min(_hard_limit(resource.RLIMIT_NPROC), _pid_max()),
         may_raise_limits=_may_raise_limits(AS_ROOT.get(privilege, ())),
         inotify_instances=int(INOTIFY.read_text()),
-        package_manager=next((name for name in ("apt-get", "dnf") if _exists(name)), None),
+        package_manager=next((name for name in ("apt-get", "dnf") if exists(name)), None),
     )
 
 
@@ -207,7 +207,7 @@ def _privilege() -> str:
     return "sudo" if shell.succeeds(["sudo", "-n", "true"]) else "none"
 
 
-def _exists(name: str) -> bool:
+def exists(name: str) -> bool:
     return Path(name).exists() if name.startswith("/") else bool(shutil.which(name, path=shell.SEARCH_PATH))
 
 

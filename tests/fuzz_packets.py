@@ -12,9 +12,10 @@ import random
 import sys
 import time
 
-# Makes the collection importable.
-import unit.conftest  # noqa: F401
-from unit.plugins.module_utils._agent.vrrp import mutations
+import unit.conftest
+
+unit.conftest.reachable()  # the collection
+from unit.plugins.module_utils._agent.vrrp import mutations  # noqa: E402
 
 STEP = 100_000
 

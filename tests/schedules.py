@@ -16,10 +16,11 @@ import multiprocessing
 import sys
 import time
 
-# Makes the collection importable.
-import unit.conftest  # noqa: F401
-from unit.plugins.module_utils import schedule_judge
-from unit.plugins.module_utils.schedule_judge import NOTHING, Figures, Violation
+import unit.conftest
+
+unit.conftest.reachable()  # the collection
+from unit.plugins.module_utils import schedule_judge  # noqa: E402
+from unit.plugins.module_utils.schedule_judge import NOTHING, Figures, Violation  # noqa: E402
 
 CHUNK = 500  # schedules that a process plays before it reports
 STEP = 20  # chunks between two lines of progress

@@ -67,7 +67,7 @@ def test_version_2_round_trip_and_scapy_agrees(advertisement, source, destinatio
     message = packet.encode(advertisement, source, destination)
     assert packet.decode(message, source, destination) == advertisement._replace(checksum="rfc3768")
     layer, again = by_scapy(message, source, destination)
-    assert type(layer) is VRRP
+    assert isinstance(layer, VRRP)
     assert (layer.version, layer.type, layer.vrid, layer.priority, layer.ipcount) == as_scapy_says_it(advertisement)
     assert (layer.authtype, layer.adv) == (advertisement.auth_type, advertisement.interval // 1_000_000)
     assert tuple(layer.addrlist) == advertisement.addresses
@@ -83,7 +83,7 @@ def test_version_3_round_trip_and_scapy_agrees(case):
     message = packet.encode(advertisement, source, destination)
     assert packet.decode(message, source, destination) == advertisement._replace(checksum="rfc5798")
     layer, again = by_scapy(message, source, destination)
-    assert type(layer) is VRRPv3
+    assert isinstance(layer, VRRPv3)
     assert (layer.version, layer.type, layer.vrid, layer.priority, layer.ipcount) == as_scapy_says_it(advertisement)
     assert (layer.res, layer.adv) == (0, advertisement.interval // 10_000)
     assert [ipaddress.ip_address(a) for a in layer.addrlist] == [

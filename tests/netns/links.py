@@ -1,0 +1,176 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A link of its own for each test: a bridge, the members and a client, each a network namespace.
+
+The bridge does not snoop multicast: without a querier it would hold back what VRRP and neighbour discovery
+send. Nothing is named after anything but this process, so that several runs do not meet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+# Makes the collection importable, too.
+from unit.conftest import COLLECTIONS
+
+VIP, VIP6 = "192.0.2.100", "2001:db8::100"
+PORT = 8443
+_serial = itertools.count()
+
+# Accepts connections on every address, also one that comes later, and answers what it is sent. Says "ready"
+# when it listens and "served" when the first connection has come.
+SERVER = """
+import socket, sys
+port = int(sys.argv[1])
+server = socket.create_server(("::", port), family=socket.AF_INET6, backlog=512, dualstack_ipv6=True)
+print("ready", flush=True)
+served = False
+while True:
+    try:
+        connection, _ = server.accept()
+        if not served:
+            print("served", flush=True)
+            served = True
+        connection.settimeout(0.2)
+        if connection.recv(64):
+            connection.send(b"here")
+    except OSError:
+        pass
+    connection.close()
+"""
+
+ANNOUNCE = """
+import sys
+from ansible_collections.onprem.lb.plugins.module_utils._neighbours import Asker
+with Asker("eth0", 6 if ":" in sys.argv[1] else 4) as asker:
+    asker.announce(sys.argv[1])
+"""
+
+
+def sh(*command):
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+class Node:
+    def __init__(self, link, name, number):
+        self.link, self.name, self.number = link, name, number
+        self.namespace = f"{link.prefix}-{name}"
+        self.mac = f"02:00:00:00:00:{number:02x}"
+        self.port = f"p{number}"  # its end at the bridge
+        self.processes = []
+
+    def start(self):
+        sh("ip", "netns", "add", self.namespace)
+        self.ip("link", "set", "lo", "up")
+        peer = ("peer", "eth0", "netns", self.namespace)
+        sh("ip", "-n", self.link.bridge, "link", "add", self.port, "type", "veth", *peer)
+        sh("ip", "-n", self.link.bridge, "link", "set", self.port, "master", "br0", "up")
+        self.ip("link", "set", "eth0", "address", self.mac, "up")
+        self.ip("addr", "add", f"192.0.2.{self.number}/24", "dev", "eth0")
+        self.ip("addr", "add", f"2001:db8::{self.number}/64", "dev", "eth0", "nodad")
+
+        self.forward(False)
+
+    def forward(self, wanted):
+        """A new namespace takes this over from the machine, where a container engine may have switched it
+        on."""
+        switches = "/proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding"
+        self.output("sh", "-c", f"echo {int(wanted)} | tee {switches}")
+
+    def ip(self, *arguments):
+        sh("ip", "-n", self.namespace, *arguments)
+
+    def output(self, *command):
+        command = ["ip", "netns", "exec", self.namespace, *command]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def python(self, code, *arguments):
+        """Starts Python code in the namespace."""
+        environment = dict(os.environ, PYTHONPATH=str(COLLECTIONS))
+        command = ["ip", "netns", "exec", self.namespace, sys.executable, "-c", code, *map(str, arguments)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+        self.processes.append(process)
+        return process
+
+    def serve(self, port=PORT):
+        server = self.python(SERVER, port)
+        assert server.stdout.readline() == "ready\n"
+        return server
+
+    def take(self, *addresses):
+        """Holds the addresses from now on, and tells the link, as keepalived does."""
+        for address in addresses:
+            self.ip("addr", "add", address, "dev", "eth0", *(["nodad"] if ":" in address else []))
+            assert self.python(ANNOUNCE, address).wait(10) == 0
+
+    def give_up(self, *addresses):
+        for address in addresses:
+            self.ip("addr", "del", f"{address}/{128 if ':' in address else 32}", "dev", "eth0")
+
+    def stop(self):
+        for process in self.processes:
+            # With its children, which a killed parent would leave behind.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            process.stdout.close()
+        subprocess.run(["ip", "netns", "del", self.namespace], check=False, capture_output=True)
+
+
+class Link:
+    def __init__(self, members=2):
+        self.prefix = f"onpremlb-{os.getpid()}-{next(_serial)}"
+        self.bridge = f"{self.prefix}-br"
+        names = [f"lb{number}" for number in range(1, members + 1)]
+        self.nodes = [Node(self, name, number) for number, name in enumerate([*names, "client"], 1)]
+        *self.members, self.client = self.nodes
+        self.lb1, self.lb2 = self.members[:2]
+
+    def start(self):
+        sh("ip", "netns", "add", self.bridge)
+        sh("ip", "-n", self.bridge, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
+        sh("ip", "-n", self.bridge, "link", "set", "br0", "up")
+        for node in self.nodes:
+            node.start()
+        self._wait_for_link_local()
+
+    def _wait_for_link_local(self):
+        """Before it is checked for duplicates nothing can be asked from it: the kernel says when that is."""
+        monitor = subprocess.Popen(
+            ["ip", "-n", self.client.namespace, "monitor", "address"], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            # The monitor first, then the question, or the change could fall between them.
+            while (
+                "tentative"
+                in subprocess.run(
+                    ["ip", "-n", self.client.namespace, "-6", "addr", "show", "dev", "eth0", "scope", "link"],
+                    check=True,
+                    capture_output=True,
+                    text=True,
+                ).stdout
+            ):
+                monitor.stdout.readline()
+        finally:
+            monitor.kill()
+            monitor.wait()
+            monitor.stdout.close()
+
+    def stop(self):
+        for node in self.nodes:
+            node.stop()
+        subprocess.run(["ip", "netns", "del", self.bridge], check=False, capture_output=True)
+
+
+def why_not(*more):
+    """Why this machine cannot do it, in one sentence."""
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    missing = [name for name in ("ip", *more) if not shutil.which(name)]
+    return f"not installed: {', '.join(missing)}" if missing else ""

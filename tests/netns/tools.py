@@ -1,0 +1,45 @@
+"""Brings the programs that the tests here run, as root or through sudo; `make netns` calls it.
+
+Where that cannot be, it says what is missing, and the tests that need it are skipped; in CI that is an error.
+keepalived's unit does not start without a configuration, so installing it starts nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from lab import machine, shell  # noqa: E402
+from lab.machine import Need  # noqa: E402
+
+NEEDS = (
+    Need(("ip",), apt="iproute2", dnf="iproute"),
+    Need(("nft",), apt="nftables", dnf="nftables"),
+    Need(("keepalived",), apt="keepalived", dnf="keepalived"),
+    Need(("killall",), apt="psmisc", dnf="psmisc"),
+    Need(("tshark",), apt="tshark", dnf="wireshark-cli"),
+)
+
+
+def missing():
+    return [need for need in NEEDS if not any(map(machine.exists, need.found_as))]
+
+
+def main():
+    facts = machine.observe()
+    wanted = tuple(need.apt for need in missing())
+    if wanted and facts.package_manager == "apt-get" and facts.privilege in machine.AS_ROOT:
+        with shell.step("install " + " ".join(wanted)):
+            machine.install(machine.AS_ROOT[facts.privilege], wanted)
+    left = missing()
+    if left:
+        names = ", ".join(need.dnf if facts.package_manager == "dnf" else need.apt for need in left)
+        print(f"netns: {names} missing here, and no right to install them: what needs them is skipped.")
+        sys.exit(bool(os.environ.get("CI")))
+
+
+if __name__ == "__main__":
+    main()
