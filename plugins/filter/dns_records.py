@@ -1,0 +1,22 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The DNS records of a cluster or a pair: see dns_records.yml beside this file."""
+
+from __future__ import annotations
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.onprem.lb.plugins.module_utils import _dns
+
+
+def dns_records(layouts):
+    given = layouts if isinstance(layouts, list) else [layouts]
+    if not all(isinstance(one, dict) for one in given):
+        raise AnsibleFilterError("onprem.lb.dns_records takes a mapping, or a list of them.")
+    return _dns.describe(given)
+
+
+class FilterModule:
+    """What Ansible looks for in this file."""
+
+    def filters(self):
+        return {"dns_records": dns_records}
