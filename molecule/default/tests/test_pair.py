@@ -170,7 +170,7 @@ def test_the_firewall_is_open_for_the_services_and_closed_for_the_rest(hosts, va
 def test_the_real_programs_accept_the_golden_files(hosts, name):
     """In a namespace of its own, with the interfaces that the files speak of and nothing else."""
     text = base64.b64encode((GOLDEN / name).read_bytes()).decode()
-    links = "; ".join(f"ip link add {link} type veth peer name peer-{link}" for link in ("eth0", "eth1"))
+    links = "; ".join(f"ip link add {link} type veth peer name peer-{link}" for link in ("eth0", "eth1", "ens192"))
     program = "haproxy -c -f" if name.endswith("haproxy.cfg") else "keepalived -t -f"
     seen = hosts["lb1"].run(
         f"unshare --net sh -c '{links}; echo {text} | base64 -d > /tmp/golden; {program} /tmp/golden'"

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils import _haproxy, _instances, _pair, _redirect
+from ansible_collections.onprem.lb.plugins.module_utils import _haproxy, _instances, _ipi, _pair, _redirect
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from ..plugins.module_utils.clusters import cluster
 from ..plugins.module_utils.pairs import pair
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -38,6 +39,7 @@ def haproxy(services, of="Debian", **variables):
 
 STATS = {
     "haproxy_stats_address": "address",
+    "haproxy_stats_port": "port",
     "haproxy_stats_user": "user",
     "haproxy_stats_password": "password",
     "haproxy_metrics_path": "metrics",
@@ -67,6 +69,23 @@ def of_pair(name, **settings):
         "auth_pass": "0f3a9c1e",
     }
     return keepalived(given, name)
+
+
+def of_cluster(preset, what, name="master-0"):
+    """A node's haproxy.cfg or keepalived.conf, as the role `ipi` hands it on, for the cluster of the articles."""
+    plan = _ipi.plan(cluster("master-0", "master-2", "master-1", preset=preset))
+    assert plan["faults"] == []
+    planned = plan["members"][name]
+    if what == "keepalived":
+        given = {"instances": planned["instances"], "scripts": planned["scripts"], "track_files": planned["files"]}
+        return keepalived({**given, "auth_pass": "0f3a9c1e"}, name)
+    timeouts = {f"haproxy_timeout_{key}": value for key, value in planned["timeouts"].items()}
+    return haproxy(
+        planned["services"],
+        haproxy_extra_lines=planned["lines"],
+        haproxy_stats_port=planned["stats_port"],
+        **timeouts,
+    )
 
 
 EVERY_SERVICE = [
@@ -144,6 +163,11 @@ CASES = {
     "the-article-mended.lb1.keepalived.conf": lambda: of_pair(
         "lb1", priorities=[100, 98], track_weight=4, track_events=False, multicast=True
     ),
+    "ipi-default.haproxy.cfg": lambda: of_cluster("default", "haproxy"),
+    "ipi-default.keepalived.conf": lambda: of_cluster("default", "keepalived"),
+    "ipi-current.keepalived.conf": lambda: of_cluster("current", "keepalived"),
+    "ipi-seed.haproxy.cfg": lambda: of_cluster("seed", "haproxy"),
+    "ipi-seed.keepalived.conf": lambda: of_cluster("seed", "keepalived"),
     "every-service.haproxy.cfg": lambda: haproxy(
         EVERY_SERVICE,
         # As text, which is what -e and an INI inventory give.
