@@ -132,7 +132,7 @@ def _member(member: Member, sketch: Sketch, services: List[Dict[str, Any]]) -> D
         "services": services if master else [],
         "lines": _ipi_haproxy.lines(sketch) if master else [],
         "ports": _ports(name, sketch, master),
-        "seen": _to_be_seen(sketch, services if master else [], master),
+        "seen": _to_be_seen(sketch, services if master else [], master, bool(mine)),
         "timeouts": sketch.preset.timeouts,
         "stats_port": sketch.preset.ports["stats"],
     }
@@ -145,13 +145,13 @@ def _ports(name: str, sketch: Sketch, master: bool) -> List[int]:
     return [*api, *ingress]
 
 
-def _to_be_seen(sketch: Sketch, services: List[Dict[str, Any]], master: bool) -> Dict[str, Any]:
+def _to_be_seen(sketch: Sketch, services: List[Dict[str, Any]], master: bool, carries: bool) -> Dict[str, Any]:
     """What `pair_info` is to find on this node."""
     return {
         "vips": [{"address": vip.address} for vip in sketch.vips],
         "services": services,
         "targets": _targets(sketch),
-        "units": ["haproxy.service", "keepalived.service"] if master else ["keepalived.service"],
+        "units": [*(["haproxy.service"] if master else []), *(["keepalived.service"] if carries else [])],
     }
 
 

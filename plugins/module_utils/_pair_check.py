@@ -40,7 +40,7 @@ def faults(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
 
 def units(plan: Dict[str, Any]) -> List[str]:
     """Return the units that must run on this member."""
-    return plan.get("units") or list(UNITS)
+    return list(plan.get("units", UNITS))
 
 
 def holders(vip: str, seen: Dict[str, Any]) -> int:

@@ -101,6 +101,11 @@ def test_a_shard_has_its_own_vip_vrid_members_and_checks():
     assert instances(plan, "worker-0")["vmware_INGRESS"]["track_scripts"] == [{"name": "chk_ingress", "weight": 0}]
 
 
+def test_a_node_without_a_router_carries_nothing_and_needs_nothing():
+    worker = planned(ingress_members=["master-0", "master-1"])["members"]["worker-0"]
+    assert (worker["instances"], worker["ports"], worker["seen"]["units"]) == ([], [], [])
+
+
 def test_the_seed_is_what_the_articles_show():
     plan = planned("master-0", "master-2", "master-1", preset="seed")
     api, ingress = (instances(plan, "master-0")[f"vmware_{role}"] for role in ("API", "INGRESS"))
