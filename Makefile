@@ -88,7 +88,7 @@ molecule: setup ## the scenarios on real systemd hosts: RUNS, each SCENARIO:IMAG
 	for run in $(RUNS); do \
 		printf '\n== molecule: %s on %s (%s)\n' "$${run%:*}" "$${run#*:}" "$$(date +%T)"; \
 		LAB_IMAGE=$${run#*:} molecule test --scenario-name $${run%:*} 2>&1 | tee .cache/molecule.log || \
-			{ echo '== what failed:'; grep -aE 'fatal: |^E  ' .cache/molecule.log | cut -c1-600 | tail -3; exit 1; }; \
+			{ echo '== what failed:'; grep -aE 'fatal: | E  ' .cache/molecule.log | cut -c1-600 | tail -3; exit 1; }; \
 	done
 
 .PHONY: simulate

@@ -146,7 +146,8 @@ def notices_after(preset: Preset) -> float:
 def command(check: Check, places: Dict[str, Any]) -> str:
     """Return the command line of a check."""
     asked = [_ask([url.format(**places) for url in urls], check.interval) for urls in check.any_of]
-    return asked[0] if len(asked) == 1 else f"/bin/sh -c '{' || '.join(asked)}'"
+    # Not /bin/sh: where /bin is a symbolic link, keepalived 2.3 takes that path for one that somebody could change.
+    return asked[0] if len(asked) == 1 else f"/usr/bin/sh -c '{' || '.join(asked)}'"
 
 
 def _ask(urls: List[str], limit: float) -> str:

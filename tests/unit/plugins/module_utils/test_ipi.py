@@ -145,7 +145,7 @@ def test_a_check_that_may_be_answered_by_either_of_two_asks_both():
     (check,) = (check for check in _ipi_presets.PRESETS["current"].api_checks if check.name == "chk_ocp_both")
     places = {"ready": 1, "ready_path": "/r", "api": 2}
     command = _ipi_presets.command(check, places)
-    assert command.startswith("/bin/sh -c '") and " || " in command
+    assert command.startswith("/usr/bin/sh -c '") and " || " in command
 
 
 def test_any_port_can_be_another_and_a_bad_choice_is_said():
