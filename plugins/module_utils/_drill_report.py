@@ -45,14 +45,19 @@ def _round(line: Dict[str, Any], plan: Dict[str, Any]) -> Dict[str, Any]:
         "event": line["event"],
         "vip": line["vip"],
         "foreseen": line,
-        # Where nobody preempts whoever holds the VIP keeps it, so the event is played there.
-        "holder": line["before"] if line["back"] == line["before"] else "",
+        # Where nobody preempts whoever holds the VIP keeps it, so the event is played there; and as after some failures
+        # the first holder has it again all the same, every failure of the VIP must bring it back to count as that.
+        "holder": line["before"] if _always_returns(line["vip"], plan) else "",
         "settle": 2 * most,
         "undo_after": undo_after,
         "after": AFTER,
         "minimum": minimum,
         "duration": minimum + most,
     }
+
+
+def _always_returns(vip: str, plan: Dict[str, Any]) -> bool:
+    return all(line["back"] == line["before"] for line in plan["outages"] if line["vip"] == vip)
 
 
 def members_by_mac(members: List[Dict[str, Any]]) -> List[Dict[str, Any]]:

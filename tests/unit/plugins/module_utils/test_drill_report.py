@@ -71,7 +71,7 @@ def test_a_failure_lasts_longer_than_the_vip_may_take_to_move():
 
 def test_without_preemption_the_event_is_played_wherever_the_vip_is():
     plan = _pair.plan(pair(preempt=False))
-    assert _drill_report.rounds(plan, ["haproxy_killed"], 1)[0]["holder"] == ""
+    assert {found["holder"] for found in _drill_report.rounds(plan, ["haproxy_killed", "host_cut"], 1)} == {""}
 
 
 def test_the_median_is_judged_and_the_worst_is_shown():
