@@ -109,6 +109,11 @@ build: setup ## the archive for Galaxy, with nothing in it that a user does not 
 	rm -rf .cache/build && ansible-galaxy collection build --output-path .cache/build
 	$(PYTHON) tests/archive.py .cache/build/*.tar.gz
 
+.PHONY: agent
+agent: ## the embedded agent as one file, .cache/agent.pyz
+	@mkdir -p .cache
+	$(PYTHON) plugins/module_utils/_archive.py .cache/agent.pyz
+
 .PHONY: down
 down: ## remove every lab host, network and inventory of this checkout
 	$(PYTHON) lab down

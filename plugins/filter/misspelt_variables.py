@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils import _schema
+from ansible_collections.onprem.lb.plugins.module_utils._agent import schema
 
 
 def misspelt_variables(names, known):
-    return _schema.misspelt(names, known)
+    return schema.misspelt(names, known)
 
 
 class FilterModule:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, List, Sequence
 
-from ansible_collections.onprem.lb.plugins.module_utils._schema import Faults
+from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import Faults
 
 PORT = 22623
 TABLE = "inet onprem_lb_machine_config"

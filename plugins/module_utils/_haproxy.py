@@ -7,7 +7,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Dict, List
 
-from ansible_collections.onprem.lb.plugins.module_utils._schema import (
+from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
     Field,
     address,

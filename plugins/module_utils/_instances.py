@@ -7,10 +7,9 @@ An instance as ``read_instances`` returns it has every key of ``INSTANCE``; inte
 
 from __future__ import annotations
 
-import ipaddress
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._schema import (
+from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
     Field,
     address,
@@ -22,29 +21,13 @@ from ansible_collections.onprem.lb.plugins.module_utils._schema import (
     list_of,
     number,
     one_of,
+    place_of,
     read,
+    read_list,
     text,
     word,
 )
-
-AUTH_PASS_LENGTH = 8  # what both ends compare; RFC 2338 section 5.3.10
-V3_INTERVAL = (0.01, 40.95)  # 12 bits of centiseconds, RFC 9568 section 5.2.7
-V2_INTERVAL = (1, 255)  # 8 bits of seconds, RFC 3768 section 5.3.7
-
-
-def _vip(value: Any) -> Tuple[Any, Optional[str]]:
-    try:
-        interface = ipaddress.ip_interface(str(value))
-    except ValueError:
-        return None, "an address, with or without a prefix length, is wanted."
-    return (str(interface) if "/" in str(value) else f"{interface.ip}/{interface.max_prefixlen}"), None
-
-
-TRACKED = {
-    "name": Field(word, required=True),
-    # 0 means: its failure puts the instance into FAULT.
-    "weight": Field(integer(-253, 253), 0),
-}
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import rules
 
 SCRIPT = {
     "name": Field(word, required=True),
@@ -68,14 +51,14 @@ INSTANCE = {
     "vrid": Field(integer(1, 255, "a VRID"), required=True),
     "version": Field(integer(2, 3, "a VRRP version"), 2),
     "priority": Field(integer(1, 255, "a priority"), 100),
-    "advert_interval": Field(number(*V3_INTERVAL[:1], 255, " seconds"), 1),
+    "advert_interval": Field(number(*rules.V3_INTERVAL[:1], 255, " seconds"), 1),
     "preempt": Field(boolean, True),
     "preempt_delay": Field(number(0, 1000, " seconds"), 0),
     "auth_pass": Field(text, ""),
     "multicast": Field(boolean, False),
     "source": Field(address),
     "peers": Field(list_of(address), []),
-    "addresses": Field(list_of(_vip, at_least=1), required=True, default=[]),
+    "addresses": Field(list_of(rules.vip, at_least=1), required=True, default=[]),
     "track_scripts": Field(anything, []),
     "track_files": Field(anything, []),
     "track_interfaces": Field(anything, []),
@@ -97,70 +80,23 @@ SYNC_GROUP = {
 }
 
 
-def read_list(schema: Dict[str, Field], given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
-    """Read a list of mappings that share a schema, and see that no name stands twice."""
-    if not isinstance(given, list):
-        faults.append(f"{place} is {given!r}: a list is wanted.")
-        return []
-    items = [read(schema, item, _place(place, at, item), faults) for at, item in enumerate(given)]
-    names = [item["name"] for item in items if item["name"]]
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        faults.append(f"{place} has the name '{name}' twice: give each its own.")
-    return items
-
-
-def _place(place: str, at: int, item: Any) -> str:
-    name = item.get("name") if isinstance(item, dict) else None
-    return f"{place}[{at}] ({name})" if name else f"{place}[{at}]"
-
-
 def read_instances(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]:
     """Return the instances with every default filled in, and a sentence for each fault."""
     faults: Faults = []
     instances = read_list(INSTANCE, given, place, faults)
     for at, instance in enumerate(instances):
-        where = _place(place, at, instance)
+        where = place_of(place, at, instance)
         for kind in ("track_scripts", "track_files", "track_interfaces"):
-            instance[kind] = read_list(TRACKED, _spelled_out(instance[kind]), f"{where}.{kind}", faults)
-        instance["family"] = _family(instance, where, faults)
+            instance[kind] = read_list(rules.TRACKED, rules.spelled_out(instance[kind]), f"{where}.{kind}", faults)
+        instance["family"] = rules.family(instance, where, faults)
         faults.extend(_contradictions(instance, where))
-    faults.extend(vrid_clashes(instances, place))
+    faults.extend(rules.vrid_clashes(instances, place))
     return instances, faults
 
 
-def _spelled_out(given: Any) -> Any:
-    """A bare name is the common case of something tracked."""
-    return [{"name": item} if isinstance(item, str) else item for item in given] if isinstance(given, list) else given
-
-
-def _family(instance: Dict[str, Any], place: str, faults: Faults) -> int:
-    """Return 4 or 6: a Virtual Router protects one family, RFC 9568 section 1.5."""
-    families = {ipaddress.ip_interface(vip).version for vip in instance["addresses"]}
-    if len(families) > 1:
-        faults.append(f"{place}.addresses mixes IPv4 and IPv6: make an instance for each, they may share the VRID.")
-    return min(families, default=4)
-
-
 def _contradictions(instance: Dict[str, Any], place: str) -> Faults:
-    """What each value allows by itself and what does not go together."""
-    faults = []
-    version, interval = instance["version"], instance["advert_interval"]
-    if instance["family"] == 6 and version == 2:
-        faults.append(f"{place}.version is 2: IPv6 addresses need VRRP version 3.")
-    low, high = V2_INTERVAL if version == 2 else V3_INTERVAL
-    if not low <= interval <= high or (version == 2 and interval != int(interval)):
-        unit = "whole seconds" if version == 2 else "seconds"
-        mend = "; version 3 takes fractions" if version == 2 and interval < 1 else ""
-        faults.append(
-            f"{place}.advert_interval is {interval}: VRRP version {version} takes {low} to {high} {unit}{mend}."
-        )
-    if instance["auth_pass"]:
-        faults.extend(auth_pass_faults(instance["auth_pass"], f"{place}.auth_pass"))
-        if version == 3:
-            faults.append(f"{place}.auth_pass is set: VRRP version 3 has no authentication, leave it out.")
-    if not instance["multicast"] and not instance["peers"]:
-        # Unicast to nobody: every member would believe it is alone and take the VIP.
-        faults.append(f"{place}.peers is empty: name the other members, or set multicast to true.")
+    """What does not go together for any Virtual Router, and what does not for keepalived."""
+    faults = rules.contradictions(instance, place) + auth_pass_faults(instance["auth_pass"], f"{place}.auth_pass")
     if not instance["preempt"] and instance["state"] == "MASTER":
         faults.append(f"{place}.state is MASTER: an instance that does not preempt starts as BACKUP.")
     if instance["preempt_delay"] and instance["state"] == "MASTER":
@@ -169,28 +105,10 @@ def _contradictions(instance: Dict[str, Any], place: str) -> Faults:
 
 
 def auth_pass_faults(auth_pass: str, place: str) -> Faults:
-    """Refuse what VRRP would cut silently. The sentence does not repeat the password."""
-    if len(auth_pass.encode()) > AUTH_PASS_LENGTH:
-        return [
-            f"{place} has {len(auth_pass)} characters: VRRP compares the first {AUTH_PASS_LENGTH} only, shorten it."
-        ]
-    if any(c.isspace() or c in "\"'#!{}\\" for c in auth_pass):
-        return [f"{place} has a character that keepalived.conf gives a meaning: use letters and digits."]
-    return []
-
-
-def vrid_clashes(instances: List[Dict[str, Any]], place: str) -> Faults:
-    """The same VRID twice on one link and in one family is one Virtual Router to everybody else."""
-    seen: Dict[Tuple[Any, ...], str] = {}
-    faults = []
-    for instance in instances:
-        key = (instance["interface"], instance["vrid"], instance["family"])
-        if key in seen and instance["vrid"] is not None:
-            faults.append(
-                f"{place}: {seen[key]} and {instance['name']} both have VRID {instance['vrid']} on "
-                f"{instance['interface']}: give one of them another VRID."
-            )
-        seen.setdefault(key, instance["name"])
+    """Refuse what would be cut or misread silently. The sentence does not repeat the password."""
+    faults = rules.too_long(auth_pass, place)
+    if not faults and any(c.isspace() or c in "\"'#!{}\\" for c in auth_pass):
+        faults.append(f"{place} has a character that keepalived.conf gives a meaning: use letters and digits.")
     return faults
 
 
@@ -210,13 +128,13 @@ def model(settings: Dict[str, Any]) -> Dict[str, Any]:
         if instance["version"] == 2:
             instance["auth_pass"] = instance["auth_pass"] or settings["auth_pass"]
         place = f"keepalived_instances ({instance['name']})"
-        faults.extend(_undefined(instance["track_scripts"], scripts, f"{place}.track_scripts"))
-        faults.extend(_undefined(instance["track_files"], files, f"{place}.track_files"))
+        faults.extend(rules.undefined(instance["track_scripts"], scripts, f"{place}.track_scripts"))
+        faults.extend(rules.undefined(instance["track_files"], files, f"{place}.track_files"))
         if instance["interface"] in [item["name"] for item in instance["track_interfaces"]]:
             faults.append(f"{place}.track_interfaces has its own interface, which is always tracked: leave it out.")
     for group in groups:
         members = [{"name": name} for name in group["instances"]]
-        faults.extend(_undefined(members, instances, f"keepalived_sync_groups ({group['name']}).instances"))
+        faults.extend(rules.undefined(members, instances, f"keepalived_sync_groups ({group['name']}).instances"))
         faults.extend(_weights_in(group, instances))
     return {
         "instances": instances,
@@ -238,13 +156,4 @@ def _weights_in(group: Dict[str, Any], instances: List[Dict[str, Any]]) -> Fault
         for kind in ("track_scripts", "track_files", "track_interfaces")
         for item in instance[kind]
         if item["weight"]
-    ]
-
-
-def _undefined(named: List[Dict[str, Any]], defined: List[Dict[str, Any]], place: str) -> Faults:
-    known = [item["name"] for item in defined]
-    return [
-        f"{place} names '{item['name']}', which is not defined: known are {', '.join(map(str, known)) or 'none'}."
-        for item in named
-        if item["name"] not in known
     ]

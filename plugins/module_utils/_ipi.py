@@ -22,7 +22,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._instances import auth_p
 from ansible_collections.onprem.lb.plugins.module_utils._ipi_presets import PRESETS, Check
 from ansible_collections.onprem.lb.plugins.module_utils._ipi_sketch import Sketch
 from ansible_collections.onprem.lb.plugins.module_utils._members import Member, Vip
-from ansible_collections.onprem.lb.plugins.module_utils._schema import Faults, in_the_users_words, read
+from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import Faults, in_the_users_words, read
 
 OWN = ("interface",)
 DOWN = "haproxy_down"

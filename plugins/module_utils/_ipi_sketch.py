@@ -11,7 +11,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._addresses import Seat
 from ansible_collections.onprem.lb.plugins.module_utils._ipi_presets import PRESETS, Preset
 from ansible_collections.onprem.lb.plugins.module_utils._ipi_vips import Wanted, read_vips
 from ansible_collections.onprem.lb.plugins.module_utils._members import Member, Vip
-from ansible_collections.onprem.lb.plugins.module_utils._schema import (
+from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
     Field,
     anything,

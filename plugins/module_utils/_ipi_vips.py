@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 from ansible_collections.onprem.lb.plugins.module_utils import _segment, _vrid
 from ansible_collections.onprem.lb.plugins.module_utils._addresses import vip_faults
 from ansible_collections.onprem.lb.plugins.module_utils._members import Surroundings, Vip
-from ansible_collections.onprem.lb.plugins.module_utils._schema import (
+from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
     Field,
     address,

@@ -10,7 +10,6 @@ What a switch keeps from this host it cannot hear: unicast between two others, a
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import ipaddress
 import socket
@@ -18,11 +17,13 @@ import struct
 import time
 from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import bpf
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import IPV4, IPV6, read
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.linux import PACKET_OUTGOING
+from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import number
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
-from ansible_collections.onprem.lb.plugins.module_utils._schema import number
 from ansible_collections.onprem.lb.plugins.module_utils._segment import Heard, Segment
 
-IPV4, IPV6 = 0x0800, 0x86DD
 FRAGMENT = "fragment"
 MAX_MESSAGE = 65536
 SECONDS = number(0.1, 3600, " seconds")
@@ -32,33 +33,30 @@ ETH_P_ALL = 0x0003
 SOL_PACKET = 263
 PACKET_ADD_MEMBERSHIP, PACKET_AUXDATA = 1, 8
 PACKET_MR_MULTICAST = 0
-PACKET_OUTGOING = 4
 TP_STATUS_VLAN_VALID = 1 << 4
-SO_ATTACH_FILTER = 26
 SIOCGIFFLAGS = 0x8913
 IFF_UP, IFF_LOOPBACK = 0x1, 0x8
 
 # The Ethernet addresses of 224.0.0.18 (RFC 1112, 6.4) and ff02::12 (RFC 2464, 7).
 GROUPS = (bytes.fromhex("01005e000012"), bytes.fromhex("333300000012"))
 
-# struct packet_mreq, and sock_fprog with its sock_filters, and ifreq.
-_MEMBERSHIP, _PROGRAM, _STEP, _FLAGS = (struct.Struct(form) for form in ("=iHH8s", "HL", "=HBBI", "=16sH22x"))
+# struct packet_mreq, and ifreq.
+_MEMBERSHIP, _FLAGS = struct.Struct("=iHH8s"), struct.Struct("=16sH22x")
 # struct tpacket_auxdata: of it the status and the VLAN's tag.
 _AUXDATA = struct.Struct("=I12xHH")
-# Classic BPF, (code, jump if true, jump if false, operand): the packet's protocol, which lies beyond the packet at
-# SKF_AD_OFF, then the byte of its header that says VRRP. Without it Python would see all that a balancer carries.
-_LOAD_HALF, _LOAD_BYTE, _EQUAL, _RETURN = 0x28, 0x30, 0x15, 0x06
+# The packet's protocol, which lies beyond the packet at SKF_AD_OFF, then the byte of its header that says VRRP. Without
+# it Python would see all that a balancer carries.
 _SKF_AD_OFF = 0xFFFFF000
 VRRP_ONLY = (
-    (_LOAD_HALF, 0, 0, _SKF_AD_OFF),
-    (_EQUAL, 0, 2, IPV4),
-    (_LOAD_BYTE, 0, 0, 9),
-    (_EQUAL, 3, 4, packet.PROTOCOL),
-    (_EQUAL, 0, 3, IPV6),
-    (_LOAD_BYTE, 0, 0, 6),
-    (_EQUAL, 0, 1, packet.PROTOCOL),
-    (_RETURN, 0, 0, MAX_MESSAGE),
-    (_RETURN, 0, 0, 0),
+    (bpf.LOAD_HALF, 0, 0, _SKF_AD_OFF),
+    (bpf.EQUAL, 0, 2, IPV4),
+    (bpf.LOAD_BYTE, 0, 0, 9),
+    (bpf.EQUAL, 3, 4, packet.PROTOCOL),
+    (bpf.EQUAL, 0, 3, IPV6),
+    (bpf.LOAD_BYTE, 0, 0, 6),
+    (bpf.EQUAL, 0, 1, packet.PROTOCOL),
+    (bpf.RETURN, 0, 0, bpf.ALL_OF_IT),
+    (bpf.RETURN, 0, 0, 0),
 )
 
 
@@ -74,14 +72,6 @@ class Frame(NamedTuple):
     mac: bytes
     own: bool
     vlan: int = 0
-
-
-class Datagram(NamedTuple):
-    source: str
-    destination: str
-    hop_limit: int
-    message: bytes
-    whole: bool
 
 
 def hear(frame: Frame, interface: str, at: float) -> Optional[Heard]:
@@ -105,35 +95,6 @@ def hear(frame: Frame, interface: str, at: float) -> Optional[Heard]:
     return Heard(at, interface, frame.mac.hex(":"), source, destination, said, frame.own)
 
 
-def read(data: bytes, protocol: int) -> Optional[Datagram]:
-    """Return the VRRP message in an IP packet and its envelope, None where there is none. Never raises."""
-    if protocol == IPV4:
-        return _ipv4(data)
-    return _ipv6(data) if protocol == IPV6 else None
-
-
-def _ipv4(data: bytes) -> Optional[Datagram]:
-    """RFC 791, 3.1. The total length tells where the message ends: short frames are padded."""
-    if len(data) < 20 or data[0] >> 4 != 4 or data[9] != packet.PROTOCOL:
-        return None
-    header, total = (data[0] & 0x0F) * 4, int.from_bytes(data[2:4], "big")
-    # "Don't fragment" aside, both the flag "more fragments" and the offset must be 0.
-    whole = not int.from_bytes(data[6:8], "big") & 0x3FFF
-    if header < 20:
-        return None
-    source, destination = socket.inet_ntoa(data[12:16]), socket.inet_ntoa(data[16:20])
-    return Datagram(source, destination, data[8], data[header:total], whole)
-
-
-def _ipv6(data: bytes) -> Optional[Datagram]:
-    """RFC 8200, 3. VRRP comes right behind the header (RFC 9568, 5.1.2)."""
-    if len(data) < 40 or data[0] >> 4 != 6 or data[6] != packet.PROTOCOL:
-        return None
-    end = 40 + int.from_bytes(data[4:6], "big")
-    source, destination = (socket.inet_ntop(socket.AF_INET6, data[at : at + 16]) for at in (8, 24))
-    return Datagram(source, destination, data[7], data[40:end], whole=True)
-
-
 def vlan_of(ancillary: Iterable[Tuple[int, int, bytes]]) -> int:
     """Return the VLAN that the kernel took from a frame's tag, 0 without one."""
     for level, kind, data in ancillary:
@@ -155,9 +116,7 @@ def open_socket(interfaces: Sequence[str]) -> Any:
             "There is no right to open raw sockets: use become, or give the container NET_RAW."
         ) from None
     try:
-        steps = ctypes.create_string_buffer(b"".join(_STEP.pack(*step) for step in VRRP_ONLY))
-        program = _PROGRAM.pack(len(VRRP_ONLY), ctypes.addressof(steps))
-        ear.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
+        bpf.attach(ear, VRRP_ONLY)
         ear.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
         for interface in interfaces:
             index = socket.if_nametoindex(interface)

@@ -11,7 +11,7 @@ from typing import Any, Callable, Collection, Dict, List, NamedTuple, Optional
 
 from ansible_collections.onprem.lb.plugins.module_utils import _segment
 from ansible_collections.onprem.lb.plugins.module_utils._addresses import Seat, find_seat
-from ansible_collections.onprem.lb.plugins.module_utils._schema import Faults
+from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import Faults
 from ansible_collections.onprem.lb.plugins.module_utils._services import listeners_in_the_way
 
 Member = Dict[str, Any]

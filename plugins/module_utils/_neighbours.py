@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Who answers for an address on the link: ARP for IPv4, neighbour solicitation for IPv6.
 
-Building and reading packets is pure; ``Asker`` is the only part that touches a socket.
+The packets are the agent's; ``Asker`` is the only part here that touches a socket.
 
 The two families are asked differently, each in the way that disturbs nobody:
 
@@ -24,18 +24,22 @@ import struct
 import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-ETH_P_ARP = 0x0806
-ARP_REQUEST, ARP_REPLY = 1, 2
-ND_SOLICIT, ND_ADVERT = 135, 136
-OPTION_SOURCE_MAC, OPTION_TARGET_MAC = 1, 2
-NO_MAC = b"\x00" * 6
-BROADCAST = b"\xff" * 6
-# What <linux/icmpv6.h> and <linux/if_packet.h> call them; Python's socket module has no names for these.
-ICMPV6_FILTER = 1
-PACKET_OUTGOING = 4
-
-_ARP = struct.Struct("!HHBBH6s4s6s4s")
-Reply = Tuple[str, str]
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.arp import (
+    ETH_P_ARP,
+    Claim,
+    arp_claim,
+    arp_frame,
+    mac_bytes,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.linux import ICMPV6_FILTER, PACKET_OUTGOING
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ndisc import (
+    ALL_NODES,
+    ND_ADVERT,
+    advert,
+    advert_claim,
+    solicitation,
+    solicited_node,
+)
 
 
 class Link(NamedTuple):
@@ -43,85 +47,6 @@ class Link(NamedTuple):
 
     interface: str
     reason: str
-
-
-def mac_text(mac: bytes) -> str:
-    return ":".join(f"{octet:02x}" for octet in mac)
-
-
-def mac_bytes(text: str) -> bytes:
-    mac = bytes.fromhex(text.replace(":", "").replace("-", ""))
-    if len(mac) != 6:
-        raise ValueError(f"{text} is not an Ethernet address")
-    return mac
-
-
-def arp_frame(sender_mac: bytes, sender: str, target: str, operation: int = ARP_REQUEST) -> bytes:
-    """A broadcast ARP frame (RFC 826). With sender 0.0.0.0 it is an ARP Probe; with sender = target an
-    announcement, which moves the address in every cache (RFC 5227, 1.1 and 3)."""
-    ethernet = BROADCAST + sender_mac + struct.pack("!H", ETH_P_ARP)
-    return ethernet + _ARP.pack(
-        1,
-        0x0800,
-        6,
-        4,
-        operation,
-        sender_mac,
-        ipaddress.IPv4Address(sender).packed,
-        NO_MAC,
-        ipaddress.IPv4Address(target).packed,
-    )
-
-
-def arp_claim(frame: bytes) -> Optional[Reply]:
-    """Who says in this frame that an address is its own. Requests count as much as replies: whoever puts an
-    address in the sender field uses it (RFC 5227, 2.4). A Probe claims nothing."""
-    if len(frame) < 14 + _ARP.size or frame[12:14] != struct.pack("!H", ETH_P_ARP):
-        return None
-    hardware, protocol, mac_size, size, operation, mac, sender, _to_mac, _target = _ARP.unpack_from(frame, 14)
-    if (hardware, protocol, mac_size, size) != (1, 0x0800, 6, 4) or operation not in (ARP_REQUEST, ARP_REPLY):
-        return None
-    if sender == b"\x00" * 4:
-        return None
-    return str(ipaddress.IPv4Address(sender)), mac_text(mac)
-
-
-def solicited_node(address: str) -> str:
-    """The group on which the holder of the address listens (RFC 4291, 2.7.1)."""
-    base = int(ipaddress.IPv6Address("ff02::1:ff00:0"))
-    return str(ipaddress.IPv6Address(base | int(ipaddress.IPv6Address(address)) & 0xFFFFFF))
-
-
-def solicitation(target: str, own_mac: bytes) -> bytes:
-    """A Neighbour Solicitation without IPv6 header (RFC 4861, 4.3). The checksum stays 0: the kernel fills
-    it in on a raw ICMPv6 socket (RFC 3542, 3.1). Our own MAC must be in it, or the answer could not find
-    us."""
-    head = struct.pack("!BBHI", ND_SOLICIT, 0, 0, 0)
-    return head + ipaddress.IPv6Address(target).packed + struct.pack("!BB", OPTION_SOURCE_MAC, 1) + own_mac
-
-
-def advert(target: str, own_mac: bytes) -> bytes:
-    """An unsolicited Neighbour Advertisement with Override: what a new holder sends (RFC 4861, 4.4 and
-    7.2.6)."""
-    head = struct.pack("!BBHI", ND_ADVERT, 0, 0, 0x20000000)
-    return head + ipaddress.IPv6Address(target).packed + struct.pack("!BB", OPTION_TARGET_MAC, 1) + own_mac
-
-
-def advert_claim(message: bytes, hop_limit: int) -> Optional[Reply]:
-    """Who says in this Neighbour Advertisement that an address is its own (RFC 4861, 7.1.2: hop limit 255 and
-    code 0, or it is not believed)."""
-    if hop_limit != 255 or len(message) < 24 or message[0] != ND_ADVERT or message[1] != 0:
-        return None
-    target = str(ipaddress.IPv6Address(message[8:24]))
-    at = 24
-    while at + 2 <= len(message):
-        kind, length = message[at], message[at + 1] * 8
-        if length == 0 or at + length > len(message):
-            return None
-        if kind == OPTION_TARGET_MAC and length == 8:
-            return target, mac_text(message[at + 2 : at + 8])
-        at += length
-    return None
 
 
 def link_to(route: str) -> Link:
@@ -197,11 +122,11 @@ class Asker:
         if self.version == 4:
             self._socket.send(arp_frame(self._mac, address, address))
         else:
-            self._socket.sendto(advert(address, self._mac), ("ff02::1", 0))
+            self._socket.sendto(advert(address, self._mac), (ALL_NODES, 0))
 
-    def replies(self) -> List[Reply]:
+    def replies(self) -> List[Claim]:
         """Every claim that has arrived, oldest first: of any address, so that the caller picks its own."""
-        claims: List[Reply] = []
+        claims: List[Claim] = []
         while True:
             try:
                 claim = self._receive()
@@ -210,7 +135,7 @@ class Asker:
             if claim is not None:
                 claims.append(claim)
 
-    def _receive(self) -> Optional[Reply]:
+    def _receive(self) -> Optional[Claim]:
         if self.version == 4:
             frame, source = self._socket.recvfrom(256)
             return None if source[2] == PACKET_OUTGOING else arp_claim(frame)

@@ -19,7 +19,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._instances import (
     read_instances,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._pair_vips import Vip, read_vips
-from ansible_collections.onprem.lb.plugins.module_utils._schema import (
+from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
     Field,
     anything,

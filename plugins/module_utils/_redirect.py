@@ -13,7 +13,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, List, Sequence, Union
 
-from ansible_collections.onprem.lb.plugins.module_utils._schema import port as check_port
+from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import port as check_port
 
 Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 

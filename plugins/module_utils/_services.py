@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._schema import (
+from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
     Field,
     address,

@@ -3,3 +3,5 @@
 """The embedded agent: pure Python, standard library only, nothing of Ansible. Imports within it are relative."""
 
 from __future__ import annotations
+
+VERSION = "0.1.0"  # the collection's

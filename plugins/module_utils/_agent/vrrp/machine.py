@@ -48,10 +48,13 @@ class State(NamedTuple):
     started: bool = False
     preempt_at: Optional[int] = None  # when preempt_delay is over
     wants_active: bool = False  # held back by its sync group only
+    holding: bool = False  # the addresses are there, from a former life that ended without a word
 
 
 class Start(NamedTuple):
-    """The interface is ready: take part."""
+    """The interface is ready: take part. ``holding`` says that the addresses are there already."""
+
+    holding: bool = False
 
 
 class Stop(NamedTuple):
@@ -99,6 +102,17 @@ def priority_of(router: VirtualRouter, state: State) -> int:
     return tracking.effective(router.priority, state.readings)
 
 
+def reconfigured(router: VirtualRouter, state: State, now: int) -> State:
+    """Return the state under other settings: nothing moves, and no wait becomes longer than they allow."""
+    if state.name == ACTIVE and state.deadline is not None:
+        return state._replace(active_interval=router.interval, deadline=min(state.deadline, now + router.interval))
+    if state.name != BACKUP:
+        return state
+    if router.version == 2:  # version 3 goes by what the Active router said last
+        state = state._replace(active_interval=router.interval)
+    return state._replace(deadline=now + active_down_interval(router, state))
+
+
 def skew_time(router: VirtualRouter, state: State) -> int:
     """RFC 9568 section 6.1; version 2 counts in whole seconds whatever the interval (RFC 3768 section 6.1)."""
     unit = state.active_interval if router.version == 3 else SECOND
@@ -110,8 +124,8 @@ def active_down_interval(router: VirtualRouter, state: State) -> int:
     return MISSED * state.active_interval + skew_time(router, state)
 
 
-def _start(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
-    return _enter(router, state._replace(started=True), now, "start")
+def _start(router: VirtualRouter, state: State, event: Start, now: int) -> Step:
+    return _enter(router, state._replace(started=True, holding=event.holding), now, "start")
 
 
 def _enter(router: VirtualRouter, state: State, now: int, reason: str) -> Step:
@@ -119,10 +133,19 @@ def _enter(router: VirtualRouter, state: State, now: int, reason: str) -> Step:
     if not state.started or router.tracked - state.readings.keys():
         return state, []
     if tracking.in_fault(state.readings):
-        return _move(state._replace(deadline=None), FAULT, reason)
+        moved, effects = _move(state._replace(deadline=None, holding=False), FAULT, reason)
+        return moved, [*_farewell(state), *effects]
     if router.priority == tracking.OWNER:
         return _become_active(router, state, now, f"{reason}, as the address owner")
-    return _become_backup(router, state._replace(active_interval=router.interval), now, reason)
+    moved, effects = _become_backup(router, state._replace(active_interval=router.interval), now, reason)
+    return moved._replace(deadline=now + _first_wait(router, moved)), effects
+
+
+def _first_wait(router: VirtualRouter, state: State) -> int:
+    """Who still has the addresses after a crash goes on as soon as it is known that nobody else has taken them: who
+    has, advertises at least once in that time. By RFC 9568 three times as much would pass, and the next one take over.
+    """
+    return router.interval + skew_time(router, state) if state.holding else active_down_interval(router, state)
 
 
 def _read_early(router: VirtualRouter, state: State, event: Read, now: int) -> Step:
@@ -131,7 +154,8 @@ def _read_early(router: VirtualRouter, state: State, event: Read, now: int) -> S
 
 def _stop(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
     """RFC 9568 sections 6.4.2 and 6.4.3, Shutdown: only an Active router has something to give up."""
-    moved, effects = _move(state._replace(deadline=None, started=False, wants_active=False), INITIALIZE, "stop")
+    gone = state._replace(deadline=None, started=False, wants_active=False, holding=False)
+    moved, effects = _move(gone, INITIALIZE, "stop")
     return moved, [*_farewell(state), *effects]
 
 
@@ -147,6 +171,9 @@ def _heard_as_backup(router: VirtualRouter, state: State, event: Received, now: 
     theirs, ours = event.advertisement.priority, priority_of(router, state)
     if theirs == 0:  # the Active router gives up: no need to miss it three times
         return state._replace(deadline=now + skew_time(router, state)), []
+    if state.holding:  # somebody else has taken them
+        after, effects = _heard_as_backup(router, state._replace(holding=False), event, now)
+        return after, [RemoveAddresses(), *effects]
     if theirs < ours and _preempts(router, state, now):
         return state, []  # discarded without touching the timer, which runs out soon
     if router.version == 3:  # version 2 has discarded another interval before it came here (RFC 3768 section 7.1)
@@ -204,7 +231,9 @@ def _read_in_turn(router: VirtualRouter, state: State, event: Read, now: int) ->
     noted = _noted(state, event)
     if not tracking.in_fault(noted.readings):
         return noted, []
-    moved, effects = _move(noted._replace(deadline=None, wants_active=False), FAULT, f"{event.name} failed")
+    moved, effects = _move(
+        noted._replace(deadline=None, wants_active=False, holding=False), FAULT, f"{event.name} failed"
+    )
     return moved, [*_farewell(state), *effects]
 
 
@@ -225,7 +254,9 @@ def _demote(router: VirtualRouter, state: State, event: Event, now: int) -> Step
 
 def _become_active(router: VirtualRouter, state: State, now: int, reason: str) -> Step:
     """RFC 9568 sections 6.4.1 and 6.4.2: advertise, take the addresses, announce them, set Adver_Timer."""
-    state = state._replace(deadline=now + router.interval, active_interval=router.interval, wants_active=False)
+    state = state._replace(
+        deadline=now + router.interval, active_interval=router.interval, wants_active=False, holding=False
+    )
     moved, effects = _move(state, ACTIVE, reason)
     return moved, [Send(priority_of(router, state)), AddAddresses(), Announce(), *effects]
 
@@ -241,7 +272,9 @@ def _move(state: State, name: str, reason: str) -> Step:
 
 def _farewell(state: State) -> List[Effect]:
     """Priority 0 first, so that the next one wastes no time; RFC 9568 section 6.4.3, Shutdown."""
-    return [Send(0), RemoveAddresses()] if state.name == ACTIVE else []
+    if state.name == ACTIVE:
+        return [Send(0), RemoveAddresses()]
+    return [RemoveAddresses()] if state.holding else []
 
 
 def _noted(state: State, event: Read) -> State:

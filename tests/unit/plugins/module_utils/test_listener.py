@@ -4,35 +4,16 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import struct
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _listener
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
-from hypothesis import given
-from hypothesis import strategies as st
 
-A, GROUP = "192.0.2.1", "224.0.0.18"
-A6, GROUP6 = "fe80::1", "ff02::12"
+from ._agent.net.bpf_machine import run
+from ._agent.net.packets import A6, GROUP, GROUP6, V2, V3, V6, A, ipv4, ipv6
+
 MAC = bytes.fromhex("020000000001")
-V2 = packet.Advertisement(2, 51, 100, 1_000_000, ("192.0.2.100",), 1, b"secret")
-V3 = packet.Advertisement(3, 51, 100, 1_000_000, ("192.0.2.100",))
-V6 = packet.Advertisement(3, 51, 100, 1_000_000, ("fe80::64",))
-
-
-def ipv4(said=V2, ttl=255, options=b"", fragment=0, protocol=112, destination=GROUP):
-    message = packet.encode(said, A, destination)
-    first, total = 0x45 + len(options) // 4, 20 + len(options) + len(message)
-    ends = ipaddress.ip_address(A).packed + ipaddress.ip_address(destination).packed
-    return struct.pack("!BBHHHBBH", first, 0xC0, total, 1, fragment, ttl, protocol, 0) + ends + options + message
-
-
-def ipv6(said=V6, hop_limit=255, following=112, destination=GROUP6):
-    message = packet.encode(said, A6, destination)
-    ends = ipaddress.ip_address(A6).packed + ipaddress.ip_address(destination).packed
-    return struct.pack("!IHBB", 0x6C000000, len(message), following, hop_limit) + ends + message
 
 
 def hear(data, protocol=_listener.IPV4, **more):
@@ -40,20 +21,15 @@ def hear(data, protocol=_listener.IPV4, **more):
 
 
 @pytest.mark.parametrize("said", [V2, V3])
-@pytest.mark.parametrize("padding", [b"", b"\0" * 18])
-def test_an_advertisement_is_read_from_ipv4(said, padding):
-    found = hear(ipv4(said) + padding)
+def test_an_advertisement_is_read_from_ipv4(said):
+    found = hear(ipv4(said))
     reading = "rfc3768" if said.version == 2 else "rfc5798"
     assert found == (1.5, "eth0", "02:00:00:00:00:01", A, GROUP, said._replace(checksum=reading), False)
 
 
 def test_an_advertisement_is_read_from_ipv6():
-    found = hear(ipv6() + b"\0" * 4, _listener.IPV6)
+    found = hear(ipv6(), _listener.IPV6)
     assert (found.source, found.destination, found.said) == (A6, GROUP6, V6._replace(checksum="rfc5798"))
-
-
-def test_options_of_ipv4_are_passed_over():
-    assert hear(ipv4(options=b"\x94\x04\0\0" * 2)).said.vrid == 51
 
 
 @pytest.mark.parametrize("fragment", [0x2000, 0x0001, 0x1000])
@@ -74,46 +50,15 @@ def test_the_hop_limit_of_unicast_is_nobodys_fault():
     assert hear(ipv4(V3, ttl=1, destination="192.0.2.2")).said.vrid == 51
 
 
-@pytest.mark.parametrize(
-    "data, protocol",
-    [
-        (b"", _listener.IPV4),
-        (ipv4()[:19], _listener.IPV4),
-        (b"\x44" + ipv4()[1:], _listener.IPV4),
-        (b"\x65" + ipv4()[1:], _listener.IPV4),
-        (ipv4(protocol=17), _listener.IPV4),
-        (ipv6(), _listener.IPV4),
-        (b"", _listener.IPV6),
-        (ipv6()[:39], _listener.IPV6),
-        (b"\x45" + ipv6()[1:], _listener.IPV6),
-        (ipv6(following=58), _listener.IPV6),
-        (ipv4() + ipv4(), _listener.IPV6),
-        (ipv4(), 0x0806),
-    ],
-)
-def test_what_is_no_vrrp_says_nothing(data, protocol):
-    assert hear(data, protocol) is None
+def test_what_is_no_vrrp_says_nothing():
+    assert hear(ipv4(protocol=17)) is None
+    assert hear(ipv4(), _listener.IPV6) is None
+    assert hear(ipv4(), 0x0806) is None
 
 
 def test_a_message_that_was_cut_is_counted():
     assert hear(ipv4()[:30]).said.reason == "length"
     assert hear(ipv6()[:50], _listener.IPV6).said.reason == "length"
-
-
-def test_what_lies_behind_the_length_that_ip_says_is_not_read():
-    short4, short6 = bytearray(ipv4()), bytearray(ipv6())
-    short4[3] -= 8
-    short6[5] -= 8
-    assert hear(bytes(short4)).said.reason == "length"
-    assert hear(bytes(short6), _listener.IPV6).said.reason == "length"
-
-
-@given(
-    st.binary(max_size=80), st.sampled_from([_listener.IPV4, _listener.IPV6, 0]), st.sampled_from([0x45, 0x4F, 0x60])
-)
-def test_noise_never_breaks_the_reader(noise, protocol, first):
-    hear(noise, protocol)
-    hear(bytes([first]) + noise[:5] + b"\x70" + noise[5:7] + b"\x70" + noise[7:], protocol)
 
 
 def auxdata(status, tag):
@@ -140,25 +85,6 @@ def test_what_is_tagged_for_a_vlan_is_not_on_this_link():
     assert hear(ipv4(), vlan=7) is None
 
 
-def run(program, protocol, data):
-    """What the kernel does with the four instructions that are used, classic BPF."""
-    accumulator = at = 0
-    while True:
-        code, if_true, if_false, operand = program[at]
-        at += 1
-        if code == 0x06:
-            return operand
-        if code == 0x28:
-            assert operand == 0xFFFFF000
-            accumulator = protocol
-        elif code == 0x30:
-            if operand >= len(data):
-                return 0
-            accumulator = data[operand]
-        else:
-            at += if_true if accumulator == operand else if_false
-
-
 @pytest.mark.parametrize(
     "protocol, data, passes",
     [
@@ -173,7 +99,7 @@ def run(program, protocol, data):
     ],
 )
 def test_only_vrrp_gets_through_the_filter(protocol, data, passes):
-    assert bool(run(_listener.VRRP_ONLY, protocol, data)) == passes
+    assert bool(run(_listener.VRRP_ONLY, data, protocol)) == passes
 
 
 class FakeSocket:

@@ -3,69 +3,15 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import json
 import struct
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _neighbours as neighbours
-from hypothesis import given
-from hypothesis import strategies as st
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import arp, linux, ndisc
 
 MAC = bytes.fromhex("525400000001")
 OTHER = "52:54:00:00:00:02"
-
-macs = st.binary(min_size=6, max_size=6)
-ipv4 = st.integers(1, 2**32 - 1).map(lambda n: str(ipaddress.IPv4Address(n)))
-ipv6 = st.integers(1, 2**128 - 1).map(lambda n: str(ipaddress.IPv6Address(n)))
-
-
-def test_a_question_is_an_arp_probe_so_that_it_changes_nobodys_cache():
-    frame = neighbours.arp_frame(MAC, "0.0.0.0", "192.0.2.1")
-    arp = "000108000604000152540000000100000000000000000000c0000201"
-    assert frame.hex() == "ffffffffffff" + "525400000001" + "0806" + arp
-    assert neighbours.arp_claim(frame) is None
-
-
-@given(macs, ipv4, ipv4, st.sampled_from([neighbours.ARP_REQUEST, neighbours.ARP_REPLY]))
-def test_every_arp_sender_claims_its_address(mac, sender, target, operation):
-    frame = neighbours.arp_frame(mac, sender, target, operation)
-    assert neighbours.arp_claim(frame + b"\x00" * 18) == (sender, neighbours.mac_text(mac))
-
-
-@given(macs, ipv6)
-def test_every_advertisement_claims_its_target(mac, target):
-    assert neighbours.advert_claim(neighbours.advert(target, mac), 255) == (target, neighbours.mac_text(mac))
-
-
-@given(st.binary(max_size=100))
-def test_noise_never_breaks_the_readers(noise):
-    neighbours.arp_claim(noise)
-    neighbours.arp_claim(b"\xff" * 12 + b"\x08\x06" + noise)
-    neighbours.advert_claim(noise, 255)
-    neighbours.advert_claim(b"\x88\x00" + noise, 255)
-
-
-def test_an_advertisement_from_beyond_a_router_is_not_believed():
-    message = neighbours.advert("2001:db8::1", MAC)
-    assert neighbours.advert_claim(message, 254) is None
-
-
-def test_an_advertisement_with_an_empty_option_is_not_believed():
-    message = neighbours.advert("2001:db8::1", MAC)[:24] + b"\x02\x00" + b"\x00" * 6
-    assert neighbours.advert_claim(message, 255) is None
-
-
-def test_a_solicitation_carries_our_mac_and_leaves_the_checksum_to_the_kernel():
-    message = neighbours.solicitation("2001:db8::1", MAC)
-    assert message[:8].hex() == "8700000000000000"
-    assert message[24:] == b"\x01\x01" + MAC
-    assert neighbours.advert_claim(message, 255) is None
-
-
-def test_the_solicited_node_group_is_made_of_the_last_three_octets():
-    # The example of RFC 4291, 2.7.1.
-    assert neighbours.solicited_node("4037::1:800:200e:8c6c") == "ff02::1:ff0e:8c6c"
 
 
 @pytest.mark.parametrize(
@@ -117,14 +63,14 @@ def asker(wire, version=4):
 
 
 def test_the_asker_does_not_hear_itself():
-    frame = neighbours.arp_frame(MAC, "192.0.2.1", "192.0.2.1")
-    theirs = neighbours.arp_frame(neighbours.mac_bytes(OTHER), "192.0.2.1", "0.0.0.0", neighbours.ARP_REPLY)
-    wire = Wire([(frame, ("eth0", 0x806, neighbours.PACKET_OUTGOING)), (theirs, ("eth0", 0x806, 0))])
+    frame = arp.arp_frame(MAC, "192.0.2.1", "192.0.2.1")
+    theirs = arp.arp_frame(arp.mac_bytes(OTHER), "192.0.2.1", "0.0.0.0", arp.ARP_REPLY)
+    wire = Wire([(frame, ("eth0", 0x806, linux.PACKET_OUTGOING)), (theirs, ("eth0", 0x806, 0))])
     assert asker(wire).replies() == [("192.0.2.1", OTHER)]
 
 
 def test_the_ipv6_asker_asks_the_solicited_node_group_and_reads_the_hop_limit():
-    message = neighbours.advert("2001:db8::1", neighbours.mac_bytes(OTHER))
+    message = ndisc.advert("2001:db8::1", arp.mac_bytes(OTHER))
     hops = [(41, 52, struct.pack("=i", 255))]
     wire = Wire([(message, hops, 0, None), (message, [], 0, None)])
     six = asker(wire, 6)

@@ -8,12 +8,13 @@ defaults, and do not reach the filters. A schema is a dict of key -> Field; ``re
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 Faults = List[str]
+
+LONGEST_SHOWN = 200  # characters of a value in a sentence
 
 
 class Field(NamedTuple):
@@ -31,7 +32,7 @@ class Field(NamedTuple):
 def read(schema: Dict[str, Field], given: Any, place: str, faults: Faults) -> Dict[str, Any]:
     """Return every key of ``schema`` with a usable value; append what is wrong to ``faults``."""
     if not isinstance(given, dict):
-        faults.append(f"{place} is {given!r}: a mapping with the keys {', '.join(schema)} is wanted.")
+        faults.append(f"{place} is {shown(given)}: a mapping with the keys {', '.join(schema)} is wanted.")
         given = {}
         return {key: field.default for key, field in schema.items()}
     faults.extend(unknown_keys(given, list(schema), place))
@@ -45,9 +46,43 @@ def read(schema: Dict[str, Field], given: Any, place: str, faults: Faults) -> Di
             continue
         result[key], wrong = field.check(value)
         if wrong:
-            faults.append(f"{place}.{key} is {value!r}: {wrong}")
+            faults.append(f"{place}.{key} is {shown(value)}: {wrong}")
             result[key] = field.default
     return result
+
+
+def read_list(schema: Dict[str, Field], given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
+    """Read a list of mappings that share a schema, and see that no name stands twice."""
+    if not isinstance(given, list):
+        faults.append(f"{place} is {shown(given)}: a list is wanted.")
+        return []
+    items = [read(schema, item, place_of(place, at, item), faults) for at, item in enumerate(given)]
+    faults.extend(same_names(items, place))
+    return items
+
+
+def place_of(place: str, at: int, item: Any) -> str:
+    """What an item of a list is called: its number, and its name if it has a usable one."""
+    name = item.get("name") if isinstance(item, dict) else None
+    return f"{place}[{at}] ({name})" if name and word(name)[0] else f"{place}[{at}]"
+
+
+def same_names(items: List[Dict[str, Any]], place: str) -> Faults:
+    names = [item["name"] for item in items if item["name"]]
+    return [
+        f"{place} has the name '{name}' twice: give each its own."
+        for name in sorted({name for name in names if names.count(name) > 1})
+    ]
+
+
+def shown(value: Any) -> str:
+    """Return a value for a sentence: nothing from within a mapping, which may be secret, and nothing endless."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+        return "a list of mappings or lists"
+    text_of_it = repr(value)
+    return text_of_it if len(text_of_it) <= LONGEST_SHOWN else f"{text_of_it[:LONGEST_SHOWN]}..."
 
 
 def unknown_keys(given: Any, known: List[str], place: str) -> Faults:
@@ -56,10 +91,17 @@ def unknown_keys(given: Any, known: List[str], place: str) -> Faults:
     for key in given:
         if key in known:
             continue
-        near = difflib.get_close_matches(str(key), known, n=1)
-        mend = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}."
-        sentences.append(f"{place} has the unknown key '{key}': {mend}")
+        near = nearest(str(key), known)
+        mend = f"did you mean '{near}'?" if near else f"known are {', '.join(known)}."
+        sentences.append(f"{place} has the unknown key {str(key)!r}: {mend}")
     return sentences
+
+
+def nearest(name: str, known: List[str], cutoff: float = 0.6) -> Optional[str]:
+    """Return the known word that somebody probably meant."""
+    import difflib  # only a fault needs it, and the agent is to stay small
+
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=cutoff)), None)
 
 
 def in_the_users_words(fault: str, prefix: str) -> str:
@@ -71,9 +113,9 @@ def misspelt(names: List[str], known: List[str]) -> Faults:
     """Return a sentence for each variable whose name is nearly that of a role's, which Ansible would pass over."""
     sentences = []
     for name in names:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        near = nearest(name, known, cutoff=0.8)
         if name not in known and near:
-            sentences.append(f"{name} is no variable of the role: did you mean {near[0]}?")
+            sentences.append(f"{name} is no variable of the role: did you mean {near}?")
     return sentences
 
 
@@ -121,7 +163,7 @@ def number(low: float, high: float, unit: str = "") -> Callable[[Any], Tuple[Any
     def check(value: Any) -> Tuple[Any, Optional[str]]:
         try:
             found = float(value) if not isinstance(value, bool) else None
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             found = None
         if found is None or not low <= found <= high:
             return None, f"a number from {low:g} to {high:g}{unit} is wanted."
@@ -173,7 +215,7 @@ def list_of(
         for item in value:
             good, wrong = each(item)
             if wrong:
-                return None, f"in it {item!r} is wrong: {wrong}"
+                return None, f"in it {shown(item)} is wrong: {wrong}"
             found.append(good)
         return found, None
 

@@ -1,0 +1,72 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Reads the number in a file, at once when it changes."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Callable, Optional, Tuple
+
+from ..loop import Loop
+from .kernel import Inotify
+from .outcome import Done, Outcome, Probe, in_words
+
+NUMBER = re.compile(rb"\s*([+-]?[0-9]{1,9})\s*")
+LONGEST = 64  # bytes; what is longer is no number
+
+
+class File(Probe):
+    """Its folder is watched too, because whoever writes a file well puts a new one in its place.
+
+    The runs are a fallback for what inotify does not see: a folder that is made later, a file on another host.
+    """
+
+    def __init__(self, loop: Loop, path: str, changed: Callable[[], None]) -> None:
+        self._loop, self._path, self._changed = loop, path, changed
+        self._folder, self._name = os.path.split(path)
+        self._inotify: Optional[Inotify] = None
+
+    def start(self, done: Done) -> None:
+        began = self._loop.now()
+        self._watch()  # before it is read, or a change between the two would be missed
+        value, detail = read(self._path)
+        done(Outcome(not value, detail, self._loop.now() - began, value))
+
+    def stop(self) -> None:
+        if self._inotify:
+            self._loop.forget(self._inotify.fileno())
+            self._inotify.close()
+            self._inotify = None
+
+    def _watch(self) -> None:
+        """Watch what is now at the paths: it may be another file or folder than before."""
+        if not self._inotify:
+            try:
+                self._inotify = Inotify()
+            except OSError:
+                return  # too many of them on this host: the runs remain
+            self._loop.watch(self._inotify.fileno(), self._notice)
+        self._inotify.add(self._folder or ".")
+        self._inotify.add(self._path)
+
+    def _notice(self, _ready: int) -> None:
+        assert self._inotify
+        if {"", self._name}.intersection(list(self._inotify.names())):
+            self._changed()
+
+
+def read(path: str) -> Tuple[int, str]:
+    """Return the number in a file, and what is wrong with it; as in keepalived 0 stands for what cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            text = os.read(descriptor, LONGEST)
+        finally:
+            os.close(descriptor)
+    except OSError as fault:
+        return 0, in_words(fault)
+    match = NUMBER.fullmatch(text)
+    if not match:
+        return 0, f"no number: {text[:20]!r}" if text else "empty"
+    return int(match.group(1)), ""

@@ -1,0 +1,142 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Asks an address and a port whether they work, and never waits: to be connected is enough, or a talk follows.
+
+A talk is a generator. It yields what the connection must be ready for before it can go on, and returns what it learnt;
+so it reads from top to bottom although thousands may be under way.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+from typing import Callable, Generator, Optional
+
+from ..loop import READ, WRITE, Loop, Timer
+from .outcome import Done, Outcome, Probe, in_words, seconds
+
+Steps = Generator[int, None, str]
+RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends RST
+
+
+class Unfit(Exception):
+    """The answer is not one of a server that works; the text says why."""
+
+
+class Stream:
+    """A connection whose every operation yields what it waits for."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.lacking = "no connection"  # what has not come yet, for people
+
+    def expect(self, what: str) -> None:
+        self.lacking = what
+
+    def connected(self) -> Generator[int, None, None]:
+        yield WRITE
+        fault = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if fault:
+            raise OSError(fault, os.strerror(fault))
+        # A port that nobody listens on may be chosen as our own, and TCP lets a socket connect to itself.
+        if self.connection.getsockname() == self.connection.getpeername():
+            raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+
+    def send(self, data: bytes) -> Generator[int, None, None]:
+        while data:
+            try:
+                data = data[self.connection.send(data) :]
+            except BlockingIOError:
+                yield WRITE
+
+    def receive(self, size: int) -> Generator[int, None, bytes]:
+        """Return at most ``size`` bytes, none at the end."""
+        while True:
+            try:
+                return self.connection.recv(size)
+            except BlockingIOError:
+                yield READ
+
+
+Talk = Callable[[Stream], Steps]
+
+
+def say_nothing(stream: Stream) -> Steps:
+    """A plain TCP check. It leaves with RST, as haproxy does: nothing remains of it, here or at the server."""
+    stream.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+    yield from ()
+    return "connected"
+
+
+def connect(address: str, port: int) -> socket.socket:
+    """Return a socket that is being connected. ``address`` is an IP address: no name is ever looked up."""
+    connection = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    connection.setblocking(False)
+    fault = connection.connect_ex((address, port))
+    if fault not in (0, errno.EINPROGRESS):
+        connection.close()
+        raise OSError(fault, os.strerror(fault))
+    return connection
+
+
+class NetworkProbe(Probe):
+    """One connection per run; ``timeout`` (microseconds) covers all of it."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        address: str,
+        port: int,
+        timeout: int,
+        talk: Talk = say_nothing,
+        connect: Callable[[str, int], socket.socket] = connect,
+    ) -> None:
+        self._loop, self._address, self._port, self._timeout = loop, address, port, timeout
+        self._talk, self._connect = talk, connect
+        self._stream: Optional[Stream] = None
+        self._timer: Optional[Timer] = None
+        self._began = 0
+
+    def start(self, done: Done) -> None:
+        self._done, self._began = done, self._loop.now()
+        try:
+            self._stream = Stream(self._connect(self._address, self._port))
+        except (OSError, ValueError) as fault:
+            return self._end(False, in_words(fault))
+        self._timer = self._loop.after(self._timeout, self._too_late)
+        self._steps = self._converse(self._stream)
+        return self._step()
+
+    def stop(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        if self._stream:
+            self._steps.close()
+            self._loop.forget(self._stream.connection.fileno())
+            self._stream.connection.close()
+        self._timer = self._stream = None
+
+    def _converse(self, stream: Stream) -> Steps:
+        yield from stream.connected()
+        return (yield from self._talk(stream))
+
+    def _step(self, _ready: int = 0) -> None:
+        assert self._stream
+        try:
+            events = next(self._steps)
+        except StopIteration as end:
+            self._end(True, end.value)
+        except (Unfit, OSError, ValueError) as fault:
+            self._end(False, in_words(fault))
+        else:
+            self._loop.watch(self._stream.connection.fileno(), self._step, events)
+
+    def _too_late(self) -> None:
+        assert self._stream
+        self._end(False, f"{self._stream.lacking} within {seconds(self._timeout)}")
+
+    def _end(self, success: bool, detail: str) -> None:
+        self.stop()
+        self._done(Outcome(success, detail, self._loop.now() - self._began))

@@ -1,0 +1,46 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What one run of a check finds out, and what everything that can be run has in common."""
+
+from __future__ import annotations
+
+import os
+from typing import Callable, NamedTuple
+
+MILLION = 1_000_000
+
+
+class Outcome(NamedTuple):
+    """The end of one run."""
+
+    success: bool
+    detail: str = ""  # for people: why it failed, what was answered
+    duration: int = 0  # microseconds
+    value: int = 0  # the number in a file
+
+
+Done = Callable[[Outcome], None]
+
+
+class Probe:
+    """Something that finds out, once per ``start``."""
+
+    def start(self, done: Done) -> None:
+        """Begin a run; ``done`` is called once at its end, which may be before this returns."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """Give up whatever is under way: ``done`` is not called any more."""
+        raise NotImplementedError
+
+
+def in_words(fault: Exception) -> str:
+    """Return an error in the words that the shell's users know, such as 'connection refused'."""
+    number = getattr(fault, "errno", None)
+    text = os.strerror(number) if number else str(fault)
+    return text[:1].lower() + text[1:200]
+
+
+def seconds(duration: int) -> str:
+    """Return microseconds for people."""
+    return f"{duration / MILLION:g} s"

@@ -1,0 +1,99 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Whether a process of a name is running, as ``killall -0`` would tell; its death is noticed at once."""
+
+from __future__ import annotations
+
+import os
+from typing import Callable, Iterator, Optional
+
+from ..loop import Loop
+from . import kernel
+from .outcome import Done, Outcome, Probe
+
+KEPT = 15  # characters of a name in /proc/*/comm
+
+
+class Process(Probe):
+    """One process of the name is the witness: as long as it lives nothing else needs to be looked at.
+
+    When it dies another is looked for, so that a reload, where old and new overlap, goes unnoticed.
+    """
+
+    def __init__(self, loop: Loop, name: str, died: Callable[[], None], proc: str = "/proc") -> None:
+        self._loop, self._name, self._died, self._proc = loop, name, died, proc
+        self._witness = 0
+        self._descriptor: Optional[int] = None
+
+    def start(self, done: Done) -> None:
+        began = self._loop.now()
+        found = is_running(self._witness, self._name, self._proc) or self._find()
+        detail = f"process {self._witness}" if found else f"no process {self._name}"
+        done(Outcome(found, detail, self._loop.now() - began))
+
+    def stop(self) -> None:
+        self._witness = 0
+        if self._descriptor is not None:
+            self._loop.forget(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _find(self) -> bool:
+        """Take a new witness, if there is one."""
+        self.stop()
+        for pid in candidates(self._name, self._proc):
+            try:
+                descriptor = kernel.pidfd_open(pid)
+            except ProcessLookupError:
+                continue
+            self._witness, self._descriptor = pid, descriptor
+            if descriptor is not None:
+                self._loop.watch(descriptor, self._gone)
+            if is_running(pid, self._name, self._proc):  # still: the descriptor is that of the one that was found
+                return True
+            self.stop()
+        return False
+
+    def _gone(self, _ready: int) -> None:
+        self.stop()
+        self._died()
+
+
+def candidates(name: str, proc: str = "/proc") -> Iterator[int]:
+    """Yield the processes of a name; those whose first argument tells come last, because reading it costs more."""
+    pids = [int(entry) for entry in os.listdir(proc) if entry.isdigit()]
+    short = os.fsencode(name)[:KEPT] + b"\n"
+    for pid in pids:
+        if _content(f"{proc}/{pid}/comm") == short and is_running(pid, name, proc):
+            yield pid
+    for pid in pids:
+        if is_named(pid, name, proc) and is_running(pid, name, proc):
+            yield pid
+
+
+def is_running(pid: int, name: str, proc: str = "/proc") -> bool:
+    """A process has this name and is not dead; a zombie is."""
+    state = _content(f"{proc}/{pid}/stat").rpartition(b") ")[2][:1]
+    return bool(pid) and state not in (b"", b"Z", b"X") and is_named(pid, name, proc)
+
+
+def is_named(pid: int, name: str, proc: str = "/proc") -> bool:
+    """The kernel's name for a process, which is cut, or the program in its first argument is the one."""
+    called = os.path.basename(_content(f"{proc}/{pid}/cmdline").partition(b"\0")[0])
+    wanted = os.fsencode(name)
+    if called == wanted:
+        return True
+    kept = _content(f"{proc}/{pid}/comm")[:-1]
+    # Of two long names with the same beginning only the first argument tells, unless the process has rewritten it.
+    return kept == wanted[:KEPT] and (len(wanted) <= KEPT or not called.startswith(kept))
+
+
+def _content(path: str) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(descriptor, 4096)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return b""  # it has died meanwhile

@@ -1,0 +1,61 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What this host says about the programs and files that a configuration names: each returns what is wrong, or None."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from typing import Iterator, Optional, Set
+
+ROOT = 0
+
+
+def file(path: str) -> Optional[str]:
+    """A file that is read once, when it is needed."""
+    try:
+        with open(path, "rb"):
+            return None
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}."
+
+
+def program(path: str, runner: str) -> Optional[str]:
+    """Refuse a program that is not there, or that others could put something else in the place of.
+
+    As keepalived's script security: whoever may change what runs as somebody else has that user's rights. Root, that
+    user and whoever runs the agent have nothing to win here.
+
+    :param runner: the user that it runs as
+    """
+    try:
+        trusted = {ROOT, os.geteuid(), pwd.getpwnam(runner).pw_uid}
+    except KeyError:
+        return f"it cannot be run: this host has no user {runner}."
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        return f"it cannot be run: {error.strerror}."
+    if not stat.S_ISREG(mode) or not mode & 0o111:
+        return "it cannot be run: it is no executable file."
+    for place in _up_to_the_root(os.path.realpath(path)):
+        if _open_to_others(os.stat(place), trusted):
+            return f"others than root and {runner} may change {place}: chown it to root, chmod go-w."
+    return None
+
+
+def _up_to_the_root(path: str) -> Iterator[str]:
+    yield path
+    while path != "/":
+        path = os.path.dirname(path)
+        yield path
+
+
+def _open_to_others(found: os.stat_result, trusted: Set[int]) -> bool:
+    if found.st_uid not in trusted:
+        return True
+    if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX:
+        return False  # as /tmp: what is in it belongs to its owner
+    group_writes = found.st_mode & stat.S_IWGRP and found.st_gid != 0
+    return bool(group_writes or found.st_mode & stat.S_IWOTH)

@@ -1,0 +1,66 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Lines for whoever reads the log, which never make their writer wait: a reader that sleeps costs messages, no VIP."""
+
+from __future__ import annotations
+
+import os
+import select
+from typing import Dict, Mapping, Optional
+
+ERROR, WARNING, INFO = 3, 4, 6  # syslog's, as in the prefixes of sd-daemon(3)
+LONGEST = select.PIPE_BUF  # bytes that a writable pipe takes at once, and a socket has more room than a pipe
+
+
+class Log:
+    """Writes to a descriptor. What cannot be written at once is lost, and counted."""
+
+    def __init__(self, descriptor: int = 2, environ: Optional[Mapping[str, str]] = None) -> None:
+        self._descriptor = descriptor
+        self._journal = _is_journal(descriptor, os.environ if environ is None else environ)
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLOUT)
+        self._faults: Dict[str, str] = {}
+        self._lost = 0
+
+    def info(self, text: str) -> None:
+        self._say(INFO, text)
+
+    def warning(self, text: str) -> None:
+        self._say(WARNING, text)
+
+    def fault(self, key: str, text: str) -> None:
+        """Say what is wrong, once, until it is cured or something else is wrong there."""
+        if self._faults.get(key) != text:
+            self._faults[key] = text
+            self._say(ERROR, text)
+
+    def cured(self, key: str, text: str) -> None:
+        """Say that a fault is over, if it was said that there is one."""
+        if self._faults.pop(key, None) is not None:
+            self._say(INFO, text)
+
+    def _say(self, level: int, text: str) -> None:
+        if self._lost and self._write(WARNING, f"{self._lost} messages are lost: nobody read them in time."):
+            self._lost = 0
+        if self._lost or not self._write(level, text):
+            self._lost += 1
+
+    def _write(self, level: int, text: str) -> bool:
+        """Return whether it could be written without waiting."""
+        prefix = f"<{level}>" if self._journal else ""
+        line = f"{prefix}{' '.join(text.splitlines())}".encode(errors="backslashreplace")
+        try:
+            ready = self._poll.poll(0)
+            return bool(ready) and os.write(self._descriptor, line[: LONGEST - 1] + b"\n") > 0
+        except OSError:
+            return False
+
+
+def _is_journal(descriptor: int, environ: Mapping[str, str]) -> bool:
+    """systemd says in JOURNAL_STREAM, as DEVICE:INODE, which descriptor goes to the journal (sd-daemon(3))."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return False
+    return environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"

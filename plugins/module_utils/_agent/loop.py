@@ -1,0 +1,102 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One clock, its timers, and what has something to read: a loop that is never late by more than a callback.
+
+epoll rounds its time-out to milliseconds, which 10 ms advertisements would feel: so select waits for the epoll
+descriptor alone, to the microsecond, however many descriptors are behind it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import select
+import time
+from typing import Callable, Dict, List, Optional, Tuple
+
+MILLION = 1_000_000
+FAR = 60 * MILLION  # looked at again after that, for no reason but caution
+
+READ, WRITE = select.EPOLLIN, select.EPOLLOUT
+Callback = Callable[[], None]
+
+
+def microseconds() -> int:
+    """A clock that never jumps."""
+    return time.monotonic_ns() // 1000
+
+
+class Timer:
+    """Something that is to happen at a moment, unless it is cancelled."""
+
+    __slots__ = ("at", "callback")
+
+    def __init__(self, at: int, callback: Optional[Callback]) -> None:
+        self.at, self.callback = at, callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class Loop:
+    """Runs callbacks when their time has come or their descriptor is ready, one after the other."""
+
+    def __init__(self, clock: Callable[[], int] = microseconds) -> None:
+        self.now = clock
+        self._epoll = select.epoll()
+        self._callbacks: Dict[int, Callable[[int], None]] = {}
+        self._timers: List[Tuple[int, int, Timer]] = []
+        self._serial = 0
+        self._running = False
+
+    def at(self, moment: int, callback: Callback) -> Timer:
+        """Call once when the clock has reached a moment."""
+        timer = Timer(moment, callback)
+        self._serial += 1
+        heapq.heappush(self._timers, (moment, self._serial, timer))
+        return timer
+
+    def after(self, delay: int, callback: Callback) -> Timer:
+        return self.at(self.now() + delay, callback)
+
+    def watch(self, descriptor: int, callback: Callable[[int], None], events: int = READ) -> None:
+        """Call whenever a descriptor is ready, with what it is ready for. A second call changes what is waited for."""
+        known = descriptor in self._callbacks
+        self._callbacks[descriptor] = callback
+        (self._epoll.modify if known else self._epoll.register)(descriptor, events)
+
+    def forget(self, descriptor: int) -> None:
+        """To be called before the descriptor is closed."""
+        if self._callbacks.pop(descriptor, None):
+            self._epoll.unregister(descriptor)
+
+    def run(self) -> None:
+        """Run until ``stop``."""
+        self._running = True
+        while self._running:
+            self._wait(self._fire())
+
+    def stop(self) -> None:
+        self._running = False
+
+    def close(self) -> None:
+        self._epoll.close()
+
+    def _fire(self) -> int:
+        """Call whatever is due; return how long the next one may be waited for."""
+        timers = self._timers
+        while timers and self._running:
+            wait = timers[0][0] - self.now()
+            if wait > 0 and timers[0][2].callback:
+                return min(wait, FAR)
+            callback = heapq.heappop(timers)[2].callback
+            if callback:
+                callback()
+        return FAR if self._running else 0
+
+    def _wait(self, wait: int) -> None:
+        if not select.select([self._epoll], [], [], wait / MILLION)[0]:
+            return
+        for descriptor, events in self._epoll.poll(0):
+            callback = self._callbacks.get(descriptor)  # another callback may just have closed it
+            if callback and self._running:
+                callback(events)

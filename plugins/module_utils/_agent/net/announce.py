@@ -1,0 +1,63 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Tells a whole link that an address is here now."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import Any, Callable
+
+from . import linux
+from .arp import arp_frame
+from .ndisc import advert_frame
+from .netlink import Link
+
+ETHERNET_SIZE = 6
+
+
+def forwards(interface: str) -> bool:
+    """Whether it is a router for IPv6, which its advertisements must say (RFC 4861, 4.4)."""
+    try:
+        with open(f"/proc/sys/net/ipv6/conf/{interface}/forwarding", encoding="ascii") as handle:
+            return handle.read().strip() != "0"
+    except OSError:
+        return False
+
+
+def open_packet_socket() -> socket.socket:
+    """Protocol 0: it sends and hears nothing."""
+    return socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+
+
+class Announcer:
+    """Sends gratuitous ARP and unsolicited Neighbour Advertisements, on any interface. Never blocks.
+
+    :raises OSError: when there is no right to (EPERM)
+    """
+
+    def __init__(
+        self, opener: Callable[[], Any] = open_packet_socket, forwarding: Callable[[str], bool] = forwards
+    ) -> None:
+        self._forwards = forwarding
+        self._socket = opener()
+        self._socket.setblocking(False)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, linux.TC_PRIO_INTERACTIVE)
+
+    def announce(self, link: Link, address: str) -> None:
+        """Send one announcement of an address without prefix.
+
+        ARP: a request with sender = target, which is what keepalived sends and RFC 5227, 3 recommends.
+
+        :raises OSError: when the interface is gone (ENODEV), down (ENETDOWN) or no Ethernet (EOPNOTSUPP)
+        """
+        if len(link.mac) != ETHERNET_SIZE:
+            raise OSError(errno.EOPNOTSUPP, "no Ethernet, so nothing can be announced", link.name)
+        if ":" in address:
+            frame = advert_frame(address, link.mac, self._forwards(link.name))
+        else:
+            frame = arp_frame(link.mac, address, address)
+        self._socket.sendto(frame, (link.name, 0))
+
+    def close(self) -> None:
+        self._socket.close()

@@ -1,0 +1,74 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The frame around netlink's messages: headers and attributes (netlink(7), RFC 3549, 2.3). Pure functions over bytes.
+
+Everything is in the machine's own byte order and aligned to 4. What comes from the kernel never raises here: a message
+that was cut is left out, and all behind it, for its length cannot be believed.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Dict, Iterator, NamedTuple
+
+# Kinds of message, and flags, of <linux/netlink.h>.
+ERROR, DONE = 2, 3
+REQUEST, ACKNOWLEDGE, DUMP_INTERRUPTED = 0x01, 0x04, 0x10
+EXCLUSIVE, CREATE, DUMP = 0x200, 0x400, 0x300
+KIND_OF_ATTRIBUTE = 0x3FFF  # without the marks for nesting and for byte order
+
+_HEADER = struct.Struct("=IHHII")  # length, kind, flags, serial number, port
+_ATTRIBUTE = struct.Struct("=HH")  # length, kind
+_NUMBER = struct.Struct("=i")
+
+
+class Message(NamedTuple):
+    """One message without its header."""
+
+    kind: int
+    flags: int
+    serial: int
+    body: bytes
+
+
+def encode(message: Message) -> bytes:
+    length = _HEADER.size + len(message.body)
+    return _HEADER.pack(length, message.kind, message.flags, message.serial, 0) + message.body
+
+
+def decode(data: bytes) -> Iterator[Message]:
+    """Yield the messages of one datagram."""
+    at = 0
+    while at + _HEADER.size <= len(data):
+        length, kind, flags, serial, _port = _HEADER.unpack_from(data, at)
+        if length < _HEADER.size or at + length > len(data):
+            return
+        yield Message(kind, flags, serial, data[at + _HEADER.size : at + length])
+        at += _aligned(length)
+
+
+def attribute(kind: int, value: bytes) -> bytes:
+    length = _ATTRIBUTE.size + len(value)
+    return (_ATTRIBUTE.pack(length, kind) + value).ljust(_aligned(length), b"\x00")
+
+
+def attributes(data: bytes) -> Dict[int, bytes]:
+    """Return kind -> value; what was cut is left out."""
+    found: Dict[int, bytes] = {}
+    at = 0
+    while at + _ATTRIBUTE.size <= len(data):
+        length, kind = _ATTRIBUTE.unpack_from(data, at)
+        if length < _ATTRIBUTE.size or at + length > len(data):
+            break
+        found[kind & KIND_OF_ATTRIBUTE] = data[at + _ATTRIBUTE.size : at + length]
+        at += _aligned(length)
+    return found
+
+
+def failure(message: Message) -> int:
+    """Return the errno in the message that ends an answer, 0 for success."""
+    return -_NUMBER.unpack_from(message.body)[0] if len(message.body) >= _NUMBER.size else 0
+
+
+def _aligned(length: int) -> int:
+    return (length + 3) & ~3

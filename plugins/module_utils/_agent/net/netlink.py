@@ -1,0 +1,277 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The kernel's links and addresses, by rtnetlink(7): what there is, what changes, and changes that we make.
+
+Reading and writing messages is pure; ``Netlink`` is the only part that touches a socket. It has two: one that asks and
+waits for the answer, which the kernel gives at once, and one that hears what changes, by whomever.
+
+Whoever wants to know all begins to listen (that is, makes a ``Netlink``), asks for what there is, then follows the
+events. Those that came meanwhile tell of changes which the answer may have in it already: the end is right, but an
+address may be reported gone and back.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from . import linux, messages
+from .messages import Message
+
+# <linux/rtnetlink.h>
+NEW_LINK, DELETE_LINK, GET_LINK = 16, 17, 18
+NEW_ADDRESS, DELETE_ADDRESS, GET_ADDRESS = 20, 21, 22
+GROUPS = 0x001 | 0x010 | 0x100  # RTMGRP_LINK, RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR
+# <linux/if.h> and <linux/if_link.h>
+IFF_UP, IFF_RUNNING = 0x01, 0x40
+LINK_ADDRESS, LINK_NAME, LINK_WIRELESS = 1, 3, 11
+# <linux/if_addr.h>
+ADDRESS_ADDRESS, ADDRESS_LOCAL, ADDRESS_CACHEINFO, ADDRESS_FLAGS = 1, 2, 6, 8
+SECONDARY, NO_DAD, DAD_FAILED, DEPRECATED, TENTATIVE = 0x01, 0x02, 0x08, 0x20, 0x40
+FOREVER = 0xFFFFFFFF
+
+# struct ifinfomsg (family, type, index, flags, change), ifaddrmsg (family, prefix, flags, scope, index) and
+# ifa_cacheinfo (preferred, valid, created, updated).
+_LINK, _ADDRESS, _LIFETIMES = (struct.Struct(form) for form in ("=BxHiII", "=BBBBI", "=IIII"))
+_FLAGS = struct.Struct("=I")
+FAMILIES = {socket.AF_INET: 4, socket.AF_INET6: 16}  # the size of an address in bytes
+
+ANSWER_SIZE = 65536
+ANSWER_WAIT_S = 5  # it is there when the question has been sent; this is for a broken kernel
+ROOM = 8 << 20  # an event takes about 1 KiB of it
+# Datagrams read in one go, about 1 ms of work: an Advertisement may be due.
+AT_ONCE = 64
+DUMP_TRIES = 10
+
+
+class Link(NamedTuple):
+    """An interface as it is now."""
+
+    index: int  # type: ignore[assignment]  # a tuple has a method of that name
+    name: str
+    up: bool  # set up, and it has a carrier
+    mac: bytes
+
+
+class Address(NamedTuple):
+    """An address of an interface."""
+
+    index: int  # type: ignore[assignment]
+    address: str  # as inet_ntop writes it, without prefix or scope
+    prefix: int
+    usable: bool  # not being checked for duplicates any more, and not found to be one
+    deprecated: bool  # not to be chosen as a source
+    secondary: bool
+
+
+class LinkIs(NamedTuple):
+    """It is new, or something about it is: it may also be the same as before."""
+
+    link: Link
+
+
+class LinkGone(NamedTuple):
+    link: Link
+
+
+class AddressIs(NamedTuple):
+    """It is new, or something about it is: it may also be the same as before."""
+
+    address: Address
+
+
+class AddressGone(NamedTuple):
+    address: Address
+
+
+class Lost(NamedTuple):
+    """Events were lost, nobody knows which: ask anew for all there is, and follow what comes then."""
+
+
+Event = Union[LinkIs, LinkGone, AddressIs, AddressGone, Lost]
+
+
+def link_in(body: bytes) -> Optional[Link]:
+    """Return the link that a message is about, None where it is about something else.
+
+    A bridge tells of its ports by the same messages with its own family, and what it removes is only the port. A
+    wireless event has not the link's whole description.
+    """
+    if len(body) < _LINK.size:
+        return None
+    family, _type, index, flags, _change = _LINK.unpack_from(body)
+    told = messages.attributes(body[_LINK.size :])
+    if family != socket.AF_UNSPEC or LINK_NAME not in told or LINK_WIRELESS in told:
+        return None
+    name = told[LINK_NAME].rstrip(b"\x00").decode("utf-8", "backslashreplace")
+    up = flags & (IFF_UP | IFF_RUNNING) == IFF_UP | IFF_RUNNING
+    return Link(index, name, up, told.get(LINK_ADDRESS, b""))
+
+
+def address_in(body: bytes) -> Optional[Address]:
+    """Return the address that a message is about, None where it is of another family or makes no sense."""
+    if len(body) < _ADDRESS.size:
+        return None
+    family, prefix, few_flags, _scope, index = _ADDRESS.unpack_from(body)
+    told = messages.attributes(body[_ADDRESS.size :])
+    # Where both are there, the other one is the far end of a point-to-point link.
+    packed = told.get(ADDRESS_LOCAL, told.get(ADDRESS_ADDRESS, b""))
+    if len(packed) != FAMILIES.get(family):
+        return None
+    all_flags = told.get(ADDRESS_FLAGS, b"")
+    flags = _FLAGS.unpack(all_flags)[0] if len(all_flags) == _FLAGS.size else few_flags
+    return Address(
+        index,
+        socket.inet_ntop(family, packed),
+        prefix,
+        usable=not flags & (TENTATIVE | DAD_FAILED),
+        deprecated=bool(flags & DEPRECATED),
+        secondary=bool(flags & SECONDARY),
+    )
+
+
+READERS: Sequence[Tuple[int, Callable[[bytes], Any], Callable[[Any], Event]]] = (
+    (NEW_LINK, link_in, LinkIs),
+    (DELETE_LINK, link_in, LinkGone),
+    (NEW_ADDRESS, address_in, AddressIs),
+    (DELETE_ADDRESS, address_in, AddressGone),
+)
+
+
+def events_in(data: bytes) -> List[Event]:
+    """Return the events of one datagram, in order."""
+    found: List[Event] = []
+    for message in messages.decode(data):
+        for kind, reader, event in READERS:
+            about = reader(message.body) if message.kind == kind else None
+            if about:
+                found.append(event(about))
+    return found
+
+
+def address_body(index: int, address: str, adding: bool) -> bytes:
+    """Return the message that adds or deletes an address with its prefix, such as 192.0.2.10/32.
+
+    An IPv6 address is usable at once, for VRRP has decided who holds it: no duplicate address detection. Alone in its
+    network (/128) it is deprecated from the beginning, so that the host never chooses it as a source of its own: a
+    connection from it would break when the address moves. IPv4 chooses by the network, where a /32 is never first.
+    """
+    text, _slash, prefix = address.partition("/")
+    family = socket.AF_INET6 if ":" in text else socket.AF_INET
+    packed = socket.inet_pton(family, text)
+    v6 = family == socket.AF_INET6
+    length = int(prefix) if prefix else 8 * len(packed)
+    body = _ADDRESS.pack(family, length, NO_DAD if v6 and adding else 0, 0, index)
+    body += messages.attribute(ADDRESS_LOCAL, packed) + messages.attribute(ADDRESS_ADDRESS, packed)
+    if v6 and length == 128 and adding:
+        body += messages.attribute(ADDRESS_CACHEINFO, _LIFETIMES.pack(0, FOREVER, 0, 0))
+    return body
+
+
+def open_route_socket() -> socket.socket:
+    return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+
+
+class Netlink:
+    """The kernel's side of the current network namespace."""
+
+    def __init__(self, opener: Callable[[], Any] = open_route_socket) -> None:
+        self._serial = 0
+        self._asking = opener()
+        self._hearing = opener()
+        self._asking.settimeout(ANSWER_WAIT_S)
+        self._hearing.setblocking(False)
+        linux.make_room(self._hearing, ROOM)
+        self._hearing.bind((0, GROUPS))
+
+    def links(self) -> List[Link]:
+        found = self._dump(GET_LINK, _LINK.pack(0, 0, 0, 0, 0))
+        return list(filter(None, (link_in(message.body) for message in found if message.kind == NEW_LINK)))
+
+    def addresses(self) -> List[Address]:
+        found = self._dump(GET_ADDRESS, _ADDRESS.pack(0, 0, 0, 0, 0))
+        return list(filter(None, (address_in(message.body) for message in found if message.kind == NEW_ADDRESS)))
+
+    def add(self, index: int, address: str) -> None:
+        """Add an address with its prefix; that it is there already is no error.
+
+        :raises OSError: no such interface (ENODEV), no right to (EPERM), IPv6 is off (EACCES)
+        """
+        self._change(NEW_ADDRESS, messages.CREATE | messages.EXCLUSIVE, index, address, (errno.EEXIST,))
+
+    def delete(self, index: int, address: str) -> None:
+        """Delete an address with its prefix; that it, or its interface, is not there is no error.
+
+        :raises OSError: no right to (EPERM)
+        """
+        gone = (errno.EADDRNOTAVAIL, errno.ENODEV, errno.ENXIO)
+        self._change(DELETE_ADDRESS, 0, index, address, gone)
+
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when there are events."""
+        return int(self._hearing.fileno())
+
+    def events(self) -> List[Event]:
+        """Return what has arrived, oldest first, or ``Lost`` alone; with very much of it only a part, so call again."""
+        found: List[Event] = []
+        for _turn in range(AT_ONCE):
+            try:
+                found += events_in(self._hearing.recv(ANSWER_SIZE))
+            except BlockingIOError:
+                break
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:
+                    raise
+                self._forget()
+                return [Lost()]
+        return found
+
+    def _forget(self) -> None:
+        """Read on without looking: what still waits is older than what the kernel had to drop.
+
+        Told after Lost, it would undo what is asked for then: an address that was taken away and has come back would
+        seem gone, and nobody would ever tell otherwise.
+        """
+        while True:
+            try:
+                self._hearing.recv(ANSWER_SIZE)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:
+                    raise
+
+    def close(self) -> None:
+        self._asking.close()
+        self._hearing.close()
+
+    def _change(self, kind: int, flags: int, index: int, address: str, harmless: Tuple[int, ...]) -> None:
+        body = address_body(index, address, adding=kind == NEW_ADDRESS)
+        number = messages.failure(self._ask(kind, messages.ACKNOWLEDGE | flags, body)[-1])
+        if number and number not in harmless:
+            raise OSError(number, os.strerror(number), address)
+
+    def _dump(self, kind: int, body: bytes) -> List[Message]:
+        """Ask for all of a kind; again if it changed meanwhile, for then something may be missing."""
+        found: List[Message] = []
+        for _turn in range(DUMP_TRIES):
+            found = self._ask(kind, messages.DUMP, body)
+            number = messages.failure(found[-1])
+            if number:
+                raise OSError(number, os.strerror(number))
+            if not any(message.flags & messages.DUMP_INTERRUPTED for message in found):
+                break
+        return found
+
+    def _ask(self, kind: int, flags: int, body: bytes) -> List[Message]:
+        """Send a request and return its answer, the last of which is DONE or ERROR with an errno in it, or 0."""
+        self._serial += 1
+        self._asking.send(messages.encode(Message(kind, messages.REQUEST | flags, self._serial, body)))
+        found: List[Message] = []
+        while not found or found[-1].kind not in (messages.DONE, messages.ERROR):
+            answer = messages.decode(self._asking.recv(ANSWER_SIZE))
+            found += [message for message in answer if message.serial == self._serial]
+        return found

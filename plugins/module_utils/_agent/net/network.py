@@ -1,0 +1,32 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""All that the VRRP process may do to the network, as one thing that can be handed to it, or stood in for."""
+
+from __future__ import annotations
+
+from . import sockets
+from .announce import Announcer
+from .netlink import Link, Netlink
+
+
+class Network:
+    """The current network namespace.
+
+    :raises OSError: when there is no right to raw sockets (EPERM)
+    """
+
+    def __init__(self) -> None:
+        self.netlink = Netlink()
+        self._announcer = Announcer()
+
+    def open_port(self, interface: str, index: int, family: int, multicast: bool) -> sockets.Port:
+        """Open the VRRP socket of an interface for family 4 or 6."""
+        return sockets.open_port(interface, index, family, multicast)
+
+    def announce(self, link: Link, address: str) -> None:
+        """Say that an address, without prefix, is here."""
+        self._announcer.announce(link, address)
+
+    def close(self) -> None:
+        self.netlink.close()
+        self._announcer.close()

@@ -1,0 +1,159 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The raw sockets of VRRP, protocol 112: one for each interface and family.
+
+SO_BINDTODEVICE ties a socket to the interface's index, not to its name: a port survives that the interface is renamed,
+goes down or comes back up, with its group. An interface that was removed and made anew has another index: then the
+port hears nothing any more and sending fails with ENODEV or ENXIO, so it must be closed and opened anew.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Any, Callable, Iterable, Optional
+
+from ..vrrp.packet import GROUP, GROUP6, PROTOCOL, REQUIRED_HOP_LIMIT
+from . import bpf, linux
+from .ip import IPV4, TRAFFIC_CLASS, Datagram, ipv4_header, read
+
+# The largest message has 255 IPv6 addresses, 4088 bytes; what lies behind that is padding.
+MAX_PACKET = 8192
+ROOM = 1 << 20
+
+# struct ip_mreqn, ipv6_mreq and in6_pktinfo.
+_MEMBERSHIP, _MEMBERSHIP6, _PKTINFO, _NUMBER = (struct.Struct(form) for form in ("=4s4si", "=16si", "=16si", "=i"))
+_ANCILLARY = socket.CMSG_SPACE(_PKTINFO.size) + socket.CMSG_SPACE(_NUMBER.size)
+
+Opener = Callable[[int, int, int], Any]
+
+
+class Port:
+    """Sends and receives VRRP messages on one interface, in one family. Never blocks.
+
+    With ``multicast`` it hears the group of VRRP besides unicast, without it unicast alone. What it sends to the group
+    does not come back to this host.
+
+    :raises OSError: when it cannot be opened: no right to (EPERM), no such interface (ENODEV)
+    """
+
+    family = socket.AF_UNSPEC
+
+    def __init__(self, interface: str, index: int, multicast: bool, opener: Opener = socket.socket) -> None:
+        self.index = index
+        self._multicast = multicast
+        self._socket = opener(self.family, socket.SOCK_RAW, PROTOCOL)
+        try:
+            # First of all: until then it hears every interface.
+            self._set(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\x00")
+            self._socket.setblocking(False)
+            linux.make_room(self._socket, ROOM)
+            self._prepare()
+            # After the traffic class, which brings a priority of its own.
+            self._set(socket.SOL_SOCKET, socket.SO_PRIORITY, linux.TC_PRIO_INTERACTIVE)
+            if multicast:
+                self._join()
+        except OSError:
+            self._socket.close()
+            raise
+
+    def fileno(self) -> int:
+        return int(self._socket.fileno())
+
+    def only(self, vrids: Iterable[int]) -> None:
+        """From now on let the kernel drop the messages of other VRIDs, and those too short to have one."""
+        bpf.attach(self._socket, bpf.only_vrids(vrids, 6 if self.family == socket.AF_INET6 else 4))
+
+    def receive(self) -> Optional[Datagram]:
+        """Return the next message, None when there is none now."""
+        while True:
+            try:
+                datagram = self._receive()
+            except BlockingIOError:
+                return None
+            if datagram:
+                return datagram
+
+    def send(self, message: bytes, source: str, destination: str) -> None:
+        """Send to one router or to the group.
+
+        :raises OSError: when the kernel will not: no route, the interface is down, IPv6 has not the source (EINVAL)
+        """
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _set(self, level: int, option: int, value: Any) -> None:
+        self._socket.setsockopt(level, option, value)
+
+    def _prepare(self) -> None:
+        raise NotImplementedError
+
+    def _join(self) -> None:
+        raise NotImplementedError
+
+    def _receive(self) -> Optional[Datagram]:
+        raise NotImplementedError
+
+
+class Port4(Port):
+    """IPv4: the kernel shows us the header, and lets us write it."""
+
+    family = socket.AF_INET
+
+    def _prepare(self) -> None:
+        self._set(socket.IPPROTO_IP, socket.IP_HDRINCL, 1)
+        self._set(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
+        self._set(socket.IPPROTO_IP, linux.IP_MULTICAST_ALL, 0)
+
+    def _join(self) -> None:
+        membership = _MEMBERSHIP.pack(socket.inet_aton(GROUP), bytes(4), self.index)
+        self._set(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
+
+    def _receive(self) -> Optional[Datagram]:
+        return read(self._socket.recv(MAX_PACKET), IPV4)
+
+    def send(self, message: bytes, source: str, destination: str) -> None:
+        header = ipv4_header(source, destination, len(message))
+        self._socket.sendto(header + message, (destination, 0))
+
+
+class Port6(Port):
+    """IPv6: the kernel keeps the header and tells what was in it (RFC 3542, 6)."""
+
+    family = socket.AF_INET6
+
+    def _prepare(self) -> None:
+        self._set(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, REQUIRED_HOP_LIMIT)
+        self._set(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, REQUIRED_HOP_LIMIT)
+        self._set(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, TRAFFIC_CLASS)
+        self._set(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
+        self._set(socket.IPPROTO_IPV6, socket.IPV6_RECVHOPLIMIT, 1)
+        self._set(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 0)
+
+    def _join(self) -> None:
+        membership = _MEMBERSHIP6.pack(socket.inet_pton(socket.AF_INET6, GROUP6), self.index)
+        self._set(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, membership)
+
+    def _receive(self) -> Optional[Datagram]:
+        message, ancillary, _flags, source = self._socket.recvmsg(MAX_PACKET, _ANCILLARY)
+        told = {kind: data for level, kind, data in ancillary if level == socket.IPPROTO_IPV6}
+        where, hops = told.get(socket.IPV6_PKTINFO, b""), told.get(socket.IPV6_HOPLIMIT, b"")
+        if len(where) != _PKTINFO.size or len(hops) != _NUMBER.size:
+            return None
+        destination = socket.inet_ntop(socket.AF_INET6, where[:16])
+        # A raw socket gets what is for any group that this host is in; IPV6_MULTICAST_ALL does not change that.
+        if where[0] == 0xFF and not (self._multicast and destination == GROUP6):
+            return None
+        return Datagram(source[0].partition("%")[0], destination, _NUMBER.unpack(hops)[0], message, whole=True)
+
+    def send(self, message: bytes, source: str, destination: str) -> None:
+        where = _PKTINFO.pack(socket.inet_pton(socket.AF_INET6, source), self.index)
+        ancillary = [(socket.IPPROTO_IPV6, socket.IPV6_PKTINFO, where)]
+        self._socket.sendmsg([message], ancillary, 0, (destination, 0, 0, self.index))
+
+
+def open_port(interface: str, index: int, family: int, multicast: bool) -> Port:
+    """Open the port of an interface for family 4 or 6."""
+    return (Port6 if family == 6 else Port4)(interface, index, multicast)

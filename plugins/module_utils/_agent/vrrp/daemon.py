@@ -1,0 +1,280 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The VRRP daemon: gives the state machines a clock, sockets and addresses, and does what they want, in their order.
+
+Everything outside comes in through ``Surroundings``, so that tests can put something else in its place. Nothing here
+waits: checks and notify programs run in a process of their own, and what cannot be sent at once is not sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Set
+
+from ..checks.client import Result
+from ..loop import MILLION, Loop
+from ..net import netlink
+from . import effects, group, links, machine, settings, tracking
+from .ears import Ears
+from .holding import Holding
+from .router import ADDRESSES, Router
+
+REFUSED, REFUSED_LONGEST = 10 * MILLION, 300 * MILLION  # until addresses that were refused are tried again
+RETRY = 10 * MILLION  # until a socket that could not be had is asked for again
+# What keepalived tells a notify program, so that one written for it works here.
+KEEPALIVEDS = {machine.ACTIVE: "MASTER", machine.BACKUP: "BACKUP", machine.FAULT: "FAULT", machine.INITIALIZE: "STOP"}
+
+
+class Surroundings(NamedTuple):
+    """All that the daemon has to do with."""
+
+    loop: Loop
+    network: Any  # net.network.Network
+    checks: Any  # checks.client.Checks
+    log: Any  # log.Log
+
+
+class Daemon:
+    """The Virtual Routers of this host."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self.loop, self.network, self.checks, self.log = around
+        self.settings = settings.Settings(())
+        self.routers: Dict[str, Router] = {}
+        self.results: Dict[str, Result] = {}
+        self.links = links.Links()
+        self.holding = Holding(self.loop, self.network, self.links, self.log)
+        self.ears = Ears(self.loop, self.network, self.links, self.log, self.tell)
+        self._floating: Set[str] = set()
+        self._group_states: Dict[str, str] = {}
+
+    def start(self, wanted: settings.Settings) -> None:
+        self.loop.watch(self.network.netlink.fileno(), self._kernel_speaks)
+        self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
+        self.apply(wanted)
+
+    def stop(self) -> None:
+        """Give everything up, in good order."""
+        for router in self.routers.values():
+            self.tell(router, machine.Stop())
+        self.ears.close()
+
+    def apply(self, wanted: settings.Settings) -> None:
+        """Go over to other settings. What is not changed does not notice."""
+        identities = {settings.identity(instance) for instance in wanted.instances}
+        for router in [router for router in self.routers.values() if router.identity not in identities]:
+            self.tell(router, machine.Stop())
+            del self.routers[router.name]
+        before, self.settings = self.settings, wanted
+        self._floating = {address.partition("/")[0] for each in wanted.instances for address in each.addresses}
+        kept = dict(self.routers)
+        self.routers = {each.name: kept.get(each.name) or Router(each) for each in wanted.instances}
+        self._want_checks(before)
+        for instance in wanted.instances:
+            if instance.name in kept:
+                self._change(kept[instance.name], instance, before)
+        self.ears.listen_for(self.routers.values())
+        self._look_around()
+        for router in [router for router in self.routers.values() if router.name not in kept]:
+            self._begin(router)
+
+    def _want_checks(self, before: settings.Settings) -> None:
+        """A check that is new, or not what it was, has no result yet."""
+        unchanged = {check.name for check in self.settings.checks if check in before.checks}
+        self.results = {name: result for name, result in self.results.items() if name in unchanged}
+        self.checks.want(self.settings.checks, self.settings.script_user)
+
+    def _begin(self, router: Router) -> None:
+        self._read_all(router)
+        held = self.links.held(router.instance.interface, router.instance.addresses)
+        self.tell(router, machine.Start(holding=bool(held)))
+
+    def _change(self, router: Router, new: settings.Instance, before: settings.Settings) -> None:
+        """Give a router that stays its new settings."""
+        old, regrouped = router.instance, _group_of(before, router.name) != _group_of(self.settings, router.name)
+        if new == old and not regrouped:
+            return
+        router.configure(new)
+        tracked = router.names | {ADDRESSES} | (set() if regrouped else {group.GROUP})
+        readings = {name: reading for name, reading in router.state.readings.items() if name in tracked}
+        router.state = machine.reconfigured(router.machine, router.state._replace(readings=readings), self.loop.now())
+        self.holding.drop(router, [address for address in old.addresses if address not in new.addresses])
+        if router.active and set(new.addresses) - set(old.addresses):
+            for effect in (effects.AddAddresses(), effects.Announce()):
+                self._do(router, effect)
+        self._read_all(router)
+
+    def tell(self, router: Router, event: machine.Event) -> None:
+        """Give an event to a router's machine, and do what comes of it."""
+        members = self._members(router)
+        routers, states = [member.machine for member in members], [member.state for member in members]
+        after, wanted = group.step(routers, states, members.index(router), event, self.loop.now())
+        for member, state in zip(members, after):
+            member.state = state
+        refused: Set[int] = set()
+        for at, effect in wanted:
+            if at not in refused and not self._do(members[at], effect):
+                refused.add(at)
+        for member in members:
+            self._arm(member)
+        for at in refused:
+            self._refuse(members[at])
+
+    def _members(self, router: Router) -> Sequence[Router]:
+        """Return the router's sync group; most are alone."""
+        together = _group_of(self.settings, router.name)
+        found = [self.routers[name] for name in together.instances if name in self.routers] if together else []
+        return found if router in found else [router]
+
+    def _arm(self, router: Router) -> None:
+        """See to it that the timer is not later than the deadline; one that is earlier looks again when it fires."""
+        deadline, timer = router.state.deadline, router.timer
+        if timer and (deadline is None or timer.at > deadline):
+            timer.cancel()
+            router.timer = timer = None
+        if deadline is not None and timer is None:
+            router.timer = self.loop.at(deadline, lambda: self._due(router))
+
+    def _due(self, router: Router) -> None:
+        router.timer = None
+        if not router.active:  # before silence is believed, what has come meanwhile is heard: we may be late ourselves
+            self.ears.catch_up(router)
+        deadline = router.state.deadline
+        if deadline is not None and self.loop.now() >= deadline:
+            self.tell(router, machine.Timeout())
+        self._arm(router)
+
+    def _do(self, router: Router, effect: effects.Effect) -> bool:
+        """Do what a machine wants; return False if the kernel refused the addresses."""
+        if isinstance(effect, effects.Send):
+            self.ears.send(router, effect.priority)
+        elif isinstance(effect, effects.AddAddresses):
+            return self.holding.take(router)
+        elif isinstance(effect, effects.RemoveAddresses):
+            self.holding.drop(router, router.instance.addresses)
+        elif isinstance(effect, effects.Announce):
+            self.holding.announce(router)
+        else:
+            self._changed(router, effect)
+        return True
+
+    def _changed(self, router: Router, change: effects.Changed) -> None:
+        router.changed(change.reason)
+        self.log.info(f"{router.name}: {change.before} to {change.after}: {change.reason}")
+        self._notify(router.instance.notify, "INSTANCE", router.name, change.after, router.priority)
+        together = _group_of(self.settings, router.name)
+        states = {member.state.name for member in self._members(router)}
+        if together and len(states) == 1 and self._group_states.get(together.name) != change.after:
+            self._group_states[together.name] = change.after
+            self.log.info(f"{together.name}: the sync group is {change.after}")
+            self._notify(together.notify, "GROUP", together.name, change.after, 0)
+
+    def _notify(self, program: Sequence[str], kind: str, name: str, state: str, priority: int) -> None:
+        if program:
+            self.checks.run((*program, kind, name, KEEPALIVEDS[state], str(priority)), self.settings.script_user)
+
+    def _refuse(self, router: Router) -> None:
+        """Without its addresses a router must not be Active: the next one may be able to have them."""
+        router.refused_for = min(max(REFUSED, 2 * router.refused_for), REFUSED_LONGEST)
+        self.tell(router, machine.Read(ADDRESSES, tracking.FAULT))
+        self.loop.after(router.refused_for, lambda: self._forgive(router))
+
+    def _forgive(self, router: Router) -> None:
+        if router.state.readings.get(ADDRESSES, 0) is tracking.FAULT:
+            self.tell(router, machine.Read(ADDRESSES, 0))
+
+    def take_result(self, result: Result) -> None:
+        """Hear what a check has found."""
+        check = next((check for check in self.settings.checks if check.name == result.name), None)
+        if check is None:  # it was on its way when the check was dropped
+            return
+        self.results[check.name] = result
+        for router in self.routers.values():
+            for event in router.reads(check, result.up, result.value):
+                self.tell(router, event)
+
+    def _read_place(self, router: Router) -> None:
+        """Without a way out for its Advertisements a router would be Active beside another one."""
+        way_out = router.place.up and self.ears.is_open(router)
+        for name, good in ((router.link_reading, way_out), (router.source_reading, bool(router.place.source))):
+            reading = tracking.check(0, good)
+            if router.state.readings.get(name, "not read") != reading:
+                self.tell(router, machine.Read(name, reading))
+
+    def _read_all(self, router: Router) -> None:
+        """Tell a router all that is known already."""
+        self._read_place(router)
+        for check in self.settings.checks:
+            result = self.results.get(check.name)
+            for event in router.reads(check, result.up, result.value) if result else []:
+                self.tell(router, event)
+
+    def _kernel_speaks(self, _events: int) -> None:
+        """Something about links or addresses has changed."""
+        said = self.network.netlink.events()
+        for event in said:
+            if isinstance(event, netlink.Lost):
+                self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
+            self.links.update(event)
+        if not all(self._is_floating(event) for event in said):
+            self._look_around()
+        if any(isinstance(event, (netlink.AddressGone, netlink.Lost)) for event in said):
+            for router in self.routers.values():
+                if router.active:
+                    self.holding.put_back(router)
+
+    def _is_floating(self, event: Any) -> bool:
+        """Whether it is only about addresses that come and go with us: with 255 routers these are many."""
+        return isinstance(event, (netlink.AddressIs, netlink.AddressGone)) and event.address.address in self._floating
+
+    def _look_around(self) -> None:
+        """See from where every router can send now."""
+        places: Dict[Any, links.Place] = {}
+        if not self.ears.follow():
+            self.loop.after(RETRY, self._look_around)
+        for router in self.routers.values():
+            instance = router.instance
+            key = (instance.interface, instance.family, instance.source)
+            if key not in places:
+                places[key] = self.links.place(*key, self._floating)
+            if places[key] != router.place:
+                router.move(places[key])
+            self._read_place(router)
+        for check in self.settings.checks:
+            if check.type == settings.INTERFACE:
+                self._see_interface(check)
+
+    def _see_interface(self, check: settings.Check) -> None:
+        """Links are seen here as they change, so this check needs no other process."""
+        link = self.links.named(check.interface)
+        detail = "" if link and link.up else f"interface {check.interface} is {'down' if link else 'not there'}"
+        result = Result(check.name, not detail, 0, detail)
+        if self.results.get(check.name) != result:
+            self.take_result(result)
+
+    def report(self) -> Dict[str, Any]:
+        """Return what there is to know about instances, groups, checks and sockets."""
+        return {
+            "instances": [self._report(router) for router in self.routers.values()],
+            "groups": [
+                {**each._asdict(), "state": self._group_states.get(each.name, machine.INITIALIZE)}
+                for each in self.settings.groups
+            ],
+            "checks": [self._report_check(check) for check in self.settings.checks],
+            "links": [
+                {"interface": ear.interface, "family": ear.family, "discarded": ear.discarded} for ear in self.ears
+            ],
+        }
+
+    def _report(self, router: Router) -> Dict[str, Any]:
+        together = _group_of(self.settings, router.name)
+        held = self.links.held(router.instance.interface, router.instance.addresses)
+        return router.report(held, together.name if together else None)
+
+    def _report_check(self, check: settings.Check) -> Dict[str, Any]:
+        result = self.results.get(check.name)
+        found = {key: getattr(result, key) for key in ("up", "value", "detail")} if result else {"up": None}
+        return {"name": check.name, "type": check.type, **found}
+
+
+def _group_of(where: settings.Settings, name: str) -> Optional[settings.Group]:
+    return next((each for each in where.groups if name in each.instances), None)

@@ -1,0 +1,161 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The daemon's sockets: one for each interface and family, shared by all Virtual Routers there."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple
+
+from ..loop import MILLION, Loop
+from ..net.ip import Datagram
+from . import links, machine, packet, reception
+from .router import Router
+
+BATCH = 64  # messages that are read before timers have their turn again: some 2 ms
+BACKLOG = 2000  # messages that may be waiting when a Backup is about to believe in silence
+QUIET = 60 * MILLION  # without a message of a kind its fault counts as gone
+Key = Tuple[str, int]
+
+
+class Ear:
+    """One socket, and the Virtual Routers that it is for, by VRID."""
+
+    def __init__(self, interface: str, family: int) -> None:
+        self.interface, self.family = interface, family
+        self.routers: Dict[int, Router] = {}
+        self.port: Any = None
+        self.opened_for: Optional[Tuple[int, bool]] = None  # the interface's index, and whether it is in the group
+        self.discarded: Dict[str, int] = {}
+        self.name = f"{interface}, IPv{family}"
+
+    @property
+    def multicast(self) -> bool:
+        return any(router.instance.multicast for router in self.routers.values())
+
+    def discard(self, reason: str) -> None:
+        self.discarded[reason] = self.discarded.get(reason, 0) + 1
+
+
+class Ears:
+    """All sockets; they follow their interfaces, which may vanish and come back as others."""
+
+    def __init__(
+        self, loop: Loop, network: Any, known: links.Links, log: Any, tell: Callable[[Router, machine.Event], None]
+    ) -> None:
+        self.loop, self.network, self.links, self.log, self.tell = loop, network, known, log, tell
+        self._ears: Dict[Key, Ear] = {}
+        self._faults: Dict[Tuple[str, str], int] = {}  # when a kind of message was last discarded
+        self._sweeping = False
+
+    def __iter__(self) -> Iterator[Ear]:
+        return iter(self._ears.values())
+
+    def listen_for(self, routers: Iterable[Router]) -> None:
+        """Have a socket for each of these, and no other."""
+        by_key: Dict[Key, Dict[int, Router]] = {}
+        for router in routers:
+            by_key.setdefault(router.port, {})[router.instance.vrid] = router
+        for key in [key for key in self._ears if key not in by_key]:
+            self._close(self._ears.pop(key))
+        for key, members in by_key.items():
+            self._ears.setdefault(key, Ear(*key)).routers = members
+
+    def follow(self) -> bool:
+        """Open what has an interface now, close what has none any more; return False if something could not be had."""
+        for ear in self._ears.values():
+            link = self.links.named(ear.interface)
+            wanted = (link.index, ear.multicast) if link else None
+            if wanted != ear.opened_for:
+                self._close(ear)
+                if wanted:
+                    self._open(ear, *wanted)
+        return all(ear.port or not self.links.named(ear.interface) for ear in self._ears.values())
+
+    def _open(self, ear: Ear, index: int, multicast: bool) -> None:
+        key = f"open {ear.name}"
+        try:
+            ear.port = self.network.open_port(ear.interface, index, ear.family, multicast)
+        except OSError as error:
+            self.log.fault(key, f"{ear.name}: no socket for VRRP: {error.strerror}")
+            return
+        self.log.cured(key, f"{ear.name}: there is a socket for VRRP")
+        ear.opened_for = (index, multicast)
+        self.loop.watch(ear.port.fileno(), lambda _events: self._hear(ear, BATCH))
+
+    def _close(self, ear: Ear) -> None:
+        if ear.port:
+            self.loop.forget(ear.port.fileno())
+            ear.port.close()
+        ear.port = ear.opened_for = None
+
+    def close(self) -> None:
+        for ear in self._ears.values():
+            self._close(ear)
+
+    def is_open(self, router: Router) -> bool:
+        ear = self._ears.get(router.port)
+        return bool(ear and ear.port)
+
+    def send(self, router: Router, priority: int) -> None:
+        """Send an Advertisement to everybody who is to hear it; one who cannot be reached keeps it from nobody else."""
+        ear, key = self._ears[router.port], f"send {router.name}"
+        failure = "there is no socket" if ear.port is None or router.place.source is None else ""
+        for destination in router.destinations() if not failure else ():
+            try:
+                ear.port.send(router.message(priority, destination), router.ours.source, destination)
+            except OSError as error:
+                failure = f"to {destination}: {error.strerror}"
+        router.sent += 1
+        if failure:
+            self.log.fault(key, f"{router.name}: no Advertisement can be sent {failure}")
+        else:
+            self.log.cured(key, f"{router.name}: Advertisements can be sent")
+
+    def catch_up(self, router: Router) -> None:
+        """Hear what has arrived for a router before it acts on not having heard anything."""
+        ear = self._ears.get(router.port)
+        if ear:
+            self._hear(ear, BACKLOG)
+
+    def _hear(self, ear: Ear, limit: int) -> None:
+        for _count in range(limit):
+            datagram = ear.port.receive() if ear.port else None
+            if datagram is None:
+                return
+            self._weigh(ear, datagram)
+
+    def _weigh(self, ear: Ear, datagram: Datagram) -> None:
+        router = ear.routers.get(reception.vrid_of(datagram.message))
+        said = reception.judge(datagram, router.ours if router else None)
+        if isinstance(said, packet.Discard):
+            self._discard(router or ear, datagram.source, said)
+        elif said and router:
+            self._compare(router, said, datagram.source)
+            self.tell(router, router.heard(said, datagram.source))
+
+    def _discard(self, where: Any, source: str, why: packet.Discard) -> None:
+        where.discard(why.reason)
+        key = (where.name, why.reason)
+        self._faults[key] = self.loop.now()
+        self.log.fault(" ".join(key), f"{where.name}: a message from {source} is discarded: {why.detail}")
+        if not self._sweeping:
+            self._sweeping = True
+            self.loop.after(QUIET, self._sweep)
+
+    def _sweep(self) -> None:
+        """Faults of others end by not coming any more."""
+        over = self.loop.now() - QUIET
+        for key in [key for key, last in self._faults.items() if last <= over]:
+            del self._faults[key]
+            self.log.cured(" ".join(key), f"{key[0]}: no message was discarded for its {key[1]} any more")
+        self._sweeping = bool(self._faults)
+        if self._sweeping:
+            self.loop.after(QUIET // 4, self._sweep)
+
+    def _compare(self, router: Router, said: packet.Advertisement, source: str) -> None:
+        """Another list of addresses is worth a line, never a discard (RFC 9568 section 7.1)."""
+        key = f"addresses {router.name}"
+        if said.addresses == router.advertisement.addresses or not said.priority:
+            self.log.cured(key, f"{router.name}: the addresses of {source} are ours again")
+        elif sorted(said.addresses) != sorted(router.advertisement.addresses):
+            self.log.fault(key, f"{router.name}: {source} has other addresses: {', '.join(said.addresses)}")

@@ -1,0 +1,138 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The VRRP daemon's life on a host: from its start to SIGTERM, with a reload at each SIGHUP."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from typing import Any, Dict, List, Optional
+
+from .. import VERSION, config, realtime, status
+from ..checks.client import Checks, Result
+from ..log import Log
+from ..loop import Loop
+from ..net.network import Network
+from ..systemd import Notifier
+from . import daemon, settings
+
+
+class Life:
+    """One run of the daemon."""
+
+    def __init__(self, path: str, log: Log, notifier: Notifier) -> None:
+        self.path, self.log, self.notifier = path, log, notifier
+        self.since = time.time()
+        self.limits: List[str] = []
+        self.refused: Optional[str] = None  # why the last reload changed nothing
+        self.loop = Loop()
+        self.network = Network()
+        self.checks = Checks(self.loop, self._checked, log.warning)
+        self.daemon = daemon.Daemon(daemon.Surroundings(self.loop, self.network, self.checks, log))
+        self.door: Optional[status.Server] = None
+
+    def run(self, wanted: settings.Settings) -> None:
+        """Live until somebody says that it is enough."""
+        self.door = status.Server(self.loop, wanted.status_socket, self.report)
+        self._hear_signals()
+        self.limits = realtime.prepare()
+        for limit in self.limits:
+            self.log.warning(limit)
+        self.daemon.start(wanted)
+        self.notifier.ready()
+        self._feed_watchdog()
+        try:
+            self.loop.run()
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        self.notifier.stopping()
+        self.daemon.stop()
+        self.checks.stop()
+        self.network.close()
+        if self.door:
+            self.door.close()
+        self.log.info("The addresses are given up; goodbye.")
+
+    def _checked(self, result: Result) -> None:
+        self.daemon.take_result(result)
+
+    def reload(self) -> None:
+        """Go over to what the file says now; a file with a fault changes nothing."""
+        wanted, faults = config.load(self.path)
+        if wanted:
+            faults = self._move_door(wanted.status_socket)
+        self.refused = " ".join(faults) or None
+        if self.refused or wanted is None:
+            self.log.warning(f"The reload is refused, and nothing is changed: {self.refused}")
+            return
+        self.notifier.reloading()
+        self.daemon.apply(wanted)
+        self.log.info(f"{self.path} is in force.")
+        self.notifier.ready()
+
+    def _move_door(self, path: str) -> List[str]:
+        """Answer at another socket; return why that cannot be, and then go on at the old one."""
+        if self.door and self.door.path == path:
+            return []
+        try:
+            new = status.Server(self.loop, path, self.report)
+        except status.Refused as refused:
+            return [str(refused)]
+        if self.door:
+            self.door.close()
+        self.door = new
+        return []
+
+    def report(self) -> Dict[str, Any]:
+        return {
+            "agent": "onprem.lb",
+            "version": VERSION,
+            "pid": os.getpid(),
+            "since": self.since,
+            "config": self.path,
+            "config_fault": self.refused,
+            "limits": self.limits,
+            **self.daemon.report(),
+        }
+
+    def _hear_signals(self) -> None:
+        """A signal wakes the loop like everything else, so that nothing happens in the middle of something."""
+        ours, kernels = socket.socketpair()
+        for end in (ours, kernels):
+            end.setblocking(False)
+        signal.set_wakeup_fd(kernels.fileno())
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_ignored: None)
+        self._signals = (ours, kernels)
+        self.loop.watch(ours.fileno(), self._signalled)
+
+    def _signalled(self, _events: int) -> None:
+        numbers = set(self._signals[0].recv(64))
+        if numbers & {signal.SIGTERM, signal.SIGINT}:
+            self.loop.stop()
+        elif signal.SIGHUP in numbers:
+            self.reload()
+
+    def _feed_watchdog(self) -> None:
+        if self.notifier.watchdog:
+            self.notifier.alive()
+            self.loop.after(self.notifier.watchdog, self._feed_watchdog)
+
+
+def main(path: str, wanted: settings.Settings, log: Log, notifier: Notifier) -> int:
+    """Run the daemon; return the exit code."""
+    try:
+        life = Life(path, log, notifier)
+    except OSError as error:
+        log.fault("start", f"The network cannot be had: {error.strerror}.")
+        return 1
+    try:
+        life.run(wanted)
+    except status.Refused as refused:
+        log.fault("start", str(refused))
+        return 1
+    return 0

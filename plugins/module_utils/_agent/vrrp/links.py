@@ -1,0 +1,87 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The host's interfaces and their addresses, as the kernel last told them. It asks nothing itself.
+
+An interface is known to users by its name and to the kernel by its index, and both may change under a running
+program: so everything here is looked up by the name that is in force now.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
+
+from ..net import netlink
+
+
+class Place(NamedTuple):
+    """Where an Advertisement goes out: the interface, and the address that it comes from; None where there is none."""
+
+    link: Optional[netlink.Link] = None
+    source: Optional[str] = None
+
+    @property
+    def up(self) -> bool:
+        return self.link is not None and self.link.up
+
+
+class Links:
+    """All that is known, kept up to date by the kernel's events."""
+
+    def __init__(self) -> None:
+        self._links: Dict[int, netlink.Link] = {}
+        self._addresses: Dict[Tuple[int, str], netlink.Address] = {}
+
+    def learn(self, links: Iterable[netlink.Link], addresses: Iterable[netlink.Address]) -> None:
+        """Begin anew with what the kernel has now."""
+        self._links = {link.index: link for link in links}
+        self._addresses = {(address.index, address.address): address for address in addresses}
+
+    def update(self, event: netlink.Event) -> None:
+        if isinstance(event, netlink.LinkIs):
+            self._links[event.link.index] = event.link
+        elif isinstance(event, netlink.LinkGone):
+            self._links.pop(event.link.index, None)
+            for key in [key for key in self._addresses if key[0] == event.link.index]:
+                del self._addresses[key]
+        elif isinstance(event, netlink.AddressIs):
+            self._addresses[event.address.index, event.address.address] = event.address
+        elif isinstance(event, netlink.AddressGone):
+            self._addresses.pop((event.address.index, event.address.address), None)
+
+    def named(self, interface: str) -> Optional[netlink.Link]:
+        return next((link for link in self._links.values() if link.name == interface), None)
+
+    def held(self, interface: str, addresses: Iterable[str]) -> List[str]:
+        """Return which of the addresses, each with its prefix length, are on the interface."""
+        link = self.named(interface)
+        if link is None:
+            return []
+        there = {f"{a.address}/{a.prefix}" for (index, _text), a in self._addresses.items() if index == link.index}
+        return [address for address in addresses if address in there]
+
+    def place(self, interface: str, family: int, wanted: Optional[str], floating: Set[str]) -> Place:
+        """Return where a Virtual Router sends from.
+
+        RFC 9568 section 6.1 wants the primary address: of IPv4 the first of the interface's own, of IPv6 its link-local
+        one. A source that the user names may be on any interface, for VIPs that are routed to.
+
+        :param floating: addresses, without prefix length, that come and go with some Virtual Router
+        """
+        link = self.named(interface)
+        if link is None:
+            return Place()
+        if wanted:
+            there = any(found.address == wanted and found.usable for found in self._addresses.values())
+            return Place(link, wanted if there else None)
+        own = [
+            found.address
+            for (index, address), found in self._addresses.items()
+            if index == link.index and found.usable and address not in floating and _fits(address, family)
+        ]
+        return Place(link, own[0] if own else None)
+
+
+def _fits(address: str, family: int) -> bool:
+    number = ipaddress.ip_address(address)
+    return number.version == family and (family == 4 or number.is_link_local)

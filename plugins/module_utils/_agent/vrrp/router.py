@@ -1,0 +1,141 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One Virtual Router that lives: its settings, what its machine remembers, where it is and what was counted."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from ..loop import Timer
+from . import links, machine, packet, reception, settings, tracking
+
+ADDRESSES = "the virtual addresses"  # a reading: FAULT while the kernel refuses them
+
+
+class Said(NamedTuple):
+    """An Advertisement that was heard; ``at`` in seconds since 1970, for people."""
+
+    source: str
+    priority: int
+    at: float
+
+
+class Router:
+    """Mutable, and changed by the daemon only."""
+
+    def __init__(self, instance: settings.Instance, wall: Callable[[], float] = time.time) -> None:
+        self.wall = wall
+        self.state = machine.State()
+        self.since, self.reason = wall(), "start"
+        self.place = links.Place()
+        self.timer: Optional[Timer] = None
+        self.refused_for = 0  # how long the kernel's last refusal of the addresses is believed, microseconds
+        self.last: Optional[Said] = None
+        self.sent = self.received = self.transitions = 0
+        self.discarded: Dict[str, int] = {}
+        self.configure(instance)
+
+    def configure(self, instance: settings.Instance) -> None:
+        self.instance = instance
+        self.advertisement = settings.advertisement(instance)
+        self.names = frozenset((self.link_reading, self.source_reading, *(item.name for item in instance.track)))
+        self._messages: Dict[Tuple[int, str], bytes] = {}
+        self.move(self.place)
+
+    def move(self, place: links.Place) -> None:
+        """The interface or the address to send from is another one."""
+        self.place = place
+        source = place.source or ("0.0.0.0" if self.instance.family == 4 else "::")
+        self.machine = settings.router(self.instance, source, tuple(self.names))
+        self.ours = reception.Ours(self.instance, self.advertisement, source)
+        self._messages.clear()
+
+    @property
+    def name(self) -> str:
+        return self.instance.name
+
+    @property
+    def active(self) -> bool:
+        return self.state.name == machine.ACTIVE
+
+    @property
+    def link_reading(self) -> str:
+        return f"interface {self.instance.interface}"
+
+    @property
+    def source_reading(self) -> str:
+        return f"the source address on {self.instance.interface}"
+
+    @property
+    def identity(self) -> Tuple[Any, ...]:
+        return settings.identity(self.instance)
+
+    @property
+    def port(self) -> Tuple[str, int]:
+        """Which of the host's sockets is its own."""
+        return self.instance.interface, self.instance.family
+
+    def destinations(self) -> Tuple[str, ...]:
+        if self.instance.multicast:
+            return (packet.GROUP if self.instance.family == 4 else packet.GROUP6,)
+        return self.instance.peers
+
+    def message(self, priority: int, destination: str) -> bytes:
+        """Return the Advertisement; the same one again and again, so it is made once."""
+        key = (priority, destination)
+        if key not in self._messages:
+            said = self.advertisement._replace(priority=priority)
+            made = packet.encode(said, self.ours.source, destination, self.instance.checksum)
+            self._messages[key] = made
+        return self._messages[key]
+
+    def heard(self, said: packet.Advertisement, source: str) -> machine.Received:
+        self.received += 1
+        self.last = Said(source, said.priority, self.wall())
+        return machine.Received(said, source)
+
+    def discard(self, reason: str) -> None:
+        self.discarded[reason] = self.discarded.get(reason, 0) + 1
+
+    def changed(self, reason: str) -> None:
+        self.since, self.reason, self.transitions = self.wall(), reason, self.transitions + 1
+
+    def reads(self, check: settings.Check, up: bool, value: int) -> List[machine.Read]:
+        """Return what the result of a check means to this Virtual Router: nothing, if it does not track it."""
+        return [
+            machine.Read(
+                item.name,
+                tracking.file(item.weight, value) if check.type == settings.FILE else tracking.check(item.weight, up),
+            )
+            for item in self.instance.track
+            if item.name == check.name
+        ]
+
+    @property
+    def priority(self) -> int:
+        return machine.priority_of(self.machine, self.state)
+
+    def report(self, held: List[str], group: Optional[str]) -> Dict[str, Any]:
+        """Return all that there is to know, for people and programs."""
+        instance, state = self.instance, self.state
+        because = [{"name": name, "change": change} for name, change in state.readings.items() if change != 0]
+        last = self.last and {**self.last._asdict(), "age": round(self.wall() - self.last.at, 3)}
+        return {
+            **{key: getattr(instance, key) for key in ("name", "interface", "vrid", "version", "family", "multicast")},
+            "state": state.name,
+            "since": self.since,
+            "reason": self.reason,
+            "priority": {"configured": instance.priority, "effective": self.priority, "because": because},
+            "waiting_for": sorted(self.names - state.readings.keys()),
+            "addresses": list(instance.addresses),
+            "held": held,
+            "source": self.place.source,
+            "peers": list(instance.peers),
+            "group": group,
+            "last_advertisement": last,
+            "sent": self.sent,
+            "received": self.received,
+            "transitions": self.transitions,
+            "discarded": dict(self.discarded),
+        }

@@ -1,0 +1,62 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The agent as one file that python3 runs (a zipapp). The same sources give the same bytes, on every machine.
+
+Nothing in it is compressed: zlib's output differs between versions, and would have to be undone at each start.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import zipfile
+from typing import Dict
+
+SHEBANG = b"#!/usr/bin/env python3\n"
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip file knows
+UNIX, MODE = 3, 0o100644
+# The package keeps its name, so that its relative imports work.
+START = b"import sys\n\nfrom _agent.__main__ import main\n\nsys.exit(main())\n"
+
+
+def build(folder: str) -> bytes:
+    """Return the archive of the agent whose package is a folder."""
+    return pack(sources(folder))
+
+
+def sources(folder: str) -> Dict[str, bytes]:
+    """Return the text of each module of the package, by its path from the folder on."""
+    found = {}
+    for parent, _folders, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".py"):
+                path = os.path.join(parent, name)
+                with open(path, "rb") as file:
+                    found[os.path.relpath(path, folder).replace(os.sep, "/")] = file.read()
+    return found
+
+
+def pack(modules: Dict[str, bytes]) -> bytes:
+    """Return the archive of these modules."""
+    files = {"__main__.py": START, **{f"_agent/{path}": text for path, text in modules.items()}}
+    archive = io.BytesIO()
+    archive.write(SHEBANG)
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as target:
+        for path in sorted(files):
+            entry = zipfile.ZipInfo(path, LONG_AGO)
+            entry.create_system, entry.external_attr = UNIX, MODE << 16
+            target.writestr(entry, files[path])
+    return archive.getvalue()
+
+
+def main(path: str) -> None:
+    """Write the archive of the agent beside this file."""
+    with open(path, "wb") as file:
+        file.write(build(os.path.join(os.path.dirname(os.path.abspath(__file__)), "_agent")))
+    os.chmod(path, 0o755)
+    print(f"{path}: {os.path.getsize(path)} bytes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,285 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The kernel's links and addresses as the agent sees them, and what it makes of them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink import (
+    AddressGone,
+    AddressIs,
+    LinkGone,
+    LinkIs,
+    Lost,
+)
+from links import VIP, VIP6
+from recorder import inside
+
+LIMIT_S = 30
+MANY = 5000
+# Whether an IPv6 address of this host may be used at once; then the source it would choose itself towards another one.
+SOURCES = """
+import socket, sys
+own, other = sys.argv[1:]
+with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as server:
+    server.bind((own, 0))
+with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as chooser:
+    chooser.connect((other, 9))
+    print(chooser.getsockname()[0])
+"""
+
+
+@contextlib.contextmanager
+def kernel_of(namespace):
+    with inside(namespace):
+        kernel = netlink.Netlink()
+    try:
+        yield kernel
+    finally:
+        kernel.close()
+
+
+@pytest.fixture
+def kernel(link):
+    with kernel_of(link.lb1.namespace) as opened:
+        yield opened
+
+
+def wait_for(kernel, wanted):
+    """All events until one of them is what is wanted."""
+    end, found = time.monotonic() + LIMIT_S, []
+    while not any(map(wanted, found)):
+        assert select.select([kernel], [], [], max(0, end - time.monotonic()))[0], found
+        found += kernel.events()
+    return found
+
+
+def named(kernel, name):
+    return next((link for link in kernel.links() if link.name == name), None)
+
+
+def held(kernel, address):
+    return [found for found in kernel.addresses() if found.address == address]
+
+
+def is_at(kind, address):
+    return lambda event: isinstance(event, kind) and event.address.address == address
+
+
+@pytest.mark.parametrize("vip, prefix", [(VIP, 32), (VIP, 24), (VIP6, 128), (VIP6, 64)])
+def test_whoever_changes_an_address_it_is_told_and_seen(link, kernel, vip, prefix):
+    eth0 = named(kernel, "eth0").index
+    ours = (lambda: kernel.add(eth0, f"{vip}/{prefix}"), lambda: kernel.delete(eth0, f"{vip}/{prefix}"))
+    theirs = tuple(lambda do=do: link.lb1.ip("addr", do, f"{vip}/{prefix}", "dev", "eth0") for do in ("add", "del"))
+    for add, delete in (ours, theirs):
+        add()
+        told = wait_for(kernel, is_at(AddressIs, vip))[-1].address
+        assert (told.index, told.prefix) == (eth0, prefix)
+        assert [found.prefix for found in held(kernel, vip)] == [prefix]
+        delete()
+        wait_for(kernel, is_at(AddressGone, vip))
+        assert held(kernel, vip) == []
+
+
+def test_adding_and_deleting_twice_is_no_error(link, kernel):
+    eth0 = named(kernel, "eth0").index
+    for vip in (f"{VIP}/32", f"{VIP6}/128"):
+        for change, there in ((kernel.add, 1), (kernel.delete, 0)):
+            change(eth0, vip)
+            change(eth0, vip)
+            assert len(held(kernel, vip.partition("/")[0])) == there
+
+
+@pytest.mark.parametrize("vip", [f"{VIP}/32", f"{VIP6}/128"])
+def test_of_an_interface_that_is_gone_nothing_can_be_added_and_all_is_deleted(kernel, vip):
+    kernel.delete(99, vip)
+    with pytest.raises(OSError) as refused:
+        kernel.add(99, vip)
+    assert refused.value.errno == errno.ENODEV
+
+
+def test_an_address_where_ipv6_is_off_is_an_error(link, kernel):
+    link.lb1.output("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6")
+    eth0 = named(kernel, "eth0").index
+    with pytest.raises(OSError) as refused:
+        kernel.add(eth0, f"{VIP6}/128")
+    assert refused.value.errno == errno.EACCES
+    kernel.delete(eth0, f"{VIP6}/128")
+
+
+@pytest.mark.parametrize("prefix, deprecated", [(128, True), (64, False)])
+def test_an_ipv6_vip_is_usable_at_once_and_alone_never_a_source(link, kernel, prefix, deprecated):
+    vip = "2001:db8::2:2"  # nearer to the one that is connected to than the host's own
+    kernel.add(named(kernel, "eth0").index, f"{vip}/{prefix}")
+    (found,) = held(kernel, vip)
+    assert (found.usable, found.deprecated) == (True, deprecated)
+    chosen = link.lb1.output(sys.executable, "-c", SOURCES, vip, "2001:db8::2:3").strip()
+    assert (chosen == vip) == (not deprecated)
+    told = wait_for(kernel, is_at(AddressIs, vip))[-1].address
+    assert (told.usable, told.deprecated) == (True, deprecated)
+
+
+def test_an_address_that_is_checked_for_duplicates_is_told_again_when_it_is_usable(link, kernel):
+    """And one that another host has is not usable."""
+    link.lb1.ip("addr", "add", VIP6, "dev", "eth0")
+    told = wait_for(kernel, lambda event: is_at(AddressIs, VIP6)(event) and event.address.usable)
+    states = [event.address.usable for event in told if is_at(AddressIs, VIP6)(event)]
+    assert states == sorted(states)
+    with kernel_of(link.lb2.namespace) as other:
+        link.lb2.ip("addr", "add", VIP6, "dev", "eth0")
+        end = time.monotonic() + LIMIT_S
+        failed = "dadfailed"
+        while failed not in link.lb2.output("ip", "-6", "addr", "show", "dev", "eth0"):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        assert [found.usable for found in held(other, VIP6)] == [False]
+
+
+def test_an_interface_is_seen_going_down_and_up(link, kernel):
+    eth0 = named(kernel, "eth0")
+    assert eth0.up
+    assert eth0.mac.hex(":") == link.lb1.mac
+    link.lb1.ip("link", "set", "eth0", "down")
+    told = wait_for(kernel, lambda event: event == LinkIs(eth0._replace(up=False)))
+    v6, v4 = (is_at(AddressGone, address) for address in ("2001:db8::1", "192.0.2.1"))
+    told += [] if any(map(v6, told)) else wait_for(kernel, v6)
+    assert not any(map(v4, told)), "those of IPv4 stay"
+    link.lb1.ip("link", "set", "eth0", "up")
+    wait_for(kernel, lambda event: event == LinkIs(eth0))
+
+
+def test_a_cable_that_is_pulled_is_seen(link, kernel):
+    eth0 = named(kernel, "eth0")
+    subprocess.run(["ip", "-n", link.bridge, "link", "set", link.lb1.port, "down"], check=True)
+    wait_for(kernel, lambda event: event == LinkIs(eth0._replace(up=False)))
+    assert not named(kernel, "eth0").up
+    subprocess.run(["ip", "-n", link.bridge, "link", "set", link.lb1.port, "up"], check=True)
+    wait_for(kernel, lambda event: event == LinkIs(eth0))
+
+
+def test_an_interface_that_is_renamed_keeps_its_index(link, kernel):
+    eth0 = named(kernel, "eth0")
+    link.lb1.ip("link", "set", "eth0", "down")
+    link.lb1.ip("link", "set", "eth0", "name", "lan0")
+    wait_for(kernel, lambda event: event == LinkIs(eth0._replace(name="lan0", up=False)))
+    assert named(kernel, "lan0").index == eth0.index
+    assert named(kernel, "eth0") is None
+
+
+def test_an_interface_that_is_made_anew_has_another_index(link, kernel):
+    add = ("link", "add", "eth1", "type", "dummy")
+    link.lb1.ip(*add)
+    link.lb1.ip("addr", "add", "198.51.100.1/24", "dev", "eth1")
+    first = named(kernel, "eth1")
+    link.lb1.ip("link", "del", "eth1")
+    link.lb1.ip(*add)
+    second = named(kernel, "eth1")
+    assert second.index != first.index
+    told = wait_for(kernel, lambda event: isinstance(event, LinkIs) and event.link.index == second.index)
+    gone = [event for event in told if isinstance(event, LinkGone)]
+    assert [event.link.index for event in gone] == [first.index]
+    assert any(is_at(AddressGone, "198.51.100.1")(event) for event in told[: told.index(gone[0])])
+
+
+def test_a_port_that_leaves_its_bridge_is_not_gone(link):
+    with kernel_of(link.bridge) as kernel:
+        port = named(kernel, link.lb1.port)
+        subprocess.run(["ip", "-n", link.bridge, "link", "set", port.name, "nomaster"], check=True)
+        subprocess.run(["ip", "-n", link.bridge, "link", "set", port.name, "mtu", "1400"], check=True)
+        subprocess.run(["ip", "-n", link.bridge, "link", "set", port.name, "down"], check=True)
+        told = wait_for(kernel, lambda event: event == LinkIs(port._replace(up=False)))
+        assert not [event for event in told if isinstance(event, LinkGone)]
+
+
+# --- very much of it --------------------------------------------------------------------------------------------
+
+
+class Known:
+    """What a daemon knows: all that there was, then what it was told."""
+
+    def __init__(self, kernel):
+        self.kernel, self.losses, self.slowest = kernel, 0, 0.0
+        self.learn()
+
+    def learn(self):
+        self.addresses = {(found.index, found.address, found.prefix) for found in self.kernel.addresses()}
+
+    def follow(self):
+        """Read what there is now; return whether there was any."""
+        begin = time.perf_counter()
+        events = self.kernel.events()
+        self.slowest = max(self.slowest, time.perf_counter() - begin)
+        for event in events:
+            if isinstance(event, Lost):
+                self.losses += 1
+                self.learn()
+            elif isinstance(event, (AddressIs, AddressGone)):
+                where = (event.address.index, event.address.address, event.address.prefix)
+                (self.addresses.add if isinstance(event, AddressIs) else self.addresses.discard)(where)
+        return bool(select.select([self.kernel], [], [], 0)[0])
+
+
+def churn(node, folder):
+    """Starts `ip` adding very many addresses of both families, taking every second one away again."""
+    lines = []
+    for number in range(MANY):
+        address = f"2001:db8:1::{number:x}/128 nodad" if number % 10 == 0 else f"10.{number >> 8}.{number & 255}.1/32"
+        lines.append(f"addr add {address} dev eth1")
+        if number % 2:
+            lines.append(f"addr del {address} dev eth1")
+    batch = folder / "batch"
+    batch.write_text("\n".join(lines) + "\n")
+    node.ip("link", "add", "eth1", "type", "dummy")
+    node.ip("link", "set", "eth1", "up")
+    return subprocess.Popen(["ip", "-n", node.namespace, "-batch", str(batch)])
+
+
+def settle(known):
+    """The last addresses of IPv6 are told by the kernel a little later."""
+    end = time.monotonic() + LIMIT_S
+    while known.follow() or known.addresses != {(a.index, a.address, a.prefix) for a in known.kernel.addresses()}:
+        assert time.monotonic() < end, "what it knows is not what there is"
+
+
+def test_thousands_of_addresses_that_come_and_go_are_followed(link, kernel, tmp_path):
+    known = Known(kernel)
+    batch = churn(link.lb1, tmp_path)
+    while batch.poll() is None:
+        select.select([kernel], [], [], 0.05)
+        known.follow()
+    assert batch.returncode == 0
+    settle(known)
+    assert len(known.addresses) > MANY / 2
+
+
+def test_who_did_not_read_for_a_while_has_lost_nothing_up_to_thousands(link, kernel, tmp_path):
+    known = Known(kernel)
+    assert churn(link.lb1, tmp_path).wait(LIMIT_S) == 0
+    settle(known)
+    assert len(known.addresses) > MANY / 2
+    assert known.losses == 0
+
+
+def test_a_loss_is_told_and_all_is_known_after_it(link, monkeypatch, tmp_path):
+    monkeypatch.setattr(netlink, "ROOM", 1 << 16)
+    with kernel_of(link.lb1.namespace) as kernel:
+        known = Known(kernel)
+        assert churn(link.lb1, tmp_path).wait(LIMIT_S) == 0
+        settle(known)
+    assert known.losses > 0
+    assert len(known.addresses) > MANY / 2
+
+
+def test_there_is_room_for_what_was_asked_for_beyond_the_systems_limit(kernel):
+    with socket.socket(fileno=os.dup(kernel.fileno())) as hearing:
+        assert hearing.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 2 * netlink.ROOM

@@ -1,0 +1,34 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the kernel does with a filter, for the instructions that are used."""
+
+from __future__ import annotations
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import bpf
+
+PROTOCOL = 0xFFFFF000  # it lies beyond the packet, at SKF_AD_OFF
+
+
+def run(program, data, protocol=0):
+    """Return how much of a packet gets through."""
+    accumulator = index = at = 0
+    while True:
+        code, if_true, if_false, operand = program[at]
+        at += 1
+        if code == bpf.RETURN:
+            return operand
+        if code == bpf.LOAD_HALF:
+            assert operand == PROTOCOL
+            accumulator = protocol
+        elif code in (bpf.LOAD_BYTE, bpf.LOAD_BYTE_PAST_HEADER):
+            place = operand + (index if code == bpf.LOAD_BYTE_PAST_HEADER else 0)
+            if place >= len(data):
+                return 0
+            accumulator = data[place]
+        elif code == bpf.LOAD_IPV4_HEADER_SIZE:
+            if operand >= len(data):
+                return 0
+            index = (data[operand] & 0x0F) * 4
+        else:
+            assert code == bpf.EQUAL
+            at += if_true if accumulator == operand else if_false

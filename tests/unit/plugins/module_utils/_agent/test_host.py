@@ -1,0 +1,97 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Programs that a configuration names: only what nobody else can change is run."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from types import SimpleNamespace
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import host
+
+STRANGER, RUNNER = 4711, 4712
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "bin" / "check"
+    path.parent.mkdir()
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def owned(monkeypatch):
+    """Says that paths have another owner, group or mode than they have; folders above count as root's."""
+    claims = {}
+    real = os.stat
+
+    def claimed(path):
+        found = real(path)
+        claim = {"st_mode": found.st_mode, "st_uid": 0, "st_gid": 0, **claims.get(str(path), {})}
+        return SimpleNamespace(**claim)
+
+    monkeypatch.setattr(host.os, "stat", claimed)
+    monkeypatch.setattr(host.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(host.pwd, "getpwnam", lambda name: SimpleNamespace(pw_uid=RUNNER))
+    return claims
+
+
+def test_a_program_that_only_root_or_its_user_may_change_is_good(program, owned):
+    assert host.program(str(program), "runner") is None
+    owned[str(program)] = {"st_uid": RUNNER}
+    assert host.program(str(program), "runner") is None
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"st_uid": STRANGER},
+        {"st_mode": stat.S_IFREG | 0o757},
+        {"st_mode": stat.S_IFREG | 0o775, "st_gid": STRANGER},
+    ],
+    ids=["another owner", "everybody writes", "a group writes"],
+)
+def test_a_program_that_others_may_change_is_refused(program, owned, claim):
+    owned[str(program)] = claim
+    wrong = host.program(str(program), "runner")
+    assert wrong == f"others than root and runner may change {program}: chown it to root, chmod go-w."
+
+
+@pytest.mark.parametrize(
+    "claim", [{"st_uid": STRANGER}, {"st_mode": stat.S_IFDIR | 0o777}], ids=["another owner", "everybody writes"]
+)
+def test_a_program_in_a_folder_that_others_may_change_is_refused(program, owned, claim):
+    owned[str(program.parent)] = claim
+    assert f"may change {program.parent}:" in host.program(str(program), "runner")
+
+
+def test_a_folder_like_tmp_is_no_danger_to_what_is_in_it(program, owned):
+    owned[str(program.parent)] = {"st_mode": stat.S_IFDIR | stat.S_ISVTX | 0o777}
+    assert host.program(str(program), "runner") is None
+
+
+def test_a_link_is_judged_by_what_it_leads_to(program, owned):
+    link = program.parent.parent / "link"
+    link.symlink_to(program)
+    owned[str(program)] = {"st_uid": STRANGER}
+    assert f"may change {program}:" in host.program(str(link), "runner")
+
+
+def test_what_cannot_be_run_is_refused(program):
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    assert host.program(str(program), me) is None
+    assert host.program(str(program), "no-such-user") == "it cannot be run: this host has no user no-such-user."
+    assert host.program(str(program) + "x", me) == "it cannot be run: No such file or directory."
+    assert host.program(str(program.parent), me) == "it cannot be run: it is no executable file."
+    program.chmod(0o644)
+    assert host.program(str(program), me) == "it cannot be run: it is no executable file."
+
+
+def test_a_file_that_is_to_be_read_must_be_there(program):
+    assert host.file(str(program)) is None
+    assert host.file(str(program) + "x") == "it cannot be read: No such file or directory."

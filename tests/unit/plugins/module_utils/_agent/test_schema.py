@@ -1,0 +1,48 @@
+"""Reading what a user wrote."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import schema
+
+
+@pytest.mark.parametrize("value, expected", [("yes", True), ("False", False), (True, True), ("off", False)])
+def test_truth_is_read_as_yaml_and_as_ini_write_it(value, expected):
+    assert schema.boolean(value) == (expected, None)
+
+
+@pytest.mark.parametrize(
+    "check, value",
+    [
+        (schema.boolean, "perhaps"),
+        (schema.integer(1, 5), True),
+        (schema.integer(1, 5), "1.5"),
+        (schema.integer(1, 5), 6),
+        (schema.number(1, 5), "nan"),
+        (schema.number(1, 5), None),
+        (schema.address, "300.1.1.1"),
+        (schema.text, "two\nlines"),
+        (schema.word, "a b"),
+        (schema.lines, [1]),
+        (schema.list_of(schema.port), "80"),
+        (schema.one_of("a", "b"), "c"),
+    ],
+)
+def test_what_is_wrong_is_said(check, value):
+    good, wrong = check(value)
+    assert good is None and wrong.endswith("wanted.")
+
+
+def test_numbers_keep_whole_ones_whole():
+    assert schema.number(0, 5)("2.0") == (2, None)
+    assert schema.number(0, 5)(0.5) == (0.5, None)
+
+
+def test_raw_lines_may_be_a_text_or_a_list():
+    assert schema.lines("a\nb  \n") == (["a", "b"], None)
+    assert schema.lines(["a"]) == (["a"], None)
+
+
+def test_only_a_nearly_right_variable_counts_as_misspelt():
+    found = schema.misspelt(["pair_vipz", "pair_vips", "pair_of_shoes"], ["pair_vips", "pair_vrid"])
+    assert found == ["pair_vipz is no variable of the role: did you mean pair_vips?"]

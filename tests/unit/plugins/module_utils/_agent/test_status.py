@@ -1,0 +1,224 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The status socket: everybody is answered, and nobody is waited for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import stat
+import threading
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import loop as loops
+from ansible_collections.onprem.lb.plugins.module_utils._agent import status
+
+LIMIT = 20 * loops.MILLION
+
+
+@pytest.fixture
+def loop():
+    found = loops.Loop()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "run" / "vrrp.sock")
+
+
+@pytest.fixture
+def serve(loop, path):
+    """A server with a report, closed at the end."""
+    servers = []
+
+    def make(report=lambda: {"agent": "onprem.lb"}):
+        servers.append(status.Server(loop, path, report))
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+def while_running(loop, visit):
+    """Return what a client gets that visits from another thread while the loop runs here."""
+    reading, writing = os.pipe()
+    got = []
+
+    def go():
+        try:
+            got.append(visit())
+        finally:
+            os.write(writing, b".")
+
+    client = threading.Thread(target=go, daemon=True)
+    limit = loop.after(LIMIT, loop.stop)
+    loop.watch(reading, lambda _events: loop.stop())
+    client.start()
+    loop.run()
+    limit.cancel()
+    loop.forget(reading)
+    client.join(5)
+    os.close(reading)
+    os.close(writing)
+    return got[0]
+
+
+def test_a_client_gets_the_report_of_that_moment(loop, path, serve):
+    count = iter(range(9))
+    serve(lambda: {"count": next(count)})
+    assert [while_running(loop, lambda: status.fetch(path)) for _ in range(3)] == [{"count": at} for at in range(3)]
+
+
+def test_a_report_larger_than_a_sockets_buffer_arrives_whole(loop, path, serve):
+    report = {"text": "x" * 3_000_000}
+    serve(lambda: report)
+    assert while_running(loop, lambda: status.fetch(path)) == report
+
+
+def test_who_does_not_read_is_dropped_and_keeps_nobody_waiting(loop, path, serve, monkeypatch):
+    monkeypatch.setattr(status, "PATIENCE", 100_000)
+    serve(lambda: {"text": "x" * 3_000_000})
+
+    def visit():
+        with socket.socket(socket.AF_UNIX) as sleeper:
+            sleeper.connect(path)
+            good = status.fetch(path)["text"]
+            # The loop goes on until the sleeper's turn is over: what it was sent until then is all that there is.
+            poll = select.poll()
+            poll.register(sleeper, 0)
+            hung_up = bool(poll.poll(10_000))
+            return len(good), hung_up
+
+    assert while_running(loop, visit) == (3_000_000, True)
+
+
+def test_many_come_at_once_and_too_many_are_sent_away(loop, path, serve, monkeypatch):
+    monkeypatch.setattr(status, "CLIENTS", 3)
+    monkeypatch.setattr(status, "PATIENCE", LIMIT)
+    serve(lambda: {"text": "x" * 3_000_000})
+
+    def visit():
+        sleepers = [socket.socket(socket.AF_UNIX) for _ in range(3)]
+        for sleeper in sleepers:
+            sleeper.connect(path)
+            sleeper.recv(1)  # it has been accepted
+        with pytest.raises(status.Refused, match="or a busy one"):
+            status.fetch(path)
+        for sleeper in sleepers:
+            sleeper.close()
+        return True
+
+    assert while_running(loop, visit)
+    assert len(while_running(loop, lambda: status.fetch(path))["text"]) == 3_000_000
+
+
+def test_a_client_that_leaves_at_once_harms_nobody(loop, path, serve):
+    serve(lambda: {"text": "x" * 3_000_000})
+
+    def visit():
+        for _ in range(5):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(path)
+        return status.fetch(path)
+
+    assert while_running(loop, visit)
+
+
+def test_a_host_without_descriptors_does_not_make_the_loop_spin(loop, path, serve, monkeypatch):
+    server = serve()
+    asked = []
+
+    class Full:
+        fileno = server._socket.fileno
+        close = server._socket.close
+
+        def accept(self):
+            asked.append(1)
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    real, server._socket = server._socket, Full()
+    monkeypatch.setattr(status, "PAUSE", 300_000)
+    loop.after(200_000, loop.stop)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(path)
+        loop.run()
+    assert len(asked) == 1
+    server._socket = real
+    assert while_running(loop, lambda: status.fetch(path)) == {"agent": "onprem.lb"}
+
+
+def test_only_its_owner_and_group_may_ask(path, serve):
+    serve()
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o660
+
+
+def test_what_a_killed_predecessor_left_is_replaced(loop, path, serve):
+    os.makedirs(os.path.dirname(path))
+    with socket.socket(socket.AF_UNIX) as predecessor:
+        predecessor.bind(path)
+        predecessor.listen(1)
+    serve()
+    assert while_running(loop, lambda: status.fetch(path))
+
+
+def test_a_second_agent_is_refused_and_the_first_goes_on(loop, path, serve):
+    serve()
+    with pytest.raises(status.Refused, match="another agent answers at"):
+        status.Server(loop, path, dict)
+    assert while_running(loop, lambda: status.fetch(path)) == {"agent": "onprem.lb"}
+
+
+def test_what_is_no_socket_is_left_alone(loop, path):
+    os.makedirs(os.path.dirname(path))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("precious")
+    with pytest.raises(status.Refused, match="is no socket, but something else"):
+        status.Server(loop, path, dict)
+    assert os.path.getsize(path) == 8
+
+
+def test_a_path_that_cannot_be_had_is_a_sentence(loop, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(status.Refused, match="the status socket .* cannot be had: File exists."):
+        status.Server(loop, str(tmp_path / "file" / "vrrp.sock"), dict)
+
+
+def test_nothing_is_left_behind(path, serve):
+    server = serve()
+    server.close()
+    assert not os.path.exists(path)
+    with pytest.raises(status.Refused, match="no agent answers at .*: is it running?"):
+        status.fetch(path)
+
+
+@pytest.mark.parametrize("answer", [b"", b"<html>", b'"text"'])
+def test_what_is_no_report_is_a_sentence(tmp_path, answer):
+    path = str(tmp_path / "other.sock")
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(path)
+        other.listen(1)
+
+        def reply():
+            connection, _address = other.accept()
+            connection.send(answer)
+            connection.close()
+
+        thread = threading.Thread(target=reply, daemon=True)
+        thread.start()
+        with pytest.raises(status.Refused, match="gave no report"):
+            status.fetch(path)
+        thread.join(5)
+
+
+def test_an_agent_that_hangs_is_a_sentence(tmp_path):
+    path = str(tmp_path / "hanging.sock")
+    with socket.socket(socket.AF_UNIX) as hanging:
+        hanging.bind(path)
+        hanging.listen(1)
+        with pytest.raises(status.Refused, match="cannot be asked: timed out"):
+            status.fetch(path, patience=0.1)

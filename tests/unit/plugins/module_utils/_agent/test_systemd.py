@@ -1,0 +1,75 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What systemd hears, and that its absence is no trouble."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import systemd
+
+
+@pytest.fixture
+def manager():
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as found:
+        found.settimeout(5)
+        yield found
+
+
+def test_every_state_is_told_at_a_path(manager, tmp_path):
+    path = str(tmp_path / "notify")
+    manager.bind(path)
+    notifier = systemd.Notifier({"NOTIFY_SOCKET": path})
+    notifier.ready()
+    notifier.status("2 of 3\nActive")
+    notifier.alive()
+    notifier.stopping()
+    said = [manager.recv(200).decode() for _ in range(4)]
+    assert said == ["READY=1", "STATUS=2 of 3 Active", "WATCHDOG=1", "STOPPING=1"]
+
+
+def test_a_reload_comes_with_its_time_as_notify_reload_wants(manager):
+    name = f"@face-{os.getpid()}"
+    manager.bind("\0" + name[1:])
+    systemd.Notifier({"NOTIFY_SOCKET": name}).reloading()
+    state, time = manager.recv(200).decode().split("\n")
+    assert state == "RELOADING=1" and int(time.partition("MONOTONIC_USEC=")[2]) > 0
+
+
+@pytest.mark.parametrize("name", ["", "/no/such/socket", "vsock:2:1234", "@nobody-listens-here"])
+def test_without_systemd_nothing_happens(name):
+    notifier = systemd.Notifier({"NOTIFY_SOCKET": name})
+    notifier.ready()
+    notifier.reloading()
+    assert notifier.watchdog is None
+
+
+def test_a_manager_that_does_not_read_is_not_waited_for(manager, tmp_path):
+    path = str(tmp_path / "notify")
+    manager.bind(path)
+    notifier = systemd.Notifier({"NOTIFY_SOCKET": path})
+    for _ in range(5000):  # more than any queue of datagrams holds
+        notifier.alive()
+
+
+def test_programs_that_are_started_do_not_inherit_the_socket():
+    environ = {"NOTIFY_SOCKET": "/run/x", "WATCHDOG_USEC": "10", "WATCHDOG_PID": "1", "PATH": "/bin"}
+    systemd.Notifier(environ)
+    assert environ == {"PATH": "/bin"}
+
+
+@pytest.mark.parametrize(
+    "limit, pid, wanted",
+    [
+        ("10000000", str(os.getpid()), 5_000_000),
+        ("10000000", "", 5_000_000),
+        ("10000000", "1", None),
+        ("0", "", None),
+        ("", "", None),
+        ("soon", "", None),
+    ],
+)
+def test_a_sign_of_life_is_given_twice_in_the_watchdogs_time(limit, pid, wanted):
+    assert systemd.Notifier({"WATCHDOG_USEC": limit, "WATCHDOG_PID": pid}).watchdog == wanted

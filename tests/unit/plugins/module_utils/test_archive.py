@@ -1,0 +1,60 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The agent as one file: always the same one, and it runs."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from ansible_collections.onprem.lb.plugins.module_utils import _archive
+
+AGENT = Path(_archive.__file__).parent / "_agent"
+
+
+def test_the_same_sources_give_the_same_bytes_whenever_and_in_whatever_order(tmp_path):
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder, names in ((here, ("a.py", "b.py")), (there, ("b.py", "a.py"))):
+        (folder / "sub").mkdir(parents=True)
+        for name in names:
+            (folder / name).write_text(name)
+            (folder / "sub" / name).write_text(name)
+    os.utime(there / "a.py", (1, 1))
+    (there / "a.py").chmod(0o600)
+    assert _archive.build(str(here)) == _archive.build(str(there))
+
+
+def test_only_sources_are_packed(tmp_path):
+    (tmp_path / "__pycache__").mkdir()
+    for name in ("a.py", "a.pyc", "__pycache__/a.cpython-311.pyc", "notes.txt"):
+        (tmp_path / name).write_text("")
+    packed = zipfile.ZipFile(io.BytesIO(_archive.build(str(tmp_path))))
+    assert packed.namelist() == ["__main__.py", "_agent/a.py"]
+
+
+def test_every_module_of_the_agent_is_in_it():
+    packed = zipfile.ZipFile(io.BytesIO(_archive.build(str(AGENT))))
+    assert packed.testzip() is None
+    wanted = {f"_agent/{path.relative_to(AGENT)}" for path in AGENT.rglob("*.py")}
+    assert set(packed.namelist()) == wanted | {"__main__.py"}
+
+
+def test_the_file_runs_by_itself(tmp_path):
+    path = tmp_path / "agent.pyz"
+    _archive.main(str(path))
+    command = [str(path)] if os.access(path, os.X_OK) else []
+    environ = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    ran = subprocess.run([*command, "--version"], capture_output=True, text=True, cwd=tmp_path, env=environ, timeout=60)
+    assert (ran.returncode, ran.stdout) == (0, "onprem.lb agent 0.1.0\n"), ran.stderr
+    ran = subprocess.run(
+        [sys.executable, str(path), "check-config", "--config", "none"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+    )
+    assert (ran.returncode, ran.stderr) == (1, "none cannot be read: No such file or directory.\n")
