@@ -55,7 +55,7 @@ def main(path: str) -> None:
     with open(path, "wb") as file:
         file.write(build(os.path.join(os.path.dirname(os.path.abspath(__file__)), "_agent")))
     os.chmod(path, 0o755)
-    print(f"{path}: {os.path.getsize(path)} bytes")
+    sys.stdout.write(f"{path}: {os.path.getsize(path)} bytes\n")
 
 
 if __name__ == "__main__":

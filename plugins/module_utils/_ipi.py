@@ -18,11 +18,11 @@ from ansible_collections.onprem.lb.plugins.module_utils import (
     _ipi_sketch,
     _members,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import Faults, in_the_users_words, read
 from ansible_collections.onprem.lb.plugins.module_utils._instances import auth_pass_faults, read_instances
 from ansible_collections.onprem.lb.plugins.module_utils._ipi_presets import PRESETS, Check
 from ansible_collections.onprem.lb.plugins.module_utils._ipi_sketch import Sketch
 from ansible_collections.onprem.lb.plugins.module_utils._members import Member, Vip
-from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import Faults, in_the_users_words, read
 
 OWN = ("interface",)
 DOWN = "haproxy_down"

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
-from ansible_collections.onprem.lb.plugins.module_utils._ipi_sketch import Sketch
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import Faults
+from ansible_collections.onprem.lb.plugins.module_utils._ipi_sketch import Sketch
 from ansible_collections.onprem.lb.plugins.module_utils._services import ANY, read_services
 
 BACKEND = "masters"

@@ -8,9 +8,6 @@ from typing import Any, Dict, List, NamedTuple
 
 from ansible_collections.onprem.lb.plugins.module_utils import _members, _vrid
 from ansible_collections.onprem.lb.plugins.module_utils._addresses import Seat
-from ansible_collections.onprem.lb.plugins.module_utils._ipi_presets import PRESETS, Preset
-from ansible_collections.onprem.lb.plugins.module_utils._ipi_vips import Wanted, read_vips
-from ansible_collections.onprem.lb.plugins.module_utils._members import Member, Vip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
     Field,
@@ -24,6 +21,9 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     text,
     word,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._ipi_presets import PRESETS, Preset
+from ansible_collections.onprem.lb.plugins.module_utils._ipi_vips import Wanted, read_vips
+from ansible_collections.onprem.lb.plugins.module_utils._members import Member, Vip
 
 SETTINGS = {
     "cluster_name": Field(anything, ""),

@@ -14,11 +14,6 @@ from typing import Any, Dict, List
 
 from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _members
 from ansible_collections.onprem.lb.plugins.module_utils._addresses import Seat
-from ansible_collections.onprem.lb.plugins.module_utils._instances import (
-    auth_pass_faults,
-    read_instances,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._pair_vips import Vip, read_vips
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
     Field,
@@ -31,6 +26,11 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     read,
     text,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._instances import (
+    auth_pass_faults,
+    read_instances,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._pair_vips import Vip, read_vips
 from ansible_collections.onprem.lb.plugins.module_utils._services import (
     ANY,
     read_services,

@@ -8,7 +8,6 @@ from typing import Any, Dict, List, Optional
 
 from ansible_collections.onprem.lb.plugins.module_utils import _segment, _vrid
 from ansible_collections.onprem.lb.plugins.module_utils._addresses import vip_faults
-from ansible_collections.onprem.lb.plugins.module_utils._members import Surroundings, Vip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
     Field,
@@ -18,6 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     text,
     word,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._members import Surroundings, Vip
 
 VIP = {
     "address": Field(text, required=True),

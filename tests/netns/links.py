@@ -77,6 +77,28 @@ class Node:
 
         self.forward(False)
 
+    def wait_for_link_local(self):
+        """Before it is checked for duplicates nothing can be sent from it: the kernel says when that is."""
+        monitor = subprocess.Popen(
+            ["ip", "-n", self.namespace, "monitor", "address"], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            # The monitor first, then the question, or the change could fall between them.
+            while (
+                "tentative"
+                in subprocess.run(
+                    ["ip", "-n", self.namespace, "-6", "addr", "show", "dev", "eth0", "scope", "link"],
+                    check=True,
+                    capture_output=True,
+                    text=True,
+                ).stdout
+            ):
+                monitor.stdout.readline()
+        finally:
+            monitor.kill()
+            monitor.wait()
+            monitor.stdout.close()
+
     def forward(self, wanted):
         """A new namespace takes this over from the machine, where a container engine may have switched it
         on."""
@@ -138,29 +160,8 @@ class Link:
         sh("ip", "-n", self.bridge, "link", "set", "br0", "up")
         for node in self.nodes:
             node.start()
-        self._wait_for_link_local()
-
-    def _wait_for_link_local(self):
-        """Before it is checked for duplicates nothing can be asked from it: the kernel says when that is."""
-        monitor = subprocess.Popen(
-            ["ip", "-n", self.client.namespace, "monitor", "address"], stdout=subprocess.PIPE, text=True
-        )
-        try:
-            # The monitor first, then the question, or the change could fall between them.
-            while (
-                "tentative"
-                in subprocess.run(
-                    ["ip", "-n", self.client.namespace, "-6", "addr", "show", "dev", "eth0", "scope", "link"],
-                    check=True,
-                    capture_output=True,
-                    text=True,
-                ).stdout
-            ):
-                monitor.stdout.readline()
-        finally:
-            monitor.kill()
-            monitor.wait()
-            monitor.stdout.close()
+        for node in self.nodes:
+            node.wait_for_link_local()
 
     def stop(self):
         for node in self.nodes:

@@ -79,7 +79,7 @@ def _check_config(given: Any) -> int:
         _count(settings.groups, "sync group"),
         _count(settings.checks, "check"),
     )
-    print(f"{given.config} is good: {', '.join(counts)}.")
+    sys.stdout.write(f"{given.config} is good: {', '.join(counts)}.\n")
     return GOOD
 
 
@@ -95,7 +95,7 @@ def _status(given: Any) -> int:
         report = status.fetch(given.socket or Settings(()).status_socket)
     except status.Refused as refused:
         return _refuse(str(refused))
-    print(_shown(report, given.format), end="")
+    sys.stdout.write(_shown(report, given.format))
     return GOOD
 
 
@@ -112,9 +112,9 @@ def _shown(report: Any, form: str) -> str:
 
 def _refuse(*sentences: str) -> int:
     for sentence in sentences:
-        print(sentence, file=sys.stderr)
+        sys.stderr.write(f"{sentence}\n")
     return REFUSED
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -8,10 +8,9 @@ Every fault is a sentence with its place, and all of them are found before anyth
 
 from __future__ import annotations
 
-import json
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from . import contradictions, fields
+from . import contradictions, document, fields
 from . import host as this_host
 from .schema import (
     Faults,
@@ -111,14 +110,8 @@ class Read(NamedTuple):
 
 def load(path: str) -> Tuple[Optional[wanted.Settings], Faults]:
     """Return what a file wants, or None and every reason why it cannot be had on this host."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    except OSError as error:
-        return None, [f"{path} cannot be read: {error.strerror}."]
-    except ValueError:
-        return None, [f"{path} is no JSON: it is not written in UTF-8."]
-    return parse(text, path, this_host)
+    text, faults = document.load(path)
+    return (None, faults) if faults else parse(text, path, this_host)
 
 
 def parse(text: str, path: str = WHOLE, host: Any = None) -> Tuple[Optional[wanted.Settings], Faults]:
@@ -126,26 +119,15 @@ def parse(text: str, path: str = WHOLE, host: Any = None) -> Tuple[Optional[want
 
     :param host: is asked about the programs and files that the text names; None where it is another host's
     """
-    faults: Faults = []
-    try:
-        given = json.loads(text, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as error:
-        return None, [f"{path} is no JSON: {error}."]
+    given, faults = document.parse(text, path)
+    if faults:
+        return None, faults
     try:
         found = _read(given, faults)
     except RecursionError:  # lists within lists, too many to be shown in a sentence
         return None, [f"{path} is nested too deeply."]
     faults += _on_this_host(found, host) if host else []
     return (None, faults) if faults else (_settings(found), [])
-
-
-def _once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    """JSON leaves open which of two equal keys counts: so none does."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _value in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice in one mapping")
-    return found
 
 
 def _read(given: Any, faults: Faults) -> Read:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import grp
 import os
 import pwd
 import stat
@@ -19,6 +20,36 @@ def file(path: str) -> Optional[str]:
             return None
     except OSError as error:
         return f"it cannot be read: {error.strerror}."
+
+
+def authorities(path: str) -> Optional[str]:
+    """A file of certificates that are to be trusted."""
+    import ssl  # large, and few configurations name such a file
+
+    unreadable = file(path)
+    if unreadable:
+        return unreadable
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except ssl.SSLError:
+        return "there is no certificate in it (PEM)."
+    return None
+
+
+def user(name: str) -> Optional[str]:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return "this host has no such user."
+    return None
+
+
+def group(name: str) -> Optional[str]:
+    try:
+        grp.getgrnam(name)
+    except KeyError:
+        return "this host has no such group."
+    return None
 
 
 def program(path: str, runner: str) -> Optional[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import select
-from typing import Dict, Mapping, Optional
+from typing import Mapping, Optional, Set
 
 ERROR, WARNING, INFO = 3, 4, 6  # syslog's, as in the prefixes of sd-daemon(3)
 LONGEST = select.PIPE_BUF  # bytes that a writable pipe takes at once, and a socket has more room than a pipe
@@ -20,7 +20,7 @@ class Log:
         self._journal = _is_journal(descriptor, os.environ if environ is None else environ)
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLOUT)
-        self._faults: Dict[str, str] = {}
+        self._faults: Set[str] = set()
         self._lost = 0
 
     def info(self, text: str) -> None:
@@ -30,14 +30,15 @@ class Log:
         self._say(WARNING, text)
 
     def fault(self, key: str, text: str) -> None:
-        """Say what is wrong, once, until it is cured or something else is wrong there."""
-        if self._faults.get(key) != text:
-            self._faults[key] = text
+        """Say what is wrong, once until it is cured, however it is worded: whoever causes it must not fill the log."""
+        if key not in self._faults:
+            self._faults.add(key)
             self._say(ERROR, text)
 
     def cured(self, key: str, text: str) -> None:
         """Say that a fault is over, if it was said that there is one."""
-        if self._faults.pop(key, None) is not None:
+        if key in self._faults:
+            self._faults.remove(key)
             self._say(INFO, text)
 
     def _say(self, level: int, text: str) -> None:

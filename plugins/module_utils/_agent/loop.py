@@ -82,12 +82,14 @@ class Loop:
         self._epoll.close()
 
     def _fire(self) -> int:
-        """Call whatever is due; return how long the next one may be waited for."""
-        timers = self._timers
+        """Call whatever is due; return how long the next one may be waited for.
+
+        What becomes due meanwhile has its turn after the descriptors: neither may keep the other from it.
+        """
+        timers, now = self._timers, self.now()
         while timers and self._running:
-            wait = timers[0][0] - self.now()
-            if wait > 0 and timers[0][2].callback:
-                return min(wait, FAR)
+            if timers[0][0] > now and timers[0][2].callback:
+                return max(0, min(timers[0][0] - self.now(), FAR))
             callback = heapq.heappop(timers)[2].callback
             if callback:
                 callback()
@@ -96,7 +98,8 @@ class Loop:
     def _wait(self, wait: int) -> None:
         if not select.select([self._epoll], [], [], wait / MILLION)[0]:
             return
-        for descriptor, events in self._epoll.poll(0):
-            callback = self._callbacks.get(descriptor)  # another callback may just have closed it
-            if callback and self._running:
+        ready = [(descriptor, events, self._callbacks.get(descriptor)) for descriptor, events in self._epoll.poll(0)]
+        for descriptor, events, callback in ready:
+            # Another callback may just have closed it, and opened something else that has its number now.
+            if callback and callback is self._callbacks.get(descriptor) and self._running:
                 callback(events)

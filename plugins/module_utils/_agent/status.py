@@ -38,7 +38,7 @@ class Server:
         """
         self._loop, self._report, self.path = loop, report, path
         self._clients: Dict[int, Client] = {}
-        self._socket = _listen(path)
+        self._socket = listen(path)
         self._watch()
 
     def close(self) -> None:
@@ -92,15 +92,14 @@ class Client:
     def _send(self, _events: int = WRITE) -> None:
         try:
             self._rest = self._rest[self._connection.send(self._rest) :]
-        except BlockingIOError:
-            return
         except OSError:
             self._rest = b""
         if not self._rest:
             self.drop()
 
 
-def _listen(path: str) -> socket.socket:
+def listen(path: str) -> socket.socket:
+    """Return a socket at a path, in the place of one that a killed predecessor left. Raises Refused."""
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         _clear(path)
@@ -141,8 +140,8 @@ def _clear(path: str) -> None:
     raise Refused(f"another agent answers at {path}: stop it first, or name another status_socket.")
 
 
-def fetch(path: str, patience: float = 5.0) -> Dict[str, Any]:
-    """Return the report of the agent that answers at a socket.
+def fetch(path: str, patience: float = 5.0, request: bytes = b"") -> Dict[str, Any]:
+    """Return the report of the agent that answers at a socket, or its answer to a request.
 
     :param patience: seconds that each step may take
     :raises Refused: where nobody answers
@@ -152,6 +151,8 @@ def fetch(path: str, patience: float = 5.0) -> Dict[str, Any]:
         client.settimeout(patience)
         try:
             client.connect(path)
+            client.sendall(request)
+            client.shutdown(socket.SHUT_WR)
             while not received or received[-1]:
                 received.append(client.recv(65536))
             report = json.loads(b"".join(received))

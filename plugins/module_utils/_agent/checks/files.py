@@ -51,8 +51,7 @@ class File(Probe):
         self._inotify.add(self._path)
 
     def _notice(self, _ready: int) -> None:
-        assert self._inotify
-        if {"", self._name}.intersection(list(self._inotify.names())):
+        if self._inotify and {"", self._name}.intersection(list(self._inotify.names())):
             self._changed()
 
 

@@ -71,8 +71,10 @@ def say_nothing(stream: Stream) -> Steps:
 
 
 def connect(address: str, port: int) -> socket.socket:
-    """Return a socket that is being connected. ``address`` is an IP address: no name is ever looked up."""
-    connection = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    """Return a socket that is being connected to an IP address; a name is refused, because looking it up waits."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    socket.inet_pton(family, address)
+    connection = socket.socket(family, socket.SOCK_STREAM)
     connection.setblocking(False)
     fault = connection.connect_ex((address, port))
     if fault not in (0, errno.EINPROGRESS):
@@ -123,7 +125,8 @@ class NetworkProbe(Probe):
         return (yield from self._talk(stream))
 
     def _step(self, _ready: int = 0) -> None:
-        assert self._stream
+        if self._stream is None:
+            return
         try:
             events = next(self._steps)
         except StopIteration as end:
@@ -134,8 +137,8 @@ class NetworkProbe(Probe):
             self._loop.watch(self._stream.connection.fileno(), self._step, events)
 
     def _too_late(self) -> None:
-        assert self._stream
-        self._end(False, f"{self._stream.lacking} within {seconds(self._timeout)}")
+        lacking = self._stream.lacking if self._stream else "no answer"
+        self._end(False, f"{lacking} within {seconds(self._timeout)}")
 
     def _end(self, success: bool, detail: str) -> None:
         self.stop()

@@ -37,8 +37,12 @@ class Probe:
 def in_words(fault: Exception) -> str:
     """Return an error in the words that the shell's users know, such as 'connection refused'."""
     number = getattr(fault, "errno", None)
-    text = os.strerror(number) if number else str(fault)
-    return text[:1].lower() + text[1:200]
+    return lower(os.strerror(number)) if number else str(fault)[:200]
+
+
+def lower(sentence: str) -> str:
+    """Return a sentence as the end of another one."""
+    return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def seconds(duration: int) -> str:

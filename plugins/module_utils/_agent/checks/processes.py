@@ -60,32 +60,36 @@ class Process(Probe):
 
 
 def candidates(name: str, proc: str = "/proc") -> Iterator[int]:
-    """Yield the processes of a name; those whose first argument tells come last, because reading it costs more."""
-    pids = [int(entry) for entry in os.listdir(proc) if entry.isdigit()]
-    short = os.fsencode(name)[:KEPT] + b"\n"
-    for pid in pids:
-        if _content(f"{proc}/{pid}/comm") == short and is_running(pid, name, proc):
-            yield pid
-    for pid in pids:
-        if is_named(pid, name, proc) and is_running(pid, name, proc):
-            yield pid
+    """Yield the processes of a name; those that only their first argument tells come last: reading it costs more."""
+    pids = [entry for entry in os.listdir(proc) if entry.isdigit()]
+    wanted = os.fsencode(name)
+    for told, expected in ((_comm, wanted[:KEPT]), (_program, wanted)):
+        for pid in pids:
+            if told(f"{proc}/{pid}") == expected and is_running(int(pid), name, proc):
+                yield int(pid)
 
 
 def is_running(pid: int, name: str, proc: str = "/proc") -> bool:
     """A process has this name and is not dead; a zombie is."""
-    state = _content(f"{proc}/{pid}/stat").rpartition(b") ")[2][:1]
-    return bool(pid) and state not in (b"", b"Z", b"X") and is_named(pid, name, proc)
+    folder = f"{proc}/{pid}"
+    state = _content(f"{folder}/stat").rpartition(b") ")[2][:1]
+    return state not in (b"", b"Z", b"X") and _is_named(os.fsencode(name), _comm(folder), _program(folder))
 
 
-def is_named(pid: int, name: str, proc: str = "/proc") -> bool:
-    """The kernel's name for a process, which is cut, or the program in its first argument is the one."""
-    called = os.path.basename(_content(f"{proc}/{pid}/cmdline").partition(b"\0")[0])
-    wanted = os.fsencode(name)
-    if called == wanted:
+def _is_named(wanted: bytes, comm: bytes, program: bytes) -> bool:
+    """Of two long names with the same beginning only the program tells, unless the process has rewritten that."""
+    if program == wanted:
         return True
-    kept = _content(f"{proc}/{pid}/comm")[:-1]
-    # Of two long names with the same beginning only the first argument tells, unless the process has rewritten it.
-    return kept == wanted[:KEPT] and (len(wanted) <= KEPT or not called.startswith(kept))
+    return comm == wanted[:KEPT] and (len(wanted) <= KEPT or not program.startswith(comm))
+
+
+def _comm(folder: str) -> bytes:
+    return _content(f"{folder}/comm")[:-1]
+
+
+def _program(folder: str) -> bytes:
+    """The first argument, without its folder."""
+    return os.path.basename(_content(f"{folder}/cmdline").partition(b"\0")[0])
 
 
 def _content(path: str) -> bytes:

@@ -4,7 +4,7 @@
 
 SO_BINDTODEVICE ties a socket to the interface's index, not to its name: a port survives that the interface is renamed,
 goes down or comes back up, with its group. An interface that was removed and made anew has another index: then the
-port hears nothing any more and sending fails with ENODEV or ENXIO, so it must be closed and opened anew.
+port hears nothing any more and sending fails with ENODEV, so it must be closed and opened anew.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Port:
         self._multicast = multicast
         self._socket = opener(self.family, socket.SOCK_RAW, PROTOCOL)
         try:
-            # First of all: until then it hears every interface.
+            # First of all: until then, which is some microseconds, it hears every interface.
             self._set(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\x00")
             self._socket.setblocking(False)
             linux.make_room(self._socket, ROOM)
@@ -75,9 +75,10 @@ class Port:
                 return datagram
 
     def send(self, message: bytes, source: str, destination: str) -> None:
-        """Send to one router or to the group.
+        """Send to one router or to the group, without waiting.
 
-        :raises OSError: when the kernel will not: no route, the interface is down, IPv6 has not the source (EINVAL)
+        :raises OSError: when the kernel will not: the interface is gone (ENODEV) or down, or there is no route
+            (ENETUNREACH), IPv6 has not the source or still checks it for duplicates (EINVAL), a firewall (EPERM)
         """
         raise NotImplementedError
 

@@ -8,10 +8,11 @@ waits: checks and notify programs run in a process of their own, and what cannot
 
 from __future__ import annotations
 
-from typing import Any, Dict, NamedTuple, Optional, Sequence, Set
+import time
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Set
 
 from ..checks.client import Result
-from ..loop import MILLION, Loop
+from ..loop import MILLION, Loop, Timer
 from ..net import netlink
 from . import effects, group, links, machine, settings, tracking
 from .ears import Ears
@@ -20,8 +21,12 @@ from .router import ADDRESSES, Router
 
 REFUSED, REFUSED_LONGEST = 10 * MILLION, 300 * MILLION  # until addresses that were refused are tried again
 RETRY = 10 * MILLION  # until a socket that could not be had is asked for again
+CONFIGURATION = "the configuration"  # read at a reload, after which other things may count
 # What keepalived tells a notify program, so that one written for it works here.
 KEEPALIVEDS = {machine.ACTIVE: "MASTER", machine.BACKUP: "BACKUP", machine.FAULT: "FAULT", machine.INITIALIZE: "STOP"}
+
+
+NOT_KNOWN = {"up": None, "since": None, "value": 0, "detail": ""}  # of a check that has found nothing yet
 
 
 class Surroundings(NamedTuple):
@@ -31,20 +36,29 @@ class Surroundings(NamedTuple):
     network: Any  # net.network.Network
     checks: Any  # checks.client.Checks
     log: Any  # log.Log
+    wall: Callable[[], float] = time.time  # seconds since 1970, for people
+
+
+class Found(NamedTuple):
+    """What a check has found, and since when; seconds since 1970."""
+
+    result: Result
+    since: float
 
 
 class Daemon:
     """The Virtual Routers of this host."""
 
     def __init__(self, around: Surroundings) -> None:
-        self.loop, self.network, self.checks, self.log = around
+        self.loop, self.network, self.checks, self.log, self.wall = around
         self.settings = settings.Settings(())
         self.routers: Dict[str, Router] = {}
-        self.results: Dict[str, Result] = {}
+        self.found: Dict[str, Found] = {}
         self.links = links.Links()
         self.holding = Holding(self.loop, self.network, self.links, self.log)
         self.ears = Ears(self.loop, self.network, self.links, self.log, self.tell)
         self._floating: Set[str] = set()
+        self._retry: Optional[Timer] = None
         self._group_states: Dict[str, str] = {}
 
     def start(self, wanted: settings.Settings) -> None:
@@ -67,20 +81,26 @@ class Daemon:
         before, self.settings = self.settings, wanted
         self._floating = {address.partition("/")[0] for each in wanted.instances for address in each.addresses}
         kept = dict(self.routers)
-        self.routers = {each.name: kept.get(each.name) or Router(each) for each in wanted.instances}
+        self.routers = {each.name: kept.get(each.name) or Router(each, self.wall) for each in wanted.instances}
         self._want_checks(before)
-        for instance in wanted.instances:
-            if instance.name in kept:
-                self._change(kept[instance.name], instance, before)
+        changed = [each for each in wanted.instances if each.name in kept and self._is_changed(each, before)]
+        for instance in changed:
+            self._change(kept[instance.name], instance)
         self.ears.listen_for(self.routers.values())
         self._look_around()
+        for instance in changed:
+            self._resume(kept[instance.name])
         for router in [router for router in self.routers.values() if router.name not in kept]:
             self._begin(router)
+        known = self._group_states
+        self._group_states = {each.name: known.get(each.name, machine.INITIALIZE) for each in wanted.groups}
+        for together in wanted.groups:
+            self._see_group(together)
 
     def _want_checks(self, before: settings.Settings) -> None:
         """A check that is new, or not what it was, has no result yet."""
         unchanged = {check.name for check in self.settings.checks if check in before.checks}
-        self.results = {name: result for name, result in self.results.items() if name in unchanged}
+        self.found = {name: found for name, found in self.found.items() if name in unchanged}
         self.checks.want(self.settings.checks, self.settings.script_user)
 
     def _begin(self, router: Router) -> None:
@@ -88,20 +108,37 @@ class Daemon:
         held = self.links.held(router.instance.interface, router.instance.addresses)
         self.tell(router, machine.Start(holding=bool(held)))
 
-    def _change(self, router: Router, new: settings.Instance, before: settings.Settings) -> None:
-        """Give a router that stays its new settings."""
-        old, regrouped = router.instance, _group_of(before, router.name) != _group_of(self.settings, router.name)
-        if new == old and not regrouped:
-            return
+    def _is_changed(self, new: settings.Instance, before: settings.Settings) -> bool:
+        return new not in before.instances or _group_of(before, new.name) != _group_of(self.settings, new.name)
+
+    def _change(self, router: Router, new: settings.Instance) -> None:
+        """Give a router that stays its new settings, and forget what counted only by the old ones."""
+        old = router.instance
+        if router.active or router.state.holding:
+            self.holding.drop(router, [address for address in old.addresses if address not in new.addresses])
         router.configure(new)
-        tracked = router.names | {ADDRESSES} | (set() if regrouped else {group.GROUP})
-        readings = {name: reading for name, reading in router.state.readings.items() if name in tracked}
+        counting = router.names | {group.GROUP} | ({ADDRESSES} if new.addresses == old.addresses else set())
+        readings = {name: reading for name, reading in router.state.readings.items() if name in counting}
         router.state = machine.reconfigured(router.machine, router.state._replace(readings=readings), self.loop.now())
-        self.holding.drop(router, [address for address in old.addresses if address not in new.addresses])
-        if router.active and set(new.addresses) - set(old.addresses):
-            for effect in (effects.AddAddresses(), effects.Announce()):
-                self._do(router, effect)
+
+    def _resume(self, router: Router) -> None:
+        """Go on with new settings, now that every router of its sync group has them."""
         self._read_all(router)
+        self.tell(router, machine.Read(CONFIGURATION, 0))  # which may have ended a wait, or a fault
+        if router.active:
+            self._complete(router, "new")
+            self.holding.remind(router)
+
+    def _complete(self, router: Router, why: str) -> None:
+        """See to it that an Active router has all of its addresses."""
+        missing = self.holding.missing(router)
+        if not missing:
+            return
+        if not self.holding.take(router, missing):
+            self._refuse(router)
+            return
+        self.log.warning(f"{router.name}: {', '.join(missing)} put on {router.instance.interface}: {why}")
+        self.holding.announce(router)
 
     def tell(self, router: Router, event: machine.Event) -> None:
         """Give an event to a router's machine, and do what comes of it."""
@@ -136,19 +173,21 @@ class Daemon:
 
     def _due(self, router: Router) -> None:
         router.timer = None
-        if not router.active:  # before silence is believed, what has come meanwhile is heard: we may be late ourselves
-            self.ears.catch_up(router)
-        deadline = router.state.deadline
-        if deadline is not None and self.loop.now() >= deadline:
+        if self._is_over(router) and not router.active:
+            self.ears.catch_up(router)  # before silence is believed: it may be us who were late
+        if self._is_over(router):
             self.tell(router, machine.Timeout())
         self._arm(router)
+
+    def _is_over(self, router: Router) -> bool:
+        return router.state.deadline is not None and self.loop.now() >= router.state.deadline
 
     def _do(self, router: Router, effect: effects.Effect) -> bool:
         """Do what a machine wants; return False if the kernel refused the addresses."""
         if isinstance(effect, effects.Send):
             self.ears.send(router, effect.priority)
         elif isinstance(effect, effects.AddAddresses):
-            return self.holding.take(router)
+            return self._take(router)
         elif isinstance(effect, effects.RemoveAddresses):
             self.holding.drop(router, router.instance.addresses)
         elif isinstance(effect, effects.Announce):
@@ -157,16 +196,29 @@ class Daemon:
             self._changed(router, effect)
         return True
 
+    def _take(self, router: Router) -> bool:
+        taken = self.holding.take(router, router.instance.addresses)
+        if taken:
+            router.refused_for = 0
+        return taken
+
     def _changed(self, router: Router, change: effects.Changed) -> None:
         router.changed(change.reason)
         self.log.info(f"{router.name}: {change.before} to {change.after}: {change.reason}")
         self._notify(router.instance.notify, "INSTANCE", router.name, change.after, router.priority)
         together = _group_of(self.settings, router.name)
-        states = {member.state.name for member in self._members(router)}
-        if together and len(states) == 1 and self._group_states.get(together.name) != change.after:
-            self._group_states[together.name] = change.after
-            self.log.info(f"{together.name}: the sync group is {change.after}")
-            self._notify(together.notify, "GROUP", together.name, change.after, 0)
+        if together:
+            self._see_group(together)
+
+    def _see_group(self, together: settings.Group) -> None:
+        """Tell of a sync group whose members have all come to another state."""
+        states = {self.routers[name].state.name for name in together.instances if name in self.routers}
+        if len(states) != 1 or states == {self._group_states.get(together.name)}:
+            return
+        (state,) = states
+        self._group_states[together.name] = state
+        self.log.info(f"{together.name}: the sync group is {state}")
+        self._notify(together.notify, "GROUP", together.name, state, 0)
 
     def _notify(self, program: Sequence[str], kind: str, name: str, state: str, priority: int) -> None:
         if program:
@@ -187,40 +239,52 @@ class Daemon:
         check = next((check for check in self.settings.checks if check.name == result.name), None)
         if check is None:  # it was on its way when the check was dropped
             return
-        self.results[check.name] = result
+        self.found[check.name] = Found(result, self.wall())
         for router in self.routers.values():
             for event in router.reads(check, result.up, result.value):
                 self.tell(router, event)
 
-    def _read_place(self, router: Router) -> None:
+    def _lose_place(self, router: Router, place: links.Place) -> None:
+        """Whoever loses its place gives up from the old one, as long as anything can still go out there."""
+        there = place.up and place.follows(router.place)
+        for name, good in ((router.link_reading, there), (router.source_reading, bool(place.source))):
+            if not good:
+                self._read(router, name, good)
+
+    def _take_place(self, router: Router, place: links.Place) -> None:
         """Without a way out for its Advertisements a router would be Active beside another one."""
-        way_out = router.place.up and self.ears.is_open(router)
-        for name, good in ((router.link_reading, way_out), (router.source_reading, bool(router.place.source))):
-            reading = tracking.check(0, good)
-            if router.state.readings.get(name, "not read") != reading:
-                self.tell(router, machine.Read(name, reading))
+        if place != router.place:
+            router.move(place)
+        self._read(router, router.link_reading, place.up and self.ears.is_open(router))
+        self._read(router, router.source_reading, bool(place.source))
+
+    def _read(self, router: Router, name: str, good: bool) -> None:
+        reading = tracking.check(0, good)
+        if router.state.readings.get(name, "not read") != reading:
+            self.tell(router, machine.Read(name, reading))
 
     def _read_all(self, router: Router) -> None:
         """Tell a router all that is known already."""
-        self._read_place(router)
+        self._take_place(router, router.place)
         for check in self.settings.checks:
-            result = self.results.get(check.name)
-            for event in router.reads(check, result.up, result.value) if result else []:
+            found = self.found.get(check.name)
+            for event in router.reads(check, found.result.up, found.result.value) if found else []:
                 self.tell(router, event)
 
     def _kernel_speaks(self, _events: int) -> None:
         """Something about links or addresses has changed."""
         said = self.network.netlink.events()
+        lost = any(isinstance(event, netlink.Lost) for event in said)
+        if lost:
+            self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
         for event in said:
-            if isinstance(event, netlink.Lost):
-                self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
             self.links.update(event)
         if not all(self._is_floating(event) for event in said):
             self._look_around()
-        if any(isinstance(event, (netlink.AddressGone, netlink.Lost)) for event in said):
-            for router in self.routers.values():
-                if router.active:
-                    self.holding.put_back(router)
+        gone = {event.address.address for event in said if isinstance(event, netlink.AddressGone)}
+        for router in self.routers.values():
+            if router.active and (lost or gone.intersection(router.advertisement.addresses)):
+                self._complete(router, "somebody had taken it away")
 
     def _is_floating(self, event: Any) -> bool:
         """Whether it is only about addresses that come and go with us: with 255 routers these are many."""
@@ -228,17 +292,15 @@ class Daemon:
 
     def _look_around(self) -> None:
         """See from where every router can send now."""
-        places: Dict[Any, links.Place] = {}
-        if not self.ears.follow():
-            self.loop.after(RETRY, self._look_around)
+        wanted = {router.wanted_place for router in self.routers.values()}
+        places = {where: self.links.place(*where, self._floating) for where in wanted}
         for router in self.routers.values():
-            instance = router.instance
-            key = (instance.interface, instance.family, instance.source)
-            if key not in places:
-                places[key] = self.links.place(*key, self._floating)
-            if places[key] != router.place:
-                router.move(places[key])
-            self._read_place(router)
+            self._lose_place(router, places[router.wanted_place])
+        if self._retry:
+            self._retry.cancel()
+        self._retry = None if self.ears.follow() else self.loop.after(RETRY, self._look_around)
+        for router in self.routers.values():
+            self._take_place(router, places[router.wanted_place])
         for check in self.settings.checks:
             if check.type == settings.INTERFACE:
                 self._see_interface(check)
@@ -248,7 +310,8 @@ class Daemon:
         link = self.links.named(check.interface)
         detail = "" if link and link.up else f"interface {check.interface} is {'down' if link else 'not there'}"
         result = Result(check.name, not detail, 0, detail)
-        if self.results.get(check.name) != result:
+        known = self.found.get(check.name)
+        if known is None or known.result != result:
             self.take_result(result)
 
     def report(self) -> Dict[str, Any]:
@@ -256,7 +319,7 @@ class Daemon:
         return {
             "instances": [self._report(router) for router in self.routers.values()],
             "groups": [
-                {**each._asdict(), "state": self._group_states.get(each.name, machine.INITIALIZE)}
+                {"name": each.name, "instances": list(each.instances), "state": self._group_states[each.name]}
                 for each in self.settings.groups
             ],
             "checks": [self._report_check(check) for check in self.settings.checks],
@@ -271,9 +334,9 @@ class Daemon:
         return router.report(held, together.name if together else None)
 
     def _report_check(self, check: settings.Check) -> Dict[str, Any]:
-        result = self.results.get(check.name)
-        found = {key: getattr(result, key) for key in ("up", "value", "detail")} if result else {"up": None}
-        return {"name": check.name, "type": check.type, **found}
+        found = self.found.get(check.name)
+        known = {**found.result._asdict(), "since": found.since} if found else NOT_KNOWN
+        return {**known, "name": check.name, "type": check.type}
 
 
 def _group_of(where: settings.Settings, name: str) -> Optional[settings.Group]:

@@ -14,6 +14,7 @@ from .router import Router
 BATCH = 64  # messages that are read before timers have their turn again: some 2 ms
 BACKLOG = 2000  # messages that may be waiting when a Backup is about to believe in silence
 QUIET = 60 * MILLION  # without a message of a kind its fault counts as gone
+ADDRESSES = "addresses"  # complained about like what is discarded
 Key = Tuple[str, int]
 
 
@@ -44,7 +45,7 @@ class Ears:
     ) -> None:
         self.loop, self.network, self.links, self.log, self.tell = loop, network, known, log, tell
         self._ears: Dict[Key, Ear] = {}
-        self._faults: Dict[Tuple[str, str], int] = {}  # when a kind of message was last discarded
+        self._faults: Dict[Tuple[str, str], int] = {}  # when a kind of message last came
         self._sweeping = False
 
     def __iter__(self) -> Iterator[Ear]:
@@ -99,15 +100,16 @@ class Ears:
     def send(self, router: Router, priority: int) -> None:
         """Send an Advertisement to everybody who is to hear it; one who cannot be reached keeps it from nobody else."""
         ear, key = self._ears[router.port], f"send {router.name}"
-        failure = "there is no socket" if ear.port is None or router.place.source is None else ""
+        failure, reached = ": there is no socket" if ear.port is None or router.place.source is None else "", False
         for destination in router.destinations() if not failure else ():
             try:
                 ear.port.send(router.message(priority, destination), router.ours.source, destination)
+                reached = True
             except OSError as error:
-                failure = f"to {destination}: {error.strerror}"
-        router.sent += 1
+                failure = f" to {destination}: {error.strerror}"
+        router.sent += reached
         if failure:
-            self.log.fault(key, f"{router.name}: no Advertisement can be sent {failure}")
+            self.log.fault(key, f"{router.name}: no Advertisement can be sent{failure}")
         else:
             self.log.cured(key, f"{router.name}: Advertisements can be sent")
 
@@ -135,9 +137,13 @@ class Ears:
 
     def _discard(self, where: Any, source: str, why: packet.Discard) -> None:
         where.discard(why.reason)
-        key = (where.name, why.reason)
+        self._complain((where.name, why.reason), f"a message from {source} is discarded: {why.detail}")
+
+    def _complain(self, key: Tuple[str, str], text: str) -> None:
+        """Say it once, whoever else sends something of its kind: a flood of messages must not become one of lines."""
+        if key not in self._faults:
+            self.log.fault(" ".join(key), f"{key[0]}: {text}")
         self._faults[key] = self.loop.now()
-        self.log.fault(" ".join(key), f"{where.name}: a message from {source} is discarded: {why.detail}")
         if not self._sweeping:
             self._sweeping = True
             self.loop.after(QUIET, self._sweep)
@@ -147,15 +153,13 @@ class Ears:
         over = self.loop.now() - QUIET
         for key in [key for key, last in self._faults.items() if last <= over]:
             del self._faults[key]
-            self.log.cured(" ".join(key), f"{key[0]}: no message was discarded for its {key[1]} any more")
+            self.log.cured(" ".join(key), f"{key[0]}: no such message comes any more ({key[1]})")
         self._sweeping = bool(self._faults)
         if self._sweeping:
             self.loop.after(QUIET // 4, self._sweep)
 
     def _compare(self, router: Router, said: packet.Advertisement, source: str) -> None:
         """Another list of addresses is worth a line, never a discard (RFC 9568 section 7.1)."""
-        key = f"addresses {router.name}"
-        if said.addresses == router.advertisement.addresses or not said.priority:
-            self.log.cured(key, f"{router.name}: the addresses of {source} are ours again")
-        elif sorted(said.addresses) != sorted(router.advertisement.addresses):
-            self.log.fault(key, f"{router.name}: {source} has other addresses: {', '.join(said.addresses)}")
+        ours = router.advertisement.addresses
+        if said.priority and said.addresses != ours and sorted(said.addresses) != sorted(ours):
+            self._complain((router.name, ADDRESSES), f"{source} has other addresses: {', '.join(said.addresses)}")

@@ -52,8 +52,9 @@ def _consequences(
     """What the change of one member means for the others."""
     found: List[Tuple[int, machine.Event]] = []
     faulty = [tracking.in_fault({**state.readings, GROUP: 0}) for state in states]
+    count = sum(faulty)
     for other, state in enumerate(states):
-        wanted = tracking.FAULT if any(faulty[:other] + faulty[other + 1 :]) else 0
+        wanted = tracking.FAULT if count > faulty[other] else 0
         if state.readings.get(GROUP, 0) != wanted:
             found.append((other, machine.Read(GROUP, wanted)))
     moved = states[member].name if states[member].name != before.name else ""

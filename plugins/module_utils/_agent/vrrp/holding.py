@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable
+from typing import Any, Callable, Dict, Iterable, List
 
 from ..loop import MILLION, Loop, Timer
 from ..net import netlink
@@ -12,6 +12,7 @@ from . import links
 from .router import Router
 
 ROUNDS, LATER = 5, 5 * MILLION  # so many announcements at once, and so many a little later: what keepalived does
+PAUSE = MILLION // 10  # between two of them: each message of a worse router calls for one, and there may be a flood
 
 
 class Holding:
@@ -20,10 +21,17 @@ class Holding:
     def __init__(self, loop: Loop, network: Any, known: links.Links, log: Any) -> None:
         self.loop, self.network, self.links, self.log = loop, network, known, log
         self._later: Dict[str, Timer] = {}
+        self._announced: Dict[str, int] = {}  # when
 
-    def take(self, router: Router) -> bool:
-        """Put the addresses on the interface; return whether all of them are there."""
-        return all(self._add(router, address) for address in router.instance.addresses)
+    def missing(self, router: Router) -> List[str]:
+        """Return which of its addresses are not on the interface, or not any more."""
+        held = self.links.held(router.instance.interface, router.instance.addresses)
+        return [address for address in router.instance.addresses if address not in held]
+
+    def take(self, router: Router, addresses: Iterable[str]) -> bool:
+        """Put addresses on the interface; return whether all of them are there."""
+        self._announced.pop(router.name, None)  # these were not in it
+        return all(self._add(router, address) for address in addresses)
 
     def _add(self, router: Router, address: str) -> bool:
         link, key = router.place.link, f"address {router.name} {address}"
@@ -53,38 +61,49 @@ class Holding:
 
     def announce(self, router: Router) -> None:
         """Tell the link, several times because nobody confirms it, and again now and then."""
+        now = self.loop.now()
+        soonest = self._announced.get(router.name, now - PAUSE) + PAUSE
+        if now < soonest:
+            self._plan(router, soonest, lambda: self.announce(router))
+            return
+        self._announced[router.name] = now
         self._say(router, ROUNDS)
-        self._plan(router, LATER, ROUNDS)
+        self._plan(router, now + LATER, lambda: self._repeat(router, ROUNDS))
 
-    def _plan(self, router: Router, delay: int, rounds: int) -> None:
-        planned = self._later.pop(router.name, None)
+    def remind(self, router: Router) -> None:
+        """Have the next announcement no later than the settings want it now."""
+        planned, again = self._later.get(router.name), self.loop.now() + router.instance.announce_again
+        if router.instance.announce_again and not (planned and planned.at <= again):
+            self._plan(router, again, lambda: self._repeat(router, 1))
+
+    def _plan(self, router: Router, moment: int, what: Callable[[], None]) -> None:
+        """Plan the next announcement instead of the one that was planned."""
+        planned = self._later.get(router.name)
+        if planned and planned.at == moment:
+            return
         if planned:
             planned.cancel()
-        if delay:
-            self._later[router.name] = self.loop.after(delay, lambda: self._repeat(router, rounds))
+        self._later[router.name] = self.loop.at(moment, lambda: self._go_on(router, what))
+
+    def _go_on(self, router: Router, what: Callable[[], None]) -> None:
+        del self._later[router.name]
+        if router.active:
+            what()
 
     def _repeat(self, router: Router, rounds: int) -> None:
-        if router.active:
-            self._say(router, rounds)
-            self._plan(router, router.instance.announce_again, 1)
+        self._say(router, rounds)
+        if router.instance.announce_again:
+            self._plan(router, self.loop.now() + router.instance.announce_again, lambda: self._repeat(router, 1))
 
     def _say(self, router: Router, rounds: int) -> None:
         key, link = f"announce {router.name}", router.place.link
         try:
-            for address in [address.partition("/")[0] for address in router.instance.addresses] * rounds:
+            for address in router.advertisement.addresses * rounds:
                 self.network.announce(link, address)
         except OSError as error:
             self.log.fault(key, f"{router.name}: its addresses cannot be announced: {error.strerror}")
         else:
             self.log.cured(key, f"{router.name}: its addresses could be announced")
-
-    def put_back(self, router: Router) -> None:
-        """Somebody else, an administrator or NetworkManager, may have taken addresses away."""
-        wanted = router.instance.addresses
-        missing = set(wanted) - set(self.links.held(router.instance.interface, wanted))
-        if missing and all(self._add(router, address) for address in missing):
-            self.log.warning(f"{router.name}: somebody took {', '.join(sorted(missing))} away: put back")
-            self.announce(router)
 
 
 def _as_known(index: int, address: str) -> netlink.Address:

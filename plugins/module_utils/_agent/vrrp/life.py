@@ -29,7 +29,7 @@ class Life:
         self.refused: Optional[str] = None  # why the last reload changed nothing
         self.loop = Loop()
         self.network = Network()
-        self.checks = Checks(self.loop, self._checked, log.warning)
+        self.checks = Checks.start(self.loop, self._checked, log.warning)
         self.daemon = daemon.Daemon(daemon.Surroundings(self.loop, self.network, self.checks, log))
         self.door: Optional[status.Server] = None
 
@@ -40,10 +40,10 @@ class Life:
         self.limits = realtime.prepare()
         for limit in self.limits:
             self.log.warning(limit)
-        self.daemon.start(wanted)
-        self.notifier.ready()
-        self._feed_watchdog()
         try:
+            self.daemon.start(wanted)
+            self.notifier.ready()
+            self._feed_watchdog()
             self.loop.run()
         finally:
             self.end()
@@ -62,6 +62,11 @@ class Life:
 
     def reload(self) -> None:
         """Go over to what the file says now; a file with a fault changes nothing."""
+        self.notifier.reloading()
+        self._renew()
+        self.notifier.ready()  # also when it was refused: systemd waits for it
+
+    def _renew(self) -> None:
         wanted, faults = config.load(self.path)
         if wanted:
             faults = self._move_door(wanted.status_socket)
@@ -69,10 +74,8 @@ class Life:
         if self.refused or wanted is None:
             self.log.warning(f"The reload is refused, and nothing is changed: {self.refused}")
             return
-        self.notifier.reloading()
         self.daemon.apply(wanted)
         self.log.info(f"{self.path} is in force.")
-        self.notifier.ready()
 
     def _move_door(self, path: str) -> List[str]:
         """Answer at another socket; return why that cannot be, and then go on at the old one."""

@@ -24,18 +24,23 @@ class Place(NamedTuple):
     def up(self) -> bool:
         return self.link is not None and self.link.up
 
+    def follows(self, before: Place) -> bool:
+        """Whether it is on the same interface as before, which the kernel knows by its index; or the first one."""
+        return before.link is None or (self.link is not None and self.link.index == before.link.index)
+
 
 class Links:
     """All that is known, kept up to date by the kernel's events."""
 
     def __init__(self) -> None:
         self._links: Dict[int, netlink.Link] = {}
-        self._addresses: Dict[Tuple[int, str], netlink.Address] = {}
+        # One address may be there with two prefix lengths.
+        self._addresses: Dict[Tuple[int, str, int], netlink.Address] = {}
 
     def learn(self, links: Iterable[netlink.Link], addresses: Iterable[netlink.Address]) -> None:
         """Begin anew with what the kernel has now."""
         self._links = {link.index: link for link in links}
-        self._addresses = {(address.index, address.address): address for address in addresses}
+        self._addresses = {_key(address): address for address in addresses}
 
     def update(self, event: netlink.Event) -> None:
         if isinstance(event, netlink.LinkIs):
@@ -45,9 +50,9 @@ class Links:
             for key in [key for key in self._addresses if key[0] == event.link.index]:
                 del self._addresses[key]
         elif isinstance(event, netlink.AddressIs):
-            self._addresses[event.address.index, event.address.address] = event.address
+            self._addresses[_key(event.address)] = event.address
         elif isinstance(event, netlink.AddressGone):
-            self._addresses.pop((event.address.index, event.address.address), None)
+            self._addresses.pop(_key(event.address), None)
 
     def named(self, interface: str) -> Optional[netlink.Link]:
         return next((link for link in self._links.values() if link.name == interface), None)
@@ -57,8 +62,8 @@ class Links:
         link = self.named(interface)
         if link is None:
             return []
-        there = {f"{a.address}/{a.prefix}" for (index, _text), a in self._addresses.items() if index == link.index}
-        return [address for address in addresses if address in there]
+        split = [(address, *address.split("/")) for address in addresses]
+        return [whole for whole, address, prefix in split if (link.index, address, int(prefix)) in self._addresses]
 
     def place(self, interface: str, family: int, wanted: Optional[str], floating: Set[str]) -> Place:
         """Return where a Virtual Router sends from.
@@ -76,10 +81,17 @@ class Links:
             return Place(link, wanted if there else None)
         own = [
             found.address
-            for (index, address), found in self._addresses.items()
-            if index == link.index and found.usable and address not in floating and _fits(address, family)
+            for found in self._addresses.values()
+            if found.index == link.index
+            and found.usable
+            and found.address not in floating
+            and _fits(found.address, family)
         ]
         return Place(link, own[0] if own else None)
+
+
+def _key(address: netlink.Address) -> Tuple[int, str, int]:
+    return address.index, address.address, address.prefix
 
 
 def _fits(address: str, family: int) -> bool:

@@ -152,6 +152,13 @@ def _read_early(router: VirtualRouter, state: State, event: Read, now: int) -> S
     return _enter(router, _noted(state, event), now, f"{event.name} was read")
 
 
+def _heard_early(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
+    """Who still waits for something to be read must not keep what somebody else has taken meanwhile."""
+    if not state.holding or not event.advertisement.priority:
+        return state, []
+    return state._replace(holding=False), [RemoveAddresses()]
+
+
 def _stop(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
     """RFC 9568 sections 6.4.2 and 6.4.3, Shutdown: only an Active router has something to give up."""
     gone = state._replace(deadline=None, started=False, wants_active=False, holding=False)
@@ -292,6 +299,7 @@ Transition = Callable[..., Step]
 TRANSITIONS: Dict[Tuple[str, Type[Event]], Transition] = {
     (INITIALIZE, Start): _start,
     (INITIALIZE, Read): _read_early,
+    (INITIALIZE, Received): _heard_early,
     (INITIALIZE, Stop): _stop,
     (BACKUP, Timeout): _nobody_heard,
     (BACKUP, Received): _heard_as_backup,

@@ -50,6 +50,10 @@ class Router:
         self.machine = settings.router(self.instance, source, tuple(self.names))
         self.ours = reception.Ours(self.instance, self.advertisement, source)
         self._messages.clear()
+        # A takeover and a farewell are in a hurry, now nobody is.
+        for destination in self.destinations():
+            for priority in (self.instance.priority, 0):
+                self.message(priority, destination)
 
     @property
     def name(self) -> str:
@@ -75,6 +79,11 @@ class Router:
     def port(self) -> Tuple[str, int]:
         """Which of the host's sockets is its own."""
         return self.instance.interface, self.instance.family
+
+    @property
+    def wanted_place(self) -> Tuple[str, int, Optional[str]]:
+        """Where it would like to be, as ``Links.place`` wants to know it."""
+        return self.instance.interface, self.instance.family, self.instance.source
 
     def destinations(self) -> Tuple[str, ...]:
         if self.instance.multicast:
@@ -120,7 +129,7 @@ class Router:
         """Return all that there is to know, for people and programs."""
         instance, state = self.instance, self.state
         because = [{"name": name, "change": change} for name, change in state.readings.items() if change != 0]
-        last = self.last and {**self.last._asdict(), "age": round(self.wall() - self.last.at, 3)}
+        last = self.last and {**self.last._asdict(), "age": max(0, round(self.wall() - self.last.at, 3))}
         return {
             **{key: getattr(instance, key) for key in ("name", "interface", "vrid", "version", "family", "multicast")},
             "state": state.name,

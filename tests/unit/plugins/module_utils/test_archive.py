@@ -26,6 +26,9 @@ def test_the_same_sources_give_the_same_bytes_whenever_and_in_whatever_order(tmp
     os.utime(there / "a.py", (1, 1))
     (there / "a.py").chmod(0o600)
     assert _archive.build(str(here)) == _archive.build(str(there))
+    assert _archive.pack({"a.py": b"", "b.py": b""}) == _archive.pack({"b.py": b"", "a.py": b""})
+    packed = zipfile.ZipFile(io.BytesIO(_archive.build(str(here))))
+    assert {entry.date_time for entry in packed.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
 def test_only_sources_are_packed(tmp_path):
@@ -48,7 +51,9 @@ def test_the_file_runs_by_itself(tmp_path):
     _archive.main(str(path))
     command = [str(path)] if os.access(path, os.X_OK) else []
     environ = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    ran = subprocess.run([*command, "--version"], capture_output=True, text=True, cwd=tmp_path, env=environ, timeout=60)
+    ran = subprocess.run(
+        [*command, "--version"], capture_output=True, text=True, cwd=tmp_path, env=environ, timeout=60, check=False
+    )
     assert (ran.returncode, ran.stdout) == (0, "onprem.lb agent 0.1.0\n"), ran.stderr
     ran = subprocess.run(
         [sys.executable, str(path), "check-config", "--config", "none"],
@@ -56,5 +61,6 @@ def test_the_file_runs_by_itself(tmp_path):
         text=True,
         cwd=tmp_path,
         timeout=60,
+        check=False,
     )
     assert (ran.returncode, ran.stderr) == (1, "none cannot be read: No such file or directory.\n")

@@ -12,11 +12,13 @@ FRONT = {
     "interface": "eth0",
     "vrid": 51,
     "priority": 254,
+    "preempt_delay": 2.5,
     "auth_pass": "geheim12",
     "source": "192.0.2.1",
     "peers": ["192.0.2.2", "192.0.2.3"],
     "addresses": ["192.0.2.10", "192.0.2.11/24"],
     "track": ["alive", {"name": "load", "weight": -10}],
+    "garp_refresh": 30,
     "notify": "/usr/local/bin/tell --name 'the front'",
 }
 SIX = {

@@ -47,6 +47,14 @@ def test_a_program_that_only_root_or_its_user_may_change_is_good(program, owned)
     assert host.program(str(program), "runner") is None
 
 
+def test_roots_group_is_root_and_who_runs_the_agent_has_nothing_to_win(program, owned, monkeypatch):
+    owned[str(program)] = {"st_mode": stat.S_IFREG | 0o775}
+    assert host.program(str(program), "runner") is None
+    monkeypatch.setattr(host.os, "geteuid", lambda: STRANGER)
+    owned[str(program)] = {"st_uid": STRANGER}
+    assert host.program(str(program), "runner") is None
+
+
 @pytest.mark.parametrize(
     "claim",
     [

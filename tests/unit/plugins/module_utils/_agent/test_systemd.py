@@ -26,7 +26,7 @@ def test_every_state_is_told_at_a_path(manager, tmp_path):
     notifier.status("2 of 3\nActive")
     notifier.alive()
     notifier.stopping()
-    said = [manager.recv(200).decode() for _ in range(4)]
+    said = [manager.recv(200).decode() for _count in range(4)]
     assert said == ["READY=1", "STATUS=2 of 3 Active", "WATCHDOG=1", "STOPPING=1"]
 
 
@@ -50,7 +50,7 @@ def test_a_manager_that_does_not_read_is_not_waited_for(manager, tmp_path):
     path = str(tmp_path / "notify")
     manager.bind(path)
     notifier = systemd.Notifier({"NOTIFY_SOCKET": path})
-    for _ in range(5000):  # more than any queue of datagrams holds
+    for _count in range(5000):  # more than any queue of datagrams holds
         notifier.alive()
 
 

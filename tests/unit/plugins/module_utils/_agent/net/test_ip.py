@@ -48,6 +48,7 @@ def test_a_fragment_is_told_from_what_may_not_be_fragmented(fragment, whole):
         (ipv6(following=58), ip.IPV6),
         (ipv4() + ipv4(), ip.IPV6),
         (ipv4(), 0x0806),
+        (ipv6(), 0x0806),
     ],
 )
 def test_what_is_no_vrrp_is_nothing(data, protocol):

@@ -32,6 +32,11 @@ UP, RUNNING, MULTICAST = 0x01, 0x40, 0x1000
 FAR_END = socket.inet_aton("198.51.100.1")
 
 
+def same(events, expected):
+    """As tuples a link that is gone and one that is here are equal."""
+    return [(type(event), event) for event in events] == [(type(event), event) for event in expected]
+
+
 def link_body(flags=UP | RUNNING | MULTICAST, family=0, told=((3, b"eth0\0"), (1, MAC))):
     return struct.pack("=BxHiII", family, 1, 2, flags, 0) + b"".join(itertools.starmap(messages.attribute, told))
 
@@ -105,7 +110,7 @@ def datagram(*kinds_and_bodies, flags=0, serial=0):
 
 def test_events_are_told_in_order_and_what_is_not_of_interest_is_not_told():
     data = datagram((16, link_body()), (20, address_body()), (24, b"a route"), (21, address_body()), (17, link_body()))
-    assert netlink.events_in(data) == [LinkIs(ETH0), AddressIs(VIP), AddressGone(VIP), LinkGone(ETH0)]
+    assert same(netlink.events_in(data), [LinkIs(ETH0), AddressIs(VIP), AddressGone(VIP), LinkGone(ETH0)])
 
 
 @given(st.binary(max_size=120), st.sampled_from([16, 17, 20, 21]), st.integers(0, 60))
@@ -231,7 +236,9 @@ def test_what_keeps_an_address_from_being_deleted_is_an_error(number):
 
 
 def test_a_late_answer_to_an_earlier_question_is_not_taken_for_this_ones():
-    late = lambda serial: [*ends(errno.EPERM)(serial - 1), *ends()(serial)]  # noqa: E731
+    def late(serial):
+        return [*ends(errno.EPERM)(serial - 1), *ends()(serial)]
+
     opened(late)[0].add(2, "192.0.2.10/32")
 
 
@@ -277,7 +284,7 @@ def test_it_listens_for_links_and_addresses_before_anything_is_asked():
 def test_events_are_told_oldest_first_until_there_are_none():
     kernel_side, kernel = opened()
     kernel.arriving = [datagram((20, address_body())), datagram((24, b"a route")), datagram((21, address_body()))]
-    assert kernel_side.events() == [AddressIs(VIP), AddressGone(VIP)]
+    assert same(kernel_side.events(), [AddressIs(VIP), AddressGone(VIP)])
     assert kernel_side.events() == []
 
 
@@ -289,22 +296,22 @@ def test_what_is_older_than_a_loss_is_not_told_after_it():
     """Or an address that has come back meanwhile, of which nobody will tell any more, would seem gone."""
     kernel_side, kernel = opened()
     kernel.arriving = [datagram((16, link_body())), lost(), datagram((21, address_body()))]
-    assert kernel_side.events() == [Lost()]
+    assert same(kernel_side.events(), [Lost()])
     kernel.arriving = [datagram((20, address_body()))]
-    assert kernel_side.events() == [AddressIs(VIP)]
+    assert same(kernel_side.events(), [AddressIs(VIP)])
 
 
 def test_a_flood_is_told_in_parts_so_that_an_advertisement_may_go_between_them():
     kernel_side, kernel = opened()
     kernel.arriving = [datagram((20, address_body()))] * (netlink.AT_ONCE + 1)
-    assert kernel_side.events() == [AddressIs(VIP)] * netlink.AT_ONCE
-    assert kernel_side.events() == [AddressIs(VIP)]
+    assert same(kernel_side.events(), [AddressIs(VIP)] * netlink.AT_ONCE)
+    assert same(kernel_side.events(), [AddressIs(VIP)])
 
 
 def test_a_loss_is_told_once_however_much_is_thrown_away_for_it():
     kernel_side, kernel = opened()
     kernel.arriving = [lost(), *[datagram((21, address_body()))] * netlink.AT_ONCE, lost(), datagram((17, link_body()))]
-    assert kernel_side.events() == [Lost()]
+    assert same(kernel_side.events(), [Lost()])
     assert kernel_side.events() == []
 
 

@@ -40,14 +40,16 @@ def plays(who: machine.VirtualRouter, transcript: str) -> machine.State:
 
 
 def event(words: str) -> machine.Event:
-    """``hears 100 from 192.0.2.9 every 20``, ``reads haproxy FAULT``, ``timeout``..."""
+    """``hears 100 from 192.0.2.9 every 20``, ``reads haproxy FAULT``, ``start holding``, ``timeout``..."""
     kind, *rest = words.split()
     if kind == "hears":
         given = dict(zip(rest[1::2], rest[2::2]))
         return hears(int(rest[0]), given.get("from", OTHER), us(given.get("every", "1000")))
     if kind == "reads":
         return machine.Read(rest[0], tracking.FAULT if rest[1] == "FAULT" else int(rest[1]))
-    kinds = (machine.Start, machine.Stop, machine.Timeout, machine.Promote, machine.Demote)
+    if kind == "start":
+        return machine.Start(holding=rest == ["holding"])
+    kinds = (machine.Stop, machine.Timeout, machine.Promote, machine.Demote)
     return {each.__name__.lower(): each for each in kinds}[kind]()
 
 

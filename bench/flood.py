@@ -1,0 +1,80 @@
+"""Sends VRRP messages as fast as it can: a program of its own, for another network namespace.
+
+    python3 bench/flood.py KIND SECONDS MAC SOURCE
+
+Prints how many it has sent.
+"""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import sys
+import time
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.arp import mac_bytes
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
+
+WORSE, OTHERS, INVALID, PASSWORD, ALL = KINDS = (
+    "valid, of a worse router",
+    "valid, of other VRIDs",
+    "invalid",
+    "wrong password",
+    "all of these",
+)
+VRID, VRID_WITH_PASSWORD = 1, 2
+ADDRESSES = ("192.0.3.1",)
+ETHERNET = bytes.fromhex("01005e000012")  # the group's, RFC 1112 section 6.4
+AT_ONCE = 64  # frames between two looks at the clock
+
+
+def messages(kind: str, source: str) -> list[bytes]:
+    """Return what is sent in turn."""
+
+    def said(version: int, vrid: int, **more) -> bytes:
+        given = packet.Advertisement(version, vrid, 100, packet.SECOND, ADDRESSES, **more)
+        return packet.encode(given, source, packet.GROUP)
+
+    good = said(3, VRID)
+    if kind == WORSE:
+        return [good]
+    if kind == OTHERS:
+        return [said(3, vrid) for vrid in range(3, 256)]
+    if kind == INVALID:
+        damaged = [good[:at] + bytes([good[at] ^ 0x55]) + good[at + 1 :] for at in range(len(good))]
+        return [*damaged, good[:3], good[:7], b"", b"\x00" * 20, b"\xff" * 1400]
+    if kind == PASSWORD:
+        return [
+            said(2, VRID_WITH_PASSWORD, auth_type=packet.PASSWORD, auth_pass=word)
+            for word in (b"wrong", b"a", b"secres")
+        ]
+    return [message for one in KINDS[:-1] for message in messages(one, source)[:50]]
+
+
+def frames(kind: str, mac: str, source: str) -> list[bytes]:
+    ethernet = ETHERNET + mac_bytes(mac) + ip.IPV4.to_bytes(2, "big")
+    return [ethernet + with_checksum(source, message) for message in messages(kind, source)]
+
+
+def with_checksum(source: str, message: bytes) -> bytes:
+    """RFC 791's header, complete: nobody else fills anything in."""
+    header = ip.ipv4_header(source, packet.GROUP, len(message))
+    total = -int.from_bytes(header, "big") % 0xFFFF
+    return header[:10] + total.to_bytes(2, "big") + header[12:] + message
+
+
+def main(kind: str, seconds: str, mac: str, source: str) -> None:
+    line = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    line.bind(("eth0", 0))
+    turn = itertools.cycle(frames(kind, mac, source))
+    end, sent = time.monotonic() + float(seconds), 0
+    while time.monotonic() < end:
+        for frame in itertools.islice(turn, AT_ONCE):
+            line.send(frame)
+        sent += AT_ONCE
+    print(sent, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,140 @@
+"""Where VRRP routers are measured: a link of network namespaces with the agent, or keepalived, on its members."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "netns")]
+
+import unit.conftest  # noqa: E402
+
+unit.conftest.reachable()  # the collection
+import agents  # noqa: E402
+from links import Link  # noqa: E402
+from unit.roles.test_golden import keepalived as render  # noqa: E402
+from wire import Wire  # noqa: E402
+
+PYZ = ROOT / ".cache" / "agent.pyz"
+AGENT, KEEPALIVED = KINDS = ("agent", "keepalived")
+# Of the two members. The first is an address owner, so that nobody waits for an election that is not measured.
+OWNER, SECOND = 255, 253
+HEARD = 2  # Advertisements after which a Backup knows its Active router
+
+
+class Agent(agents.Agent):
+    """As it runs on a host: one file, which Python compiles at each start."""
+
+    def command(self):
+        return [sys.executable, str(PYZ), "vrrp", "--config", str(self.folder / "agent.json")]
+
+
+class Keepalived(agents.Keepalived):
+    """Scheduled as the agent is, and with its log in a file alone: where nobody hears syslog(3), that costs a millisecond.
+
+    By default it would be killed if it were ever busy for 10 ms.
+    """
+
+    SCHEDULING = ["vrrp_rt_priority 10", "vrrp_rlimit_rttime 1000000", "vrrp_no_swap"]
+
+    def prepare(self):
+        given = {
+            "instances": [self._in_its_words(**instance) for instance in self.instances],
+            "track_files": [{"name": agents.TRACKED, "path": str(self.tracked)}],
+        }
+        text = render(given, self.node.name, keepalived_global_lines=self.SCHEDULING)
+        (self.folder / "keepalived.conf").write_text(text)
+
+    @staticmethod
+    def _in_its_words(track, priority, **rest):
+        """Even an address owner waits, as any Backup does, unless its state is set."""
+        state = "MASTER" if priority == OWNER else "BACKUP"
+        return {**rest, "track_files": track, "priority": priority, "state": state}
+
+    def command(self):
+        return [*(word for word in super().command() if word != "--log-detail"), "--no-syslog"]
+
+
+CLASSES = {AGENT: Agent, KEEPALIVED: Keepalived}
+
+
+def instance(number: int, interval: float, priority: int, **more):
+    """A Virtual Router in the words of the collection's model; the number is its VRID."""
+    return {
+        "name": f"vr{number}",
+        "interface": "eth0",
+        "vrid": number,
+        "version": 3,
+        "priority": priority,
+        "advert_interval": interval,
+        "multicast": True,
+        "addresses": [f"192.0.3.{number}/32"],
+        "track": [],
+        **more,
+    }
+
+
+class Stage:
+    """A link and what runs on it; all of it is gone afterwards."""
+
+    def __init__(self, speakers: int = 2) -> None:
+        """
+        :param speakers: to how many of its members the wire listens
+        """
+        self._speakers = speakers
+        self._serial = itertools.count()
+        self._running: list[agents.Daemon] = []
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="onpremlb-bench-")))
+            self.link = Link(2)
+            stack.callback(self.link.stop)
+            self.link.start()
+            self.wire = Wire(self.link, self.link.members[: self._speakers])
+            stack.callback(self.wire.close)
+            stack.callback(self.clear)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception):
+        return self._stack.__exit__(*exception)
+
+    def router(self, kind: str, node, instances) -> agents.Daemon:
+        """Make one; it is not started yet."""
+        made = CLASSES[kind](node, self.folder / str(next(self._serial)), instances)
+        self._running.append(made)
+        return made
+
+    def pair(self, first: str, second: str, interval: float):
+        """Start an Active router of one kind and a Backup of another, which has heard it."""
+        lb1, lb2 = self.link.members
+        active = self.router(first, lb1, [instance(1, interval, OWNER)])
+        backup = self.router(second, lb2, [instance(1, interval, SECOND)])
+        active.starts()
+        self.hear(lb1.name, 1, interval)
+        backup.starts()
+        self.hear(lb1.name, HEARD, interval)
+        return active, backup
+
+    def hear(self, member: str, count: int, interval: float) -> None:
+        """Wait for so many Advertisements from now on."""
+        before = len(self.wire.advertisements(member))
+        enough = before + count
+        self.wire.until(lambda: len(self.wire.advertisements(member)) >= enough, 10 + 5 * interval)
+
+    def clear(self) -> None:
+        """Nothing of the last round is left for the next one."""
+        for daemon in self._running:
+            daemon.close()
+        self._running.clear()
+        for node in self.link.members:
+            flush = ["ip", "-n", node.namespace, "address", "flush", "dev", "eth0", "to", "192.0.3.0/24"]
+            subprocess.run(flush, check=False, capture_output=True)
+        self.wire.words.clear()

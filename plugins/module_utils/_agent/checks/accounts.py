@@ -1,0 +1,51 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Who runs a program, and what that program finds around it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from typing import Dict, NamedTuple, Tuple
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Account(NamedTuple):
+    """A user. ``groups`` is empty where there is nobody else to become."""
+
+    name: str
+    uid: int
+    gid: int
+    home: str
+    groups: Tuple[int, ...] = ()
+
+    def assume(self) -> None:
+        """Become this user for good, the groups first: afterwards it would not be allowed."""
+        if self.groups:
+            os.setgroups(self.groups)
+            os.setresgid(self.gid, self.gid, self.gid)
+            os.setresuid(self.uid, self.uid, self.uid)
+
+    def environment(self) -> Dict[str, str]:
+        """A clean one: what a program does may not depend on how the agent was started."""
+        return {"PATH": PATH, "HOME": self.home, "USER": self.name, "LOGNAME": self.name, "LANG": "C.UTF-8"}
+
+
+def named(name: str) -> Account:
+    """Return a user, or ourselves if we cannot become another one. Raises LookupError for one who does not exist."""
+    try:
+        entry = pwd.getpwnam(name) if may_change() else pwd.getpwuid(os.geteuid())
+    except KeyError:
+        if may_change():
+            raise LookupError(f"there is no user {name}") from None
+        return Account(str(os.geteuid()), os.geteuid(), os.getegid(), "/")
+    account = Account(entry.pw_name, entry.pw_uid, entry.pw_gid, entry.pw_dir)
+    if entry.pw_uid == os.geteuid():
+        return account
+    return account._replace(groups=tuple(os.getgrouplist(entry.pw_name, entry.pw_gid)))
+
+
+def may_change() -> bool:
+    """Only root becomes somebody else."""
+    return os.geteuid() == 0

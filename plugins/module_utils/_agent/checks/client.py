@@ -1,0 +1,156 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The VRRP process's side: says what is to be checked and hears what was found, without ever waiting for it."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, NamedTuple, Optional, Sequence
+
+from ..loop import Loop, Timer
+from ..vrrp.settings import INTERFACE, SCRIPT, Check
+from . import server
+from .channel import Channel, Message
+from .forked import Forked
+from .outcome import MILLION, in_words
+
+NAME = "vrrp-checks"
+SOONEST, LATEST = MILLION // 20, MILLION  # until a process that does not live is started again
+LIVES = 10 * MILLION  # after this its death is the first one again
+REAPING = MILLION // 100  # it closes the connection a moment before it is dead
+LAST_ORDERS = 1.0  # seconds for the process to take what it has not taken yet
+PATIENCE = 6.0  # seconds until it has ended: a little more than the notify programs have
+
+
+class Result(NamedTuple):
+    """What is believed of a check now."""
+
+    name: str
+    up: bool  # of a file: the number in it is 0
+    value: int  # the number in a file, otherwise 0
+    detail: str  # "status 200", "connection refused", ...
+
+
+class Wanted(NamedTuple):
+    """A check and the number by which the other process knows it."""
+
+    number: int
+    check: Check
+
+
+class Checks:
+    """The checks process, which is started again whenever it should die."""
+
+    def __init__(self, loop: Loop, on_result: Callable[[Result], None], on_message: Callable[[str], None]) -> None:
+        self._loop, self._on_result, self._on_message = loop, on_result, on_message
+        self._wanted: Dict[str, Wanted] = {}
+        self._believed: Dict[int, Result] = {}
+        self._serial = 0
+        self._process: Optional[Forked] = None
+        self._channel: Optional[Channel] = None
+        self._next_start: Optional[Timer] = None
+        self._born = self._pause = 0
+
+    @classmethod
+    def start(cls, loop: Loop, on_result: Callable[[Result], None], on_message: Callable[[str], None]) -> Checks:
+        """Fork the process. Best done while this one is small, and before it turns real-time."""
+        checks = cls(loop, on_result, on_message)
+        checks._start()
+        return checks
+
+    @property
+    def pid(self) -> int:
+        """The checks process, 0 while there is none."""
+        return self._process.pid if self._process else 0
+
+    def want(self, checks: Sequence[Check], script_user: str) -> None:
+        """Say what is to be checked from now on: all of it. What has not changed goes on undisturbed."""
+        before = self._wanted
+        self._wanted = {}
+        for check in checks:
+            if check.type == INTERFACE:
+                continue
+            if check.type == SCRIPT:
+                check = check._replace(user=check.user or script_user)
+            known = before.get(check.name)
+            self._wanted[check.name] = known if known and known.check == check else self._numbered(check)
+        for wanted in before.values():
+            if self._wanted.get(wanted.check.name) != wanted:
+                self._believed.pop(wanted.number, None)
+                self._tell(server.DROP, wanted.number)
+        for wanted in self._wanted.values():
+            if before.get(wanted.check.name) != wanted:
+                self._tell(server.ADD, *wanted)
+
+    def run(self, command: Sequence[str], user: str) -> None:
+        """Run a notify program; those of the same program run one after the other. A failure becomes a message."""
+        self._tell(server.RUN, command, user)
+
+    def stop(self) -> None:
+        """End the process. Waits, some seconds at most, until the notify programs have run."""
+        process, self._process = self._process, None
+        if self._next_start:
+            self._next_start.cancel()
+        if process and self._channel:
+            self._channel.finish(LAST_ORDERS)
+            process.end(PATIENCE)
+            self._channel.close()
+
+    def _numbered(self, check: Check) -> Wanted:
+        self._serial += 1
+        return Wanted(self._serial, check)
+
+    def _tell(self, *order: object) -> None:
+        if self._channel:
+            self._channel.send(*order)
+
+    def _start(self) -> None:
+        self._born = self._loop.now()
+        try:
+            self._process = Forked(NAME, server.serve)
+        except OSError as fault:
+            self._on_message(f"The checks process cannot be started: {in_words(fault)}.")
+            return self._start_again()
+        self._channel = Channel(self._loop, self._process.connection, self._hear, self._lose)
+        for wanted in self._wanted.values():
+            self._tell(server.ADD, *wanted)
+        return None
+
+    def _start_again(self) -> None:
+        """At once, but if it dies again and again then less and less often."""
+        if self._loop.now() - self._born > LIVES:
+            self._pause = 0
+        self._next_start = self._loop.after(self._pause, self._start)
+        self._pause = min(LATEST, max(SOONEST, 2 * self._pause))
+
+    def _hear(self, message: Message) -> None:
+        kind, *rest = message
+        if kind == server.SAY:
+            self._on_message(*rest)
+            return
+        number, up, value, detail = rest
+        for name, wanted in self._wanted.items():
+            if wanted.number == number:
+                self._believe(number, Result(name, up, value, detail))
+                return
+
+    def _believe(self, number: int, result: Result) -> None:
+        """A new process tells everything again."""
+        known = self._believed.get(number)
+        if known and (known.up, known.value) == (result.up, result.value):
+            return
+        self._believed[number] = result
+        self._on_result(result)
+
+    def _lose(self) -> None:
+        process, self._process, self._channel = self._process, None, None
+        if process:
+            process.kill()  # if it has closed the connection without having died
+            self._bury(process)
+        self._start_again()
+
+    def _bury(self, process: Forked) -> None:
+        ending = process.ending()
+        if ending is None:
+            self._loop.after(REAPING, lambda: self._bury(process))
+        else:
+            self._on_message(f"The checks process has ended ({ending}) and is started again.")

@@ -1,0 +1,110 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A process of its own, forked from one that may be real-time and holds sockets, of which it keeps nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+from typing import Callable, NoReturn, Optional, Sequence, Set
+
+# It ends when its parent does, by the end of their connection, and not before: a service manager that signals
+# all processes of the service at once would otherwise take the notify programs away from a daemon that is stopping.
+IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Forked:
+    """The process, and our end of the connection to it."""
+
+    def __init__(self, name: str, serve: Callable[[socket.socket], None], kept: Sequence[int] = ()) -> None:
+        """Fork it. Raises OSError.
+
+        :param name: how ``ps`` calls it, at most 15 characters
+        :param serve: what it does, given its own end
+        :param kept: descriptors that it keeps besides
+        """
+        self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self.pid = os.fork()
+        except OSError:
+            self.connection.close()
+            theirs.close()
+            raise
+        if not self.pid:
+            _live(name, serve, theirs, kept)
+        theirs.close()
+
+    @classmethod
+    def inherited(cls, pid: int, connection: socket.socket) -> Forked:
+        """Return one that this process has forked before it became another program."""
+        known = cls.__new__(cls)
+        known.pid, known.connection = pid, connection
+        return known
+
+    def ending(self) -> Optional[str]:
+        """Return how it ended, None while it lives."""
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:
+            return "somebody else has reaped it"
+        if not pid:
+            return None
+        return f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
+
+    def kill(self) -> None:
+        """To be called only until ``ending`` has told."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+    def end(self, patience: float) -> None:
+        """Wait some seconds for its end, then kill it."""
+        for limit in (patience, 1.0):
+            until = time.monotonic() + limit
+            while time.monotonic() < until:
+                if self.ending() is not None:
+                    return
+                time.sleep(0.002)
+            self.kill()
+
+
+def _live(name: str, serve: Callable[[socket.socket], None], theirs: socket.socket, kept: Sequence[int]) -> NoReturn:
+    code = 1
+    try:
+        # What the parent left to the collector may be a socket, whose number is soon one of our own.
+        gc.freeze()
+        _detach({2, theirs.fileno(), *kept})
+        with open("/proc/self/comm", "w", encoding="ascii") as comm:
+            comm.write(name)
+        serve(theirs)
+        code = 0
+    except BaseException:
+        with open(2, "w", closefd=False, encoding="utf-8", errors="replace") as sys.stderr:
+            sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(code)  # never up to the parent's callers
+
+
+def _detach(kept: Set[int]) -> None:
+    """Have nothing of the parent but a few descriptors: no others, no signals, no urgency."""
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    os.setpriority(os.PRIO_PROCESS, 0, max(0, os.getpriority(os.PRIO_PROCESS, 0)))
+    for entry in os.listdir("/proc/self/fd"):
+        if int(entry) not in kept:
+            with contextlib.suppress(OSError):  # the one that listed them is closed already
+                os.close(int(entry))
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)

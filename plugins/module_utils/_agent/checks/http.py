@@ -1,0 +1,57 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Asks a web server for a page and looks at the first line of its answer, which is all that a check needs."""
+
+from __future__ import annotations
+
+import re
+from typing import Generator, Tuple
+
+from .network import Steps, Stream, Talk, Unfit
+
+LONGEST = 4096  # bytes; a status line has about 20
+STATUS = re.compile(rb"HTTP/1\.[01] ([1-9]\d\d)(?: |\r|\n)")
+
+
+def request(host: str, path: str) -> bytes:
+    """Return a GET that asks the server to close: then the wait after closing (TIME_WAIT) is the server's.
+
+    :param host: as in a URL: with the port where it is not the scheme's own, an IPv6 address in brackets
+    """
+    lines = (f"GET {path} HTTP/1.1", f"Host: {host}", "User-Agent: onprem.lb", "Accept: */*", "Connection: close")
+    return "".join(f"{line}\r\n" for line in (*lines, "")).encode("ascii")
+
+
+def host_header(name: str, port: int, default_port: int) -> str:
+    name = f"[{name}]" if ":" in name else name
+    return name if port == default_port else f"{name}:{port}"
+
+
+def talk(host: str, path: str, wanted: Tuple[int, int]) -> Talk:
+    """Return a talk that asks for a page and is content with a status between the two that are wanted."""
+
+    def ask(stream: Stream) -> Steps:
+        stream.expect("no answer")
+        yield from stream.send(request(host, path))
+        line = yield from _first_line(stream)
+        match = STATUS.match(line)
+        if not match:
+            raise Unfit(f"not an answer of HTTP: {line[:40]!r}" if line else "closed without an answer")
+        status = int(match.group(1))
+        if not wanted[0] <= status <= wanted[1]:
+            raise Unfit(f"status {status}")
+        return f"status {status}"
+
+    return ask
+
+
+def _first_line(stream: Stream) -> Generator[int, None, bytes]:
+    """Return the first line, or as much as there is of it."""
+    data = b""
+    while b"\n" not in data and len(data) < LONGEST:
+        more = yield from stream.receive(LONGEST - len(data))
+        if not more:
+            break
+        data += more
+    first, end, _rest = data.partition(b"\n")
+    return first + end

@@ -1,0 +1,71 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs the programs that are told of a change. Nobody waits for them, but each sees the changes in their order."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Callable, Deque, Dict, Sequence, Tuple
+
+from ..loop import Loop
+from . import accounts
+from .children import Child, Children
+from .outcome import MILLION, in_words, seconds
+
+LIMIT = 30 * MILLION
+MOST = 100  # calls that wait for a program which does not get on; the oldest news is worth least
+
+Call = Tuple[Sequence[str], str]  # a command, and who runs it
+
+
+class Notifications:
+    """One queue for each program, whatever its arguments are."""
+
+    def __init__(self, loop: Loop, children: Children, say: Callable[[str], None], limit: int = LIMIT) -> None:
+        self._loop, self._children, self._say, self._limit = loop, children, say, limit
+        self._waiting: Dict[str, Deque[Call]] = {}
+        self._running: Dict[str, Child] = {}
+        self._when_idle: Callable[[], None] = lambda: None
+
+    def add(self, command: Sequence[str], user: str) -> None:
+        program = command[0]
+        calls = self._waiting.setdefault(program, deque())
+        if len(calls) == MOST:
+            self._say(f"notify: {' '.join(calls.popleft()[0])} is left out: {MOST} later calls wait.")
+        calls.append((command, user))
+        if program not in self._running:
+            self._next(program)
+
+    def finish(self, when_idle: Callable[[], None]) -> None:
+        """Call when nothing is running or waiting any more."""
+        self._when_idle = when_idle
+        if not self._running:
+            when_idle()
+
+    def _next(self, program: str) -> None:
+        while self._waiting[program]:
+            if self._start(program, *self._waiting[program].popleft()):
+                return
+        del self._waiting[program]
+        if not self._running:
+            self._when_idle()
+
+    def _start(self, program: str, command: Sequence[str], user: str) -> bool:
+        def ended(fault: str) -> None:
+            timer.cancel()
+            late = self._running.pop(program).stopping
+            self._complain(command, f"no end within {seconds(self._limit)}" if late else fault)
+            self._next(program)
+
+        try:
+            child = self._children.start(command, accounts.named(user), ended)
+        except (OSError, LookupError) as fault:
+            self._complain(command, in_words(fault))
+            return False
+        timer = self._loop.after(self._limit, child.stop)
+        self._running[program] = child
+        return True
+
+    def _complain(self, command: Sequence[str], fault: str) -> None:
+        if fault:
+            self._say(f"notify: {' '.join(command)}: {fault}.")

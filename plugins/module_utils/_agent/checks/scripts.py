@@ -1,0 +1,66 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs a program and takes its exit code for the answer: 0 is a success."""
+
+from __future__ import annotations
+
+from typing import Optional, Sequence
+
+from ..loop import Loop, Timer
+from . import accounts
+from .children import Child, Children
+from .outcome import Done, Outcome, Probe, in_words, seconds
+
+
+class Script(Probe):
+    """A program that outlives its time-out is a failure at once, although it may take a while until it has ended.
+
+    Until then no other one is started; that time is part of the next run's.
+    """
+
+    def __init__(self, loop: Loop, children: Children, command: Sequence[str], user: str, timeout: int) -> None:
+        self._loop, self._children, self._command, self._user = loop, children, command, user
+        self._timeout = timeout
+        self._child: Optional[Child] = None
+        self._done: Optional[Done] = None
+        self._timer: Optional[Timer] = None
+        self._began = 0
+
+    def start(self, done: Done) -> None:
+        self._done, self._began = done, self._loop.now()
+        self._timer = self._loop.after(self._timeout, self._too_late)
+        if not self._child:
+            self._spawn()
+
+    def stop(self) -> None:
+        self._done = None
+        if self._timer:
+            self._timer.cancel()
+        if self._child:
+            self._child.stop()
+
+    def _spawn(self) -> None:
+        try:
+            self._child = self._children.start(self._command, accounts.named(self._user), self._ended)
+        except (OSError, LookupError) as fault:
+            self._end(f"cannot run {self._command[0]}: {in_words(fault)}")
+
+    def _ended(self, fault: str) -> None:
+        late = self._child and self._child.stopping
+        self._child = None
+        if not late:
+            self._end(fault)
+        elif self._done:  # the next run has been waiting for this
+            self._spawn()
+
+    def _too_late(self) -> None:
+        self._end(f"no end within {seconds(self._timeout)}")
+        if self._child:
+            self._child.stop()
+
+    def _end(self, fault: str) -> None:
+        done, self._done = self._done, None
+        if self._timer:
+            self._timer.cancel()
+        if done:
+            done(Outcome(not fault, fault or "exit code 0", self._loop.now() - self._began))

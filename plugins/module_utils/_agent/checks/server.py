@@ -1,0 +1,89 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The checks process: does what its parent says, tells what it finds, and ends with it."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any, Callable, Dict, List
+
+from ..loop import Loop
+from ..vrrp.settings import SCRIPT, Check
+from . import accounts
+from .channel import Channel, Message
+from .children import Children
+from .notify import Notifications
+from .outcome import MILLION
+from .watch import Watch
+
+# From the parent: what a check's number is about, that one is not wanted any more, and a program to be run.
+ADD, DROP, RUN = "add", "drop", "run"  # number, check | number | command, user
+# To the parent: what is believed of a check, and something for its log.
+RESULT, SAY = "result", "say"  # number, up, value, detail | text
+
+LAST_NOTIFICATIONS = 5 * MILLION  # what the notify programs have when the parent is gone
+
+
+def serve(end: socket.socket) -> None:
+    """Return when the parent is gone."""
+    Server(Loop(), end).run()
+
+
+class Server:
+    """Its checks are known by numbers: a changed check has a new one, so late results of the old one are told apart."""
+
+    def __init__(self, loop: Loop, end: socket.socket) -> None:
+        self._loop = loop
+        self._channel = Channel(loop, end, self._obey, self._end)
+        self._children = Children(loop)
+        self._notifications = Notifications(loop, self._children, self._say)
+        self._watches: Dict[int, Watch] = {}
+        self._unlike: List[str] = []  # users whom we cannot become, which has been said
+
+    def run(self) -> None:
+        self._loop.run()
+        self._children.kill()
+
+    def _obey(self, message: Message) -> None:
+        orders: Dict[str, Callable[..., None]] = {ADD: self._add, DROP: self._drop, RUN: self._run}
+        orders[message[0]](*message[1:])
+
+    def _add(self, number: int, fields: List[Any]) -> None:
+        check = Check._make(tuple(field) if isinstance(field, list) else field for field in fields)
+        if check.type == SCRIPT:
+            self._mind(check.user)
+
+        def tell(up: bool, value: int, detail: str) -> None:
+            self._channel.send(RESULT, number, up, value, detail)
+
+        try:
+            self._watches[number] = Watch(self._loop, check, self._children, tell)
+        except ImportError as fault:  # the other checks do not suffer for it
+            tell(False, 0, f"cannot be checked: {fault}")
+
+    def _drop(self, number: int) -> None:
+        if number in self._watches:
+            self._watches.pop(number).stop()
+
+    def _run(self, command: List[str], user: str) -> None:
+        self._mind(user)
+        self._notifications.add(command, user)
+
+    def _mind(self, user: str) -> None:
+        """Say once that nobody but root becomes somebody else."""
+        if accounts.may_change() or user in self._unlike:
+            return
+        self._unlike.append(user)
+        ourselves = accounts.named(user)
+        if ourselves.name != user:
+            self._say(f"Programs run as {ourselves.name} and not as {user}: only root can become another user.")
+
+    def _say(self, text: str) -> None:
+        self._channel.send(SAY, text)
+
+    def _end(self) -> None:
+        """The parent is gone: no more checks, but who has been promised the last news shall have it."""
+        for watch in self._watches.values():
+            watch.stop()
+        self._loop.after(LAST_NOTIFICATIONS, self._loop.stop)
+        self._notifications.finish(self._loop.stop)

@@ -1,0 +1,108 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""TLS around a talk. Imported only where a check wants it, because OpenSSL is larger than everything else here.
+
+OpenSSL reads and writes memory, and the plain stream carries that: so it can never block, and owns no socket.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from functools import lru_cache
+from typing import Any, Callable, Generator
+
+from .network import Steps, Stream, Talk, Unfit
+from .outcome import lower
+
+RECORD = 16384
+
+
+def talk(server_name: str, verify: bool, authorities: str, inner: Talk) -> Talk:
+    """Return a talk that shakes hands before the inner one.
+
+    :param server_name: a name or an IP address; the server is told of it only if it is a name (RFC 6066 section 3)
+    :param authorities: a file of the authorities that are trusted; the system's where empty
+    """
+
+    def shake_hands(stream: Stream) -> Steps:
+        stream.expect("no TLS handshake")
+        try:
+            context = _context(verify, authorities, _stamp(authorities) if verify else 0)
+        except OSError as fault:
+            raise Unfit(f"cannot use the authorities in {authorities}: {_reason(fault)}") from fault
+        secure = Secure(stream, context, server_name)
+        try:
+            yield from secure.shake_hands()
+            return (yield from inner(secure))
+        except ssl.SSLError as fault:
+            raise Unfit(f"TLS: {_reason(fault)}") from fault
+
+    return shake_hands
+
+
+class Secure(Stream):
+    """A stream inside a stream."""
+
+    def __init__(self, outer: Stream, context: ssl.SSLContext, server_name: str) -> None:
+        super().__init__(outer.connection)
+        self._outer = outer
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_name)
+
+    def expect(self, what: str) -> None:
+        self._outer.expect(what)
+
+    def shake_hands(self) -> Generator[int, None, None]:
+        yield from self._perform(self._tls.do_handshake)
+
+    def send(self, data: bytes) -> Generator[int, None, None]:
+        yield from self._perform(self._tls.write, data)  # memory takes all of it
+
+    def receive(self, size: int) -> Generator[int, None, bytes]:
+        try:
+            return (yield from self._perform(self._tls.read, size))
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            return b""
+
+    def _perform(self, operation: Callable[..., Any], *arguments: Any) -> Generator[int, None, Any]:
+        """Do something with OpenSSL, carrying what it wants carried until it is done."""
+        while True:
+            try:
+                result, done = operation(*arguments), True
+            except ssl.SSLWantReadError:
+                result, done = None, False
+            yield from self._outer.send(self._outgoing.read())
+            if done:
+                return result
+            data = yield from self._outer.receive(RECORD)
+            if data:
+                self._incoming.write(data)
+            else:
+                self._incoming.write_eof()
+
+
+@lru_cache(maxsize=8)
+def _context(verify: bool, authorities: str, _stamp: int) -> ssl.SSLContext:
+    """Return a context, the same one for all checks that may share it: the system's authorities are megabytes."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = verify
+    context.verify_mode = ssl.CERT_REQUIRED if verify else ssl.CERT_NONE
+    if verify and authorities:
+        context.load_verify_locations(authorities)
+    elif verify:
+        context.load_default_certs()
+    return context
+
+
+def _stamp(authorities: str) -> int:
+    """Return what changes when the file does: a renewed authority counts from the next run."""
+    return os.stat(authorities).st_mtime_ns if authorities else 0
+
+
+def _reason(fault: OSError) -> str:
+    """OpenSSL says why in capitals, of a certificate in a sentence."""
+    reason = getattr(fault, "reason", None) or ""
+    return lower(
+        getattr(fault, "verify_message", "") or reason.replace("_", " ").lower() or str(fault.strerror or fault)
+    )

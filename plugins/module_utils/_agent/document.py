@@ -1,0 +1,55 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The file that a configuration is in, and whose it is: that of the VRRP router or that of the proxy."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Tuple
+
+from .schema import Faults
+
+VRRP, PROXY = "vrrp", "proxy"
+# The keys that only one of them has.
+OWN = {
+    VRRP: ("instances", "sync_groups", "checks", "script_user"),
+    PROXY: ("services", "monitors", "timeouts", "maxconn", "workers", "user", "group", "hard_stop_after", "page"),
+}
+
+
+def load(path: str) -> Tuple[str, Faults]:
+    """Return the text in a file, or why it cannot be read."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(), []
+    except OSError as error:
+        return "", [f"{path} cannot be read: {error.strerror}."]
+    except ValueError:
+        return "", [f"{path} is no JSON: it is not written in UTF-8."]
+
+
+def parse(text: str, path: str) -> Tuple[Any, Faults]:
+    """Return what a text of JSON holds, or why it is none. Never raises."""
+    try:
+        return json.loads(text, object_pairs_hook=_once), []
+    except (ValueError, RecursionError) as error:
+        return None, [f"{path} is no JSON: {error}."]
+
+
+def kind(given: Any, path: str) -> Tuple[str, Faults]:
+    """Return whose configuration this is, told by its keys, or why that cannot be told."""
+    keys = set(given) if isinstance(given, dict) else set()
+    found = [name for name, own in OWN.items() if keys & set(own)]
+    if len(found) == 1:
+        return found[0], []
+    has = "keys of both" if found else "neither"
+    return "", [f"{path} has {has}: a VRRP router's configuration has 'instances', a proxy's has 'services'."]
+
+
+def _once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    """JSON leaves open which of two equal keys counts: so none does."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _value in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice in one mapping")
+    return found

@@ -1,0 +1,150 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The agent with much to do: hostile messages as fast as a neighbour can send them, and every VRID on one link."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import statistics
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import ipv4_header
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
+from recorder import carries_vrrp, frames_at, stamped
+from test_agent_life import INTERVAL, Stage, instance, until
+
+FLOOD_S, FLOODS = 3, 3
+OWN, PEER, STRANGER, CLIENT = "192.0.2.1", "192.0.2.2", "192.0.2.77", "192.0.2.3"
+STEADY, ANSWERING, SECRET = 53, 54, 55  # VRIDs: of nobody's interest, the target of sound messages, and of guesses
+STATES = {"steady": "Active", "answering": "Active", "secret": "Active"}
+
+# Sends what is in a file, one packet in hexadecimal digits a line, over and over; says how many when the time is over.
+SEND = """
+import itertools, socket, sys, time
+with open(sys.argv[1]) as file:
+    packets = [bytes.fromhex(line) for line in file]
+out = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+print("ready", flush=True)
+end, count = time.monotonic() + float(sys.argv[2]), 0
+while time.monotonic() < end:
+    for each in packets:
+        out.sendto(each, (sys.argv[3], 0))
+    count += len(packets)
+print(count, flush=True)
+"""
+
+
+@pytest.fixture
+def stage(link, tmp_path):
+    with contextlib.closing(Stage(link, tmp_path)) as made:
+        yield made
+
+
+def hostile():
+    """Whole packets: sound ones, ones for nobody, broken ones, and guesses at a password."""
+    lower = packet.Advertisement(3, ANSWERING, 1, 100_000, ("192.0.2.102",))
+    guess = packet.Advertisement(2, SECRET, 255, packet.SECOND, ("192.0.2.103",), packet.PASSWORD, b"guess")
+    sound = packet.encode(lower, PEER, OWN)
+    steady = packet.encode(lower._replace(vrid=STEADY, priority=255), STRANGER, OWN)
+    messages = [
+        (PEER, sound),
+        (STRANGER, steady),
+        *[(PEER, packet.encode(guess._replace(auth_pass=bytes([letter] * 8)), PEER, OWN)) for letter in b"abcdefgh"],
+        *[(PEER, packet.encode(lower._replace(vrid=vrid), PEER, OWN)) for vrid in range(60, 68)],
+        *[(PEER, sound[:-1] + bytes([number])) for number in range(8)],
+        *[(PEER, sound[:size]) for size in range(8)],
+        *[(PEER, bytes([first, STEADY]) + b"\xff" * 1400) for first in (0x00, 0x21, 0x31, 0x32, 0x41, 0xFF)],
+    ]
+    return [ipv4_header(source, OWN, len(message)) + message for source, message in messages]
+
+
+def settings(node):
+    return [
+        instance(node, vrid=STEADY, name="steady", peers=[CLIENT]),
+        instance(node, vrid=ANSWERING, name="answering", vip="192.0.2.102"),
+        instance(
+            node, vrid=SECRET, name="secret", vip="192.0.2.103", version=2, advert_interval=1, auth_pass="geheim12"
+        ),
+    ]
+
+
+def states(agent):
+    return {each["name"]: each["state"] for each in agent.report()["instances"]}
+
+
+def heard_by(frames, seconds, vrid):
+    """The moments at which its advertisements came, until the time is over."""
+    found, end = [], time.monotonic() + seconds
+    while select.select([frames], [], [], max(0.0, end - time.monotonic()))[0]:
+        at, frame = stamped(frames)
+        if carries_vrrp(frame) and frame[14 + 20 + 1] == vrid:
+            found.append(at)
+    return found
+
+
+def flood(stage, path):
+    """(packets sent, the longest time in seconds without an advertisement)"""
+    with contextlib.closing(frames_at(stage.link.client.namespace)) as frames:
+        sender = stage.link.lb2.python(SEND, path, FLOOD_S, OWN)
+        assert sender.stdout.readline() == "ready\n"
+        moments = heard_by(frames, FLOOD_S, STEADY)
+        count = int(sender.stdout.readline())
+    return count, max(later - earlier for earlier, later in zip(moments, moments[1:]))
+
+
+def test_a_flood_of_hostile_messages_delays_no_advertisement(stage, tmp_path):
+    agent = stage.agent(stage.link.lb1, *settings(stage.link.lb1))
+    until(lambda: states(agent) == STATES, "they are not all Active")
+    stage.stop_recording()
+    before = agent.report()
+    (tmp_path / "packets").write_text("".join(each.hex() + "\n" for each in hostile()))
+    floods = [flood(stage, tmp_path / "packets") for _time in range(FLOODS)]
+    print(floods)
+    assert statistics.median(longest for _count, longest in floods) < 1.5 * INTERVAL
+    after = agent.report()
+    assert states(agent) == STATES
+    assert [each["transitions"] for each in after["instances"]] == [2, 2, 2]
+    discarded = {each["name"]: each["discarded"] for each in after["instances"]}
+    assert discarded["steady"].keys() >= {"peer", "version", "checksum"}
+    assert discarded["secret"].keys() == {"authentication"}
+    assert discarded["answering"].keys() >= {"checksum", "length"}
+    assert after["links"][0]["discarded"].keys() == {"length"}
+    heard = sum(sum(each.values()) for each in discarded.values())
+    assert heard > 1000
+    assert before["pid"] == after["pid"]
+    assert len(agent.log().splitlines()) < 40, "a flood of messages became one of lines"
+
+
+def every_vrid(node, priority):
+    return [
+        instance(node, priority, vrid, f"v{vrid}", f"198.18.0.{vrid}", multicast=True, peers=[], advert_interval=1)
+        for vrid in range(1, 256)
+    ]
+
+
+def test_every_vrid_on_one_link_moves_from_one_agent_to_the_other_and_back(stage):
+    link = stage.link
+    first = stage.agent(link.lb1, *every_vrid(link.lb1, 254))
+    until(lambda: set(states(first).values()) == {"Active"}, "the first one does not hold them all")
+    second = stage.agent(link.lb2, *every_vrid(link.lb2, 253))
+    vips = [f"198.18.0.{vrid}" for vrid in range(1, 256)]
+
+    def all_with(*names):
+        stage.wait(lambda: all(stage.view(vip).holders == list(names) for vip in vips), f"not all are with {names}")
+        stage.wait(lambda: {stage.view(vip).believed for vip in vips} == set(names), f"not all announced by {names}")
+
+    all_with("lb1")
+    begin = time.time()
+    first.stops()
+    all_with("lb2")
+    print("given up after", time.time() - begin)
+    stage.start(first)
+    all_with("lb1")
+    assert set(states(second).values()) == {"Backup"}
+    assert {sum(each["discarded"].values()) for each in second.report()["instances"]} == {0}
+    begin = time.time()
+    first.reload()
+    until(lambda: "is in force" in first.log(), "it does not reload")
+    assert not [one for one in stage.recorder.seen if one.at > begin and one.what in ("added", "removed")]

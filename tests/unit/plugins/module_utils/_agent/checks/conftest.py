@@ -1,0 +1,40 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Loops for the tests of the checks, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.children import Children
+from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
+
+from .loops import run_until
+
+
+@pytest.fixture
+def loop():
+    loop = Loop()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture
+def children(loop):
+    """Programs of this very process; what still runs at the end is killed."""
+    children = Children(loop)
+    yield children
+    children.kill()
+    run_until(loop, lambda: not children.running)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+@pytest.fixture
+def no_leak():
+    """No descriptor is open afterwards that was not before."""
+    before = set(os.listdir("/proc/self/fd"))
+    yield
+    assert set(os.listdir("/proc/self/fd")) <= before

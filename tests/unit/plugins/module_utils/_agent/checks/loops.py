@@ -1,0 +1,72 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A loop that a test can wait with, and a clock that a test can turn."""
+
+from __future__ import annotations
+
+import heapq
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop, Timer
+
+SECOND = 1_000_000
+LIMIT = 10 * SECOND
+
+
+def run_until(loop: Loop, condition, limit: int = LIMIT) -> None:
+    """Run a loop until a condition holds; fail when that takes too long."""
+    late = loop.now() + limit
+
+    def look():
+        if condition() or loop.now() > late:
+            loop.stop()
+        else:
+            loop.after(1000, look)
+
+    loop.after(0, look)
+    loop.run()
+    assert condition(), "it did not happen in time"
+
+
+class Runs:
+    """The outcomes of a probe."""
+
+    def __init__(self, loop: Loop, probe) -> None:
+        self.loop, self.probe, self.outcomes = loop, probe, []
+
+    def start(self) -> None:
+        self.probe.start(self.outcomes.append)
+
+    def one(self):
+        """Run it once; return the outcome."""
+        before = len(self.outcomes)
+        self.start()
+        run_until(self.loop, lambda: len(self.outcomes) > before)
+        return self.outcomes[-1]
+
+
+class Time:
+    """A loop without descriptors, whose clock moves only in ``pass_``."""
+
+    def __init__(self) -> None:
+        self._now, self._serial, self._timers = 0, 0, []
+
+    def now(self) -> int:
+        return self._now
+
+    def at(self, moment, callback) -> Timer:
+        timer = Timer(moment, callback)
+        self._serial += 1
+        heapq.heappush(self._timers, (moment, self._serial, timer))
+        return timer
+
+    def after(self, delay, callback) -> Timer:
+        return self.at(self._now + delay, callback)
+
+    def pass_(self, duration: int) -> None:
+        end = self._now + duration
+        while self._timers and self._timers[0][0] <= end:
+            timer = heapq.heappop(self._timers)[2]
+            self._now = max(self._now, timer.at)
+            if timer.callback:
+                timer.callback()
+        self._now = end

@@ -1,0 +1,68 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Servers on this host that behave well or badly, each connection as the test says."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+
+class Server:
+    """Serves one connection after the other, in a thread of its own; ``heard`` is what came first in each."""
+
+    def __init__(self, behave) -> None:
+        self.heard = []
+        self._behave = behave
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_fault) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join(5)
+        self._socket.close()
+        assert not self._thread.is_alive()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection = self._socket.accept()[0]
+            except OSError:
+                return  # this was the end
+            connection.settimeout(3)
+            with connection, contextlib.suppress(OSError):
+                self._behave(connection, self.heard)
+
+
+def hear(connection, heard) -> None:
+    """Read a request to its empty line."""
+    request = b""
+    while b"\r\n\r\n" not in request:
+        more = connection.recv(4096)
+        if not more:
+            break
+        request += more
+    heard.append(request)
+
+
+def answering(*parts):
+    """Hear a request, answer in parts, close."""
+
+    def behave(connection, heard):
+        hear(connection, heard)
+        for part in parts:
+            connection.sendall(part)
+
+    return behave
+
+
+def silent(connection, _heard) -> None:
+    """Say nothing until the client goes."""
+    while connection.recv(4096):
+        pass

@@ -1,0 +1,45 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When it is up, when it is down, and when that is in doubt."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import scoreboard
+
+UP, DOWN, MAYBE = "U", "D", "?"
+
+
+def story(outcomes, rise, fall):
+    """Return what is believed after each outcome, + or -; in small letters where it is in doubt."""
+    board, told = scoreboard.UNKNOWN, ""
+    for outcome in outcomes:
+        board = scoreboard.count(board, outcome == "+", rise, fall)
+        letter = {True: UP, False: DOWN, None: MAYBE}[board.up]
+        told += letter if board.settled else letter.lower()
+    return told
+
+
+def test_nothing_is_believed_at_first():
+    assert scoreboard.UNKNOWN.up is None
+
+
+@pytest.mark.parametrize("outcome, believed", [("+", UP), ("-", DOWN)])
+def test_the_first_outcome_decides_at_once_whatever_rise_and_fall_are(outcome, believed):
+    assert story(outcome, rise=5, fall=5) == believed
+
+
+@pytest.mark.parametrize(
+    "outcomes, rise, fall, believed",
+    [
+        ("+-+-", 1, 1, "UDUD"),
+        ("+---", 1, 3, "UuuD"),
+        ("+--+--", 1, 3, "UuuUuu"),
+        ("+--+---", 1, 3, "UuuUuuD"),
+        ("-++", 2, 1, "DdU"),
+        ("-+-++", 2, 1, "DdDdU"),
+        ("-++-+---+", 2, 3, "DdUuUuuDd"),
+    ],
+)
+def test_only_a_run_of_its_own_length_changes_it(outcomes, rise, fall, believed):
+    assert story(outcomes, rise, fall) == believed

@@ -1,0 +1,45 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the VRRP process is handed, without a network."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import network
+
+CALLS = [
+    ("open_port", ("eth0", 7, 4, True)),
+    ("announce", ("a link", "192.0.2.10")),
+]
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Everything that is called in place of the kernel, with what it was given."""
+    found = []
+
+    class Part:
+        def __init__(self, name):
+            self.name = name
+
+        def announce(self, *given):
+            found.append(("announce", given))
+
+        def close(self):
+            found.append(("close", self.name))
+
+    monkeypatch.setattr(network, "Netlink", lambda: Part("netlink"))
+    monkeypatch.setattr(network, "Announcer", lambda: Part("announcer"))
+    monkeypatch.setattr(network.sockets, "open_port", lambda *given: found.append(("open_port", given)))
+    return found
+
+
+@pytest.mark.parametrize("name, given", CALLS)
+def test_what_is_asked_of_it_is_passed_on(calls, name, given):
+    getattr(network.Network(), name)(*given)
+    assert calls == [(name, given)]
+
+
+def test_all_that_it_opened_is_closed(calls):
+    network.Network().close()
+    assert sorted(calls) == [("close", "announcer"), ("close", "netlink")]

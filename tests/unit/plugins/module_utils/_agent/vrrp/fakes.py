@@ -1,0 +1,355 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A host without a kernel, and a clock that moves when a test says so: all that the VRRP daemon has to do with.
+
+Whatever the daemon does is a line of one journal, in its order: ``send 100 to 192.0.2.2``, ``add 192.0.2.10/32 to
+eth0``, ``announce 192.0.2.10 on eth0``, ``run /bin/tell INSTANCE front MASTER 100``, ``says front: Backup to ...``.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import os
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent import loop as loops
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import Datagram
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import daemon, packet, settings
+
+SECOND = loops.MILLION
+EPOCH = 1_700_000_000  # when the clock shows 0
+OWN, OTHER, THIRD, VIP = "192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.10"
+FRONT = settings.Instance("front", "eth0", 51, 2, 4, 100, SECOND, (f"{VIP}/32",), peers=(OTHER,))
+DOWN_INTERVAL = 3 + 156 / 256  # of FRONT: seconds of silence until it becomes Active
+BACK = FRONT._replace(name="back", interface="eth1", vrid=52, addresses=("198.51.100.10/32",), peers=("198.51.100.2",))
+SIX = FRONT._replace(
+    name="six",
+    version=3,
+    family=6,
+    addresses=("fe80::10/128", "2001:db8::10/64"),
+    peers=(),
+    multicast=True,
+)
+
+
+class Loop:
+    """Time passes in ``let`` only, and takes none but that."""
+
+    def __init__(self, readable):
+        """:param readable: whether there is something to be read at a descriptor"""
+        self.clock = 5 * SECOND
+        self.watched = {}
+        self._readable = readable
+        self._timers = []
+        self._serial = itertools.count()
+
+    def now(self):
+        return self.clock
+
+    def at(self, moment, callback):
+        timer = loops.Timer(moment, callback)
+        heapq.heappush(self._timers, (moment, next(self._serial), timer))
+        return timer
+
+    def after(self, delay, callback):
+        return self.at(self.clock + delay, callback)
+
+    def watch(self, descriptor, callback, events=loops.READ):
+        self.watched[descriptor] = callback
+
+    def forget(self, descriptor):
+        del self.watched[descriptor]
+
+    @property
+    def waiting(self):
+        """How many timers are set."""
+        return sum(timer.callback is not None for _at, _serial, timer in self._timers)
+
+    def let(self, seconds=0.0):
+        """Let time pass: whoever is due comes first, then whoever has something to read, as in the real loop."""
+        end = self.clock + round(seconds * SECOND)
+        while True:
+            if self._fire() or self._read():
+                continue
+            if not self._timers or self._timers[0][0] > end:
+                break
+            self.clock = self._timers[0][0]
+        self.clock = end
+
+    def stall(self, seconds):
+        """Time passes, and nothing is done."""
+        self.clock += round(seconds * SECOND)
+
+    def _fire(self):
+        fired = False
+        while self._timers and self._timers[0][0] <= self.clock:
+            timer = heapq.heappop(self._timers)[2]
+            if timer.callback:
+                timer.callback()
+                fired = True
+        return fired
+
+    def _read(self):
+        ready = [descriptor for descriptor in self.watched if self._readable(descriptor)]
+        for descriptor in ready:
+            if descriptor in self.watched:
+                self.watched[descriptor](loops.READ)
+        return bool(ready)
+
+
+class Netlink:
+    """Links and addresses; what changes them is an event, also when the daemon did it itself."""
+
+    def __init__(self, journal):
+        self.journal = journal
+        self.refused = {}  # address -> errno
+        self.pending = []
+        self.up = {}  # name -> netlink.Link
+        self.there = {}  # (index, address, prefix) -> netlink.Address
+
+    def links(self):
+        return list(self.up.values())
+
+    def addresses(self):
+        return list(self.there.values())
+
+    def add(self, index, address):
+        if address in self.refused:
+            self.journal.append(f"refuses {address}")
+            raise OSError(self.refused[address], os.strerror(self.refused[address]))
+        self.journal.append(f"add {address} to {self._name(index)}")
+        self.put(address, self._name(index))
+
+    def delete(self, index, address):
+        self.journal.append(f"delete {address} from {self._name(index)}")
+        self.take_away(address, self._name(index))
+
+    def fileno(self):
+        return 1000
+
+    def events(self):
+        found, self.pending = self.pending, []
+        return found
+
+    def _name(self, index):
+        return next((link.name for link in self.up.values() if link.index == index), "nowhere")
+
+    # What others do.
+
+    def link(self, name, index, up=True):
+        """An interface is there, or is another one now."""
+        for known in [known for known, link in self.up.items() if link.index == index]:
+            del self.up[known]
+        self.up[name] = netlink.Link(index, name, up, bytes(6))
+        self.pending.append(netlink.LinkIs(self.up[name]))
+
+    def unlink(self, name):
+        link = self.up.pop(name)
+        for key in [key for key in self.there if key[0] == link.index]:
+            self.pending.append(netlink.AddressGone(self.there.pop(key)))
+        self.pending.append(netlink.LinkGone(link))
+
+    def put(self, address, name="eth0", usable=True):
+        text, _slash, prefix = address.partition("/")
+        key = self.up[name].index, text, int(prefix)
+        changed = netlink.Address(*key, usable, deprecated=False, secondary=False)
+        if self.there.get(key) != changed:
+            self.there[key] = changed
+            self.pending.append(netlink.AddressIs(changed))
+
+    def take_away(self, address, name="eth0"):
+        text, _slash, prefix = address.partition("/")
+        index = self.up[name].index if name in self.up else 0
+        gone = self.there.pop((index, text, int(prefix)), None)
+        if gone:
+            self.pending.append(netlink.AddressGone(gone))
+
+    def overrun(self):
+        """What had to be told is lost."""
+        self.pending = [netlink.Lost()]
+
+
+class Port:
+    def __init__(self, journal, interface, index, family, multicast, number):
+        self.journal, self.interface, self.index, self.family = journal, interface, index, family
+        self.multicast, self.number = multicast, number
+        self.inbox = []
+        self.unreachable = set()
+        self.closed = False
+
+    def fileno(self):
+        return self.number
+
+    def receive(self):
+        assert not self.closed
+        return self.inbox.pop(0) if self.inbox else None
+
+    def send(self, message, source, destination):
+        assert not self.closed
+        if destination in self.unreachable:
+            raise OSError(101, os.strerror(101))
+        said = packet.decode(message, source, destination)
+        assert not isinstance(said, packet.Discard), said
+        self.journal.append(f"send {said.priority} to {destination}")
+
+    def close(self):
+        self.closed = True
+
+
+class Network:
+    def __init__(self, journal):
+        self.journal = journal
+        self.netlink = Netlink(journal)
+        self.ports = []
+        self.shut = None  # an errno while no port can be opened
+        self.mute = None  # an errno while nothing can be announced
+
+    def open_port(self, interface, index, family, multicast):
+        if self.shut:
+            raise OSError(self.shut, os.strerror(self.shut))
+        self.ports.append(Port(self.journal, interface, index, family, multicast, len(self.ports)))
+        return self.ports[-1]
+
+    def announce(self, link, address):
+        if self.mute:
+            raise OSError(self.mute, os.strerror(self.mute))
+        self.journal.append(f"announce {address} on {link.name}")
+
+    @property
+    def open_ports(self):
+        return [port for port in self.ports if not port.closed]
+
+    def readable(self, descriptor):
+        if descriptor == self.netlink.fileno():
+            return bool(self.netlink.pending)
+        return bool(self.ports[descriptor].inbox) and not self.ports[descriptor].closed
+
+
+class Checks:
+    def __init__(self, journal):
+        self.journal = journal
+        self.wanted = []
+
+    def want(self, checks, script_user):
+        self.wanted.append((tuple(checks), script_user))
+
+    def run(self, command, user):
+        self.journal.append(f"run {' '.join(command)} as {user}")
+
+
+class Log:
+    """As ``log.Log`` is: a fault is said again when it is another one."""
+
+    def __init__(self, journal):
+        self.journal = journal
+        self.faults = {}
+
+    def info(self, text):
+        self.journal.append(f"says {text}")
+
+    warning = info
+
+    def fault(self, key, text):
+        if self.faults.get(key) != text:
+            self.faults[key] = text
+            self.info(text)
+
+    def cured(self, key, text):
+        if self.faults.pop(key, None):
+            self.info(text)
+
+
+class Host:
+    """A daemon and its surroundings: eth0 with 192.0.2.1 and eth1 with 198.51.100.1, both with a link-local one."""
+
+    def __init__(self):
+        self.journal = []
+        self.network = Network(self.journal)
+        self.netlink = self.network.netlink
+        self.loop = Loop(self.network.readable)
+        self.checks, self.log = Checks(self.journal), Log(self.journal)
+        self.daemon = daemon.Daemon(
+            daemon.Surroundings(
+                self.loop, self.network, self.checks, self.log, lambda: EPOCH + self.loop.now() / SECOND
+            )
+        )
+        for index, name, own, own6 in ((2, "eth0", OWN, "fe80::1"), (3, "eth1", "198.51.100.1", "fe80::2")):
+            self.netlink.link(name, index)
+            self.netlink.put(f"{own}/24", name)
+            self.netlink.put(f"{own6}/64", name)
+
+    def start(self, *instances, **others):
+        self.daemon.start(settings.Settings(instances or (FRONT,), **others))
+        self.let()
+        return self
+
+    def apply(self, *instances, **others):
+        self.daemon.apply(settings.Settings(instances, **others))
+        self.let()
+
+    def let(self, seconds=0.0):
+        self.loop.let(seconds)
+
+    def activate(self):
+        """Nobody is heard for so long that the routers become Active; that is not told any more."""
+        self.let(DOWN_INTERVAL)
+        assert set(self.states.values()) == {"Active"}, self.states
+        self.let(6)  # with the second round of announcements
+        self.done()
+        return self
+
+    def done(self):
+        """What was done since this was last asked; what was done again and again is one line."""
+        found = []
+        for line, same in itertools.groupby(self.journal):
+            count = len(list(same))
+            found.append(f"{line} x{count}" if count > 1 else line)
+        self.journal.clear()
+        return found
+
+    def acts(self):
+        """The same without what was said."""
+        return [line for line in self.done() if not line.startswith("says ")]
+
+    def says(self):
+        """What was said alone."""
+        return [line[5:] for line in self.done() if line.startswith("says ")]
+
+    def deliver(self, priority=100, source=OTHER, destination=OWN, of=FRONT, hop_limit=255, mangle=None, **changes):
+        """A message is there, and nobody has read it yet."""
+        said = settings.advertisement(of)._replace(priority=priority, **changes)
+        message = packet.encode(said, source, destination)
+        datagram = Datagram(source, destination, hop_limit, mangle(message) if mangle else message, whole=True)
+        self.port(of.interface, of.family).inbox.append(datagram)
+
+    def hears(self, priority=100, source=OTHER, destination=OWN, **others):
+        self.deliver(priority, source, destination, **others)
+        self.let()
+
+    def port(self, interface="eth0", family=4):
+        return next(port for port in self.network.open_ports if (port.interface, port.family) == (interface, family))
+
+    def finds(self, name, up=True, value=0, detail=""):
+        """A check has a result."""
+        self.daemon.take_result(Result(name, up, value, detail))
+        self.let()
+
+    @property
+    def states(self):
+        return {name: router.state.name for name, router in self.daemon.routers.items()}
+
+    @property
+    def state(self):
+        (state,) = self.states.values()
+        return state
+
+    def report(self, name="front"):
+        return next(each for each in self.daemon.report()["instances"] if each["name"] == name)
+
+    @property
+    def held(self):
+        """All virtual addresses of the host."""
+        own = (OWN, "198.51.100.1", "fe80::1", "fe80::2")
+        return sorted(f"{address}/{prefix}" for _index, address, prefix in self.netlink.there if address not in own)

@@ -1,0 +1,357 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The virtual addresses: on an interface, off it, taken away by others, refused by the kernel, announced."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from .fakes import DOWN_INTERVAL, FRONT, OTHER, OWN, SECOND, SIX, VIP, Host
+
+SECOND_VIP = "192.0.2.11"
+TWO = FRONT._replace(addresses=(f"{VIP}/32", f"{SECOND_VIP}/24"))
+ADD, DELETE, ANNOUNCE = f"add {VIP}/32 to eth0", f"delete {VIP}/32 from eth0", f"announce {VIP} on eth0"
+
+
+@pytest.fixture
+def host():
+    return Host()
+
+
+def test_what_was_done_is_known_before_the_kernel_says_so(host):
+    """Otherwise an address would seem to be taken away that was just put there."""
+    host.start()
+    (router,) = host.daemon.routers.values()
+    host.daemon.holding.take(router, [f"{VIP}/32"])
+    assert (host.report()["held"], host.daemon.holding.missing(router)) == ([f"{VIP}/32"], [])
+    host.daemon.holding.drop(router, [f"{VIP}/32"])
+    assert (host.report()["held"], host.daemon.holding.missing(router)) == ([], [f"{VIP}/32"])
+
+
+# --- announcements ----------------------------------------------------------------------------------------------
+
+
+def moments(host, seconds, step=0.01):
+    """When, in seconds from now, the address was announced, and how often."""
+    found, began = {}, host.loop.now()
+    for _step in range(round(seconds / step)):
+        host.let(step)
+        count = sum(line == ANNOUNCE for line in host.journal)
+        host.journal.clear()
+        if count:
+            found[round((host.loop.now() - began) / SECOND, 2)] = count
+    return found
+
+
+def test_addresses_are_announced_five_times_at_once_and_after_five_seconds_as_keepalived_does_it(host):
+    host.start(FRONT._replace(announce_again=0))
+    assert moments(host, 70) == {3.61: 5, 8.61: 5}
+
+
+def test_they_are_announced_again_now_and_then(host):
+    host.start(FRONT._replace(announce_again=60 * SECOND))
+    assert moments(host, 130) == {3.61: 5, 8.61: 5, 68.61: 1, 128.61: 1}
+
+
+def test_each_address_is_announced_before_any_of_them_again(host):
+    host.start(TWO)
+    host.let(DOWN_INTERVAL)
+    announced = [line for line in host.acts() if line.startswith("announce")]
+    assert announced == [ANNOUNCE, f"announce {SECOND_VIP} on eth0"] * 5
+
+
+def test_who_is_active_no_more_announces_nothing(host):
+    host.start()
+    host.let(DOWN_INTERVAL)
+    host.hears(200)
+    host.done()
+    for _second in range(70):
+        host.hears(200)
+        host.let(1)
+    assert host.done() == []
+
+
+def test_who_is_active_again_does_not_announce_twice_as_often(host):
+    host.start(FRONT._replace(announce_again=60 * SECOND))
+    host.let(DOWN_INTERVAL)
+    host.hears(200)
+    host.done()
+    assert moments(host, 70) == {3.61: 5, 8.61: 5, 68.61: 1}
+
+
+def test_a_worse_router_that_believes_to_be_active_makes_it_announce_again_at_once(host):
+    host.start().activate()
+    host.hears(50)
+    assert host.acts() == [f"send 100 to {OTHER}", f"{ANNOUNCE} x5"]
+
+
+def test_a_flood_of_a_worse_routers_messages_becomes_no_flood_of_announcements(host):
+    host.start().activate()
+    for _count in range(1000):
+        host.hears(50)
+        host.let(0.001)
+    announced = [line for line in host.journal if line == ANNOUNCE]
+    assert len(announced) == 5 * 11  # at 0, 0.1, ... 1 s
+    assert host.journal.count(f"send 100 to {OTHER}") >= 1000  # RFC 9568 section 6.4.3
+    host.hears(50)
+    host.done()
+    assert moments(host, 6) == {0.1: 5, 5.1: 5}, "the last word about the addresses is the winner's"
+
+
+def test_who_lost_and_won_within_a_moment_announces_at_once(host):
+    host.start(FRONT._replace(version=3, interval=SECOND // 100))
+    host.let(0.05)
+    host.hears(200, of=FRONT._replace(version=3, interval=SECOND // 100))
+    host.done()
+    host.let(0.04)
+    assert f"{ANNOUNCE} x5" in host.done()
+
+
+def test_addresses_that_cannot_be_announced_are_told_of_once_and_tried_again(host):
+    host.network.mute = errno.ENETDOWN
+    host.start()
+    host.let(DOWN_INTERVAL + 6)
+    assert host.state == "Active"
+    assert [line for line in host.says() if "announced" in line] == [
+        "front: its addresses cannot be announced: Network is down"
+    ]
+    host.network.mute = None
+    host.let(60)
+    assert host.says() == ["front: its addresses could be announced"]
+
+
+# --- refused ----------------------------------------------------------------------------------------------------
+
+
+def test_without_its_addresses_a_router_is_in_fault_and_says_so_to_its_peers(host):
+    host.netlink.refused[f"{VIP}/32"] = errno.EACCES
+    host.start()
+    host.done()
+    host.let(DOWN_INTERVAL)
+    assert host.done() == [
+        f"send 100 to {OTHER}",
+        f"refuses {VIP}/32",
+        f"says front: {VIP}/32 cannot be put on eth0: Permission denied",
+        f"send 0 to {OTHER}",
+        DELETE,
+        "says front: Active to Fault: the virtual addresses failed",
+    ]
+    assert host.report()["priority"]["because"] == [{"name": "the virtual addresses", "change": None}]
+
+
+def test_one_of_two_addresses_is_not_enough(host):
+    host.netlink.refused[f"{SECOND_VIP}/24"] = errno.EACCES
+    host.start(TWO)
+    host.let(DOWN_INTERVAL)
+    assert (host.state, host.held) == ("Fault", [])
+
+
+def tries(host, seconds):
+    """The seconds between the tries."""
+    found = []
+    for _second in range(seconds):
+        host.let(1)
+        if f"refuses {VIP}/32" in host.journal:
+            found.append(host.loop.now() // SECOND)
+        host.journal.clear()
+    return [later - earlier for earlier, later in zip(found, found[1:])]
+
+
+def test_refused_addresses_are_tried_again_after_pauses_that_grow_to_five_minutes(host):
+    host.netlink.refused[f"{VIP}/32"] = errno.EACCES
+    host.start()
+    pauses = [round(pause / 10) * 10 for pause in tries(host, 1700)]
+    assert pauses[:7] == [10, 20, 40, 80, 160, 300, 300]
+
+
+def test_the_pauses_are_short_again_after_a_success(host):
+    host.netlink.refused[f"{VIP}/32"] = errno.EACCES
+    host.start()
+    tries(host, 200)
+    host.netlink.refused.clear()
+    host.let(200)
+    assert host.state == "Active"
+    host.hears(200)
+    host.netlink.refused[f"{VIP}/32"] = errno.EACCES
+    assert tries(host, 40)[0] < 15
+
+
+def test_addresses_that_are_no_more_refused_are_taken(host):
+    host.netlink.refused[f"{VIP}/32"] = errno.EACCES
+    host.start()
+    host.let(DOWN_INTERVAL)
+    host.netlink.refused.clear()
+    host.done()
+    host.let(10 + DOWN_INTERVAL)
+    assert f"says front: {VIP}/32 could be put on eth0" in host.done()
+    assert (host.state, host.held) == ("Active", [f"{VIP}/32"])
+
+
+def test_what_is_refused_is_told_of_once(host):
+    host.netlink.refused[f"{VIP}/32"] = errno.EACCES
+    host.start()
+    host.let(100)
+    assert sum("cannot be put" in line for line in host.says()) == 1
+
+
+def test_an_address_that_cannot_be_taken_off_is_told_of(host):
+    host.start().activate()
+
+    def forbidden(_index, _address):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    host.netlink.delete = forbidden
+    host.hears(200)
+    assert f"front: {VIP}/32 cannot be taken off eth0: Operation not permitted" in host.says()
+
+
+# --- taken away -------------------------------------------------------------------------------------------------
+
+
+def test_an_address_that_somebody_takes_away_is_put_back_and_announced_at_once(host):
+    host.start().activate()
+    host.netlink.take_away(f"{VIP}/32")
+    host.let()
+    assert host.done() == [ADD, f"says front: {VIP}/32 put on eth0: somebody had taken it away", f"{ANNOUNCE} x5"]
+    assert host.state == "Active"
+
+
+def test_only_what_is_missing_is_put_back(host):
+    host.start(TWO).activate()
+    host.netlink.take_away(f"{SECOND_VIP}/24")
+    host.let()
+    assert [line for line in host.acts() if line.startswith("add")] == [f"add {SECOND_VIP}/24 to eth0"]
+
+
+def test_an_address_that_somebody_makes_another_one_of_is_put_back(host):
+    host.start().activate()
+    host.netlink.take_away(f"{VIP}/32")
+    host.netlink.put(f"{VIP}/24")
+    host.let()
+    assert f"{VIP}/32" in host.held
+
+
+def test_an_address_that_somebody_else_puts_back_is_left_alone(host):
+    host.start().activate()
+    host.netlink.take_away(f"{VIP}/32")
+    host.netlink.put(f"{VIP}/32")
+    host.let()
+    assert host.done() == []
+
+
+def test_who_may_not_put_an_address_back_is_in_fault(host):
+    host.start().activate()
+    host.netlink.refused[f"{VIP}/32"] = errno.EACCES
+    host.netlink.take_away(f"{VIP}/32")
+    host.let()
+    assert host.acts() == [f"refuses {VIP}/32", f"send 0 to {OTHER}", DELETE]
+    assert host.state == "Fault"
+
+
+def test_nobody_else_puts_an_address_back(host):
+    host.netlink.put(f"{VIP}/32")
+    host.start()
+    host.hears(200)
+    host.netlink.put(f"{VIP}/32")
+    host.let()
+    host.done()
+    host.netlink.take_away(f"{VIP}/32")
+    host.let()
+    assert host.done() == []
+
+
+def test_other_addresses_that_go_concern_nobody(host):
+    host.netlink.put("192.0.2.77/24")
+    host.start().activate()
+    host.netlink.take_away("192.0.2.77/24")
+    host.let()
+    assert host.done() == []
+
+
+def test_its_own_removal_is_not_taken_for_somebody_elses(host):
+    host.start().activate()
+    host.hears(200)
+    host.let()
+    host.done()
+    host.let(DOWN_INTERVAL)
+    assert not [line for line in host.says() if "somebody" in line]
+
+
+def test_after_lost_events_an_address_that_went_meanwhile_is_put_back(host):
+    host.start().activate()
+    host.netlink.take_away(f"{VIP}/32")
+    host.netlink.overrun()
+    host.let()
+    assert host.acts() == [ADD, f"{ANNOUNCE} x5"]
+
+
+# --- what was left ----------------------------------------------------------------------------------------------
+
+
+def test_what_was_left_by_a_former_life_is_kept_and_announced_when_nobody_else_has_it(host):
+    host.netlink.put(f"{VIP}/32")
+    host.start()
+    host.done()
+    host.let(1 + 156 / 256)
+    assert host.acts() == [f"send 100 to {OTHER}", ADD, f"{ANNOUNCE} x5"]
+
+
+def test_what_was_left_is_removed_as_soon_as_somebody_else_has_it(host):
+    host.netlink.put(f"{VIP}/32")
+    host.start()
+    host.done()
+    host.hears(101)
+    assert host.done() == [DELETE]
+    host.hears(101)
+    assert host.done() == []
+
+
+def test_what_was_left_is_removed_also_while_checks_are_waited_for(host):
+    from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+
+    host.netlink.put(f"{VIP}/32")
+    tracking = FRONT._replace(track=(settings.Tracked("haproxy"),))
+    host.start(tracking, checks=(settings.Check("haproxy", settings.PROCESS),))
+    assert host.state == "Initialize"
+    host.hears(0)
+    assert host.acts() == []
+    host.hears(1)
+    assert host.acts() == [DELETE]
+    host.hears(1)
+    assert host.acts() == []
+
+
+def test_what_was_left_is_removed_when_there_is_a_fault(host):
+    host.netlink.put(f"{VIP}/32")
+    host.netlink.link("eth0", 2, up=False)
+    host.start()
+    assert host.acts() == [DELETE]
+    assert host.state == "Fault"
+
+
+def test_what_was_left_is_removed_at_a_stop(host):
+    host.netlink.put(f"{VIP}/32")
+    host.start()
+    host.done()
+    host.daemon.stop()
+    assert host.acts() == [DELETE]
+
+
+def test_an_ipv6_address_is_taken_and_announced_like_any_other(host):
+    host.start(SIX)
+    host.let(DOWN_INTERVAL)
+    acts = host.acts()
+    assert acts[:3] == ["send 100 to ff02::12", "add fe80::10/128 to eth0", "add 2001:db8::10/64 to eth0"]
+    assert acts[3:5] == ["announce fe80::10 on eth0", "announce 2001:db8::10 on eth0"]
+
+
+def test_a_router_that_is_not_active_leaves_addresses_alone_that_are_no_more_its_own(host):
+    """An administrator may have made it a fixed one before it was taken out of the configuration."""
+    host.start(TWO)
+    host.hears(200, of=TWO)
+    host.netlink.put(f"{SECOND_VIP}/24")
+    host.apply(FRONT)
+    assert host.held == [f"{SECOND_VIP}/24"]
+    assert OWN not in host.held

@@ -1,0 +1,314 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The daemon's life: start, signals, reloads and the end. The daemon is a stand-in here, the signals are real."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import socket
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION, status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import MILLION
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import life, settings
+
+from .fakes import FRONT, Log
+
+INSTANCE = {"name": "front", "interface": "eth0", "vrid": 51, "peers": ["192.0.2.2"], "addresses": ["192.0.2.10"]}
+LIMIT = 20 * MILLION
+
+
+class Notifier:
+    def __init__(self, journal):
+        self.journal = journal
+        self.watchdog = None
+
+    def __getattr__(self, said):
+        return lambda: self.journal.append(f"systemd: {said}")
+
+
+class World:
+    """Lives one life after the other, and keeps a journal of it."""
+
+    def __init__(self, folder, monkeypatch):
+        self.journal = journal = []
+        self.folder, self.path = folder, folder / "agent.json"
+        self.log, self.notifier = Log(journal), Notifier(journal)
+        self.limits = []
+        self.failing = None  # an exception that the daemon starts with
+
+        class Daemon:
+            def __init__(_self, around):
+                _self.settings = settings.Settings(())
+
+            def start(_self, wanted):
+                journal.append("daemon: start")
+                _self.settings = wanted
+                if self.failing:
+                    raise self.failing
+
+            def apply(_self, wanted):
+                journal.append(f"daemon: apply {wanted.instances[0].priority}")
+                _self.settings = wanted
+
+            def stop(_self):
+                journal.append("daemon: stop")
+
+            def report(_self):
+                return {"instances": [each.name for each in _self.settings.instances]}
+
+        class Network:
+            def close(_self):
+                journal.append("network: close")
+
+        class Checks:
+            @classmethod
+            def start(cls, loop, on_result, on_message):
+                journal.append("checks: start")
+                return cls()
+
+            def stop(_self):
+                journal.append("checks: stop")
+
+        monkeypatch.setattr(life.daemon, "Daemon", Daemon)
+        monkeypatch.setattr(life, "Network", Network)
+        monkeypatch.setattr(life, "Checks", Checks)
+        monkeypatch.setattr(life.realtime, "prepare", self.prepare)
+
+    def prepare(self):
+        self.journal.append("real-time")
+        return self.limits
+
+    def write(self, socket_name="vrrp.sock", **changes):
+        whole = {"instances": [{**INSTANCE, **changes}], "status_socket": str(self.folder / socket_name)}
+        self.path.write_text(json.dumps(whole))
+        return settings.Settings((FRONT,), status_socket=whole["status_socket"])
+
+    def lives(self, *happens, end=signal.SIGTERM):
+        """Live; each of these happens after the other, and then the end is asked for."""
+        wanted = self.write()
+        one = life.Life(str(self.path), self.log, self.notifier)
+        waiting = [*happens, lambda: os.kill(os.getpid(), end)]
+
+        def go_on():
+            if waiting:
+                waiting.pop(0)()
+                one.loop.after(20_000, go_on)
+
+        one.loop.after(0, go_on)
+        one.loop.after(LIMIT, one.loop.stop)
+        try:
+            one.run(wanted)
+        finally:
+            one.loop.close()
+            for descriptor in one._signals:
+                descriptor.close()
+        assert not waiting, "it ended too early"
+        return one
+
+    def hup(self):
+        os.kill(os.getpid(), signal.SIGHUP)
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    yield World(tmp_path, monkeypatch)
+    signal.set_wakeup_fd(-1)
+    for number, handler in zip(numbers, before):
+        signal.signal(number, handler)
+
+
+BEGIN = ["checks: start", "real-time", "daemon: start", "systemd: ready"]
+GOODBYE = "says The addresses are given up; goodbye."
+END = ["systemd: stopping", "daemon: stop", "checks: stop", "network: close", GOODBYE]
+
+
+def test_the_checks_have_their_process_before_this_one_is_real_time_and_systemd_is_told_last(world):
+    world.lives()
+    assert world.journal[: len(BEGIN)] == BEGIN
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_whoever_ends_it_gets_everything_in_good_order(world, number):
+    began = time.monotonic()
+    world.lives(end=number)
+    assert world.journal == [*BEGIN, *END]
+    assert time.monotonic() - began < LIMIT / MILLION
+
+
+def test_what_cannot_be_had_is_said_and_reported(world):
+    world.limits = ["real-time scheduling: Operation not permitted"]
+    one = world.lives()
+    assert "says real-time scheduling: Operation not permitted" in world.journal
+    assert one.report()["limits"] == world.limits
+
+
+def test_a_reload_goes_over_to_what_the_file_says_and_tells_systemd(world):
+    world.lives(lambda: world.write(priority=7), world.hup)
+    assert world.journal[len(BEGIN) : -len(END)] == [
+        "systemd: reloading",
+        "daemon: apply 7",
+        f"says {world.path} is in force.",
+        "systemd: ready",
+    ]
+
+
+def test_a_bad_file_changes_nothing_and_is_said_and_reported_until_there_is_a_good_one(world):
+    faults = []
+
+    def look():
+        faults.append(one.report()["config_fault"])
+
+    wanted = world.write()
+    one = life.Life(str(world.path), world.log, world.notifier)
+    one.run = lambda _wanted: None  # only its reload is of interest
+    one.daemon.settings = wanted
+    one.door = status.Server(one.loop, wanted.status_socket, one.report)
+    look()
+    for text in ('{"instances": [', json.dumps({"instances": [{**INSTANCE, "vrid": 300}]})):
+        world.path.write_text(text)
+        one.reload()
+        look()
+    world.write(priority=8)
+    one.reload()
+    look()
+    one.door.close()
+    assert faults[0] is None
+    assert "is no JSON" in faults[1]
+    assert "vrid is 300" in faults[2]
+    assert faults[3] is None
+    said = [line for line in world.journal if "refused" in line]
+    assert [fault in line for fault, line in zip(faults[1:3], said)] == [True, True]
+    assert [line for line in world.journal if line.startswith("daemon")] == ["daemon: apply 8"]
+
+
+def test_systemd_is_told_that_a_refused_reload_is_over(world):
+    """Otherwise `systemctl reload` would wait for it."""
+    world.lives(lambda: world.path.write_text("{"), world.hup)
+    told = [line for line in world.journal if line.startswith("systemd")]
+    assert told == ["systemd: ready", "systemd: reloading", "systemd: ready", "systemd: stopping"]
+
+
+def test_a_file_that_is_gone_changes_nothing(world):
+    world.lives(lambda: world.path.unlink(), world.hup)
+    assert not [line for line in world.journal if "apply" in line]
+    assert [line for line in world.journal if "cannot be read: No such file or directory" in line]
+
+
+def test_another_status_socket_takes_the_place_of_the_first(world):
+    there = []
+
+    def look():
+        there.append(sorted(path.name for path in world.folder.glob("*.sock")))
+
+    world.lives(look, lambda: world.write(socket_name="other.sock"), world.hup, look)
+    assert there == [["vrrp.sock"], ["other.sock"]]
+    assert not list(world.folder.glob("*.sock"))
+
+
+def test_a_status_socket_that_cannot_be_had_refuses_the_reload_and_the_first_one_stays(world):
+    (world.folder / "busy.sock").write_text("no socket")
+    there = []
+    one = world.lives(
+        lambda: world.write(socket_name="busy.sock", priority=7),
+        world.hup,
+        lambda: there.append((world.folder / "vrrp.sock").is_socket()),
+    )
+    assert there == [True]
+    assert "is no socket, but something else" in one.report()["config_fault"]
+    assert not [line for line in world.journal if "apply" in line]
+
+
+def test_two_reloads_at_once_are_one(world):
+    world.lives(lambda: (world.hup(), world.hup()))
+    assert world.journal.count("daemon: apply 100") == 1
+
+
+def test_an_end_that_is_asked_for_together_with_a_reload_is_the_end(world):
+    def both():
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(AssertionError, match="too early"):
+        world.lives(both)
+    assert world.journal == [*BEGIN, *END]
+
+
+def test_a_start_that_fails_leaves_nothing_behind(world):
+    world.failing = OSError(errno.EIO, "no kernel")
+    with pytest.raises(OSError, match="no kernel"):
+        world.lives()
+    assert world.journal[-len(END) :] == END
+    assert not list(world.folder.glob("*.sock"))
+
+
+def test_a_callback_that_fails_ends_it_in_good_order(world):
+    def fail():
+        raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        world.lives(fail)
+    assert world.journal == [*BEGIN, *END]
+
+
+def test_the_report_has_exactly_what_was_agreed(world):
+    one = world.lives()
+    report = one.report()
+    assert report.pop("since") == one.since
+    assert report == {
+        "agent": "onprem.lb",
+        "version": VERSION,
+        "pid": os.getpid(),
+        "config": str(world.path),
+        "config_fault": None,
+        "limits": [],
+        "instances": ["front"],
+    }
+
+
+def test_systemds_watchdog_is_fed_by_the_loop_itself(world):
+    world.notifier.watchdog = 10_000
+    world.lives(*[lambda: None] * 5)
+    assert world.journal.count("systemd: alive") >= 5
+
+
+def test_without_a_watchdog_nobody_is_fed(world):
+    world.lives()
+    assert "systemd: alive" not in world.journal
+
+
+# --- main -------------------------------------------------------------------------------------------------------
+
+
+def runs(world):
+    return life.main(str(world.path), world.write(), world.log, world.notifier)
+
+
+def test_two_agents_at_one_socket_are_one_too_many(world):
+    wanted = world.write()
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(wanted.status_socket)
+        other.listen(1)
+        assert runs(world) == 1
+    assert [line for line in world.journal if "another agent answers" in line]
+    assert "daemon: start" not in world.journal
+
+
+def test_without_a_network_there_is_one_sentence(world, monkeypatch):
+    def refuse():
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(life, "Network", refuse)
+    assert runs(world) == 1
+    assert world.journal == ["says The network cannot be had: Operation not permitted."]
+
+
+def test_who_was_asked_to_end_has_done_well(world, monkeypatch):
+    monkeypatch.setattr(life.Life, "run", lambda self, wanted: self.loop.close())
+    assert runs(world) == 0

@@ -1,0 +1,212 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Addresses that are there from a former life, which ended without a word; and other settings in mid-life."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.machine import ACTIVE, BACKUP, FAULT, INITIALIZE
+
+from .transcripts import plays, router
+
+SECOND = machine.SECOND
+TRACKING = router(tracked=frozenset({"haproxy"}))
+HOLDING = """
+        0         start holding  -> Backup until 1609.375 | Initialize to Backup: start
+"""
+
+
+def test_who_still_has_the_addresses_waits_for_one_advertisement_only():
+    """Whoever has taken them meanwhile sends one in that time; and the next one waits for three."""
+    plays(
+        router(),
+        HOLDING
+        + """
+        1609.374  timeout        -> Backup until 1609.375
+        1609.375  timeout        -> Active until 2609.375 | send 100, add, announce, \
+                                                            Backup to Active: no Advertisement was heard
+        """,
+    )
+
+
+def test_in_version_3_it_waits_for_one_of_its_own_intervals():
+    who = router(3, interval=SECOND // 10)
+    plays(who, "0  start holding  -> Backup until 160.937 | Initialize to Backup: start")
+
+
+@pytest.mark.parametrize("priority", [100, 200])
+def test_it_removes_them_when_somebody_else_has_taken_them(priority):
+    plays(
+        router(),
+        HOLDING
+        + f"""
+        500       hears {priority}  -> Backup until 4109.375 | remove
+        600       hears {priority}  -> Backup until 4209.375
+        """,
+    )
+
+
+def test_it_removes_them_also_when_it_is_going_to_preempt():
+    plays(
+        router(),
+        HOLDING
+        + """
+        500       hears 99  -> Backup until 1609.375 | remove
+        600       hears 99  -> Backup until 1609.375
+        1609.375  timeout   -> Active until 2609.375 | send 100, add, announce, \
+                                                       Backup to Active: no Advertisement was heard
+        """,
+    )
+
+
+def test_without_preemption_it_removes_them_and_waits():
+    plays(
+        router(preempt=False),
+        HOLDING
+        + """
+        500       hears 99  -> Backup until 4109.375 | remove
+        """,
+    )
+
+
+def test_somebody_who_gives_up_has_not_taken_them():
+    plays(
+        router(),
+        HOLDING
+        + """
+        500       hears 0   -> Backup until 1109.375
+        600       hears 99  -> Backup until 1109.375 | remove
+        """,
+    )
+
+
+def test_a_fault_removes_them_without_a_word_because_it_was_not_active():
+    plays(
+        router(),
+        HOLDING
+        + """
+        500       reads haproxy FAULT  -> Fault | remove, Backup to Fault: haproxy failed
+        600       reads haproxy 0      -> Backup until 4209.375 | Fault to Backup: haproxy is well again
+        """,
+    )
+
+
+def test_a_stop_removes_them():
+    plays(
+        router(),
+        HOLDING
+        + """
+        500       stop           -> Initialize | remove, Backup to Initialize: stop
+        600       start          -> Backup until 4209.375 | Initialize to Backup: start
+        """,
+    )
+
+
+def test_who_has_become_active_does_not_hold_them_from_a_former_life_any_more():
+    plays(
+        router(),
+        HOLDING
+        + """
+        1609.375  timeout        -> Active until 2609.375 | send 100, add, announce, \
+                                                            Backup to Active: no Advertisement was heard
+        2000      hears 101      -> Backup until 5609.375 | send 100, remove, \
+                                                 Active to Backup: Advertisement with priority 101 from 192.0.2.1
+        3000      hears 101      -> Backup until 6609.375
+        4000      stop           -> Initialize | Backup to Initialize: stop
+        """,
+    )
+
+
+def test_the_address_owner_goes_on_at_once():
+    plays(
+        router(priority=255),
+        """
+        0         start holding  -> Active until 1000 | send 255, add, announce, \
+                                                        Initialize to Active: start, as the address owner
+        """,
+    )
+
+
+def test_while_something_is_still_to_be_read_they_stay_unless_somebody_has_taken_them():
+    plays(
+        TRACKING,
+        """
+        0         start holding    -> Initialize
+        500       hears 0          -> Initialize
+        700       reads haproxy 0  -> Backup until 2309.375 | Initialize to Backup: haproxy was read
+        """,
+    )
+    plays(
+        TRACKING,
+        """
+        0         start holding    -> Initialize
+        500       hears 1          -> Initialize | remove
+        600       hears 1          -> Initialize
+        700       reads haproxy 0  -> Backup until 4309.375 | Initialize to Backup: haproxy was read
+        """,
+    )
+
+
+def test_what_is_read_first_is_a_fault_and_they_go():
+    plays(
+        TRACKING,
+        """
+        0         start holding        -> Initialize
+        500       reads haproxy FAULT  -> Fault | remove, Initialize to Fault: haproxy was read
+        """,
+    )
+
+
+def test_a_stop_before_everything_was_read_removes_them():
+    plays(
+        TRACKING,
+        """
+        0         start holding  -> Initialize
+        500       stop           -> Initialize | remove
+        """,
+    )
+
+
+def test_who_is_not_started_removes_nothing():
+    plays(
+        TRACKING,
+        """
+        500       hears 200  -> Initialize
+        """,
+    )
+
+
+# --- other settings ---------------------------------------------------------------------------------------------
+
+
+def state(name, deadline, **changes):
+    return machine.State(name, deadline, active_interval=SECOND, started=True, **changes)
+
+
+@pytest.mark.parametrize("name", [INITIALIZE, FAULT])
+def test_other_settings_move_nobody_who_waits_for_no_time(name):
+    before = state(name, None)
+    assert machine.reconfigured(router(interval=7 * SECOND), before, 0) == before
+
+
+@pytest.mark.parametrize("interval, deadline", [(SECOND // 10, SECOND // 10), (SECOND, 700_000), (7 * SECOND, 700_000)])
+def test_an_active_router_never_advertises_later_than_both_settings_want_it(interval, deadline):
+    after = machine.reconfigured(router(3, interval=interval), state(ACTIVE, 700_000), 0)
+    assert (after.name, after.deadline, after.active_interval) == (ACTIVE, deadline, interval)
+
+
+def test_a_backup_waits_as_long_as_the_new_settings_want_it_from_now_on():
+    after = machine.reconfigured(router(interval=2 * SECOND, priority=254), state(BACKUP, 700_000), SECOND)
+    assert (after.name, after.deadline, after.active_interval) == (BACKUP, 7_007_812, 2 * SECOND)
+
+
+def test_a_backup_of_version_3_still_goes_by_what_the_active_router_said():
+    after = machine.reconfigured(router(3, interval=5 * SECOND, priority=254), state(BACKUP, 700_000), 0)
+    assert (after.deadline, after.active_interval) == (3_007_812, SECOND)
+
+
+def test_other_settings_forget_nothing_else():
+    before = state(BACKUP, 1, readings={"haproxy": -10}, preempt_at=7, wants_active=True, holding=True)
+    after = machine.reconfigured(router(), before, 0)
+    assert after._replace(deadline=1) == before
