@@ -100,8 +100,10 @@ fuzz: setup ## broken packets through the decoder: PACKETS, a million
 	python tests/fuzz_packets.py --packets $(PACKETS)
 
 .PHONY: bench
-bench: setup ## side by side with other roles and decoders
+bench: setup ## side by side with keepalived, other roles and decoders
 	python bench/packet.py
+	$(PYTHON) tests/netns/tools.py
+	python bench/vrrp.py
 	$(PYTHON) bench/deploy.py
 
 .PHONY: build

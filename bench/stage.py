@@ -35,11 +35,12 @@ class Agent(agents.Agent):
 
 
 class Keepalived(agents.Keepalived):
-    """Scheduled as the agent is, and with its log in a file alone: where nobody hears syslog(3), that costs a millisecond.
+    """At its best: scheduled as the agent is, and with its log, which is a short one, in a file.
 
-    By default it would be killed if it were ever busy for 10 ms.
+    Where nobody listens at /dev/log, syslog(3) would write to the console, a millisecond for each line.
     """
 
+    # It would be killed if it were busy for 10 ms, but for the second one.
     SCHEDULING = ["vrrp_rt_priority 10", "vrrp_rlimit_rttime 1000000", "vrrp_no_swap"]
 
     def prepare(self):
@@ -125,9 +126,11 @@ class Stage:
 
     def hear(self, member: str, count: int, interval: float) -> None:
         """Wait for so many Advertisements from now on."""
-        before = len(self.wire.advertisements(member))
-        enough = before + count
-        self.wire.until(lambda: len(self.wire.advertisements(member)) >= enough, 10 + 5 * interval)
+        enough = len(self.wire.advertisements(member)) + count
+        try:
+            self.wire.until(lambda: len(self.wire.advertisements(member)) >= enough, 10 + 5 * interval)
+        except TimeoutError as error:
+            raise TimeoutError("\n".join(daemon.log() for daemon in self._running)) from error
 
     def clear(self) -> None:
         """Nothing of the last round is left for the next one."""

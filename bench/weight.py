@@ -65,7 +65,7 @@ def instances(count: int) -> str:
 
 
 def processes(daemon):
-    """Return the ids of the process that speaks VRRP and of the other one: the agent's parent speaks, keepalived's child."""
+    """Return the ids of the process that speaks VRRP (the agent's parent, keepalived's child) and of the other one."""
     pid = daemon.process.pid
     (child,) = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
     return (pid, child) if daemon.kind == AGENT else (child, pid)

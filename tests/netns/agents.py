@@ -8,7 +8,6 @@ that holds 0, or 1 when something has failed; what an instance makes of it is it
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -78,7 +77,7 @@ class Daemon:
 
     def stops(self):
         """In good order."""
-        self._signal(signal.SIGTERM)
+        self.process.terminate()
         assert self.process.wait(LIMIT_S) == 0, self.log()
 
     def dies(self):
@@ -94,7 +93,8 @@ class Daemon:
         self._signal(signal.SIGCONT)
 
     def _signal(self, number):
-        with contextlib.suppress(ProcessLookupError):
+        """Unless it has ended: then the number may be somebody else's."""
+        if self.process.poll() is None:
             os.killpg(self.process.pid, number)
 
     def falls(self):

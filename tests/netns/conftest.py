@@ -18,3 +18,15 @@ def link():
         yield made
     finally:
         made.stop()
+
+
+@pytest.fixture
+def stage(link, tmp_path):
+    """That link with agents on it, and a record of what they do."""
+    from stages import Stage
+
+    made = Stage(link, tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()

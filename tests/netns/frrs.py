@@ -33,12 +33,12 @@ class Vrrpd(Daemon):
     silent = True  # as RFC 5798 section 6.4.3 says
 
     def prepare(self):
-        # The tests' own folder is closed to others: not so /tmp.
-        self.own = Path(tempfile.mkdtemp(prefix="onpremlb-frr-"))
-        shutil.chown(self.own, USER, USER)
         self.macvlans = [self._macvlan(instance) for instance in self.instances]
         for number, macvlan in enumerate(self.macvlans, 1):
             self._make(macvlan, number)
+        # The tests' own folder is closed to others: not so /tmp.
+        self.own = Path(tempfile.mkdtemp(prefix="onpremlb-frr-"))
+        shutil.chown(self.own, USER, USER)
         lines = [line for instance in self.instances for line in self._lines(**instance)]
         (self.own / "vrrpd.conf").write_text("\n".join(["interface eth0", *lines, ""]))
         (self.own / "zebra.conf").touch()

@@ -15,12 +15,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 # Makes the collection importable, too.
 from unit.conftest import COLLECTIONS
 
 VIP, VIP6 = "192.0.2.100", "2001:db8::100"
 PORT = 8443
+LIMIT_S = 20
 _serial = itertools.count()
 
 # Accepts connections on every address, also one that comes later, and answers what it is sent. Says "ready"
@@ -78,26 +80,14 @@ class Node:
         self.forward(False)
 
     def wait_for_link_local(self):
-        """Before it is checked for duplicates nothing can be sent from it: the kernel says when that is."""
-        monitor = subprocess.Popen(
-            ["ip", "-n", self.namespace, "monitor", "address"], stdout=subprocess.PIPE, text=True
-        )
-        try:
-            # The monitor first, then the question, or the change could fall between them.
-            while (
-                "tentative"
-                in subprocess.run(
-                    ["ip", "-n", self.namespace, "-6", "addr", "show", "dev", "eth0", "scope", "link"],
-                    check=True,
-                    capture_output=True,
-                    text=True,
-                ).stdout
-            ):
-                monitor.stdout.readline()
-        finally:
-            monitor.kill()
-            monitor.wait()
-            monitor.stdout.close()
+        """Before it is checked for duplicates nothing can be sent from it.
+
+        Asked again and again: `ip monitor` does not say when it begins to listen, and may miss the one change.
+        """
+        limit = time.monotonic() + LIMIT_S
+        while "tentative" in self.output("ip", "-6", "addr", "show", "dev", "eth0", "scope", "link"):
+            assert time.monotonic() < limit, f"{self.name} has no link-local address"
+            time.sleep(0.02)
 
     def forward(self, wanted):
         """A new namespace takes this over from the machine, where a container engine may have switched it

@@ -9,11 +9,10 @@ import select
 import statistics
 import time
 
-import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import ipv4_header
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
 from recorder import carries_vrrp, frames_at, stamped
-from test_agent_life import INTERVAL, Stage, instance, until
+from stages import INTERVAL, instance, until
 
 FLOOD_S, FLOODS = 3, 3
 OWN, PEER, STRANGER, CLIENT = "192.0.2.1", "192.0.2.2", "192.0.2.77", "192.0.2.3"
@@ -34,12 +33,6 @@ while time.monotonic() < end:
     count += len(packets)
 print(count, flush=True)
 """
-
-
-@pytest.fixture
-def stage(link, tmp_path):
-    with contextlib.closing(Stage(link, tmp_path)) as made:
-        yield made
 
 
 def hostile():

@@ -133,12 +133,11 @@ class Case(NamedTuple):
 
 def cases():
     for way in WAYS:
-        peers = [Keepalived]
+        yield Case(way, (Agent, Agent))
         # FRR's knows no unicast.
-        if way.version == 3 and way.multicast:
-            peers += [Vrrpd]
-        for peer in peers:
-            yield from (Case(way, kinds) for kinds in ((Agent, peer), (peer, Agent)))
+        for peer in (Keepalived, Vrrpd) if way.version == 3 and way.multicast else (Keepalived,):
+            yield Case(way, (Agent, peer))
+            yield Case(way, (peer, Agent))
 
 
 CASES = {str(case): case for case in cases()}
@@ -148,8 +147,16 @@ def vip_of(way, rule):
     return f"2001:db8::1:{rule.vrid}" if way.family == 6 else f"192.0.2.{rule.vrid + 100}"
 
 
-def instance(way, rule, number):
+def addresses(case, rule):
+    """RFC 9568 section 5.2.9 wants a link-local one first; FRR could not tell it from its own."""
+    if case.way.family == 6 and Vrrpd not in case.kinds:
+        return [f"fe80::1:{rule.vrid}/128", f"{vip_of(case.way, rule)}/128"]
+    return [f"{vip_of(case.way, rule)}/{128 if case.way.family == 6 else 32}"]
+
+
+def instance(case, rule, number):
     """In the words of the collection's model; member lbN has 192.0.2.N and 2001:db8::N."""
+    way = case.way
     own, other = (f"2001:db8::{n}" if way.family == 6 else f"192.0.2.{n}" for n in (number, 3 - number))
     return {
         "name": f"V{rule.vrid}",
@@ -163,7 +170,7 @@ def instance(way, rule, number):
         "multicast": way.multicast,
         "source": None if way.multicast else own,
         "peers": [] if way.multicast else [other],
-        "addresses": [f"{vip_of(way, rule)}/{128 if way.family == 6 else 32}"],
+        "addresses": addresses(case, rule),
         "track": [{"name": TRACKED, "weight": rule.weight}],
     }
 
@@ -191,7 +198,7 @@ class Play:
         try:
             self.link.start()
             for kind, node in zip(self.case.kinds, self.link.members):
-                instances = [instance(self.case.way, rule, node.number) for rule in RULES.values()]
+                instances = [instance(self.case, rule, node.number) for rule in RULES.values()]
                 self.daemons[node.name] = kind(node, self.folder / node.name, instances)
             macvlans = {name: getattr(daemon, "macvlans", []) for name, daemon in self.daemons.items()}
             self.recorder = Recorder(self.link, GIVEN_UP, macvlans)
@@ -319,30 +326,27 @@ def read(played, tmp_path_factory):
     return {name: list(itertools.islice(found, len(some))) for name, some in packets.items()}
 
 
-STEPS = [
-    pytest.param(name, at, rule, id=f"{name}: {rule}: {step}")
-    for name in CASES
-    for rule in RULES
-    for at, step in enumerate(SCRIPT)
-]
+STEPS = [pytest.param(name, at, id=f"{name}: {step}") for name in CASES for at, step in enumerate(SCRIPT)]
 
 
-@pytest.mark.parametrize("name, at, rule", STEPS)
-def test_the_right_one_holds_and_nobody_else(played, name, at, rule):
+@pytest.mark.parametrize("name, at", STEPS)
+def test_the_right_one_holds_and_nobody_else(played, name, at):
     for steps in played[name].result().plays:
-        assert not steps[at][rule].wrong
+        assert {rule: outcome.wrong for rule, outcome in steps[at].items() if outcome.wrong} == {}
 
 
-@pytest.mark.parametrize("name, at, rule", STEPS)
-def test_two_hold_for_one_advertisement_interval_at_most(played, name, at, rule):
-    found = [steps[at][rule].shared_ms for steps in played[name].result().plays]
-    assert statistics.median(found) <= CASES[name].shared_ms, f"{found} ms"
+@pytest.mark.parametrize("name, at", STEPS)
+def test_two_hold_for_one_advertisement_interval_at_most(played, name, at):
+    for rule in RULES:
+        found = [steps[at][rule].shared_ms for steps in played[name].result().plays]
+        assert statistics.median(found) <= CASES[name].shared_ms, f"{rule}: {found} ms"
 
 
-@pytest.mark.parametrize("name, at, rule", STEPS)
-def test_who_gives_up_says_so_and_the_other_waits_for_no_missed_advertisements(played, name, at, rule):
-    found = [steps[at][rule].handover_ms for steps in played[name].result().plays]
-    assert statistics.median(found) < CASES[name].missed_ms, f"{found} ms"
+@pytest.mark.parametrize("name, at", STEPS)
+def test_who_gives_up_says_so_and_the_other_waits_for_no_missed_advertisements(played, name, at):
+    for rule in RULES:
+        found = [steps[at][rule].handover_ms for steps in played[name].result().plays]
+        assert statistics.median(found) < CASES[name].missed_ms, f"{rule}: {found} ms"
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,7 +1,7 @@
 """Brings the programs that the tests here run, as root or through sudo; `make netns` calls it.
 
 Where that cannot be, it says what is missing, and the tests that need it are skipped; in CI that is an error.
-keepalived's unit does not start without a configuration, so installing it starts nothing.
+keepalived's unit does not start without a configuration, so installing it starts nothing. FRR's would: it is masked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ NEEDS = (
     Need(("keepalived",), apt="keepalived", dnf="keepalived"),
     Need(("killall",), apt="psmisc", dnf="psmisc"),
     Need(("tshark",), apt="tshark", dnf="wireshark-cli"),
+    Need(("vtysh",), apt="frr", dnf="frr"),
 )
+SYSTEMD = Path("/run/systemd/system")
 
 
 def missing():
@@ -32,8 +34,11 @@ def main():
     facts = machine.observe()
     wanted = tuple(need.apt for need in missing())
     if wanted and facts.package_manager == "apt-get" and facts.privilege in machine.AS_ROOT:
+        as_root = machine.AS_ROOT[facts.privilege]
         with shell.step("install " + " ".join(wanted)):
-            machine.install(machine.AS_ROOT[facts.privilege], wanted)
+            if "frr" in wanted and SYSTEMD.is_dir():
+                shell.run([*as_root, "systemctl", "mask", "frr.service"])
+            machine.install(as_root, wanted)
     left = missing()
     if left:
         names = ", ".join(need.dnf if facts.package_manager == "dnf" else need.apt for need in left)

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import checks
@@ -257,13 +258,14 @@ def test_a_process_that_cannot_be_started_is_tried_again(loop, monkeypatch):
 
 def test_a_process_that_takes_nothing_is_not_waited_for(vrrp):
     os.kill(vrrp.checks.pid, signal.SIGSTOP)
-    check = Check("process", PROCESS, interval=60 * SECOND)
+    check = Check("server", TCP, address="127.0.0.1", port=9, interval=60 * SECOND)
     before = vrrp.loop.now()
     for number in range(1000):
-        vrrp.want(check._replace(process=f"no-such-process-{number}"))
+        vrrp.want(check._replace(fall=number))
+    vrrp.want(check._replace(type=PROCESS, process="no-such-process"))
     assert vrrp.loop.now() - before < 2 * SECOND
     os.kill(vrrp.checks.pid, signal.SIGCONT)
-    vrrp.hears("process", detail="no process no-such-process-999")
+    vrrp.hears("server", detail="no process no-such-process")
     assert len(vrrp.results) == 1
 
 
@@ -282,8 +284,10 @@ def test_the_last_notify_programs_are_run_before_the_end(vrrp, tmp_path):
     os.kill(vrrp.checks.pid, signal.SIGSTOP)
     for word in ("one", "two"):
         vrrp.checks.run(shell(f"sleep 0.1; echo {word} >>{tmp_path}/news"), ME)
-    os.kill(vrrp.checks.pid, signal.SIGCONT)
+    awakening = threading.Timer(0.1, os.kill, (vrrp.checks.pid, signal.SIGCONT))
+    awakening.start()
     vrrp.checks.stop()
+    awakening.join()
     assert text(tmp_path / "news").split() == ["one", "two"]
 
 
@@ -351,10 +355,10 @@ def test_after_the_end_one_that_was_to_be_started_again_is_not(loop):
 
 @pytest.mark.skipif(accounts.may_change(), reason="root becomes whoever is named")
 def test_that_programs_run_as_somebody_else_than_was_named_is_said_once(vrrp):
-    vrrp.want(script("true", "one", user="nobody"), script("true", "two", user="nobody"))
+    vrrp.want(script("true", "one", user="root"), script("true", "two", user="root"))
     vrrp.hears("two")
-    assert [message for message in vrrp.messages if "nobody" in message] == [
-        f"Programs run as {ME} and not as nobody: only root can become another user."
+    assert [message for message in vrrp.messages if "root" in message] == [
+        f"Programs run as {ME} and not as root: only root can become another user."
     ]
 
 

@@ -15,7 +15,9 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.processes 
 from .loops import Runs, run_until
 
 SLEEP = shutil.which("sleep")
-LONG = "a-proxy-with-a-long-name"
+# Names are the whole host's, and another run of these tests may be under way.
+NAME = f"proxy-{os.getpid()}"
+LONG = f"{NAME}-with-a-long-name"
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def launch(loop, tmp_path):
     """Start programs of any name; the test ends them or the fixture does."""
     started = []
 
-    def start(name="test-proxyd"):
+    def start(name=NAME):
         program = tmp_path / name
         if not program.exists():
             shutil.copy(SLEEP, str(program))
@@ -46,7 +48,7 @@ def named(pid, name):
 class Watched:
     """A process check; ``deaths`` are those that it noticed by itself."""
 
-    def __init__(self, loop, name="test-proxyd"):
+    def __init__(self, loop, name=NAME):
         self.deaths = []
         self.loop = loop
         self.probe = Process(loop, name, lambda: self.deaths.append(loop.now()))
@@ -69,7 +71,7 @@ def watched(loop):
 
 
 def test_it_is_up_as_long_as_the_process_lives_and_its_death_is_noticed_at_once(watched, launch):
-    assert watched.runs.one()[:2] == (False, "no process test-proxyd")
+    assert watched.runs.one()[:2] == (False, f"no process {NAME}")
     process = launch()
     assert watched.runs.one()[:2] == (True, f"process {process.pid}")
     process.kill()
@@ -99,7 +101,7 @@ def test_one_of_several_is_enough(watched, launch):
 
 
 def test_one_that_becomes_another_program_is_another_program(watched, tmp_path):
-    program = tmp_path / "test-proxyd"
+    program = tmp_path / NAME
     program.write_text("#!/bin/sh\nread line\nexec sleep 60\n", encoding="ascii")
     program.chmod(0o755)
     process = subprocess.Popen([str(program)], stdin=subprocess.PIPE)
@@ -122,7 +124,7 @@ def test_a_name_that_the_kernel_has_cut_is_told_by_the_first_argument(loop, laun
 
 
 def test_one_that_calls_itself_otherwise_is_told_by_its_first_argument(watched):
-    process = subprocess.Popen(["/usr/sbin/test-proxyd", "60"], executable=SLEEP)
+    process = subprocess.Popen([f"/usr/sbin/{NAME}", "60"], executable=SLEEP)
     try:
         run_until(watched.loop, watched.up)
         assert watched.runs.outcomes[-1].detail == f"process {process.pid}"

@@ -31,6 +31,47 @@ class Notifier:
         return lambda: self.journal.append(f"systemd: {said}")
 
 
+class Daemon:
+    def __init__(self, world):
+        self.world, self.settings = world, settings.Settings(())
+
+    def start(self, wanted):
+        self.world.journal.append("daemon: start")
+        self.settings = wanted
+        if self.world.start_fails:
+            raise OSError(errno.EIO, "no kernel")
+
+    def apply(self, wanted):
+        self.world.journal.append(f"daemon: apply {wanted.instances[0].priority}")
+        self.settings = wanted
+
+    def stop(self):
+        self.world.journal.append("daemon: stop")
+
+    def report(self):
+        return {"instances": [each.name for each in self.settings.instances]}
+
+
+class Network:
+    def __init__(self, journal):
+        self.journal = journal
+
+    def close(self):
+        self.journal.append("network: close")
+
+
+class Checks:
+    def __init__(self, journal):
+        self.journal = journal
+
+    def start(self, _loop, _on_result, _on_message):
+        self.journal.append("checks: start")
+        return self
+
+    def stop(self):
+        self.journal.append("checks: stop")
+
+
 class World:
     """Lives one life after the other, and keeps a journal of it."""
 
@@ -39,44 +80,10 @@ class World:
         self.folder, self.path = folder, folder / "agent.json"
         self.log, self.notifier = Log(journal), Notifier(journal)
         self.limits = []
-        self.failing = None  # an exception that the daemon starts with
-
-        class Daemon:
-            def __init__(_self, around):
-                _self.settings = settings.Settings(())
-
-            def start(_self, wanted):
-                journal.append("daemon: start")
-                _self.settings = wanted
-                if self.failing:
-                    raise self.failing
-
-            def apply(_self, wanted):
-                journal.append(f"daemon: apply {wanted.instances[0].priority}")
-                _self.settings = wanted
-
-            def stop(_self):
-                journal.append("daemon: stop")
-
-            def report(_self):
-                return {"instances": [each.name for each in _self.settings.instances]}
-
-        class Network:
-            def close(_self):
-                journal.append("network: close")
-
-        class Checks:
-            @classmethod
-            def start(cls, loop, on_result, on_message):
-                journal.append("checks: start")
-                return cls()
-
-            def stop(_self):
-                journal.append("checks: stop")
-
-        monkeypatch.setattr(life.daemon, "Daemon", Daemon)
-        monkeypatch.setattr(life, "Network", Network)
-        monkeypatch.setattr(life, "Checks", Checks)
+        self.start_fails = False
+        monkeypatch.setattr(life.daemon, "Daemon", lambda _around: Daemon(self))
+        monkeypatch.setattr(life, "Network", lambda: Network(journal))
+        monkeypatch.setattr(life, "Checks", Checks(journal))
         monkeypatch.setattr(life.realtime, "prepare", self.prepare)
 
     def prepare(self):
@@ -196,7 +203,7 @@ def test_systemd_is_told_that_a_refused_reload_is_over(world):
 
 
 def test_a_file_that_is_gone_changes_nothing(world):
-    world.lives(lambda: world.path.unlink(), world.hup)
+    world.lives(world.path.unlink, world.hup)
     assert not [line for line in world.journal if "apply" in line]
     assert [line for line in world.journal if "cannot be read: No such file or directory" in line]
 
@@ -241,7 +248,7 @@ def test_an_end_that_is_asked_for_together_with_a_reload_is_the_end(world):
 
 
 def test_a_start_that_fails_leaves_nothing_behind(world):
-    world.failing = OSError(errno.EIO, "no kernel")
+    world.start_fails = True
     with pytest.raises(OSError, match="no kernel"):
         world.lives()
     assert world.journal[-len(END) :] == END
