@@ -151,7 +151,8 @@ def fetch(path: str, patience: float = 5.0, request: bytes = b"") -> Dict[str, A
         client.settimeout(patience)
         try:
             client.connect(path)
-            client.sendall(request)
+            if request:
+                client.sendall(request)
             client.shutdown(socket.SHUT_WR)
             while not received or received[-1]:
                 received.append(client.recv(65536))

@@ -20,6 +20,9 @@ from .programs import ME, alive, pids, shell, text
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 
+# Signals 32 and 33 are the C library's own: nobody else can change what is done with them.
+LIBC = 0b11 << 31
+
 
 @pytest.fixture
 def script(loop, children):
@@ -100,7 +103,8 @@ def test_it_finds_nothing_around_it_but_what_is_the_same_everywhere(script, stdi
     assert f"USER={ME}" in lines
     assert {"/", "0022"} <= set(lines)
     assert lines.count("/dev/null") == 2
-    assert [line.split()[1] for line in lines if line.startswith("Sig")] == ["0" * 16] * 2
+    masks = [int(line.split()[1], 16) & ~LIBC for line in lines if line.startswith("Sig")]
+    assert masks == [0, 0]
 
 
 def test_it_has_no_descriptors_of_ours(script, tmp_path):
