@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import signal
 import threading
@@ -92,8 +93,9 @@ class Stage:
         return [(one.at, one.what) for one in seen if one.at >= begin]
 
     def moved(self, begin, address=VIP):
-        """How it came and went on the first member."""
-        return [what for _at, what in self.happened(begin, address) if what != "announced"]
+        """How it came and went on the first member; that its flags changed is told as if it came again."""
+        told = [what for _at, what in self.happened(begin, address) if what != "announced"]
+        return [what for what, _again in itertools.groupby(told)]
 
     def is_announced(self, begin, times=1, address=VIP):
         """Wait until it has been."""
