@@ -8,6 +8,7 @@ that holds 0, or 1 when something has failed; what an instance makes of it is it
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ import sys
 import time
 from typing import Dict
 
+from ansible_collections.onprem.lb.plugins.module_utils._agent import status
 from recorder import inside
 from unit.conftest import ROOT
 from unit.roles.test_golden import keepalived as render
@@ -120,11 +122,26 @@ def open_text(path):
 class Agent(Daemon):
     kind = "agent"
 
+    @property
+    def socket(self):
+        return str(self.folder / "status")
+
+    def listens(self):
+        """It answers, which it does after all else: a raw socket it also opens before, to see whether it may."""
+        return self.answers() is not None
+
+    def answers(self):
+        with contextlib.suppress(status.Refused):
+            return self.report()
+
+    def report(self):
+        return status.fetch(self.socket)
+
     def prepare(self):
         settings = {
             "instances": self.instances,
             "checks": [{"name": TRACKED, "type": "file", "file": str(self.tracked)}],
-            "status_socket": str(self.folder / "status"),
+            "status_socket": self.socket,
         }
         (self.folder / "agent.json").write_text(json.dumps(settings))
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import signal
@@ -12,7 +11,6 @@ import threading
 import time
 
 from agents import LIMIT_S, Agent
-from ansible_collections.onprem.lb.plugins.module_utils._agent import status
 from links import VIP
 from recorder import Recorder, message_in
 
@@ -23,7 +21,6 @@ class Living(Agent):
     """An agent whose configuration changes."""
 
     def prepare(self):
-        self.socket = str(self.folder / "status")
         self.write()
 
     def write(self, instances=None, **others):
@@ -33,15 +30,8 @@ class Living(Agent):
     def reload(self):
         self.process.send_signal(signal.SIGHUP)
 
-    def report(self):
-        return status.fetch(self.socket)
-
     def instance(self, name="front"):
         return next(each for each in self.report()["instances"] if each["name"] == name)
-
-    def answers(self):
-        with contextlib.suppress(status.Refused):
-            return self.report()
 
 
 class Stage:
@@ -73,7 +63,6 @@ class Stage:
 
     def start(self, agent):
         agent.starts()
-        agent.until(agent.answers, agent.process)
         return agent
 
     def wait(self, condition, what):

@@ -84,7 +84,7 @@ class Opener:
 
     def announce(self, node, address):
         with inside(node.namespace):
-            self.network(node).announce(self.link(node), address)
+            self.network(node).announcing(self.link(node), address)()
 
 
 def until(condition, what):
@@ -115,15 +115,21 @@ def say(port, node, family, to, vrid=51):
 
 
 def heard(port):
+    """What comes next, but for its age, which is told whenever it is read soon enough."""
     assert select.select([port], [], [], LIMIT_S)[0], "nothing was heard"
-    return port.receive()
+    return ageless(port.receive())
+
+
+def ageless(datagram):
+    assert 0 <= datagram.age <= sockets.OLDEST
+    return datagram._replace(age=0)
 
 
 def everything(port):
     """What comes until it is quiet for a moment."""
     found = []
     while select.select([port], [], [], 0.1)[0]:
-        found.append(port.receive())
+        found.append(ageless(port.receive()))
     return found
 
 
@@ -204,6 +210,17 @@ def test_a_port_for_unicast_is_not_in_the_group_even_when_another_one_on_this_ho
     expected = say(near, quiet.lb1, family, address(quiet.lb2, family))
     assert heard(far) == expected
     assert far.receive() is None
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_how_long_a_message_has_waited_is_told(quiet, opened, family):
+    near, far = (opened.port(node, family) for node in (quiet.lb1, quiet.lb2))
+    for _try in range(100):
+        say(near, quiet.lb1, family, group(family))
+        assert select.select([far], [], [], LIMIT_S)[0], "nothing was heard"
+        if far.receive().age > 0:
+            return
+    raise AssertionError("it is never told")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -375,10 +392,10 @@ def test_what_cannot_be_announced_is_an_error(link, opened, vip):
     eth0, network = opened.link(link.lb1), opened.network(link.lb1)
     link.lb1.ip("link", "set", "eth0", "down")
     with inside(link.lb1.namespace), pytest.raises(OSError) as refused:
-        network.announce(eth0, vip)
+        network.announcing(eth0, vip)()
     assert refused.value.errno == errno.ENETDOWN
     with inside(link.lb1.namespace), pytest.raises(OSError) as refused:
-        network.announce(eth0._replace(name="eth9"), vip)
+        network.announcing(eth0._replace(name="eth9"), vip)()
     assert refused.value.errno == errno.ENODEV
 
 

@@ -46,7 +46,7 @@ class Loop:
         self._callbacks: Dict[int, Callable[[int], None]] = {}
         self._timers: List[Tuple[int, int, Timer]] = []
         self._serial = 0
-        self._running = False
+        self._running = self._waiting = False
 
     def at(self, moment: int, callback: Callback) -> Timer:
         """Call once when the clock has reached a moment."""
@@ -68,6 +68,21 @@ class Loop:
         """To be called before the descriptor is closed."""
         if self._callbacks.pop(descriptor, None):
             self._epoll.unregister(descriptor)
+
+    def at_once(self, callback: Callback) -> bool:
+        """Call from within a signal's handler, if nothing is going on that it would come in the middle of.
+
+        Return whether it was called. The loop's wait is not over by that: something must be there to be read as well.
+        """
+        waited, self._waiting = self._waiting, False
+        if waited:
+            callback()
+        return waited
+
+    def hold(self, moment: int) -> None:
+        """Wait for a moment that is so near that to give the processor away would take longer."""
+        while self.now() < moment:
+            pass
 
     def run(self) -> None:
         """Run until ``stop``."""
@@ -96,7 +111,10 @@ class Loop:
         return FAR if self._running else 0
 
     def _wait(self, wait: int) -> None:
-        if not select.select([self._epoll], [], [], wait / MILLION)[0]:
+        self._waiting = True
+        found = select.select([self._epoll], [], [], wait / MILLION)[0]
+        self._waiting = False
+        if not found:
             return
         ready = [(descriptor, events, self._callbacks.get(descriptor)) for descriptor, events in self._epoll.poll(0)]
         for descriptor, events, callback in ready:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from functools import partial
 from typing import Any, Callable
 
 from . import linux
@@ -44,12 +45,14 @@ class Announcer:
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, linux.TC_PRIO_INTERACTIVE)
 
-    def announce(self, link: Link, address: str) -> None:
-        """Send one announcement of an address without prefix.
+    def announcing(self, link: Link, address: str) -> Callable[[], Any]:
+        """Return what sends one announcement of an address, without prefix, whenever it is called.
 
         ARP: a request with sender = target, which is what keepalived sends and RFC 5227, 3 recommends.
 
-        :raises OSError: when the interface is gone (ENODEV), down (ENETDOWN) or no Ethernet (EOPNOTSUPP)
+        It raises OSError when the interface is gone (ENODEV) or down (ENETDOWN).
+
+        :raises OSError: when it is no Ethernet (EOPNOTSUPP)
         """
         if len(link.mac) != ETHERNET_SIZE:
             raise OSError(errno.EOPNOTSUPP, "no Ethernet, so nothing can be announced", link.name)
@@ -57,7 +60,7 @@ class Announcer:
             frame = advert_frame(address, link.mac, self._forwards(link.name))
         else:
             frame = arp_frame(link.mac, address, address)
-        self._socket.sendto(frame, (link.name, 0))
+        return partial(self._socket.sendto, frame, (link.name, 0))
 
     def close(self) -> None:
         self._socket.close()

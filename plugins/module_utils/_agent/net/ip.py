@@ -26,6 +26,7 @@ class Datagram(NamedTuple):
     hop_limit: int
     message: bytes
     whole: bool  # False for a fragment
+    age: int = 0  # how long ago it arrived, in microseconds, where that is known
 
 
 def read(data: bytes, protocol: int) -> Optional[Datagram]:

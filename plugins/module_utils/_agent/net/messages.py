@@ -18,6 +18,7 @@ EXCLUSIVE, CREATE, DUMP = 0x200, 0x400, 0x300
 KIND_OF_ATTRIBUTE = 0x3FFF  # without the marks for nesting and for byte order
 
 _HEADER = struct.Struct("=IHHII")  # length, kind, flags, serial number, port
+_ACKNOWLEDGEMENT = struct.Struct("=IHHIIi")  # the same, and an errno
 _ATTRIBUTE = struct.Struct("=HH")  # length, kind
 _NUMBER = struct.Struct("=i")
 
@@ -45,6 +46,14 @@ def decode(data: bytes) -> Iterator[Message]:
             return
         yield Message(kind, flags, serial, data[at + _HEADER.size : at + length])
         at += _aligned(length)
+
+
+def acknowledges(data: bytes, serial: int) -> bool:
+    """Whether a datagram says that a request was carried out."""
+    if len(data) < _ACKNOWLEDGEMENT.size:
+        return False
+    _length, kind, _flags, number, _port, failed = _ACKNOWLEDGEMENT.unpack_from(data)
+    return (kind, number, failed) == (ERROR, serial, 0)
 
 
 def attribute(kind: int, value: bytes) -> bytes:

@@ -16,6 +16,7 @@ import errno
 import os
 import socket
 import struct
+from functools import partial
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import linux, messages
@@ -196,11 +197,17 @@ class Netlink:
         return list(filter(None, (address_in(message.body) for message in found if message.kind == NEW_ADDRESS)))
 
     def add(self, index: int, address: str) -> None:
-        """Add an address with its prefix; that it is there already is no error.
+        """Add an address with its prefix; that it is there already is no error. See ``adding``."""
+        self.adding(index, address)()
 
-        :raises OSError: no such interface (ENODEV), no right to (EPERM), IPv6 is off (EACCES)
+    def adding(self, index: int, address: str) -> Callable[[], None]:
+        """Return what adds it when it is called.
+
+        It raises OSError: no such interface (ENODEV), no right to (EPERM), IPv6 is off (EACCES).
         """
-        self._change(NEW_ADDRESS, messages.CREATE | messages.EXCLUSIVE, index, address, (errno.EEXIST,))
+        body = address_body(index, address, adding=True)
+        flags = messages.CREATE | messages.EXCLUSIVE
+        return self._changing(NEW_ADDRESS, flags, body, address, (errno.EEXIST,))
 
     def delete(self, index: int, address: str) -> None:
         """Delete an address with its prefix; that it, or its interface, is not there is no error.
@@ -208,7 +215,8 @@ class Netlink:
         :raises OSError: no right to (EPERM)
         """
         gone = (errno.EADDRNOTAVAIL, errno.ENODEV, errno.ENXIO)
-        self._change(DELETE_ADDRESS, 0, index, address, gone)
+        body = address_body(index, address, adding=False)
+        self._changing(DELETE_ADDRESS, 0, body, address, gone)()
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when there are events."""
@@ -248,9 +256,17 @@ class Netlink:
         self._asking.close()
         self._hearing.close()
 
-    def _change(self, kind: int, flags: int, index: int, address: str, harmless: Tuple[int, ...]) -> None:
-        body = address_body(index, address, adding=kind == NEW_ADDRESS)
-        number = messages.failure(self._ask(kind, messages.ACKNOWLEDGE | flags, body)[-1])
+    def _changing(
+        self, kind: int, flags: int, body: bytes, address: str, harmless: Tuple[int, ...]
+    ) -> Callable[[], None]:
+        return partial(self._change, *self._request(kind, messages.ACKNOWLEDGE | flags, body), address, harmless)
+
+    def _change(self, request: bytes, serial: int, address: str, harmless: Tuple[int, ...]) -> None:
+        self._asking.send(request)
+        answer = self._asking.recv(ANSWER_SIZE)
+        if messages.acknowledges(answer, serial):  # nearly always, and then somebody is in a hurry
+            return
+        number = messages.failure(self._answer(serial, answer)[-1])
         if number and number not in harmless:
             raise OSError(number, os.strerror(number), address)
 
@@ -258,7 +274,7 @@ class Netlink:
         """Ask for all of a kind; again if it changed meanwhile, for then something may be missing."""
         found: List[Message] = []
         for _turn in range(DUMP_TRIES):
-            found = self._ask(kind, messages.DUMP, body)
+            found = self._ask(*self._request(kind, messages.DUMP, body))
             number = messages.failure(found[-1])
             if number:
                 raise OSError(number, os.strerror(number))
@@ -266,12 +282,21 @@ class Netlink:
                 break
         return found
 
-    def _ask(self, kind: int, flags: int, body: bytes) -> List[Message]:
-        """Send a request and return its answer, the last of which is DONE or ERROR with an errno in it, or 0."""
+    def _request(self, kind: int, flags: int, body: bytes) -> Tuple[bytes, int]:
+        """Return a message and its serial number, by which its answer is known."""
         self._serial += 1
-        self._asking.send(messages.encode(Message(kind, messages.REQUEST | flags, self._serial, body)))
+        return messages.encode(Message(kind, messages.REQUEST | flags, self._serial, body)), self._serial
+
+    def _ask(self, request: bytes, serial: int) -> List[Message]:
+        """Send a request and return its answer, see ``_answer``."""
+        self._asking.send(request)
+        return self._answer(serial, self._asking.recv(ANSWER_SIZE))
+
+    def _answer(self, serial: int, data: bytes) -> List[Message]:
+        """Return an answer that begins with some data, the last of which is DONE or ERROR with an errno in it, or 0."""
         found: List[Message] = []
-        while not found or found[-1].kind not in (messages.DONE, messages.ERROR):
-            answer = messages.decode(self._asking.recv(ANSWER_SIZE))
-            found += [message for message in answer if message.serial == self._serial]
-        return found
+        while True:
+            found += [message for message in messages.decode(data) if message.serial == serial]
+            if found and found[-1].kind in (messages.DONE, messages.ERROR):
+                return found
+            data = self._asking.recv(ANSWER_SIZE)

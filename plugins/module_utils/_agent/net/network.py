@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Callable
+
 from . import sockets
 from .announce import Announcer
 from .netlink import Link, Netlink
@@ -23,9 +25,9 @@ class Network:
         """Open the VRRP socket of an interface for family 4 or 6."""
         return sockets.open_port(interface, index, family, multicast)
 
-    def announce(self, link: Link, address: str) -> None:
-        """Say that an address, without prefix, is here."""
-        self._announcer.announce(link, address)
+    def announcing(self, link: Link, address: str) -> Callable[[], Any]:
+        """Return what says that an address, without prefix, is here."""
+        return self._announcer.announcing(link, address)
 
     def close(self) -> None:
         self.netlink.close()

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import Any, Callable, Iterable, Optional
+import time
+from functools import partial
+from typing import Any, Callable, Iterable, List, Optional, Tuple
 
 from ..vrrp.packet import GROUP, GROUP6, PROTOCOL, REQUIRED_HOP_LIMIT
 from . import bpf, linux
@@ -21,9 +23,12 @@ from .ip import IPV4, TRAFFIC_CLASS, Datagram, ipv4_header, read
 MAX_PACKET = 8192
 ROOM = 1 << 20
 
-# struct ip_mreqn, ipv6_mreq and in6_pktinfo.
+OLDEST = 1000  # microseconds: the clock that messages are stamped by may be set at any time, and is believed so far
+
+# struct ip_mreqn, ipv6_mreq, in6_pktinfo and timespec.
 _MEMBERSHIP, _MEMBERSHIP6, _PKTINFO, _NUMBER = (struct.Struct(form) for form in ("=4s4si", "=16si", "=16si", "=i"))
-_ANCILLARY = socket.CMSG_SPACE(_PKTINFO.size) + socket.CMSG_SPACE(_NUMBER.size)
+_MOMENT = struct.Struct("@ll")
+_ANCILLARY = sum(socket.CMSG_SPACE(each.size) for each in (_PKTINFO, _NUMBER, _MOMENT))
 
 Opener = Callable[[int, int, int], Any]
 
@@ -48,6 +53,7 @@ class Port:
             self._set(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\x00")
             self._socket.setblocking(False)
             linux.make_room(self._socket, ROOM)
+            self._set(socket.SOL_SOCKET, linux.SO_TIMESTAMPNS, 1)
             self._prepare()
             # After the traffic class, which brings a priority of its own.
             self._set(socket.SOL_SOCKET, socket.SO_PRIORITY, linux.TC_PRIO_INTERACTIVE)
@@ -75,9 +81,13 @@ class Port:
                 return datagram
 
     def send(self, message: bytes, source: str, destination: str) -> None:
-        """Send to one router or to the group, without waiting.
+        """Send to one router or to the group, without waiting. See ``sending``."""
+        self.sending(message, source, destination)()
 
-        :raises OSError: when the kernel will not: the interface is gone (ENODEV) or down, or there is no route
+    def sending(self, message: bytes, source: str, destination: str) -> Callable[[], Any]:
+        """Return what sends it when it is called, again and again, with nothing left to be done but that.
+
+        It raises OSError when the kernel will not: the interface is gone (ENODEV) or down, or there is no route
             (ENETUNREACH), IPv6 has not the source or still checks it for duplicates (EINVAL), a firewall (EPERM)
         """
         raise NotImplementedError
@@ -113,11 +123,13 @@ class Port4(Port):
         self._set(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
 
     def _receive(self) -> Optional[Datagram]:
-        return read(self._socket.recv(MAX_PACKET), IPV4)
+        packet, ancillary, _flags, _source = self._socket.recvmsg(MAX_PACKET, _ANCILLARY)
+        datagram = read(packet, IPV4)
+        return datagram and datagram._replace(age=_age(ancillary))
 
-    def send(self, message: bytes, source: str, destination: str) -> None:
+    def sending(self, message: bytes, source: str, destination: str) -> Callable[[], Any]:
         header = ipv4_header(source, destination, len(message))
-        self._socket.sendto(header + message, (destination, 0))
+        return partial(self._socket.sendto, header + message, (destination, 0))
 
 
 class Port6(Port):
@@ -147,12 +159,24 @@ class Port6(Port):
         # A raw socket gets what is for any group that this host is in; IPV6_MULTICAST_ALL does not change that.
         if where[0] == 0xFF and not (self._multicast and destination == GROUP6):
             return None
-        return Datagram(source[0].partition("%")[0], destination, _NUMBER.unpack(hops)[0], message, whole=True)
+        return Datagram(
+            source[0].partition("%")[0], destination, _NUMBER.unpack(hops)[0], message, True, _age(ancillary)
+        )
 
-    def send(self, message: bytes, source: str, destination: str) -> None:
+    def sending(self, message: bytes, source: str, destination: str) -> Callable[[], Any]:
         where = _PKTINFO.pack(socket.inet_pton(socket.AF_INET6, source), self.index)
         ancillary = [(socket.IPPROTO_IPV6, socket.IPV6_PKTINFO, where)]
-        self._socket.sendmsg([message], ancillary, 0, (destination, 0, 0, self.index))
+        return partial(self._socket.sendmsg, [message], ancillary, 0, (destination, 0, 0, self.index))
+
+
+def _age(ancillary: List[Tuple[int, int, bytes]]) -> int:
+    """Return how many microseconds ago the kernel stamped a message, 0 where that cannot be believed."""
+    for level, kind, stamp in ancillary:
+        if (level, kind, len(stamp)) == (socket.SOL_SOCKET, linux.SO_TIMESTAMPNS, _MOMENT.size):
+            seconds, nanoseconds = _MOMENT.unpack(stamp)
+            age = (time.time_ns() - nanoseconds) // 1000 - seconds * 1_000_000
+            return age if 0 <= age <= OLDEST else 0
+    return 0
 
 
 def open_port(interface: str, index: int, family: int, multicast: bool) -> Port:

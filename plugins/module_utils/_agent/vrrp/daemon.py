@@ -18,8 +18,10 @@ from . import effects, group, links, machine, settings, tracking
 from .ears import Ears
 from .holding import Holding
 from .router import ADDRESSES, Router
+from .takeover import Takeover
 
 REFUSED, REFUSED_LONGEST = 10 * MILLION, 300 * MILLION  # until addresses that were refused are tried again
+EVE = 600  # microseconds before silence is believed: time to make a takeover ready
 RETRY = 10 * MILLION  # until a socket that could not be had is asked for again
 CONFIGURATION = "the configuration"  # read at a reload, after which other things may count
 # What keepalived tells a notify program, so that one written for it works here.
@@ -67,7 +69,10 @@ class Daemon:
         self.apply(wanted)
 
     def stop(self) -> None:
-        """Give everything up, in good order."""
+        """Give everything up, in good order; all farewells first, so that nobody waits for what is done after them."""
+        for router in self.routers.values():
+            for deed in self.ears.prepare(router, 0) if router.active else ():
+                deed.ahead()
         for router in self.routers.values():
             self.tell(router, machine.Stop())
         self.ears.close()
@@ -140,11 +145,14 @@ class Daemon:
         self.log.warning(f"{router.name}: {', '.join(missing)} put on {router.instance.interface}: {why}")
         self.holding.announce(router)
 
-    def tell(self, router: Router, event: machine.Event) -> None:
-        """Give an event to a router's machine, and do what comes of it."""
+    def tell(self, router: Router, event: machine.Event, moment: Optional[int] = None) -> None:
+        """Give an event to a router's machine, and do what comes of it.
+
+        :param moment: when it happened, if not now
+        """
         members = self._members(router)
         routers, states = [member.machine for member in members], [member.state for member in members]
-        after, wanted = group.step(routers, states, members.index(router), event, self.loop.now())
+        after, wanted = group.step(routers, states, members.index(router), event, moment or self.loop.now())
         for member, state in zip(members, after):
             member.state = state
         refused: Set[int] = set()
@@ -169,15 +177,30 @@ class Daemon:
             timer.cancel()
             router.timer = timer = None
         if deadline is not None and timer is None:
-            router.timer = self.loop.at(deadline, lambda: self._due(router))
+            eve = 0 if router.active else EVE
+            router.timer = self.loop.at(deadline - eve, lambda: self._due(router))
 
     def _due(self, router: Router) -> None:
         router.timer = None
-        if self._is_over(router) and not router.active:
-            self.ears.catch_up(router)  # before silence is believed: it may be us who were late
+        takeover = None if router.active else self._await_silence(router)
         if self._is_over(router):
             self.tell(router, machine.Timeout())
+        if takeover:
+            takeover.forget()
         self._arm(router)
+
+    def _await_silence(self, router: Router) -> Optional[Takeover]:
+        """Wait for the end of a Backup's patience, if that is near, and begin the takeover at once."""
+        deadline, takeover = router.state.deadline, None
+        if deadline is not None and deadline <= self.loop.now() + EVE:
+            members = self._members(router)
+            takeover = Takeover(self.ears, self.holding, members, members.index(router), deadline)
+            self.loop.hold(deadline)
+        if self._is_over(router):
+            self.ears.catch_up(router)  # before silence is believed: it may be us who were late
+        if takeover:
+            takeover.begin()
+        return takeover
 
     def _is_over(self, router: Router) -> bool:
         return router.state.deadline is not None and self.loop.now() >= router.state.deadline

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from ..loop import MILLION, Loop
 from ..net.ip import Datagram
 from . import links, machine, packet, reception
 from .router import Router
+from .takeover import Deed
 
 BATCH = 64  # messages that are read before timers have their turn again: some 2 ms
 BACKLOG = 2000  # messages that may be waiting when a Backup is about to believe in silence
@@ -41,7 +42,7 @@ class Ears:
     """All sockets; they follow their interfaces, which may vanish and come back as others."""
 
     def __init__(
-        self, loop: Loop, network: Any, known: links.Links, log: Any, tell: Callable[[Router, machine.Event], None]
+        self, loop: Loop, network: Any, known: links.Links, log: Any, tell: Callable[[Router, machine.Event, int], None]
     ) -> None:
         self.loop, self.network, self.links, self.log, self.tell = loop, network, known, log, tell
         self._ears: Dict[Key, Ear] = {}
@@ -99,11 +100,11 @@ class Ears:
 
     def send(self, router: Router, priority: int) -> None:
         """Send an Advertisement to everybody who is to hear it; one who cannot be reached keeps it from nobody else."""
-        ear, key = self._ears[router.port], f"send {router.name}"
-        failure, reached = ": there is no socket" if ear.port is None or router.place.source is None else "", False
-        for destination in router.destinations() if not failure else ():
+        port, key = self._way_out(router), f"send {router.name}"
+        failure, reached = "" if port else ": there is no socket", False
+        for destination, send in router.words(port, priority) if port else ():
             try:
-                ear.port.send(router.message(priority, destination), router.ours.source, destination)
+                router.ready.pop((priority, destination), send)()
                 reached = True
             except OSError as error:
                 failure = f" to {destination}: {error.strerror}"
@@ -111,7 +112,20 @@ class Ears:
         if failure:
             self.log.fault(key, f"{router.name}: no Advertisement can be sent{failure}")
         else:
+            router.words(port, 0)  # a farewell is in a hurry, and this is not
             self.log.cured(key, f"{router.name}: Advertisements can be sent")
+
+    def prepare(self, router: Router, priority: int) -> List[Deed]:
+        """Make ready what ``send`` does."""
+        port = self._way_out(router)
+        deeds = {(priority, where): Deed(send) for where, send in router.words(port, priority)} if port else {}
+        router.ready.update(deeds)
+        return list(deeds.values())
+
+    def _way_out(self, router: Router) -> Any:
+        """Return the socket that a router can send by now, if there is one."""
+        ear = self._ears.get(router.port)
+        return ear.port if ear and router.place.source else None
 
     def catch_up(self, router: Router) -> None:
         """Hear what has arrived for a router before it acts on not having heard anything."""
@@ -124,16 +138,16 @@ class Ears:
             datagram = ear.port.receive() if ear.port else None
             if datagram is None:
                 return
-            self._weigh(ear, datagram)
+            self._weigh(ear, datagram, self.loop.now() - datagram.age)
 
-    def _weigh(self, ear: Ear, datagram: Datagram) -> None:
+    def _weigh(self, ear: Ear, datagram: Datagram, arrived: int) -> None:
         router = ear.routers.get(reception.vrid_of(datagram.message))
         said = reception.judge(datagram, router.ours if router else None)
         if isinstance(said, packet.Discard):
             self._discard(router or ear, datagram.source, said)
         elif said and router:
             self._compare(router, said, datagram.source)
-            self.tell(router, router.heard(said, datagram.source))
+            self.tell(router, router.heard(said, datagram.source), arrived)
 
     def _discard(self, where: Any, source: str, why: packet.Discard) -> None:
         where.discard(why.reason)

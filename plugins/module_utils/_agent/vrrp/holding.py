@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List
+from typing import Any, Callable, Dict, Iterable, List, Tuple
 
 from ..loop import MILLION, Loop, Timer
 from ..net import netlink
 from . import links
 from .router import Router
+from .takeover import Deed
 
 ROUNDS, LATER = 5, 5 * MILLION  # so many announcements at once, and so many a little later: what keepalived does
 PAUSE = MILLION // 10  # between two of them: each message of a worse router calls for one, and there may be a flood
@@ -22,6 +23,28 @@ class Holding:
         self.loop, self.network, self.links, self.log = loop, network, known, log
         self._later: Dict[str, Timer] = {}
         self._announced: Dict[str, int] = {}  # when
+
+    def prepare_adding(self, router: Router) -> List[Deed]:
+        """Make ready what ``take`` does."""
+        link = router.place.link
+        add = self.network.netlink.adding
+        found = {where: Deed(add(link.index, where), vital=True) for where in router.instance.addresses} if link else {}
+        router.ready.update(found)
+        return list(found.values())
+
+    def prepare_announcing(self, router: Router) -> List[Deed]:
+        """Make ready what ``announce`` begins with."""
+        try:
+            found = {where: Deed(call) for where, call in self._announcements(router)}
+        except OSError:  # which is for ``announce`` to find
+            return []
+        router.ready.update(found)
+        return list(found.values())
+
+    def _announcements(self, router: Router) -> List[Tuple[str, Callable[[], Any]]]:
+        """Return what announces each address. Raises OSError."""
+        link = router.place.link
+        return [(where, self.network.announcing(link, where)) for where in router.advertisement.addresses]
 
     def missing(self, router: Router) -> List[str]:
         """Return which of its addresses are not on the interface, or not any more."""
@@ -38,7 +61,7 @@ class Holding:
         if link is None:
             return False
         try:
-            self.network.netlink.add(link.index, address)
+            (router.ready.pop(address, None) or self.network.netlink.adding(link.index, address))()
         except OSError as error:
             self.log.fault(key, f"{router.name}: {address} cannot be put on {link.name}: {error.strerror}")
             return False
@@ -96,10 +119,13 @@ class Holding:
             self._plan(router, self.loop.now() + router.instance.announce_again, lambda: self._repeat(router, 1))
 
     def _say(self, router: Router, rounds: int) -> None:
-        key, link = f"announce {router.name}", router.place.link
+        key = f"announce {router.name}"
         try:
-            for address in router.advertisement.addresses * rounds:
-                self.network.announce(link, address)
+            announcements = self._announcements(router)
+            for address, announce in announcements:
+                router.ready.pop(address, announce)()
+            for _address, announce in announcements * (rounds - 1):
+                announce()
         except OSError as error:
             self.log.fault(key, f"{router.name}: its addresses cannot be announced: {error.strerror}")
         else:

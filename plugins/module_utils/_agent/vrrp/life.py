@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import time
 from typing import Any, Dict, List, Optional
 
@@ -15,6 +14,7 @@ from ..checks.client import Checks, Result
 from ..log import Log
 from ..loop import Loop
 from ..net.network import Network
+from ..signals import Signals
 from ..systemd import Notifier
 from . import daemon, settings
 
@@ -27,6 +27,7 @@ class Life:
         self.since = time.time()
         self.limits: List[str] = []
         self.refused: Optional[str] = None  # why the last reload changed nothing
+        self.gone = False  # everything is given up
         self.loop = Loop()
         self.network = Network()
         self.checks = Checks.start(self.loop, self._checked, log.warning)
@@ -49,8 +50,8 @@ class Life:
             self.end()
 
     def end(self) -> None:
+        self._give_up()
         self.notifier.stopping()
-        self.daemon.stop()
         self.checks.stop()
         self.network.close()
         if self.door:
@@ -62,6 +63,8 @@ class Life:
 
     def reload(self) -> None:
         """Go over to what the file says now; a file with a fault changes nothing."""
+        if self.gone:
+            return
         self.notifier.reloading()
         self._renew()
         self.notifier.ready()  # also when it was refused: systemd waits for it
@@ -103,22 +106,18 @@ class Life:
         }
 
     def _hear_signals(self) -> None:
-        """A signal wakes the loop like everything else, so that nothing happens in the middle of something."""
-        ours, kernels = socket.socketpair()
-        for end in (ours, kernels):
-            end.setblocking(False)
-        signal.set_wakeup_fd(kernels.fileno())
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda *_ignored: None)
-        self._signals = (ours, kernels)
-        self.loop.watch(ours.fileno(), self._signalled)
+        wanted = {signal.SIGTERM: self._leave, signal.SIGINT: self._leave, signal.SIGHUP: self.reload}
+        self._signals = Signals(self.loop, wanted)
 
-    def _signalled(self, _events: int) -> None:
-        numbers = set(self._signals[0].recv(64))
-        if numbers & {signal.SIGTERM, signal.SIGINT}:
-            self.loop.stop()
-        elif signal.SIGHUP in numbers:
-            self.reload()
+    def _leave(self) -> None:
+        self._give_up()
+        self.loop.stop()
+
+    def _give_up(self) -> None:
+        """To be done before anything else: until the next one hears of it nobody serves."""
+        if not self.gone:
+            self.gone = True
+            self.daemon.stop()
 
     def _feed_watchdog(self) -> None:
         if self.notifier.watchdog:

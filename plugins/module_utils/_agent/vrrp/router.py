@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from ..loop import Timer
 from . import links, machine, packet, reception, settings, tracking
 
+Words = List[Tuple[str, Callable[[], Any]]]  # destinations, and what sends to them
 ADDRESSES = "the virtual addresses"  # a reading: FAULT while the kernel refuses them
 
 
@@ -34,13 +35,14 @@ class Router:
         self.last: Optional[Said] = None
         self.sent = self.received = self.transitions = 0
         self.discarded: Dict[str, int] = {}
+        self.ready: Dict[Any, Callable[[], Any]] = {}  # what was made ready for a takeover, see ``takeover``
         self.configure(instance)
 
     def configure(self, instance: settings.Instance) -> None:
         self.instance = instance
         self.advertisement = settings.advertisement(instance)
         self.names = frozenset((self.link_reading, self.source_reading, *(item.name for item in instance.track)))
-        self._messages: Dict[Tuple[int, str], bytes] = {}
+        self._words: Dict[Tuple[Any, int], Words] = {}
         self.move(self.place)
 
     def move(self, place: links.Place) -> None:
@@ -49,11 +51,7 @@ class Router:
         source = place.source or ("0.0.0.0" if self.instance.family == 4 else "::")
         self.machine = settings.router(self.instance, source, tuple(self.names))
         self.ours = reception.Ours(self.instance, self.advertisement, source)
-        self._messages.clear()
-        # A takeover and a farewell are in a hurry, now nobody is.
-        for destination in self.destinations():
-            for priority in (self.instance.priority, 0):
-                self.message(priority, destination)
+        self._words.clear()
 
     @property
     def name(self) -> str:
@@ -90,14 +88,19 @@ class Router:
             return (packet.GROUP if self.instance.family == 4 else packet.GROUP6,)
         return self.instance.peers
 
-    def message(self, priority: int, destination: str) -> bytes:
-        """Return the Advertisement; the same one again and again, so it is made once."""
-        key = (priority, destination)
-        if key not in self._messages:
-            said = self.advertisement._replace(priority=priority)
-            made = packet.encode(said, self.ours.source, destination, self.instance.checksum)
-            self._messages[key] = made
-        return self._messages[key]
+    def words(self, port: Any, priority: int) -> Words:
+        """Return what sends an Advertisement to everybody; the same one again and again, so it is made once."""
+        key = (port, priority)
+        if key not in self._words:
+            said, source = self.advertisement._replace(priority=priority), self.ours.source
+            self._words[key] = [
+                (destination, port.sending(self._encode(said, destination), source, destination))
+                for destination in self.destinations()
+            ]
+        return self._words[key]
+
+    def _encode(self, said: packet.Advertisement, destination: str) -> bytes:
+        return packet.encode(said, self.ours.source, destination, self.instance.checksum)
 
     def heard(self, said: packet.Advertisement, source: str) -> machine.Received:
         self.received += 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import socket
 import time
 
@@ -54,6 +55,42 @@ def real_time():
     found.after(LIMIT, found.stop)
     yield found
     found.close()
+
+
+def test_it_holds_until_a_moment_and_no_longer(clock):
+    clock.tick = 7
+    Loop(clock).hold(20)
+    assert clock.now == 21
+    Loop(clock).hold(5)
+    assert clock.now == 28
+
+
+def test_nothing_is_called_at_once_while_the_loop_is_busy_or_does_not_run(loop):
+    called = []
+    assert not loop.at_once(lambda: called.append("not running"))
+    loop.after(0, lambda: called.append(loop.at_once(lambda: called.append("busy"))))
+    loop.after(0, loop.stop)
+    loop.run()
+    assert called == [False]
+
+
+def test_a_waiting_loop_is_called_at_once_and_no_second_time_meanwhile():
+    """A signal's handler is what can call while it waits."""
+    loop, called = Loop(), []
+
+    def second():
+        called.append("second")
+
+    def handler(*_ignored):
+        called.append(loop.at_once(lambda: called.append(loop.at_once(second))))
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    loop.after(MILLION // 10, loop.stop)
+    loop.run()
+    signal.signal(signal.SIGALRM, before)
+    loop.close()
+    assert called == [False, True]
 
 
 def test_what_is_due_is_called_once_in_the_order_of_its_moments(loop, clock):

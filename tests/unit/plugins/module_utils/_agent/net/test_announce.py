@@ -34,7 +34,7 @@ class Wire:
 
 def announced(link, address, forwarding=()):
     wire = Wire()
-    announce.Announcer(lambda: wire, lambda interface: interface in forwarding).announce(link, address)
+    announce.Announcer(lambda: wire, lambda interface: interface in forwarding).announcing(link, address)()
     return wire.sent
 
 

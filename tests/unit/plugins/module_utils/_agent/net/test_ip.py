@@ -20,8 +20,8 @@ MESSAGE6 = packet.encode(V6, A6, GROUP6)
 
 @pytest.mark.parametrize("padding", [b"", b"\0" * 18])
 def test_a_message_is_read_with_its_envelope_and_without_the_padding_of_a_short_frame(padding):
-    assert ip.read(ipv4(ttl=64) + padding, ip.IPV4) == (A, GROUP, 64, MESSAGE, True)
-    assert ip.read(ipv6(hop_limit=64) + padding, ip.IPV6) == (A6, GROUP6, 64, MESSAGE6, True)
+    assert ip.read(ipv4(ttl=64) + padding, ip.IPV4) == (A, GROUP, 64, MESSAGE, True, 0)
+    assert ip.read(ipv6(hop_limit=64) + padding, ip.IPV6) == (A6, GROUP6, 64, MESSAGE6, True, 0)
 
 
 def test_options_of_ipv4_are_passed_over():

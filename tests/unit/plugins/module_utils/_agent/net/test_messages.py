@@ -32,6 +32,15 @@ def test_every_message_of_a_datagram_is_read_as_it_was_written(many):
     assert list(messages.decode(b"".join(map(padded, many)))) == many
 
 
+def test_an_acknowledgement_is_told_from_everything_else():
+    def answer(kind=messages.ERROR, serial=7, number=0):
+        return messages.encode(Message(kind, 0x100, serial, struct.pack("=i", -number) + bytes(16)))
+
+    assert messages.acknowledges(answer(), 7)
+    for other in (answer(serial=6), answer(number=1), answer(kind=messages.DONE), answer()[:19], b""):
+        assert not messages.acknowledges(other, 7)
+
+
 def test_a_message_that_was_cut_is_left_out_and_those_before_it_are_read():
     data = padded(TWO) + messages.encode(ONE)
     assert list(messages.decode(data)) == [TWO, ONE]

@@ -235,6 +235,18 @@ def test_what_keeps_an_address_from_being_deleted_is_an_error(number):
     assert refused.value.errno == number
 
 
+def test_what_adds_an_address_is_made_ready_and_asks_the_kernel_when_it_is_called():
+    kernel_side, kernel = opened(dump(), ends(errno.EEXIST), ends(errno.EPERM))
+    add, other = kernel_side.adding(2, "192.0.2.10/32"), kernel_side.adding(2, "192.0.2.11/32")
+    assert (kernel_side.links(), len(kernel.asked)) == ([], 1)
+    add()
+    with pytest.raises(PermissionError):
+        other()
+    assert [m.body for m in kernel.asked[1:]] == [
+        netlink.address_body(2, f"192.0.2.{last}/32", True) for last in (10, 11)
+    ]
+
+
 def test_a_late_answer_to_an_earlier_question_is_not_taken_for_this_ones():
     def late(serial):
         return [*ends(errno.EPERM)(serial - 1), *ends()(serial)]

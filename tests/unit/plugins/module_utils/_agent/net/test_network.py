@@ -9,7 +9,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net import networ
 
 CALLS = [
     ("open_port", ("eth0", 7, 4, True)),
-    ("announce", ("a link", "192.0.2.10")),
+    ("announcing", ("a link", "192.0.2.10")),
 ]
 
 
@@ -22,8 +22,8 @@ def calls(monkeypatch):
         def __init__(self, name):
             self.name = name
 
-        def announce(self, *given):
-            found.append(("announce", given))
+        def announcing(self, *given):
+            found.append(("announcing", given))
 
         def close(self):
             found.append(("close", self.name))

@@ -37,14 +37,13 @@ class Wire:
     def setblocking(self, blocking):
         self.blocking = blocking
 
-    def recv(self, _size):
+    def recvmsg(self, _size, ancillary_size):
+        """What arrives is told with all about it, or is bytes alone."""
+        assert ancillary_size >= sum(map(socket.CMSG_SPACE, (20, 4, 16)))
         if not self.arriving:
             raise BlockingIOError(errno.EAGAIN, "nothing there")
-        return self.arriving.pop(0)
-
-    def recvmsg(self, size, ancillary_size):
-        assert ancillary_size >= 2 * socket.CMSG_SPACE(4)
-        return self.recv(size)
+        message = self.arriving.pop(0)
+        return message if isinstance(message, tuple) else (message, [], 0, None)
 
     def sendto(self, *sent):
         self.sent.append(sent)
@@ -111,16 +110,39 @@ def told(destination=GROUP6, hop_limit=255):
 
 def test_ipv4_is_received_with_its_envelope():
     port = opened(4, Wire([ipv4(ttl=64)]))
-    assert port.receive() == (A, GROUP, 64, MESSAGE, True)
+    assert port.receive() == (A, GROUP, 64, MESSAGE, True, 0)
     assert port.receive() is None
 
 
 def test_ipv6_is_received_with_its_envelope():
     wire = Wire([(MESSAGE6, told("fe80::2", 64), 0, (A6, 0, 0, 7)), (MESSAGE6, told(), 0, ("fe80::3%eth0", 0, 0, 7))])
     port = opened(6, wire)
-    assert port.receive() == (A6, "fe80::2", 64, MESSAGE6, True)
-    assert port.receive() == ("fe80::3", GROUP6, 255, MESSAGE6, True)
+    assert port.receive() == (A6, "fe80::2", 64, MESSAGE6, True, 0)
+    assert port.receive() == ("fe80::3", GROUP6, 255, MESSAGE6, True, 0)
     assert port.receive() is None
+
+
+NOW = 1_800_000_000_000_000_000  # nanoseconds since 1970
+
+
+def stamped(ago):
+    """What the kernel tells of a message that arrived so many microseconds ago."""
+    return (socket.SOL_SOCKET, 35, struct.pack("@ll", *divmod(NOW - ago * 1000, 10**9)))
+
+
+@pytest.mark.parametrize("ago, age", [(0, 0), (140, 140), (1000, 1000), (1001, 0), (3600 * 10**6, 0), (-1, 0)])
+@pytest.mark.parametrize("family", [4, 6])
+def test_how_old_a_message_is_counts_if_no_clock_can_have_been_set_meanwhile(monkeypatch, family, ago, age):
+    monkeypatch.setattr(sockets.time, "time_ns", lambda: NOW)
+    arriving = {4: (ipv4(), [stamped(ago)], 0, None), 6: (MESSAGE6, [*told(), stamped(ago)], 0, (A6, 0, 0, 7))}
+    wire = Wire([arriving[family]])
+    assert opened(family, wire).receive().age == age
+    assert (socket.SOL_SOCKET, 35, 1) in wire.options
+
+
+def test_a_stamp_of_another_size_is_none():
+    wire = Wire([(ipv4(), [(socket.SOL_SOCKET, 35, b"now")], 0, None)])
+    assert opened(4, wire).receive().age == 0
 
 
 @pytest.mark.parametrize("nonsense", [b"", b"\x45", ipv4(protocol=17), b"\xff" * 100])

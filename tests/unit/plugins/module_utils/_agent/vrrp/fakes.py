@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import os
+from functools import partial
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent import loop as loops
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result
@@ -53,6 +54,9 @@ class Loop:
         heapq.heappush(self._timers, (moment, next(self._serial), timer))
         return timer
 
+    def hold(self, moment):
+        self.clock = max(self.clock, moment)
+
     def after(self, delay, callback):
         return self.at(self.clock + delay, callback)
 
@@ -76,7 +80,7 @@ class Loop:
             if not self._timers or self._timers[0][0] > end:
                 break
             self.clock = self._timers[0][0]
-        self.clock = end
+        self.clock = max(self.clock, end)
 
     def stall(self, seconds):
         """Time passes, and nothing is done."""
@@ -115,7 +119,10 @@ class Netlink:
     def addresses(self):
         return list(self.there.values())
 
-    def add(self, index, address):
+    def adding(self, index, address):
+        return partial(self._add, index, address)
+
+    def _add(self, index, address):
         if address in self.refused:
             self.journal.append(f"refuses {address}")
             raise OSError(self.refused[address], os.strerror(self.refused[address]))
@@ -186,13 +193,20 @@ class Port:
         assert not self.closed
         return self.inbox.pop(0) if self.inbox else None
 
-    def send(self, message, source, destination):
+    def sending(self, message, source, destination):
+        return partial(self._send, message, source, destination)
+
+    def _send(self, message, source, destination):
         assert not self.closed
         if destination in self.unreachable:
             raise OSError(101, os.strerror(101))
         said = packet.decode(message, source, destination)
         assert not isinstance(said, packet.Discard), said
+        self.heard(said)
         self.journal.append(f"send {said.priority} to {destination}")
+
+    def heard(self, said):
+        """To be replaced by who wants to know more."""
 
     def close(self):
         self.closed = True
@@ -212,7 +226,10 @@ class Network:
         self.ports.append(Port(self.journal, interface, index, family, multicast, len(self.ports)))
         return self.ports[-1]
 
-    def announce(self, link, address):
+    def announcing(self, link, address):
+        return partial(self._announce, link, address)
+
+    def _announce(self, link, address):
         if self.mute:
             raise OSError(self.mute, os.strerror(self.mute))
         self.journal.append(f"announce {address} on {link.name}")
@@ -317,11 +334,13 @@ class Host:
         """What was said alone."""
         return [line[5:] for line in self.done() if line.startswith("says ")]
 
-    def deliver(self, priority=100, source=OTHER, destination=OWN, of=FRONT, hop_limit=255, mangle=None, **changes):
+    def deliver(
+        self, priority=100, source=OTHER, destination=OWN, of=FRONT, hop_limit=255, mangle=None, age=0, **changes
+    ):
         """A message is there, and nobody has read it yet."""
         said = settings.advertisement(of)._replace(priority=priority, **changes)
         message = packet.encode(said, source, destination)
-        datagram = Datagram(source, destination, hop_limit, mangle(message) if mangle else message, whole=True)
+        datagram = Datagram(source, destination, hop_limit, mangle(message) if mangle else message, True, age)
         self.port(of.interface, of.family).inbox.append(datagram)
 
     def hears(self, priority=100, source=OTHER, destination=OWN, **others):

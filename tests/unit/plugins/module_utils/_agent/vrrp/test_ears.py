@@ -90,10 +90,9 @@ def test_a_peer_that_cannot_be_reached_keeps_an_advertisement_from_no_other(host
     host.port().unreachable.add(OTHER)
     host.done()
     host.let(DOWN_INTERVAL + 1)
-    assert host.done()[:2] == [
-        f"send 100 to {THIRD}",
-        f"says front: no Advertisement can be sent to {OTHER}: Network is unreachable",
-    ]
+    done = host.done()
+    assert done[0] == f"send 100 to {THIRD}"
+    assert f"says front: no Advertisement can be sent to {OTHER}: Network is unreachable" in done
     assert host.report()["sent"] == 2
     host.port().unreachable.clear()
     host.let(1)

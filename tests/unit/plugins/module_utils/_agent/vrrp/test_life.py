@@ -111,9 +111,8 @@ class World:
         try:
             one.run(wanted)
         finally:
+            one._signals.close()
             one.loop.close()
-            for descriptor in one._signals:
-                descriptor.close()
         assert not waiting, "it ended too early"
         return one
 
@@ -133,7 +132,7 @@ def world(tmp_path, monkeypatch):
 
 BEGIN = ["checks: start", "real-time", "daemon: start", "systemd: ready"]
 GOODBYE = "says The addresses are given up; goodbye."
-END = ["systemd: stopping", "daemon: stop", "checks: stop", "network: close", GOODBYE]
+END = ["daemon: stop", "systemd: stopping", "checks: stop", "network: close", GOODBYE]
 
 
 def test_the_checks_have_their_process_before_this_one_is_real_time_and_systemd_is_told_last(world):

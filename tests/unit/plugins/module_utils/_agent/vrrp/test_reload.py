@@ -159,7 +159,7 @@ def test_an_active_router_says_which_addresses_it_has_now(host):
     two = FRONT._replace(addresses=(f"{VIP}/32", f"{ELEVEN}/32"))
     host.apply(two)
     sent = []
-    host.port().send = lambda message, source, destination: sent.append(packet.decode(message, source, destination))
+    host.port().heard = sent.append
     host.let(1)
     assert sent[0].addresses == (VIP, ELEVEN)
 

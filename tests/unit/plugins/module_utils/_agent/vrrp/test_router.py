@@ -29,8 +29,24 @@ def placed(instance=FRONT, source=OWN, wall=None):
     return made
 
 
+class Port:
+    """Keeps what is to be sent."""
+
+    def sending(self, message, source, destination):
+        return lambda: (message, source, destination)
+
+
+PORT = Port()
+
+
+def sent(router, priority, destination=OTHER):
+    """What is sent to one of them: the message, its source and its destination."""
+    return dict(router.words(PORT, priority))[destination]()
+
+
 def decoded(router, priority, destination=OTHER, source=OWN):
-    return packet.decode(router.message(priority, destination), source, destination)
+    assert sent(router, priority, destination)[1:] == (source, destination)
+    return packet.decode(*sent(router, priority, destination))
 
 
 def test_a_message_says_what_is_configured_and_the_priority_of_the_moment():
@@ -42,13 +58,18 @@ def test_a_message_says_what_is_configured_and_the_priority_of_the_moment():
 
 def test_a_message_is_made_once():
     router = placed()
-    assert router.message(7, OTHER) is router.message(7, OTHER)
-    assert router.message(7, OTHER) is not router.message(8, OTHER)
+    assert router.words(PORT, 7) is router.words(PORT, 7)
+    assert router.words(PORT, 7) is not router.words(PORT, 8)
+
+
+def test_another_socket_is_another_way_out():
+    router = placed()
+    assert router.words(PORT, 7) is not router.words(Port(), 7)
 
 
 def test_each_destination_has_a_message_of_its_own_whose_checksum_is_right():
     router = placed(FRONT._replace(version=3, peers=(OTHER, THIRD)))
-    assert router.message(7, OTHER) != router.message(7, THIRD)
+    assert sent(router, 7, OTHER) != sent(router, 7, THIRD)
     assert decoded(router, 7, THIRD).checksum == packet.RFC5798
 
 
@@ -58,13 +79,13 @@ def test_the_checksum_is_the_one_that_is_configured():
 
 def test_a_message_is_made_anew_when_the_source_or_the_settings_are_other_ones():
     router = placed(FRONT._replace(version=3))
-    before = router.message(7, OTHER)
+    before = sent(router, 7, OTHER)
     router.move(links.Place(ETH0, THIRD))
-    assert router.message(7, OTHER) != before
+    assert sent(router, 7, OTHER) != before
     assert router.machine.source == router.ours.source == THIRD
-    before = router.message(7, OTHER)
+    before = sent(router, 7, OTHER)
     router.configure(router.instance._replace(addresses=("192.0.2.77/32",)))
-    assert router.message(7, OTHER) != before
+    assert sent(router, 7, OTHER) != before
     assert router.place.source == THIRD
 
 

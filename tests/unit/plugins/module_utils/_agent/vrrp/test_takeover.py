@@ -1,0 +1,207 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A takeover that is made ready before: what is seen from outside comes first, and only if it is still right."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Group
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.takeover import Deed
+
+from .fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, SECOND, THIRD, VIP, Host
+
+ELEVEN = "192.0.2.11"
+TWO = FRONT._replace(addresses=(f"{VIP}/32", f"{ELEVEN}/32"), peers=(OTHER, THIRD))
+BOTH = Group("both", ("front", "back"))
+
+
+@pytest.fixture
+def host():
+    return Host()
+
+
+class Call:
+    def __init__(self, fault=None):
+        self.fault, self.made = fault, 0
+
+    def __call__(self):
+        self.made += 1
+        if self.fault:
+            raise self.fault
+
+
+def test_a_deed_that_is_done_ahead_is_not_done_again_in_its_turn():
+    call = Call()
+    deed = Deed(call)
+    assert deed.ahead()
+    deed()
+    assert call.made == 1
+
+
+def test_a_deed_that_is_not_done_ahead_is_done_in_its_turn():
+    call = Call()
+    Deed(call)()
+    assert call.made == 1
+
+
+@pytest.mark.parametrize("vital", [True, False])
+def test_what_came_of_it_is_told_in_its_turn_and_stops_what_depends_on_it(vital):
+    call = Call(OSError(errno.EACCES, "no"))
+    deed = Deed(call, vital)
+    assert deed.ahead() is not vital
+    with pytest.raises(OSError) as told:
+        deed()
+    assert (told.value, call.made) == (call.fault, 1)
+
+
+def test_all_that_others_see_comes_before_anything_is_written_down(host):
+    host.start(TWO)
+    host.let(DOWN_INTERVAL - 0.001)
+    host.done()
+    host.let(0.001)
+    done = host.done()
+    assert done[:6] == [
+        f"send 100 to {OTHER}",
+        f"send 100 to {THIRD}",
+        f"add {VIP}/32 to eth0",
+        f"add {ELEVEN}/32 to eth0",
+        f"announce {VIP} on eth0",
+        f"announce {ELEVEN} on eth0",
+    ]
+    assert done[-1] == "says front: Backup to Active: no Advertisement was heard"
+    assert sum(line == f"announce {VIP} on eth0" for line in done) == 5
+
+
+def test_nothing_is_done_before_the_patience_is_over(host):
+    host.start()
+    host.done()
+    host.let(DOWN_INTERVAL - 0.000_601)
+    assert host.done() == []
+    host.let(0.000_001)  # from now on it is made ready
+    assert (host.state, host.loop.now()) == ("Active", round((5 + DOWN_INTERVAL) * SECOND))
+
+
+def test_the_first_failure_of_an_address_keeps_it_from_being_announced(host):
+    host.netlink.refused[f"{VIP}/32"] = errno.EACCES
+    host.start(TWO)
+    host.done()
+    host.let(DOWN_INTERVAL)
+    acts = [line for line in host.acts() if "100" in line or "add" in line or "announce" in line or "refuses" in line]
+    assert acts == [f"send 100 to {OTHER}", f"send 100 to {THIRD}", f"refuses {VIP}/32"]
+    assert host.state == "Fault"
+
+
+def test_a_peer_that_cannot_be_reached_does_not_hold_it_up(host):
+    host.start(TWO)
+    host.port().unreachable.add(OTHER)
+    host.done()
+    host.let(DOWN_INTERVAL)
+    assert host.done()[:2] == [f"send 100 to {THIRD}", f"add {VIP}/32 to eth0"]
+    assert host.state == "Active"
+
+
+def test_an_interface_that_takes_no_announcement_does_not_hold_it_up(host):
+    host.network.mute = errno.ENETDOWN
+    host.start()
+    host.let(DOWN_INTERVAL)
+    assert (host.state, host.held) == ("Active", [f"{VIP}/32"])
+
+
+def interrupt(host, happens):
+    """Something happens while the last moment passes."""
+    hold = host.loop.hold
+
+    def held(moment):
+        host.loop.hold = hold
+        hold(moment)
+        happens()
+
+    host.loop.hold = held
+
+
+def test_who_speaks_at_the_last_moment_is_heard_and_nothing_is_done(host):
+    host.start()
+    host.done()
+    interrupt(host, lambda: host.deliver(200))
+    host.let(DOWN_INTERVAL)
+    assert (host.state, host.done()) == ("Backup", [])
+    assert not host.daemon.routers["front"].ready
+
+
+def test_a_takeover_that_was_not_wanted_leaves_the_next_one_right(host):
+    host.start()
+    interrupt(host, lambda: host.deliver(200))
+    host.let(DOWN_INTERVAL)
+    host.netlink.unlink("eth0")
+    host.netlink.link("eth0", 7)  # made anew meanwhile
+    host.netlink.put("192.0.2.1/24")
+    host.let()
+    host.done()
+    host.let(DOWN_INTERVAL)
+    assert host.state == "Active"
+    assert host.netlink.there.keys() >= {(7, VIP, 32)}
+
+
+def test_a_lower_voice_at_the_last_moment_changes_nothing(host):
+    host.start()
+    host.done()
+    interrupt(host, lambda: host.deliver(50))
+    host.let(DOWN_INTERVAL)
+    assert (host.state, host.done()[:2]) == ("Active", [f"send 100 to {OTHER}", f"add {VIP}/32 to eth0"])
+
+
+def test_a_whole_sync_group_takes_over_in_one_go(host):
+    host.start(FRONT, BACK._replace(priority=200), groups=(BOTH,))
+    host.let(DOWN_INTERVAL - 0.001)
+    host.done()
+    host.let(0.001)
+    assert [line.partition(" ")[0] for line in host.done()[:7]] == [
+        *("send", "add", "announce", "send", "add", "announce", "announce"),
+    ]
+
+
+def test_a_member_whose_sync_group_is_not_ready_does_nothing(host):
+    host.start(FRONT, BACK, groups=(BOTH,))
+    host.hears(200, source="198.51.100.2", destination="198.51.100.1", of=BACK)
+    host.let(DOWN_INTERVAL - 0.5)
+    host.hears(200, source="198.51.100.2", destination="198.51.100.1", of=BACK)
+    host.done()
+    host.let(0.6)
+    assert (set(host.states.values()), host.acts()) == ({"Backup"}, [])
+
+
+def test_what_is_ready_is_used_once(host):
+    host.start(FRONT._replace(announce_again=0)).activate()
+    assert not host.daemon.routers["front"].ready
+    host.hears(200)
+    host.done()
+    host.let(DOWN_INTERVAL)
+    assert host.done()[:3] == [f"send 100 to {OTHER}", f"add {VIP}/32 to eth0", f"announce {VIP} on eth0 x5"]
+
+
+def test_patience_is_counted_from_the_arrival_of_a_message(host):
+    host.start()
+    host.deliver(200, age=400)
+    host.let()
+    host.let(DOWN_INTERVAL - 0.000_5)
+    assert host.state == "Active"
+    assert host.loop.now() == round((5 + DOWN_INTERVAL) * SECOND) - 400
+
+
+def test_all_farewells_are_said_once_before_the_first_address_is_given_up(host):
+    host.start(FRONT, BACK).activate()
+    host.hears(200)  # the first one is Backup now
+    host.let(DOWN_INTERVAL)
+    host.done()
+    host.daemon.stop()
+    acts = [line.partition(" ")[0] for line in host.acts()]
+    assert acts == ["send", "send", "delete", "delete"]
+
+
+def test_a_backup_says_no_farewell(host):
+    host.start()
+    host.done()
+    host.daemon.stop()
+    assert host.acts() == []
