@@ -83,11 +83,11 @@ def hear(frame: Frame, interface: str, at: float) -> Optional[Heard]:
     datagram = None if frame.vlan else read(frame.data, frame.protocol)
     if datagram is None:
         return None
-    source, destination, hop_limit, message, whole = datagram
+    source, destination, message = datagram.source, datagram.destination, datagram.message
     said: Union[packet.Advertisement, packet.Discard]
-    if whole and ipaddress.ip_address(destination).is_multicast:
-        said = packet.decode(message, source, destination, hop_limit)
-    elif whole:
+    if datagram.whole and ipaddress.ip_address(destination).is_multicast:
+        said = packet.decode(message, source, destination, datagram.hop_limit)
+    elif datagram.whole:
         # keepalived does not look at the hop limit of unicast either, and sends 64 over IPv6.
         said = packet.decode(message, source, destination)
     else:
