@@ -143,7 +143,7 @@ def test_a_timer_is_late_by_less_than_epolls_millisecond():
         due = [loop.now()]
         again()
         loop.run()
-    assert sorted(late)[25] < 500  # epoll would round 1.5 ms up to 2
+    assert min(late[1:]) < 500  # epoll would round 1.5 ms up to 2, each time; a busy machine is late now and then
 
 
 def test_a_timer_of_long_ago_that_is_cancelled_keeps_nobody_waiting():
