@@ -46,7 +46,8 @@ class Loop:
         self._callbacks: Dict[int, Callable[[int], None]] = {}
         self._timers: List[Tuple[int, int, Timer]] = []
         self._serial = 0
-        self._running = self._waiting = False
+        self.running = False  # and whether it is to go on
+        self._waiting = False
 
     def at(self, moment: int, callback: Callback) -> Timer:
         """Call once when the clock has reached a moment."""
@@ -86,12 +87,12 @@ class Loop:
 
     def run(self) -> None:
         """Run until ``stop``."""
-        self._running = True
-        while self._running:
+        self.running = True
+        while self.running:
             self._wait(self._fire())
 
     def stop(self) -> None:
-        self._running = False
+        self.running = False
 
     def close(self) -> None:
         self._epoll.close()
@@ -102,13 +103,13 @@ class Loop:
         What becomes due meanwhile has its turn after the descriptors: neither may keep the other from it.
         """
         timers, now = self._timers, self.now()
-        while timers and self._running:
+        while timers and self.running:
             if timers[0][0] > now and timers[0][2].callback:
                 return max(0, min(timers[0][0] - self.now(), FAR))
             callback = heapq.heappop(timers)[2].callback
             if callback:
                 callback()
-        return FAR if self._running else 0
+        return FAR if self.running else 0
 
     def _wait(self, wait: int) -> None:
         self._waiting = True
@@ -119,5 +120,5 @@ class Loop:
         ready = [(descriptor, events, self._callbacks.get(descriptor)) for descriptor, events in self._epoll.poll(0)]
         for descriptor, events, callback in ready:
             # Another callback may just have closed it, and opened something else that has its number now.
-            if callback and callback is self._callbacks.get(descriptor) and self._running:
+            if callback and callback is self._callbacks.get(descriptor) and self.running:
                 callback(events)

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Sequence
 
-Report = Dict[str, Any]
-Sample = Tuple[Dict[str, Any], float]  # labels and a value
+from .exposition import Metric, Report, Sample, exposition
+from .layout import ago, columns
 
 STATES = ("Initialize", "Backup", "Active", "Fault")
 PREFIX = "onprem_lb_vrrp"
@@ -18,7 +18,7 @@ def table(report: Report, now: float) -> str:
 
     :param now: seconds since 1970, for how long ago something was
     """
-    first = f"{report['agent']} {report['version']}, process {report['pid']}, up {_ago(report['since'], now)}"
+    first = f"{report['agent']} {report['version']}, process {report['pid']}, up {ago(report['since'], now)}"
     parts = [f"{first}, {report['config']}"]
     if report["config_fault"]:
         parts.append(f"The last change of the configuration was refused: {report['config_fault']}")
@@ -26,7 +26,7 @@ def table(report: Report, now: float) -> str:
     parts.append(_instances(report["instances"], now))
     if report["groups"]:
         rows = [(group["name"], group["state"], " ".join(group["instances"])) for group in report["groups"]]
-        parts.append(_columns(("SYNC GROUP", "STATE", "INSTANCES"), rows))
+        parts.append(columns(("SYNC GROUP", "STATE", "INSTANCES"), rows))
     if report["checks"]:
         parts.append(_checks(report["checks"], now))
     return "\n\n".join(parts) + "\n"
@@ -38,7 +38,7 @@ def _instances(instances: Sequence[Report], now: float) -> str:
         (
             instance["name"],
             instance["state"],
-            _ago(instance["since"], now),
+            ago(instance["since"], now),
             _priority(instance["priority"]),
             instance["interface"],
             f"{instance['vrid']} v{instance['version']}",
@@ -47,7 +47,7 @@ def _instances(instances: Sequence[Report], now: float) -> str:
         )
         for instance in instances
     ]
-    return _columns(heads, rows)
+    return columns(heads, rows)
 
 
 def _priority(priority: Report) -> str:
@@ -77,54 +77,15 @@ def _checks(checks: Sequence[Report], now: float) -> str:
     heads = ("CHECK", "TYPE", "RESULT", "SINCE", "DETAIL")
     words = {True: "up", False: "down", None: "not known yet"}
     rows = [
-        (check["name"], check["type"], words[check["up"]], _ago(check["since"], now), check["detail"])
+        (check["name"], check["type"], words[check["up"]], ago(check["since"], now), check["detail"])
         for check in checks
     ]
-    return _columns(heads, rows)
-
-
-def _columns(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [tuple(heads), *(tuple(row) for row in rows)]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
-
-
-def _ago(moment: Optional[float], now: float) -> str:
-    """How long ago, in its largest unit and the next: 3d 4h, 5m 10s."""
-    if moment is None:
-        return "-"
-    rest = max(0, int(now - moment))
-    days, hours, minutes = rest // 86400, rest // 3600 % 24, rest // 60 % 60
-    if days:
-        return f"{days}d {hours}h"
-    if hours:
-        return f"{hours}h {minutes}m"
-    return f"{minutes}m {rest % 60}s" if minutes else f"{rest}s"
-
-
-class Metric(NamedTuple):
-    """What Prometheus is told under one name."""
-
-    name: str
-    kind: str
-    help: str
-    samples: Callable[[Report], Iterable[Sample]]
+    return columns(heads, rows)
 
 
 def prometheus(report: Report) -> str:
-    """Return the report in Prometheus's text format, version 0.0.4."""
-    lines = []
-    for metric in METRICS:
-        name = f"{PREFIX}_{metric.name}"
-        lines += [f"# HELP {name} {metric.help}", f"# TYPE {name} {metric.kind}"]
-        lines += [f"{name}{_labels(labels)} {float(value):.17g}" for labels, value in metric.samples(report)]
-    return "\n".join(lines) + "\n"
-
-
-def _labels(labels: Dict[str, Any]) -> str:
-    escaped = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
-    inside = ",".join(f'{key}="{str(value).translate(escaped)}"' for key, value in labels.items())
-    return f"{{{inside}}}" if inside else ""
+    """Return the report in Prometheus's text format."""
+    return exposition(PREFIX, METRICS, report)
 
 
 def _agent(value: Callable[[Report], float], *labels: str) -> Callable[[Report], Iterable[Sample]]:

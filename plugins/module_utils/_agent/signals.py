@@ -52,6 +52,6 @@ class Signals:
 
     def _heed(self) -> None:
         for number, callback in self._wanted.items():
-            if number in self._arrived:
+            if number in self._arrived and self._loop.running:  # the end is the last
                 self._arrived.discard(number)
                 callback()

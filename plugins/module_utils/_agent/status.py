@@ -2,25 +2,23 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What the agent says of itself: one JSON document for whoever connects to its socket.
 
-The server is part of the VRRP process, so it never waits for a client: who does not read is dropped.
+The server is part of the process that it tells of, so it never waits for a client: who does not read is left.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import socket
 import stat
 from typing import Any, Callable, Dict, List, Optional
 
-from .loop import MILLION, WRITE, Loop, Timer
+from .loop import Loop
+from .visitors import Answer, Visitors
 
 MODE = 0o660
-CLIENTS = 32  # at a time
-PATIENCE = 2 * MILLION  # until a client that does not read is dropped
-PAUSE = MILLION  # until the next try, when there are no descriptors left
+BACKLOG = 32  # clients who wait to be let in
 
 Report = Callable[[], Dict[str, Any]]
 
@@ -29,73 +27,37 @@ class Refused(Exception):
     """The socket cannot be had, or nobody answers at it; the text says why."""
 
 
-class Server:
-    """Answers at a socket in the file system, from a loop's callbacks."""
+class Door:
+    """A socket in the file system at which everybody is answered, from a loop's callbacks."""
+
+    def __init__(self, loop: Loop, path: str, answer: Answer, given: Optional[socket.socket] = None) -> None:
+        """
+        :param given: the socket, where a predecessor has opened it
+        :raises Refused: where another daemon answers, or the path cannot be used
+        """
+        self.path, self.socket = path, given or listen(path)
+        self.visitors = Visitors(loop, self.socket, answer)
+
+    def close(self) -> None:
+        self.visitors.close()
+        with contextlib.suppress(OSError):  # the folder may be root's; a successor clears up
+            os.unlink(self.path)
+        self.socket.close()
+
+
+class Server(Door):
+    """Tells whoever comes, without being asked."""
 
     def __init__(self, loop: Loop, path: str, report: Report) -> None:
         """
-        :raises Refused: where another daemon answers, or the path cannot be used
+        :raises Refused: as for a door
         """
-        self._loop, self._report, self.path = loop, report, path
-        self._clients: Dict[int, Client] = {}
-        self._socket = listen(path)
-        self._watch()
-
-    def close(self) -> None:
-        for client in list(self._clients.values()):
-            client.drop()
-        self._loop.forget(self._socket.fileno())
-        with contextlib.suppress(OSError):
-            os.unlink(self.path)
-        self._socket.close()
-
-    def _watch(self) -> None:
-        if self._socket.fileno() >= 0:
-            self._loop.watch(self._socket.fileno(), self._somebody_comes)
-
-    def _somebody_comes(self, _events: int) -> None:
-        """One at a time, so that many of them cannot keep a timer waiting."""
-        try:
-            connection, _address = self._socket.accept()
-        except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):  # it would come again and again
-                self._loop.forget(self._socket.fileno())
-                self._loop.after(PAUSE, self._watch)
-            return
-        if len(self._clients) >= CLIENTS:
-            connection.close()
-            return
-        connection.setblocking(False)
-        Client(self._loop, connection, json.dumps(self._report()).encode() + b"\n", self._clients)
+        super().__init__(loop, path, lambda _received, _ended: document(report()))
 
 
-class Client:
-    """Somebody who is told, and then left."""
-
-    def __init__(self, loop: Loop, connection: socket.socket, document: bytes, others: Dict[int, Client]) -> None:
-        self._loop, self._connection, self._rest, self._others = loop, connection, document, others
-        self._number = connection.fileno()
-        self._timer: Optional[Timer] = None
-        others[self._number] = self
-        self._send()
-        if self._others.get(self._number) is self:
-            self._timer = loop.after(PATIENCE, self.drop)
-            loop.watch(self._number, self._send, WRITE)
-
-    def drop(self) -> None:
-        if self._others.pop(self._number, None):
-            self._loop.forget(self._number)
-            if self._timer:
-                self._timer.cancel()
-            self._connection.close()
-
-    def _send(self, _events: int = WRITE) -> None:
-        try:
-            self._rest = self._rest[self._connection.send(self._rest) :]
-        except OSError:
-            self._rest = b""
-        if not self._rest:
-            self.drop()
+def document(found: Dict[str, Any]) -> bytes:
+    """Return what is sent to those who want to know."""
+    return json.dumps(found).encode() + b"\n"
 
 
 def listen(path: str) -> socket.socket:
@@ -114,7 +76,7 @@ def _bound(path: str) -> socket.socket:
         server.setblocking(False)
         server.bind(path)
         os.chmod(path, MODE)  # nobody can connect before the next line
-        server.listen(CLIENTS)
+        server.listen(BACKLOG)
     except OSError:
         server.close()
         raise

@@ -16,7 +16,8 @@ PATIENCE = 2 * MILLION  # until somebody who asks or listens too slowly is left
 LONGEST = 1 << 16  # bytes of a question
 PAUSE = MILLION  # until the next try, when there are no descriptors left
 
-# Takes what has been received and whether that was all; returns the whole answer, or None while more is wanted.
+# Takes what has been received, first nothing, and whether that was all; returns the whole answer, or None while more is
+# wanted.
 Answer = Callable[[bytes, bool], Optional[bytes]]
 
 
@@ -32,10 +33,19 @@ class Visitors:
     def __len__(self) -> int:
         return len(self._inside)
 
-    def close(self) -> None:
-        """To be called before the socket is closed."""
+    def rest(self) -> None:
+        """Let nobody else in for now: whoever comes waits before the socket, and whoever is inside is answered."""
         self._open = False
         self._loop.forget(self._door.fileno())
+
+    def go_on(self) -> None:
+        """Let them in again."""
+        self._open = True
+        self._watch()
+
+    def close(self) -> None:
+        """To be called before the socket is closed."""
+        self.rest()
         for visitor in list(self._inside.values()):
             visitor.leave()
 
@@ -68,6 +78,7 @@ class Visitor:
         others[self._number] = self
         self._timer: Timer = loop.after(PATIENCE, self.leave)
         loop.watch(self._number, self._listen)
+        self._answer_if_enough(False)
 
     def leave(self) -> None:
         if self._others.pop(self._number, None):
@@ -80,12 +91,16 @@ class Visitor:
         if data is None:
             return
         self._question += data
-        answer = self._answer(self._question, not data)
-        if answer is not None:
-            self._rest = answer
-            self._say()
-        elif not data or len(self._question) > LONGEST:
+        if not self._answer_if_enough(not data) and (not data or len(self._question) > LONGEST):
             self.leave()
+
+    def _answer_if_enough(self, ended: bool) -> bool:
+        answer = self._answer(self._question, ended)
+        if answer is None:
+            return False
+        self._rest = answer
+        self._say()
+        return True
 
     def _say(self, _events: int = WRITE) -> None:
         try:

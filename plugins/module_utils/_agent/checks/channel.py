@@ -38,6 +38,11 @@ class Channel:
         self._unsent.append(json.dumps(document).encode())
         self._flush()
 
+    @property
+    def behind(self) -> bool:
+        """Whether something is kept, because the other one does not listen at the moment."""
+        return bool(self._unsent)
+
     def finish(self, patience: float) -> None:
         """Send what is left, waiting some seconds at most, and that this was all. Receiving goes on."""
         until = time.monotonic() + patience

@@ -30,6 +30,15 @@ class Result(NamedTuple):
     detail: str  # "status 200", "connection refused", ...
 
 
+class Run(NamedTuple):
+    """What one run of a check has found."""
+
+    name: str
+    success: bool
+    detail: str
+    duration: int  # microseconds
+
+
 class Wanted(NamedTuple):
     """A check and the number by which the other process knows it."""
 
@@ -37,11 +46,21 @@ class Wanted(NamedTuple):
     check: Check
 
 
+OnResult = Callable[[Result], None]
+OnRun = Callable[[Run], None]
+OnMessage = Callable[[str], None]
+
+
+def _ignore(_run: Run) -> None:
+    """What nobody wants to know."""
+
+
 class Checks:
     """The checks process, which is started again whenever it should die."""
 
-    def __init__(self, loop: Loop, on_result: Callable[[Result], None], on_message: Callable[[str], None]) -> None:
-        self._loop, self._on_result, self._on_message = loop, on_result, on_message
+    def __init__(self, loop: Loop, on_result: OnResult, on_message: OnMessage, on_run: OnRun, name: str) -> None:
+        self._loop, self._on_result, self._on_message, self._on_run = loop, on_result, on_message, on_run
+        self._name = name
         self._wanted: Dict[str, Wanted] = {}
         self._believed: Dict[int, Result] = {}
         self._serial = 0
@@ -51,9 +70,15 @@ class Checks:
         self._born = self._pause = 0
 
     @classmethod
-    def start(cls, loop: Loop, on_result: Callable[[Result], None], on_message: Callable[[str], None]) -> Checks:
-        """Fork the process. Best done while this one is small, and before it turns real-time."""
-        checks = cls(loop, on_result, on_message)
+    def start(
+        cls, loop: Loop, on_result: OnResult, on_message: OnMessage, on_run: OnRun = _ignore, name: str = NAME
+    ) -> Checks:
+        """Fork the process. Best done while this one is small, and before it turns real-time.
+
+        :param on_run: hears of each run of those checks that have ``every``, before what is then believed
+        :param name: how ``ps`` calls the process
+        """
+        checks = cls(loop, on_result, on_message, on_run, name)
         checks._start()
         return checks
 
@@ -81,6 +106,11 @@ class Checks:
             if before.get(wanted.check.name) != wanted:
                 self._tell(server.ADD, *wanted)
 
+    def doubt(self, name: str, why: str) -> None:
+        """Say that what a check is about was found not to work: that counts as a failed run of it."""
+        if name in self._wanted:
+            self._tell(server.DOUBT, self._wanted[name].number, why)
+
     def run(self, command: Sequence[str], user: str) -> None:
         """Run a notify program; those of the same program run one after the other. A failure becomes a message."""
         self._tell(server.RUN, command, user)
@@ -106,7 +136,7 @@ class Checks:
     def _start(self) -> None:
         self._born = self._loop.now()
         try:
-            self._process = Forked(NAME, server.serve)
+            self._process = Forked(self._name, server.serve)
         except OSError as fault:
             self._on_message(f"The checks process cannot be started: {in_words(fault)}.")
             return self._start_again()
@@ -127,11 +157,14 @@ class Checks:
         if kind == server.SAY:
             self._on_message(*rest)
             return
-        number, up, value, detail = rest
-        for name, wanted in self._wanted.items():
-            if wanted.number == number:
-                self._believe(number, Result(name, up, value, detail))
-                return
+        number, *found = rest
+        name = next((name for name, wanted in self._wanted.items() if wanted.number == number), None)
+        if name is None:  # it was on its way when the check was dropped
+            return
+        if kind == server.RAN:
+            self._on_run(Run(name, *found))
+        else:
+            self._believe(number, Result(name, *found))
 
     def _believe(self, number: int, result: Result) -> None:
         """A new process tells everything again."""

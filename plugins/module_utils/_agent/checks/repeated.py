@@ -31,6 +31,13 @@ class Repeated:
         else:
             self._schedule(self._loop.now())
 
+    def pace(self, interval: int) -> None:
+        """Change the interval at once; but who is in a hurry stays so."""
+        regular = self._began + self.interval
+        self.interval = interval
+        if self._next and not self._running and self._next.at == regular:
+            self._schedule(max(self._loop.now(), self._began + interval))
+
     def stop(self) -> None:
         if self._next:
             self._next.cancel()

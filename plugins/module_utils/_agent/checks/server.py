@@ -13,13 +13,14 @@ from . import accounts
 from .channel import Channel, Message
 from .children import Children
 from .notify import Notifications
-from .outcome import MILLION
+from .outcome import MILLION, Outcome
 from .watch import Watch
 
-# From the parent: what a check's number is about, that one is not wanted any more, and a program to be run.
-ADD, DROP, RUN = "add", "drop", "run"  # number, check | number | command, user
-# To the parent: what is believed of a check, and something for its log.
-RESULT, SAY = "result", "say"  # number, up, value, detail | text
+# From the parent: what a check's number is about, that one is not wanted any more, that what it is about was found not
+# to work, and a program to be run.
+ADD, DROP, DOUBT, RUN = "add", "drop", "doubt", "run"  # number, check | number | number, why | command, user
+# To the parent: what is believed of a check, what one run of it has found, and something for its log.
+RESULT, RAN, SAY = "result", "ran", "say"  # number, up, value, detail | number, success, detail, duration | text
 
 LAST_NOTIFICATIONS = 5 * MILLION  # what the notify programs have when the parent is gone
 
@@ -45,7 +46,12 @@ class Server:
         self._children.kill()
 
     def _obey(self, message: Message) -> None:
-        orders: Dict[str, Callable[..., None]] = {ADD: self._add, DROP: self._drop, RUN: self._run}
+        orders: Dict[str, Callable[..., None]] = {
+            ADD: self._add,
+            DROP: self._drop,
+            DOUBT: self._doubt,
+            RUN: self._run,
+        }
         orders[message[0]](*message[1:])
 
     def _add(self, number: int, fields: List[Any]) -> None:
@@ -56,14 +62,25 @@ class Server:
         def tell(up: bool, value: int, detail: str) -> None:
             self._channel.send(RESULT, number, up, value, detail)
 
+        def tell_of_run(outcome: Outcome) -> None:
+            if not self._channel.behind:  # it is news only while it is new
+                self._channel.send(RAN, number, outcome.success, outcome.detail, outcome.duration)
+
         try:
-            self._watches[number] = Watch(self._loop, check, self._children, tell)
+            self._watches[number] = Watch(self._loop, check, self._children, tell, tell_of_run)
         except ImportError as fault:  # the other checks do not suffer for it
-            tell(False, 0, f"cannot be checked: {fault}")
+            why = Outcome(False, f"cannot be checked: {fault}")
+            if check.every:
+                tell_of_run(why)
+            tell(False, 0, why.detail)
 
     def _drop(self, number: int) -> None:
         if number in self._watches:
             self._watches.pop(number).stop()
+
+    def _doubt(self, number: int, why: str) -> None:
+        if number in self._watches:
+            self._watches[number].doubt(why)
 
     def _run(self, command: List[str], user: str) -> None:
         self._mind(user)

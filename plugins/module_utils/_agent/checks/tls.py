@@ -1,6 +1,8 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""TLS around a talk. Imported only where a check wants it, because OpenSSL is larger than everything else here.
+"""TLS around a talk. OpenSSL, larger than everything else here, is imported only when a check wants it.
+
+This module itself is not that late: the archive that it is in may be a newer one by then, which Python cannot read.
 
 OpenSSL reads and writes memory, and the plain stream carries that: so it can never block, and owns no socket.
 """
@@ -8,7 +10,6 @@ OpenSSL reads and writes memory, and the plain stream carries that: so it can ne
 from __future__ import annotations
 
 import os
-import ssl
 from functools import lru_cache
 from typing import Any, Callable, Generator
 
@@ -23,7 +24,9 @@ def talk(server_name: str, verify: bool, authorities: str, inner: Talk) -> Talk:
 
     :param server_name: a name or an IP address; the server is told of it only if it is a name (RFC 6066 section 3)
     :param authorities: a file of the authorities that are trusted; the system's where empty
+    :raises ImportError: where Python has no TLS
     """
+    import ssl
 
     def shake_hands(stream: Stream) -> Steps:
         stream.expect("no TLS handshake")
@@ -44,9 +47,11 @@ def talk(server_name: str, verify: bool, authorities: str, inner: Talk) -> Talk:
 class Secure(Stream):
     """A stream inside a stream."""
 
-    def __init__(self, outer: Stream, context: ssl.SSLContext, server_name: str) -> None:
+    def __init__(self, outer: Stream, context: Any, server_name: str) -> None:
+        import ssl
+
         super().__init__(outer.connection)
-        self._outer = outer
+        self._ssl, self._outer = ssl, outer
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_name)
 
@@ -62,7 +67,7 @@ class Secure(Stream):
     def receive(self, size: int) -> Generator[int, None, bytes]:
         try:
             return (yield from self._perform(self._tls.read, size))
-        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+        except (self._ssl.SSLZeroReturnError, self._ssl.SSLEOFError):
             return b""
 
     def _perform(self, operation: Callable[..., Any], *arguments: Any) -> Generator[int, None, Any]:
@@ -70,7 +75,7 @@ class Secure(Stream):
         while True:
             try:
                 result, done = operation(*arguments), True
-            except ssl.SSLWantReadError:
+            except self._ssl.SSLWantReadError:
                 result, done = None, False
             yield from self._outer.send(self._outgoing.read())
             if done:
@@ -83,8 +88,10 @@ class Secure(Stream):
 
 
 @lru_cache(maxsize=8)
-def _context(verify: bool, authorities: str, _stamp: int) -> ssl.SSLContext:
+def _context(verify: bool, authorities: str, _stamp: int) -> Any:
     """Return a context, the same one for all checks that may share it: the system's authorities are megabytes."""
+    import ssl
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = verify
     context.verify_mode = ssl.CERT_REQUIRED if verify else ssl.CERT_NONE

@@ -8,7 +8,7 @@ from typing import Callable, Dict, Optional, Tuple
 
 from ..loop import Loop
 from ..vrrp.settings import FILE, HTTP, HTTPS, PROCESS, SCRIPT, TCP, Check
-from . import http, scoreboard
+from . import http, scoreboard, tls
 from .children import Children
 from .files import File
 from .network import NetworkProbe, Talk, say_nothing
@@ -18,14 +18,16 @@ from .repeated import Repeated
 from .scripts import Script
 
 OnResult = Callable[[bool, int, str], None]  # up, value, detail
+OnRun = Callable[[Outcome], None]
 
 
 class Watch:
-    """Tells what is first believed, and each change of it."""
+    """Tells what is first believed, and each change of it; of each run before that, where it is wanted."""
 
-    def __init__(self, loop: Loop, check: Check, children: Children, on_result: OnResult) -> None:
-        self._on_result = on_result
+    def __init__(self, loop: Loop, check: Check, children: Children, on_result: OnResult, on_run: OnRun) -> None:
+        self._on_result, self._on_run = on_result, on_run if check.every else None
         # The number in a file counts at once, as in keepalived: whoever writes it has thought about it before.
+        self._interval, self._fast_interval = check.interval, check.fast_interval or check.interval
         self._rise, self._fall = (1, 1) if check.type == FILE else (check.rise, check.fall)
         self._board = scoreboard.UNKNOWN
         self._told: Optional[Tuple[bool, int]] = None
@@ -37,13 +39,22 @@ class Watch:
     def stop(self) -> None:
         self._repeated.stop()
 
+    def doubt(self, why: str) -> None:
+        """Somebody found out that it does not work: that counts as a failed run, and is looked into at once."""
+        if self._board.up:
+            self._count(Outcome(False, why))
+            self._repeated.hurry()
+
     def _look_now(self) -> None:
         """Something has happened: look, and look again until it is certain what is to be believed."""
         self._urgent = True
         self._repeated.hurry()
 
     def _count(self, outcome: Outcome) -> None:
+        if self._on_run:
+            self._on_run(outcome)
         self._board = scoreboard.count(self._board, outcome.success, self._rise, self._fall)
+        self._repeated.pace(self._interval if self._board.settled else self._fast_interval)
         self._urgent = self._urgent and not self._board.settled
         if self._urgent:
             self._repeated.hurry()
@@ -71,6 +82,4 @@ def _http(check: Check, default_port: int = 80) -> Talk:
 
 
 def _https(check: Check) -> Talk:
-    from . import tls  # as large as all of the agent: only for those who need it
-
     return tls.talk(check.host or check.address, check.verify, check.ca, _http(check, 443))

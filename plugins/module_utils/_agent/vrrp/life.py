@@ -63,8 +63,6 @@ class Life:
 
     def reload(self) -> None:
         """Go over to what the file says now; a file with a fault changes nothing."""
-        if self.gone:
-            return
         self.notifier.reloading()
         self._renew()
         self.notifier.ready()  # also when it was refused: systemd waits for it

@@ -43,6 +43,8 @@ class Check(NamedTuple):
     user: str = ""  # script: who runs it
     file: str = ""  # file: one number is in it
     interface: str = ""  # interface
+    fast_interval: int = 0  # instead of the interval while outcomes speak against what is believed; 0: the interval
+    every: bool = False  # whether each run is told of, and not only what is believed
 
 
 class Instance(NamedTuple):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import socket
 import subprocess
@@ -13,9 +14,12 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION, __main__, status, vrrp
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import control
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import life as proxy_life
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
 
 from .configs import written
+from .proxy.reports import REPORT as PROXY_REPORT
 from .reports import REPORT
 
 ROOT = Path(__file__).resolve().parents[5]
@@ -57,7 +61,7 @@ def test_every_fault_is_a_line_of_its_own(tmp_path, capsys):
     assert all(line.startswith("instances[0] (x)") and line.endswith(".") for line in err.splitlines()), err
 
 
-@pytest.mark.parametrize("command", ["check-config", "vrrp"])
+@pytest.mark.parametrize("command", ["check-config", "vrrp", "proxy"])
 @pytest.mark.parametrize(
     "text, sentence",
     [(None, "cannot be read: No such file or directory."), ("{", "is no JSON: ")],
@@ -72,11 +76,89 @@ def test_a_file_that_is_none_is_one_sentence(command, text, sentence, tmp_path, 
     assert err.startswith(f"{path} {sentence}") and len(err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("arguments", [[], ["vrrp"], ["status", "--format", "xml"], ["vrrrp"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["vrrp"],
+        ["proxy"],
+        ["server", "drain"],
+        ["server", "stop", "a/b"],
+        ["status", "--format", "xml"],
+        ["vrrrp"],
+    ],
+)
 def test_a_wrong_command_line_is_2(arguments):
     with pytest.raises(SystemExit) as ended:
         __main__.main(arguments)
     assert ended.value.code == 2
+
+
+@pytest.fixture
+def proxy_config(tmp_path):
+    path = tmp_path / "proxy.json"
+    services = [{"name": "web", "port": 80, "servers": ["192.0.2.1", "192.0.2.2"]}]
+    path.write_text(json.dumps({"services": services}))
+    return str(path)
+
+
+def test_a_proxys_configuration_is_told_by_its_keys(proxy_config, capsys):
+    assert __main__.main(["check-config", "--config", proxy_config]) == 0
+    assert capsys.readouterr() == (f"{proxy_config} is good: 1 service, 2 servers, 0 monitors.\n", "")
+
+
+def test_each_fault_of_a_proxys_configuration_is_a_line(tmp_path, capsys):
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps({"services": [{"name": "web", "port": 0, "servers": []}]}))
+    assert __main__.main(["check-config", "--config", str(path)]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "services[0] (web).port is 0: a port from 1 to 65535 is wanted.",
+        "services[0] (web).servers has none: name at least one server.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "content, has",
+    [({}, "neither"), ([], "neither"), ({"servics": []}, "neither"), ({"instances": [], "page": {}}, "keys of both")],
+)
+def test_a_configuration_that_could_be_anybodys_is_one_sentence(content, has, tmp_path, capsys):
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps(content))
+    assert __main__.main(["check-config", "--config", str(path)]) == 1
+    sentence = "a VRRP router's configuration has 'instances', a proxy's has 'services'."
+    assert capsys.readouterr().err == f"{path} has {has}: {sentence}\n"
+
+
+def test_a_proxy_with_a_fault_does_not_start(tmp_path, capsys):
+    path = tmp_path / "bad.json"
+    path.write_text("{}")
+    assert __main__.main(["proxy", "--config", str(path)]) == 1
+    assert capsys.readouterr().err == "configuration lacks 'services': add it.\n"
+
+
+def test_the_proxy_starts_with_what_was_read(proxy_config, monkeypatch):
+    started = []
+    monkeypatch.setattr(proxy_life, "main", lambda *arguments: started.append(arguments) or 7)
+    monkeypatch.setenv("NOTIFY_SOCKET", "/run/systemd")
+    assert __main__.main(["proxy", "--config", proxy_config]) == 7
+    path, wanted, _log, _notifier, environ = started[0]
+    assert path == proxy_config and wanted.services[0].name == "web"
+    assert environ["NOTIFY_SOCKET"] == "/run/systemd"
+
+
+def test_a_servers_state_is_changed_where_the_proxy_answers(monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(control, "request", lambda *arguments: asked.append(arguments) or "web/a is drain.")
+    assert __main__.main(["server", "drain", "web/a"]) == 0
+    assert __main__.main(["server", "ready", "web/a", "--socket", "/x"]) == 0
+    assert capsys.readouterr().out == "web/a is drain.\n" * 2
+    assert asked == [("/run/onprem-lb-agent/proxy.sock", "web/a", "drain"), ("/x", "web/a", "ready")]
+
+
+def test_a_servers_state_that_nobody_can_change_is_a_sentence(tmp_path, capsys):
+    path = str(tmp_path / "none.sock")
+    assert __main__.main(["server", "maint", "web/a", "--socket", path]) == 1
+    assert capsys.readouterr().err == f"no agent answers at {path}: is it running?\n"
 
 
 class Router:
@@ -130,7 +212,24 @@ def test_the_report_is_shown_in_each_format(form, begins, monkeypatch, capsys):
     monkeypatch.setattr(status, "fetch", lambda path: asked.append(path) or REPORT)
     assert __main__.main(["status", "--format", form]) == 0
     assert capsys.readouterr().out.startswith(begins)
-    assert asked == ["/run/onprem-lb-agent/vrrp.sock"]
+    assert asked == ["/run/onprem-lb-agent/vrrp.sock", "/run/onprem-lb-agent/proxy.sock"]
+
+
+def test_of_the_usual_sockets_those_that_are_there_are_asked(monkeypatch, capsys):
+    monkeypatch.setattr("os.path.exists", lambda path: path.endswith("/proxy.sock"))
+    monkeypatch.setattr(status, "fetch", lambda path: {"asked": path})
+    assert __main__.main(["status", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"asked": "/run/onprem-lb-agent/proxy.sock"}
+
+
+@pytest.mark.parametrize(
+    "form, begins", [("json", '{\n  "agent"'), ("table", "onprem.lb 0.1.0, process 815"), ("prometheus", "# HELP ")]
+)
+def test_a_proxys_report_is_told_by_what_is_in_it(form, begins, monkeypatch, capsys):
+    monkeypatch.setattr(status, "fetch", lambda path: PROXY_REPORT)
+    assert __main__.main(["status", "--socket", "/x", "--format", form]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(begins) and "web" in out
 
 
 def test_no_agent_is_a_sentence(tmp_path, capsys):
@@ -139,10 +238,25 @@ def test_no_agent_is_a_sentence(tmp_path, capsys):
     assert capsys.readouterr().err == f"no agent answers at {path}: is it running?\n"
 
 
-def test_what_the_router_needs_brings_nothing_heavy_along():
-    code = "import sys; sys.path.insert(0, '.'); before = set(sys.modules); import _agent.vrrp.life; "
+@pytest.mark.parametrize("life", ["_agent.vrrp.life", "_agent.proxy.life"])
+def test_what_lives_long_brings_nothing_heavy_along(life):
+    code = f"import sys; sys.path.insert(0, '.'); before = set(sys.modules); import {life}; "
     command = [sys.executable, "-I", "-c", f"{code}print(*(sys.modules.keys() - before))"]
     folder = ROOT / "plugins" / "module_utils"
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True)
-    assert "_agent.config" in ran.stdout.split()
+    assert life in ran.stdout.split()
     assert HEAVY & set(ran.stdout.split()) == set()
+
+
+def test_what_lives_long_imports_its_own_modules_at_its_start():
+    """Later the archive may be a newer one, and what Python knows of the old one does not fit it."""
+    late = [
+        f"{path.name}:{found.lineno}"
+        for path in Path(__main__.__file__).parent.rglob("*.py")
+        if path.name != "__main__.py"
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef)
+        for found in ast.walk(function)
+        if isinstance(found, ast.ImportFrom) and found.level
+    ]
+    assert late == []

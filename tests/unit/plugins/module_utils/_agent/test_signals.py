@@ -93,3 +93,15 @@ def test_a_signal_that_comes_while_another_is_heeded_waits_for_its_turn(loop):
     run_until(loop, lambda: len(heard) == 3)
     signals.close()
     assert heard == ["begin", "end", "second"]
+
+
+def test_whoever_ends_the_loop_is_the_last_to_be_called(loop):
+    heard = []
+    signals = Signals(loop, {USR2: loop.stop, USR1: lambda: heard.append(USR1)})
+    try:
+        loop.after(0, lambda: [os.kill(os.getpid(), number) for number in (USR1, USR2)])
+        loop.after(10_000_000, lambda: pytest.fail("it goes on"))
+        loop.run()
+    finally:
+        signals.close()
+    assert heard == []

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import select
 import socket
@@ -14,9 +13,9 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import loop as loops
-from ansible_collections.onprem.lb.plugins.module_utils._agent import status
+from ansible_collections.onprem.lb.plugins.module_utils._agent import status, visitors
 
-LIMIT = 20 * loops.MILLION
+from .visits import while_running
 
 
 @pytest.fixture
@@ -45,30 +44,6 @@ def serve(loop, path):
         server.close()
 
 
-def while_running(loop, visit):
-    """Return what a client gets that visits from another thread while the loop runs here."""
-    reading, writing = os.pipe()
-    got = []
-
-    def go():
-        try:
-            got.append(visit())
-        finally:
-            os.write(writing, b".")
-
-    client = threading.Thread(target=go, daemon=True)
-    limit = loop.after(LIMIT, loop.stop)
-    loop.watch(reading, lambda _events: loop.stop())
-    client.start()
-    loop.run()
-    limit.cancel()
-    loop.forget(reading)
-    client.join(5)
-    os.close(reading)
-    os.close(writing)
-    return got[0]
-
-
 def test_a_client_gets_the_report_of_that_moment(loop, path, serve):
     count = iter(range(9))
     serve(lambda: {"count": next(count)})
@@ -84,7 +59,7 @@ def test_a_report_larger_than_a_sockets_buffer_arrives_whole(loop, path, serve):
 
 
 def test_who_does_not_read_is_dropped_and_keeps_nobody_waiting(loop, path, serve, monkeypatch):
-    monkeypatch.setattr(status, "PATIENCE", 100_000)
+    monkeypatch.setattr(visitors, "PATIENCE", 100_000)
     serve(lambda: {"text": "x" * 3_000_000})
 
     def visit():
@@ -100,26 +75,6 @@ def test_who_does_not_read_is_dropped_and_keeps_nobody_waiting(loop, path, serve
     assert while_running(loop, visit) == (3_000_000, True)
 
 
-def test_many_come_at_once_and_too_many_are_sent_away(loop, path, serve, monkeypatch):
-    monkeypatch.setattr(status, "CLIENTS", 3)
-    monkeypatch.setattr(status, "PATIENCE", LIMIT)
-    serve(lambda: {"text": "x" * 3_000_000})
-
-    def visit():
-        sleepers = [socket.socket(socket.AF_UNIX) for _count in range(3)]
-        for sleeper in sleepers:
-            sleeper.connect(path)
-            sleeper.recv(1)  # it has been accepted
-        with pytest.raises(status.Refused, match="or a busy one"):
-            status.fetch(path)
-        for sleeper in sleepers:
-            sleeper.close()
-        return True
-
-    assert while_running(loop, visit)
-    assert len(while_running(loop, lambda: status.fetch(path))["text"]) == 3_000_000
-
-
 def test_a_client_that_leaves_at_once_harms_nobody(loop, path, serve):
     serve(lambda: {"text": "x" * 3_000_000})
 
@@ -130,29 +85,6 @@ def test_a_client_that_leaves_at_once_harms_nobody(loop, path, serve):
         return status.fetch(path)
 
     assert while_running(loop, visit)
-
-
-def test_a_host_without_descriptors_does_not_make_the_loop_spin(loop, path, serve, monkeypatch):
-    server = serve()
-    asked = []
-
-    class Full:
-        fileno = server._socket.fileno
-        close = server._socket.close
-
-        def accept(self):
-            asked.append(1)
-            raise OSError(errno.EMFILE, "Too many open files")
-
-    real, server._socket = server._socket, Full()
-    monkeypatch.setattr(status, "PAUSE", 300_000)
-    loop.after(200_000, loop.stop)
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(path)
-        loop.run()
-    assert len(asked) == 1
-    server._socket = real
-    assert while_running(loop, lambda: status.fetch(path)) == {"agent": "onprem.lb"}
 
 
 def test_only_its_owner_and_group_may_ask(path, serve):

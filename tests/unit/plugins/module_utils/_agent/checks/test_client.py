@@ -11,7 +11,6 @@ import sys
 import threading
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import checks
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import accounts, client
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Checks, Result
 from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
@@ -30,7 +29,6 @@ from .loops import SECOND, Time, run_until
 from .programs import ME, alive, pids, shell, text
 from .servers import Server, answering
 
-TLS = f"{checks.__name__}.tls"
 AGAIN = SECOND // 20  # the interval of checks whose second run is wanted
 
 
@@ -38,8 +36,8 @@ class Vrrp:
     """Stands where the VRRP process stands."""
 
     def __init__(self, loop):
-        self.loop, self.results, self.messages = loop, [], []
-        self.checks = Checks.start(loop, self.results.append, self.messages.append)
+        self.loop, self.results, self.messages, self.runs = loop, [], [], []
+        self.checks = Checks.start(loop, self.results.append, self.messages.append, self.runs.append)
 
     def want(self, *checks):
         self.checks.want(checks, ME)
@@ -103,13 +101,14 @@ def test_every_kind_of_check_answers_at_once(vrrp, tmp_path):
 def test_a_check_that_this_python_cannot_make_is_down_and_the_others_go_on(loop, tmp_path, monkeypatch):
     """Some have no ssl."""
     monkeypatch.setitem(sys.modules, "ssl", None)
-    monkeypatch.delitem(sys.modules, TLS, raising=False)
-    monkeypatch.delattr(checks, "tls", raising=False)
     vrrp = Vrrp(loop)
     try:
         https = Check("https", HTTPS, address="127.0.0.1", port=443)
         vrrp.want(https, track(tmp_path, 7)[1])
         assert vrrp.hears("https", up=False).detail.startswith("cannot be checked: ")
+        assert vrrp.runs == []
+        vrrp.want(https._replace(every=True), track(tmp_path, 7)[1])
+        run_until(loop, lambda: [run.detail[:17] for run in vrrp.runs] == ["cannot be checked"])
         assert vrrp.hears("track", value=7)
         vrrp.want(script("exit 0"))
         assert vrrp.hears("script", up=True)

@@ -38,7 +38,7 @@ class Case:
             return self.probe
 
         monkeypatch.setattr(watch, "probe_of", probe_of)
-        self.watch = watch.Watch(self.time, check, None, lambda *result: self.results.append(result))
+        self.watch = watch.Watch(self.time, check, None, lambda *result: self.results.append(result), None)
 
     def finds(self, success, detail="", value=0):
         """Let one more regular run pass; return what was told of it."""

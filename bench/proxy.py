@@ -1,0 +1,132 @@
+"""The agent's proxy beside HAProxy, in turn, in one run, in network namespaces. Needs root, haproxy, wrk and iperf3.
+
+    python3 bench/proxy.py
+    ROUNDS=9 SECONDS=5 python3 bench/proxy.py
+
+Prints medians, each with the lowest and the highest, and, what alone means anything on a noisy machine, their ratios.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+from collections import defaultdict
+
+import balancers
+from balancers import BALANCER, BULK, KINDS, REQUESTS, Stage
+from links import why_not
+
+ROUNDS = int(os.environ.get("ROUNDS", "5"))
+SECONDS = os.environ.get("SECONDS", "3")
+CLIENTS = 64
+IDLE = 5000
+URL = f"http://{BALANCER}:{REQUESTS}/"
+
+CONNECTIONS, REQUESTS_KEPT = "new connections per second", "requests per second, keep-alive"
+LATENCY_NEW, LATENCY_KEPT = "p99 latency of new connections, ms", "p99 latency of requests, keep-alive, ms"
+STREAMS = {1: "one bulk stream, Gbit/s", 8: "eight bulk streams, Gbit/s"}
+COSTS = {1: "CPU seconds per GB, one stream", 8: "CPU seconds per GB, eight streams"}
+MEMORY = f"KB resident for each of {IDLE} idle connections"
+AIMS = {
+    CONNECTIONS: "0.9 or more",
+    REQUESTS_KEPT: "0.9 or more",
+    STREAMS[1]: "1.2 or more",
+    STREAMS[8]: "1.2 or more",
+    LATENCY_NEW: "1.3 or less",
+    LATENCY_KEPT: "1.3 or less",
+    COSTS[1]: "1 or less",
+    COSTS[8]: "1 or less",
+    MEMORY: "8 KB or less",
+}
+
+# Opens connections, asks on each, and says so when all have been answered; then waits for its end.
+IDLERS = f"""
+import socket, sys
+clients = []
+for _each in range({IDLE}):
+    clients.append(socket.create_connection(("{BALANCER}", {REQUESTS})))
+    clients[-1].sendall(b"GET / HTTP/1.1\\r\\nHost: idle\\r\\n\\r\\n")
+    assert clients[-1].recv(4096)
+print("idle", flush=True)
+sys.stdin.read()
+"""
+
+
+def measure(stage: Stage):
+    """Yield what is measured, and its value. What leaves most behind in the kernel comes last."""
+    yield from zip((REQUESTS_KEPT, LATENCY_KEPT), requests(stage))
+    for number in STREAMS:
+        yield from zip((STREAMS[number], COSTS[number]), bulk(stage, number))
+    yield from zip((CONNECTIONS, LATENCY_NEW), requests(stage, "--header", "Connection: close"))
+    yield MEMORY, idle_memory(stage)
+
+
+def requests(stage: Stage, *options: str):
+    """Return how many are answered in a second, and in how many milliseconds 99 of 100 are."""
+    wrk = ["wrk", "--threads", "1", "--connections", str(CLIENTS), "--duration", SECONDS, "--latency"]
+    told = stage.run(*wrk, *options, URL)
+    assert "errors" not in told, told
+    number, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", told).groups()
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", told)[1]), float(number) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit]
+
+
+def bulk(stage: Stage, streams: int):
+    """Return Gbit/s, and seconds of processor time for each GB."""
+    iperf = ["iperf3", "--client", BALANCER, "--port", str(BULK), "--parallel", str(streams), "--time", SECONDS]
+    before = stage.balancer.seconds()
+    found = json.loads(stage.run(*iperf, "--reverse", "--json"))["end"]["sum_received"]
+    used = stage.balancer.seconds() - before
+    return found["bits_per_second"] / 1e9, used / (found["bytes"] / 1e9)
+
+
+def idle_memory(stage: Stage) -> float:
+    """Return KB for each connection."""
+    before = stage.balancer.resident()
+    with subprocess.Popen(
+        ["ip", "netns", "exec", stage.client.namespace, sys.executable, "-c", IDLERS],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as idlers:
+        assert idlers.stdout.readline() == b"idle\n"
+        used = stage.balancer.resident() - before
+        idlers.communicate()
+    return used / 1024 / IDLE
+
+
+def show(found) -> None:
+    print(f"\n{'median (lowest to highest)':<50}{'agent':>26}{'haproxy':>26}{'ratio':>8}   aim")
+    for what, aim in AIMS.items():
+        agent, haproxy = (found[what, kind] for kind in KINDS)
+        ratio = statistics.median(agent) / statistics.median(haproxy)
+        print(f"{what:<50}{cell(agent):>26}{cell(haproxy):>26}{ratio:>8.2f}   {aim}")
+
+
+def cell(values) -> str:
+    form = "{:.0f}" if min(values) > 100 else "{:.2f}"
+    return "{} ({} to {})".format(*(form.format(one) for one in (statistics.median(values), min(values), max(values))))
+
+
+def main() -> None:
+    if why_not(*balancers.NEEDED):
+        print(f"bench/proxy.py: skipped: {why_not(*balancers.NEEDED)}")
+        return
+    # Ended like that it still removes what it has made.
+    signal.signal(signal.SIGTERM, lambda *_ignored: sys.exit(1))
+    balancers.build()
+    found = defaultdict(list)
+    for number in range(ROUNDS):
+        print(f"round {number + 1} of {ROUNDS}", file=sys.stderr)
+        for kind in sorted(KINDS, reverse=number % 2):
+            with Stage(kind) as stage:
+                for what, value in measure(stage):
+                    found[what, kind].append(value)
+    show(found)
+
+
+if __name__ == "__main__":
+    main()

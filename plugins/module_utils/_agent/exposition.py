@@ -1,0 +1,34 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Prometheus's text format, version 0.0.4. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, NamedTuple, Tuple
+
+Report = Dict[str, Any]
+Sample = Tuple[Dict[str, Any], float]  # labels and a value
+
+
+class Metric(NamedTuple):
+    """What Prometheus is told under one name."""
+
+    name: str
+    kind: str
+    help: str
+    samples: Callable[[Report], Iterable[Sample]]
+
+
+def exposition(prefix: str, metrics: Iterable[Metric], report: Report) -> str:
+    lines = []
+    for metric in metrics:
+        name = f"{prefix}_{metric.name}"
+        lines += [f"# HELP {name} {metric.help}", f"# TYPE {name} {metric.kind}"]
+        lines += [f"{name}{_labels(labels)} {float(value):.17g}" for labels, value in metric.samples(report)]
+    return "\n".join(lines) + "\n"
+
+
+def _labels(labels: Dict[str, Any]) -> str:
+    escaped = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+    inside = ",".join(f'{key}="{str(value).translate(escaped)}"' for key, value in labels.items())
+    return f"{{{inside}}}" if inside else ""

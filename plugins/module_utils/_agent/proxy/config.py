@@ -1,0 +1,310 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The proxy's configuration: JSON in the words of the collection's model, read into ``settings``.
+
+Every fault is a sentence with its place, and all of them are found before anything is changed: ``load`` is what
+``check-config``, the start and a reload share. In the file times are seconds, in the settings microseconds.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Type
+
+from .. import document, fields
+from .. import host as this_host
+from ..schema import (
+    Faults,
+    Field,
+    anything,
+    boolean,
+    integer,
+    list_of,
+    number,
+    one_of,
+    place_of,
+    port,
+    read,
+    same_names,
+    word,
+)
+from . import rules
+from . import settings as wanted
+
+WHOLE = "configuration"
+WEEK = 604800  # seconds
+LONGEST_NAME = 64  # characters
+
+Checked = Tuple[Any, Optional[str]]
+
+
+def _name(value: Any) -> Checked:
+    """It goes into every message about what it stands for."""
+    found, wrong = word(value)
+    if not wrong and len(found) > LONGEST_NAME:
+        return None, f"a name of at most {LONGEST_NAME} characters is wanted."
+    return found, wrong
+
+
+def _if_any(check: Callable[[Any], Checked]) -> Callable[[Any], Checked]:
+    """Nothing, spelled out as '', or what passes a check."""
+    return lambda value: ("", None) if value == "" else check(value)
+
+
+def _listen_address(value: Any) -> Checked:
+    """'*', '::' or one address, which need not be on this host yet."""
+    if value in (wanted.ANY, "0.0.0.0"):
+        return wanted.ANY, None
+    found, wrong = fields.address(value)
+    if wrong:
+        return None, "'*', '::' or an IPv4 or IPv6 address is wanted."
+    ip = ipaddress.ip_address(found)
+    if ip.is_multicast or (ip.is_link_local and ip.version == 6):
+        return None, "nobody can listen there: an address of one host, not link-local, is wanted."
+    return found, None
+
+
+def _server_address(value: Any) -> Checked:
+    found, wrong = fields.address(value)
+    if wrong:
+        return None, wrong
+    ip = ipaddress.ip_address(found)
+    if ip.is_multicast or ip.is_unspecified or (ip.is_link_local and ip.version == 6):
+        return None, fields.UNREACHABLE
+    return found, None
+
+
+def _bind(value: Any) -> Checked:
+    return list_of(_listen_address, at_least=1)([value] if isinstance(value, str) else value)
+
+
+def _numbers(value: Any) -> Checked:
+    """How many servers of which services."""
+    if not isinstance(value, dict) or not all(word(name)[0] for name in value):
+        return None, "a mapping of services' names to numbers of servers is wanted."
+    counts = {name: integer(1, 10_000, "a number of servers")(value[name]) for name in value}
+    wrong = next((f"for {name} {why}" for name, (_count, why) in counts.items() if why), None)
+    return (None, wrong) if wrong else ({name: count for name, (count, _why) in counts.items()}, None)
+
+
+def _defaults(of: Type[Any]) -> Dict[str, Any]:
+    return of._field_defaults
+
+
+def _seconds(microseconds: int) -> float:
+    seconds = microseconds / wanted.MILLION
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+def _time(low: float, high: float, default: int) -> Field:
+    return Field(number(low, high, " seconds"), _seconds(default))
+
+
+_SETTINGS, _HEALTH, _SERVICE = _defaults(wanted.Settings), _defaults(wanted.Health), _defaults(wanted.Service)
+_SERVER, _TIMEOUTS = _defaults(wanted.Server), _defaults(wanted.Timeouts)
+
+CONFIGURATION = {
+    "services": Field(list_of(anything), [], required=True),
+    "monitors": Field(list_of(anything), []),
+    "timeouts": Field(anything, {}),
+    "maxconn": Field(integer(1, 1_000_000), _SETTINGS["maxconn"]),
+    "workers": Field(integer(1, 64), _SETTINGS["workers"]),
+    "user": Field(_if_any(word), ""),
+    "group": Field(_if_any(word), ""),
+    "hard_stop_after": _time(0, WEEK, _SETTINGS["hard_stop_after"]),
+    "status_socket": Field(fields.socket_path, _SETTINGS["status_socket"]),
+    "page": Field(anything),
+}
+
+SERVICE = {
+    "name": Field(_name, required=True),
+    "bind": Field(_bind, [wanted.ANY]),
+    "port": Field(port, required=True),
+    "mode": Field(one_of(*wanted.MODES), _SERVICE["mode"]),
+    "balance": Field(one_of(*wanted.BALANCES), _SERVICE["balance"]),
+    "servers": Field(list_of(anything), []),
+    "check": Field(anything, {}),
+    "maxconn": Field(integer(0, 1_000_000), _SERVICE["maxconn"]),
+    "send_proxy": Field(boolean, _SERVICE["send_proxy"]),
+}
+
+SERVER = {
+    "name": Field(_name),
+    "address": Field(_server_address, required=True),
+    "port": Field(port),
+    "weight": Field(integer(0, 256), _SERVER["weight"]),
+    "backup": Field(boolean, _SERVER["backup"]),
+}
+
+EVERY_CHECK = {
+    "type": Field(one_of(*wanted.CHECK_TYPES), _HEALTH["type"]),
+    "port": Field(port),
+    "interval": _time(0.1, 3600, _HEALTH["interval"]),
+    "fast_interval": _time(0, 3600, _HEALTH["fast_interval"]),
+    "timeout": _time(0.01, 3600, _HEALTH["timeout"]),
+    "rise": Field(integer(1, 100), _HEALTH["rise"]),
+    "fall": Field(integer(1, 100), _HEALTH["fall"]),
+    "initial": Field(one_of(wanted.UP, wanted.DOWN), _HEALTH["initial"]),
+    "shutdown_sessions": Field(boolean, _HEALTH["shutdown_sessions"]),
+    "slow_start": _time(0, 3600, _HEALTH["slow_start"]),
+}
+HTTP_CHECK = {
+    "path": Field(fields.url_path, _HEALTH["path"]),
+    "host": Field(_if_any(word), _HEALTH["host"]),
+    "status": Field(fields.status, _HEALTH["status"]),
+}
+HTTPS_CHECK = {
+    "verify": Field(boolean, _HEALTH["verify"]),
+    "ca": Field(_if_any(fields.path), _HEALTH["ca"]),
+}
+CHECK = {**EVERY_CHECK, **HTTP_CHECK, **HTTPS_CHECK}
+# Of which type of check a key is, where it is not of every one.
+TYPES = {
+    **dict.fromkeys(HTTP_CHECK, (wanted.HTTP, wanted.HTTPS)),
+    **dict.fromkeys(HTTPS_CHECK, (wanted.HTTPS,)),
+}
+CHECK_TIMES = ("interval", "fast_interval", "timeout", "slow_start")
+
+MONITOR = {
+    "name": Field(_name, required=True),
+    "bind": Field(_bind, [wanted.ANY]),
+    "port": Field(port, required=True),
+    "path": Field(fields.url_path, _defaults(wanted.Monitor)["path"]),
+    "at_least": Field(_numbers, {}),
+}
+
+TIMEOUTS = {key: _time(0.001, WEEK, default) for key, default in _TIMEOUTS.items()}
+
+# What the page shows is for those who run the proxy: whoever else is to see it has to be let in.
+PAGE = {
+    "bind": Field(_bind, ["127.0.0.1"]),
+    "port": Field(port, required=True),
+}
+
+
+class Read(NamedTuple):
+    """A configuration with its defaults, each part a dict with the keys of its schema."""
+
+    whole: Dict[str, Any]
+    services: List[Dict[str, Any]]
+    monitors: List[Dict[str, Any]]
+    timeouts: Dict[str, Any]
+    page: Optional[Dict[str, Any]]
+
+
+def load(path: str) -> Tuple[Optional[wanted.Settings], Faults]:
+    """Return what a file wants, or None and every reason why it cannot be had on this host."""
+    text, faults = document.load(path)
+    return (None, faults) if faults else parse(text, path, this_host)
+
+
+def parse(text: str, path: str = WHOLE, host: Any = None) -> Tuple[Optional[wanted.Settings], Faults]:
+    """Return what a text wants, or None and every fault in it. Never raises.
+
+    :param host: is asked about the files and users that the text names; None where it is another host's
+    """
+    given, faults = document.parse(text, path)
+    if faults:
+        return None, faults
+    try:
+        found = _read(given, faults)
+    except RecursionError:  # lists within lists, too many to be shown in a sentence
+        return None, [f"{path} is nested too deeply."]
+    faults += _on_this_host(found, host) if host else []
+    return (None, faults) if faults else (_settings(found), [])
+
+
+def _read(given: Any, faults: Faults) -> Read:
+    whole = read(CONFIGURATION, given, WHOLE, faults)
+    services = [_service(item, place_of("services", at, item), faults) for at, item in enumerate(whole["services"])]
+    monitors = [
+        read(MONITOR, item, place_of("monitors", at, item), faults) for at, item in enumerate(whole["monitors"])
+    ]
+    for place, items in (("services", services), ("monitors", monitors)):
+        faults.extend(same_names(items, place))
+    page = read(PAGE, whole["page"], "page", faults) if whole["page"] is not None else None
+    timeouts = read(TIMEOUTS, whole["timeouts"], "timeouts", faults)
+    for at, service in enumerate(services):
+        faults.extend(rules.of_service(service, place_of("services", at, service)))
+    for at, monitor in enumerate(monitors):
+        faults.extend(rules.of_monitor(monitor, services, place_of("monitors", at, monitor)))
+    faults.extend(rules.clashes(rules.claims(services, monitors, page)))
+    if whole["group"] and not whole["user"]:
+        faults.append(f"{WHOLE}.group is {whole['group']!r}, but user is not set: set both, or the user alone.")
+    return Read(whole, services, monitors, timeouts, page)
+
+
+def _service(item: Any, place: str, faults: Faults) -> Dict[str, Any]:
+    service = read(SERVICE, item, place, faults)
+    service["check"] = _check(service["check"], f"{place}.check", faults)
+    service["servers"] = [
+        _server(server, service["port"], f"{place}.servers[{at}]", faults)
+        for at, server in enumerate(service["servers"])
+    ]
+    return service
+
+
+def _server(item: Any, its_services: Optional[int], place: str, faults: Faults) -> Dict[str, Any]:
+    """A bare address is the common case; everything else about it has a default."""
+    server = read(SERVER, {"address": item} if isinstance(item, str) else item, place, faults)
+    server["name"] = server["name"] or server["address"]
+    server["port"] = server["port"] or its_services
+    return server
+
+
+def _check(item: Any, place: str, faults: Faults) -> Dict[str, Any]:
+    check = read(CHECK, item, place, faults)
+    for key, types in TYPES.items():
+        # With its default it is one that somebody has spelled out, which does no harm.
+        if check["type"] not in types and check[key] != CHECK[key].default:
+            names = " or ".join(types)
+            faults.append(
+                f"{place}.{key} is for a check of type {names}, and this one is {check['type']}: leave it out."
+            )
+    return check
+
+
+def _on_this_host(found: Read, host: Any) -> Faults:
+    """What the host says against the files and users that are named."""
+    asked = [
+        (f"{place_of('services', at, service)}.check.ca", service["check"]["ca"], host.authorities)
+        for at, service in enumerate(found.services)
+    ]
+    asked += [(f"{WHOLE}.user", found.whole["user"], host.user), (f"{WHOLE}.group", found.whole["group"], host.group)]
+    answers = [(place, name, ask(name)) for place, name, ask in asked if name]
+    return [f"{place} is {name!r}: {wrong}" for place, name, wrong in answers if wrong]
+
+
+def _settings(found: Read) -> wanted.Settings:
+    same = ("maxconn", "workers", "user", "group", "status_socket")
+    return wanted.Settings(
+        services=tuple(_service_of(item) for item in found.services),
+        monitors=tuple(_monitor_of(item) for item in found.monitors),
+        timeouts=wanted.Timeouts(**{key: _microseconds(value) for key, value in found.timeouts.items()}),
+        hard_stop_after=_microseconds(found.whole["hard_stop_after"]),
+        page=wanted.Page(tuple(found.page["bind"]), found.page["port"]) if found.page else None,
+        **{key: found.whole[key] for key in same},
+    )
+
+
+def _service_of(item: Dict[str, Any]) -> wanted.Service:
+    renamed: Dict[str, Any] = {
+        "bind": tuple(item["bind"]),
+        "servers": tuple(wanted.Server(**server) for server in item["servers"]),
+        "health": _health_of(item["check"]),
+    }
+    return wanted.Service(**{key: item[key] for key in item if key not in (*renamed, "check")}, **renamed)
+
+
+def _health_of(check: Dict[str, Any]) -> wanted.Health:
+    times = {key: _microseconds(check[key]) for key in CHECK_TIMES}
+    return wanted.Health(**{**check, **times, "port": check["port"] or 0})
+
+
+def _monitor_of(item: Dict[str, Any]) -> wanted.Monitor:
+    at_least = tuple(wanted.Wanted(*pair) for pair in item["at_least"].items())
+    return wanted.Monitor(**{**item, "bind": tuple(item["bind"]), "at_least": at_least})
+
+
+def _microseconds(seconds: float) -> int:
+    return round(seconds * wanted.MILLION)

@@ -1,0 +1,151 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The sockets that the proxy listens on: opened once, handed from one generation of workers to the next.
+
+A reload first prepares what the new configuration wants, which may fail and then changes nothing, and then keeps it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+from typing import Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+
+ANY4, ANY6 = "*", "::"  # every IPv4 address, every IPv6 address, as in the collection's haproxy.cfg
+BACKLOG = 65535  # the kernel takes as much of it as net.core.somaxconn allows
+IP_FREEBIND, IPV6_FREEBIND = 15, 78  # linux/in.h, linux/in6.h
+
+
+class Place(NamedTuple):
+    """Where a socket listens."""
+
+    address: str  # an IP address, or ANY4
+    port: int
+
+    def overlaps(self, other: Place) -> bool:
+        """Whether the kernel would refuse both at once."""
+        if self.port != other.port or self.family != other.family:
+            return False
+        return self.address == other.address or bool({self.address, other.address} & {ANY4, ANY6})
+
+    @property
+    def family(self) -> int:
+        return socket.AF_INET6 if ":" in self.address else socket.AF_INET
+
+    def __str__(self) -> str:
+        return f"{self.address} port {self.port}"
+
+
+class Refused(Exception):
+    """A place cannot be had; ``reasons`` are sentences."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__(" ".join(reasons))
+        self.reasons = list(reasons)
+
+
+Sockets = Dict[Place, socket.socket]
+
+
+class Listeners:
+    """All of them."""
+
+    def __init__(self, given: Sockets) -> None:
+        """
+        :param given: what a predecessor has handed over
+        """
+        self._sockets = given
+
+    def items(self) -> List[Tuple[Place, socket.socket]]:
+        return list(self._sockets.items())
+
+    def prepare(self, wanted: Mapping[Place, str]) -> Sockets:
+        """Return all that is wanted: what is there already, and what is opened now.
+
+        :param wanted: for each place who wants it, for the sentences
+        :raises Refused: when one of them cannot be had; then none is opened
+        """
+        found: Sockets = {}
+        reasons = []
+        for place, who in wanted.items():
+            try:
+                found[place] = self._sockets.get(place) or _open(place, self._in_the_way(place))
+            except OSError as fault:
+                reasons.append(f"{who}: {place} {_why(fault, place)}")
+        if reasons:
+            self.discard(found)
+            raise Refused(reasons)
+        return found
+
+    def keep(self, prepared: Sockets) -> None:
+        """Go over to what was prepared, and close what is not wanted any more."""
+        before, self._sockets = self._sockets, prepared
+        _close(each for place, each in before.items() if place not in prepared)
+
+    def discard(self, prepared: Sockets) -> None:
+        """Take back what was prepared."""
+        _close(each for place, each in prepared.items() if place not in self._sockets)
+
+    def close(self) -> None:
+        self.keep({})
+
+    def _in_the_way(self, place: Place) -> List[socket.socket]:
+        return [each for own, each in self._sockets.items() if own.overlaps(place)]
+
+
+def _open(place: Place, own: Sequence[socket.socket]) -> socket.socket:
+    """Listen. The address may be one that is not on this host yet: a VIP that another member holds."""
+    server = socket.socket(place.family, socket.SOCK_STREAM)
+    try:
+        server.setblocking(False)
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # whoever is accepted inherits it
+        if place.family == socket.AF_INET6:
+            server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            server.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
+        else:
+            server.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
+        with _shared([server, *own] if own else []):
+            server.bind(("" if place.address == ANY4 else place.address, place.port))
+            server.listen(BACKLOG)
+    except OSError:
+        server.close()
+        raise
+    return server
+
+
+@contextlib.contextmanager
+def _shared(sockets: Sequence[socket.socket]) -> Iterator[None]:
+    """Let sockets of ours have one port for a moment, as when '*' becomes an address and the old one still serves.
+
+    Not for good: another proxy that this user starts by mistake would then get a part of our connections.
+    """
+    _let_share(sockets, True)
+    try:
+        yield
+    finally:
+        _let_share(sockets, False)
+
+
+def _let_share(sockets: Sequence[socket.socket], may: bool) -> None:
+    for each in sockets:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, may)
+
+
+def _why(fault: OSError, place: Place) -> str:
+    if fault.errno == errno.EADDRINUSE:
+        return "is in use by another program: stop that one, or choose another address or port."
+    if fault.errno in (errno.EACCES, errno.EPERM):
+        return f"may not be listened on: {place.port} is a port for root, or for CAP_NET_BIND_SERVICE."
+    return f"cannot be listened on: {fault.strerror}."
+
+
+def _close(sockets: Iterable[socket.socket]) -> None:
+    for each in sockets:
+        each.close()
+
+
+def places(addresses: Iterable[str], port: int) -> List[Place]:
+    """Return where somebody listens who has several addresses."""
+    return [Place(address, port) for address in addresses]

@@ -1,0 +1,106 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What does not go together in a proxy's configuration whose every value is good by itself. Pure.
+
+Services, monitors and the page are dicts as ``config`` reads them; a value that was refused is its default, or None.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from itertools import combinations
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+
+from ..schema import Faults
+from . import settings
+from .listeners import Place, places
+
+Item = Dict[str, Any]
+
+
+class Claim(NamedTuple):
+    """Somebody wants to listen somewhere. Monitors may share a place, told apart by their path."""
+
+    who: str
+    place: Place
+    path: Optional[str] = None
+
+
+def of_service(service: Item, place: str) -> Faults:
+    """Return what is wrong with one service, seen alone."""
+    return [*_of_check(service["check"], f"{place}.check"), *_of_servers(service, place)]
+
+
+def _of_check(check: Item, place: str) -> Iterator[str]:
+    if check["ca"] and not check["verify"]:
+        yield f"{place}.ca is set, but verify is false: set verify to true, or leave ca out."
+    if check["type"] == settings.NONE and check["initial"] == settings.DOWN:
+        yield f"{place}.initial is 'down', and without checks no server would ever be up: leave one of them out."
+
+
+def _of_servers(service: Item, place: str) -> Iterator[str]:
+    if not service["servers"]:
+        yield f"{place}.servers has none: name at least one server."
+    names = [server["name"] for server in service["servers"]]
+    for name in sorted({name for name in names if name and names.count(name) > 1}):
+        yield f"{place}.servers has '{name}' twice: give each server a name of its own."
+    own = places(service["bind"], service["port"]) if service["port"] else []
+    for server in service["servers"]:
+        if server["address"] and server["port"] and _is_own(server, own):
+            there = Place(server["address"], server["port"])
+            yield f"{place}.servers: {server['name']} at {there} is the service itself: name another address or port."
+
+
+def _is_own(server: Item, own: List[Place]) -> bool:
+    """Whether the service would connect to itself, as far as that can be told without knowing the host."""
+    there = Place(server["address"], server["port"])
+    loopback = ipaddress.ip_address(server["address"]).is_loopback
+    return there in own or (loopback and any(place.overlaps(there) for place in own))
+
+
+def of_monitor(monitor: Item, services: List[Item], place: str) -> Iterator[str]:
+    """Yield what is wrong with what a monitor wants of the services."""
+    known = {service["name"]: service for service in services if service["name"]}
+    for name, number in monitor["at_least"].items():
+        if name not in known:
+            yield f"{place}.at_least has {name!r}, and there is no such service: {_known(known)}."
+            continue
+        servers = known[name]["servers"]
+        there = sum(not server["backup"] for server in servers) or min(1, len(servers))
+        if 0 < there < number:
+            yield f"{place}.at_least wants {number} servers of {name}, which has {there} beside backups: want fewer."
+
+
+def _known(services: Dict[str, Item]) -> str:
+    return f"known are {', '.join(services)}" if services else "there are none"
+
+
+def claims(services: List[Item], monitors: List[Item], page: Optional[Item]) -> List[Claim]:
+    """Return who wants to listen where."""
+    found = [Claim(f"service {each['name']}", place) for each in services for place in _places(each)]
+    found += [Claim(f"monitor {each['name']}", place, each["path"]) for each in monitors for place in _places(each)]
+    return found + [Claim("page", place) for place in (_places(page) if page else [])]
+
+
+def _places(item: Item) -> List[Place]:
+    return places(item["bind"], item["port"]) if item["port"] else []
+
+
+def clashes(wanted: List[Claim]) -> Faults:
+    """Return who would be in each other's way."""
+    faults = []
+    for one, other in combinations(wanted, 2):
+        if not one.place.overlaps(other.place):
+            continue
+        both_monitor = None not in (one.path, other.path) and one.place == other.place
+        if both_monitor and one.path == other.path:
+            faults.append(f"{one.who} and {other.who} both answer {one.path} on {one.place}: change one of the paths.")
+        elif not both_monitor:
+            faults.append(_clash(one, other))
+    return list(dict.fromkeys(faults))
+
+
+def _clash(one: Claim, other: Claim) -> str:
+    if one.who == other.who:
+        return f"{one.who}: bind has {one.place.address} and {other.place.address}, which overlap: leave one out."
+    return f"{one.who} and {other.who} both listen on {other.place}: change a port or bind them to different addresses."

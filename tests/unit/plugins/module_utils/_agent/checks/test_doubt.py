@@ -1,0 +1,161 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the proxy wants of a check beside its result: a fast interval, and that others may doubt it."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import server, watch
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Checks
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.outcome import Outcome, Probe
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import TCP, Check
+
+from .loops import SECOND, Time, run_until
+from .servers import Server, silent
+
+
+class Recorded(Probe):
+    """Finds what it was told to find, and remembers when it was asked."""
+
+    def __init__(self, time):
+        self.time, self.runs, self.good = time, [], True
+
+    def start(self, done):
+        self.runs.append(self.time.now() / SECOND)
+        done(Outcome(self.good, "by itself"))
+
+    def stop(self):
+        pass
+
+
+class Case:
+    def __init__(self, monkeypatch, **fields):
+        self.time, self.told, self.ran = Time(), [], []
+        self.probe = Recorded(self.time)
+        monkeypatch.setattr(watch, "probe_of", lambda *_arguments: self.probe)
+        check = Check("name", TCP, **{"interval": 4 * SECOND, "rise": 2, "fall": 3, **fields})
+        self.watch = watch.Watch(
+            self.time, check, None, lambda up, _value, why: self.told.append((up, why)), self.ran.append
+        )
+
+    def pass_(self, seconds):
+        self.time.pass_(round(seconds * SECOND))
+
+
+@pytest.fixture
+def case(monkeypatch):
+    return lambda **fields: Case(monkeypatch, **fields)
+
+
+def test_on_its_way_down_and_up_a_check_runs_at_the_fast_interval(case):
+    check = case(fast_interval=SECOND)
+    check.pass_(4)
+    check.probe.good = False
+    check.pass_(5.5)
+    assert check.told == [(True, "by itself")]
+    check.pass_(1)
+    assert check.told[1:] == [(False, "by itself")]
+    check.probe.good = True
+    check.pass_(13)
+    assert check.told[2:] == [(True, "by itself")]
+    assert check.probe.runs == [0, 4, 8, 9, 10, 14, 15, 19, 23]
+
+
+def test_without_a_fast_interval_it_runs_as_always(case):
+    check = case()
+    check.probe.good = False
+    check.pass_(12)
+    assert check.probe.runs == [0, 4, 8, 12]
+
+
+def test_a_doubt_counts_as_a_failure_and_is_looked_into_at_once(case):
+    check = case(fall=2)
+    check.pass_(1)
+    check.probe.good = False
+    check.watch.doubt("connection refused")
+    assert check.told == [(True, "by itself")]
+    check.pass_(0)
+    assert check.probe.runs == [0, 1]
+    assert check.told[1:] == [(False, "by itself")]
+
+
+def test_enough_doubts_make_it_down(case):
+    check = case(fall=2)
+    check.pass_(1)
+    check.watch.doubt("first")
+    check.watch.doubt("second")
+    assert check.told[1:] == [(False, "second")]
+
+
+def test_a_doubt_that_a_run_dispels_changes_nothing(case):
+    check = case(fall=2)
+    check.pass_(1)
+    for _each in range(5):
+        check.watch.doubt("a slip")
+        check.pass_(0)
+    assert check.told == [(True, "by itself")]
+
+
+def test_what_is_down_already_cannot_be_doubted(case):
+    check = case(fall=1)
+    check.probe.good = False
+    check.pass_(0)
+    check.watch.doubt("connection refused")
+    check.pass_(1)
+    assert check.told == [(False, "by itself")] and check.probe.runs == [0]
+
+
+def test_each_run_and_each_doubt_is_told_of_where_that_is_wanted(case):
+    check = case(every=True)
+    check.pass_(4)
+    check.probe.good = False
+    check.pass_(4)
+    check.watch.doubt("connection refused")
+    check.pass_(1)
+    found = [(outcome.success, outcome.detail) for outcome in check.ran]
+    doubted = [(False, "connection refused"), (False, "by itself")]  # and looked at again
+    assert found == [(True, "by itself")] * 2 + [(False, "by itself")] + doubted
+    assert check.told == [(True, "by itself"), (False, "by itself")]
+
+
+def test_no_run_is_told_of_where_nobody_asks(case):
+    check = case()
+    check.pass_(10)
+    assert check.ran == [] and len(check.probe.runs) == 3
+
+
+def test_who_does_not_listen_is_not_told_of_every_run_later(loop, monkeypatch):
+    monkeypatch.setattr(server, "Children", lambda _loop: None)
+    theirs, ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    checks = server.Server(loop, ours)
+    with theirs, ours:
+        checks._obey(["add", 1, Check("web/a", TCP, every=True)])
+        for _each in range(2000):
+            checks._watches[1]._count(Outcome(True))
+        assert checks._channel.behind and len(checks._channel._unsent) == 1
+        checks._drop(1)
+
+
+def test_a_doubt_reaches_the_checks_process(loop):
+    found, ran = [], []
+    checks = Checks.start(loop, found.append, pytest.fail, ran.append)
+    try:
+        with Server(silent) as server:
+            check = Check("web/a", TCP, address="127.0.0.1", port=server.port, interval=60 * SECOND, fall=1, rise=1)
+            check = check._replace(every=True)
+            checks.want([check], "")
+            run_until(loop, lambda: len(found) == 1)
+            checks.doubt("web/b", "nobody knows that one")
+            checks.doubt("web/a", "connection refused")
+            run_until(loop, lambda: len(found) == 3)  # and the look that follows finds it well
+    finally:
+        checks.stop()
+    assert [(each.up, each.detail) for each in found] == [
+        (True, "connected"),
+        (False, "connection refused"),
+        (True, "connected"),
+    ]
+    assert [(each.name, each.success, each.detail) for each in ran] == [("web/a", *each[1::2]) for each in found]
+    assert ran[1].duration == 0 and 0 < ran[2].duration < SECOND

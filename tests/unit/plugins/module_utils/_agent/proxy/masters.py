@@ -1,0 +1,264 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The whole proxy in processes of its own, as a host runs it, and what there is around it: servers and clients."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent import status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import control
+
+from .proxies import LIMIT, LOCAL, until
+
+FOLDER = Path(__file__).resolve().parents[6] / "plugins" / "module_utils"
+
+
+def _ports():
+    """Yield ports that nobody listens on, each once, below those that the kernel gives to connections."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        first = int(file.read().split()[0])
+    for port in range(first - 1 - os.getpid() % 5000, 1024, -1):
+        if _is_free(port):
+            yield port
+
+
+def _is_free(port):
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
+
+
+_PORTS = _ports()
+
+
+def free_ports(count):
+    """Return ports that nobody listens on, and that nobody was given before."""
+    return [next(_PORTS) for _each in range(count)]
+
+
+class Echo:
+    """A server that says its name, and then again what it hears, until the client has finished."""
+
+    def __init__(self, name, port=0, address=LOCAL):
+        self.name = name.encode()
+        self.clients = 0
+        self._socket = socket.create_server((address, port), backlog=1024)
+        self.port = self._socket.getsockname()[1]
+        self._connections = set()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_fault):
+        self.close()
+
+    def close(self):
+        """Stop listening, and cut everybody off."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join(LIMIT)
+        self._socket.close()
+        for connection in list(self._connections):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _serve(self):
+        while True:
+            try:
+                connection = self._socket.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection):
+        self._connections.add(connection)
+        with connection, contextlib.suppress(OSError):
+            while True:
+                data = connection.recv(65536)
+                if not data:
+                    break
+                self.clients += 1
+                connection.sendall(self.name + b":" + data)
+        self._connections.discard(connection)
+
+
+def ask(port, question=b"hello", address=LOCAL):
+    """Return what a proxy's client hears."""
+    with socket.create_connection((address, port), LIMIT) as client:
+        client.sendall(question)
+        client.shutdown(socket.SHUT_WR)
+        heard = b""
+        while True:
+            data = client.recv(65536)
+            if not data:
+                return heard
+            heard += data
+
+
+def get(port, path="/", address=LOCAL):
+    """Return the status and the body of a page."""
+    answer = ask(port, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode(), address)
+    head, _empty, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), body.decode()
+
+
+class Load:
+    """Clients that come one after the other, and one who stays; whatever happens to them is counted."""
+
+    def __init__(self, port, address=LOCAL, inside=contextlib.nullcontext, clients=3):
+        """
+        :param inside: returns the context in which each of them lives
+        """
+        self._place, self._inside = (address, port), inside
+        self.answers, self.faults, self.talks = 0, [], 0
+        self._over = threading.Event()
+        lives = [*[self._come_and_go] * clients, self._stay]
+        self._threads = [threading.Thread(target=self._live, args=(life,), daemon=True) for life in lives]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        until(lambda: self.faults or (self.answers > 20 and self.talks > 2))
+        return self
+
+    def __exit__(self, *_fault):
+        self._over.set()
+        for thread in self._threads:
+            thread.join(LIMIT)
+
+    def more(self, count=20):
+        """Wait until some more have been answered."""
+        answers, talks = self.answers, self.talks
+        until(lambda: self.faults or (self.answers >= answers + count and self.talks > talks))
+
+    def _live(self, life):
+        with self._inside():
+            life()
+
+    def _come_and_go(self):
+        address, port = self._place
+        while not self._over.is_set():
+            try:
+                heard = ask(port, address=address)
+                if heard not in (b"a:hello", b"b:hello"):
+                    self.faults.append(heard)
+            except OSError as fault:
+                self.faults.append(fault)
+            self.answers += 1
+
+    def _stay(self):
+        try:
+            with socket.create_connection(self._place, LIMIT) as client:
+                while not self._over.wait(0.005):
+                    client.sendall(b"still there")
+                    heard = client.recv(100)
+                    if heard not in (b"a:still there", b"b:still there"):
+                        self.faults.append(heard)
+                        return
+                    self.talks += 1
+        except OSError as fault:
+            self.faults.append(fault)
+
+
+class Running:
+    """A proxy under way. Its configuration may be written anew; at the end nothing of it is left."""
+
+    def __init__(self, folder, configuration, wait=True, environ=None, program=(sys.executable, "-m", "_agent")):
+        self.folder = folder
+        self.path, self.socket = folder / "proxy.json", str(folder / "run" / "proxy.sock")
+        self._log = folder / "log"
+        self.write(configuration)
+        command = [*map(str, program), "proxy", "--config", str(self.path)]
+        with open(self._log, "wb") as log:
+            self.process = subprocess.Popen(
+                command, cwd=FOLDER, stderr=log, stdout=log, env={**os.environ, **(environ or {})}
+            )
+        if wait:
+            until(lambda: self.process.poll() is not None or self._workers())
+            assert self.process.poll() is None, self.log
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *fault):
+        workers = self._workers()
+        try:
+            # The first time its sessions may finish, which nobody waits for here.
+            self.process.send_signal(signal.SIGTERM)
+            until(lambda: self.process.poll() is not None or self.lines("Stopping: "))
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(LIMIT)
+        except (subprocess.TimeoutExpired, AssertionError):
+            self.process.kill()
+            self.process.wait()
+            raise
+        finally:
+            if fault[0]:
+                sys.stderr.write(self.log)
+        assert not [pid for pid in workers if os.path.exists(f"/proc/{pid}")]
+        assert "Traceback" not in self.log, self.log
+
+    def write(self, configuration):
+        """Put another configuration in the place of the old one, without a moment in which there is none."""
+        new = self.path.with_suffix(".new")
+        new.write_text(json.dumps({"status_socket": self.socket, **configuration}))
+        os.chmod(new, 0o644)
+        new.rename(self.path)
+
+    def reload(self, configuration=None):
+        """Return when the reload has been done, or refused."""
+        if configuration:
+            self.write(configuration)
+        before = len(self.lines("is in force.", "is refused, and"))
+        self.process.send_signal(signal.SIGHUP)
+        until(lambda: len(self.lines("is in force.", "is refused, and")) > before)
+
+    @property
+    def log(self):
+        return self._log.read_text()
+
+    def lines(self, *parts):
+        """Return the lines of the log in which one of these stands."""
+        return [line for line in self.log.splitlines() if any(part in line for part in parts)]
+
+    def report(self):
+        return status.fetch(self.socket)
+
+    def server(self, key):
+        service, _slash, name = key.partition("/")
+        found = next(each for each in self.report()["services"] if each["name"] == service)
+        return next(each for each in found["servers"] if each["name"] == name)
+
+    def service(self, name="web"):
+        return next(each for each in self.report()["services"] if each["name"] == name)
+
+    def order(self, server, order):
+        return control.request(self.socket, server, order)
+
+    def generation(self):
+        """Return the number of the newest one, 0 while nobody answers."""
+        return max((each["generation"] for each in self._workers_told()), default=0)
+
+    def _workers(self):
+        return [each["pid"] for each in self._workers_told()]
+
+    def _workers_told(self):
+        try:
+            return self.report()["workers"]
+        except status.Refused:
+            return []

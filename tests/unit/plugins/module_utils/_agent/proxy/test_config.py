@@ -1,0 +1,257 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the proxy makes of its configuration: all of it, or none and every fault."""
+
+from __future__ import annotations
+
+import json
+import ssl
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import host
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config, settings
+from hypothesis import given
+from hypothesis import strategies as st
+
+from .configs import DNS, GOOD, WEB, with_check, with_monitor, with_server, with_service, written
+
+SECOND = 1_000_000
+
+
+def faults_of(text, of=None):
+    found, faults = config.parse(text, host=of)
+    assert (found is None) == bool(faults)
+    return faults
+
+
+def test_a_good_configuration_is_read_in_microseconds():
+    found, faults = config.parse(written())
+    assert faults == []
+    web, dns = found.services
+    assert web == settings.Service(
+        name="web",
+        bind=("*", "::"),
+        port=443,
+        servers=(
+            settings.Server("192.0.2.1", "192.0.2.1", 443),
+            settings.Server("b", "2001:db8::2", 8443, weight=5, backup=True),
+        ),
+        balance="leastconn",
+        health=settings.Health(
+            type="https",
+            port=9000,
+            path="/readyz",
+            host="api.example.org",
+            status=(200, 299),
+            interval=3 * SECOND,
+            fast_interval=SECOND // 2,
+            timeout=SECOND * 3 // 2,
+            rise=3,
+            fall=2,
+            verify=True,
+            initial="down",
+            shutdown_sessions=True,
+            slow_start=60 * SECOND,
+        ),
+        maxconn=500,
+        send_proxy=True,
+    )
+    assert dns == settings.Service("dns", ("192.0.2.10",), 53, (settings.Server("a", "192.0.2.1", 53),))
+    assert found.monitors == (
+        settings.Monitor("alive", ("127.0.0.1",), 9444),
+        settings.Monitor("web", ("127.0.0.1",), 9444, "/web", (settings.Wanted("web", 1), settings.Wanted("dns", 1))),
+    )
+    assert found.timeouts == settings.Timeouts(client=60 * SECOND, tunnel=7200 * SECOND)
+    assert found.page == settings.Page(("192.0.2.10",), 9000)
+    assert found[3:9] == (4000, 2, "proxy", "www-data", 90_500_000, "/run/proxy.sock")
+
+
+def test_what_the_settings_default_to_is_what_the_file_defaults_to():
+    bare = {"name": "web", "port": 80, "servers": [{"address": "192.0.2.1"}]}
+    found, _faults = config.parse(json.dumps({"services": [bare], "monitors": [{"name": "m", "port": 1}]}))
+    for item in (found, found.services[0], found.services[0].servers[0], found.monitors[0]):
+        for key, default in item._field_defaults.items():
+            if key not in ("monitors",):
+                assert getattr(item, key) == default, key
+    assert found.services[0].bind == ("*",) and found.monitors[0].bind == ("*",)
+
+
+def test_the_keys_are_those_of_the_collections_model():
+    from ansible_collections.onprem.lb.plugins.module_utils import _services
+
+    own_to_haproxy = {"frontend_lines", "backend_lines"}
+    for schema, model in (
+        (config.SERVICE, _services.SERVICE),
+        (config.SERVER, _services.SERVER),
+        (config.CHECK, _services.CHECK),
+    ):
+        assert model.keys() - own_to_haproxy <= schema.keys()
+        for key in model.keys() - own_to_haproxy:
+            assert (schema[key].default, schema[key].required) == (model[key].default, model[key].required), key
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ("{", "configuration is no JSON: "),
+        ("[]", "configuration is []: a mapping with the keys services, "),
+        ('{"services": [], "services": []}', "the key 'services' stands twice in one mapping"),
+        ("{}", "configuration lacks 'services': add it."),
+        (written(servics=[]), "configuration has the unknown key 'servics': did you mean 'services'?"),
+        (written(services=[DNS, {**DNS, "port": 54}], monitors=[]), "services has the name 'dns' twice: "),
+        (written(maxconn=0), "configuration.maxconn is 0: "),
+        (written(workers=65), "configuration.workers is 65: a whole number from 1 to 64 is wanted."),
+        (written(user=""), "configuration.group is 'www-data', but user is not set: set both, or the user alone."),
+        (written(user="a b", group=""), "configuration.user is 'a b': a name of letters, digits"),
+        (written(status_socket="/x" * 60), "the path of a socket has at most 107 bytes."),
+        (written(timeouts={"clinet": 1}), "timeouts has the unknown key 'clinet': did you mean 'client'?"),
+        (written(timeouts={"connect": 0}), "timeouts.connect is 0: a number from 0.001 to 604800 seconds"),
+        (written(page={}), "page lacks 'port': add it."),
+        (with_service(prot=1), "services[0] (dns) has the unknown key 'prot': did you mean 'port'?"),
+        (with_service(name="a/b"), "services[0].name is 'a/b': a name of letters, digits and . : _ - is wanted."),
+        (with_service(name="x" * 65), "a name of at most 64 characters is wanted."),
+        (with_service(port=65536), "services[0] (dns).port is 65536: a port from 1 to 65535 is wanted."),
+        (with_service(bind=[]), "services[0] (dns).bind is []: a list of at least 1 is wanted."),
+        (with_service(bind="eth0"), "'*', '::' or an IPv4 or IPv6 address is wanted."),
+        (with_service(bind="fe80::1"), "nobody can listen there: an address of one host, not link-local, is wanted."),
+        (with_service(bind="224.0.0.1"), "nobody can listen there: "),
+        (with_service(mode="udp"), "services[0] (dns).mode is 'udp': one of tcp, http is wanted."),
+        (with_service(balance="random"), "one of roundrobin, leastconn, source is wanted."),
+        (with_service(servers=[]), "services[0] (dns).servers has none: name at least one server."),
+        (with_service(servers=["192.0.2.1"] * 2), "services[0] (dns).servers has '192.0.2.1' twice: "),
+        (with_service(servers=["db.example.org"]), "servers[0].address is 'db.example.org': an IPv4 or IPv6 address"),
+        (with_server(address="0.0.0.0"), "no host can be reached at that address."),
+        (with_server(address="ff02::1"), "no host can be reached at that address."),
+        (with_server(address="fe80::1"), "no host can be reached at that address."),
+        (with_server(port=0), "services[0] (dns).servers[0].port is 0: a port from 1 to 65535 is wanted."),
+        (with_server(weight=257), "services[0] (dns).servers[0].weight is 257: a whole number from 0 to 256"),
+        (with_server(address="192.0.2.10"), "a at 192.0.2.10 port 53 is the service itself: "),
+        (with_service(bind="*", servers=["127.0.0.1"]), "127.0.0.1 at 127.0.0.1 port 53 is the service itself: "),
+        (with_service(bind="::", servers=["::1"]), "::1 at ::1 port 53 is the service itself: "),
+        (with_check(type="icmp"), "services[0] (dns).check.type is 'icmp': one of tcp, http, https, none is wanted."),
+        (with_check(path="/x"), "check.path is for a check of type http or https, and this one is tcp: leave it out."),
+        (with_check(type="http", verify=True), "check.verify is for a check of type https, and this one is http: "),
+        (with_check(type="https", ca="/x"), "check.ca is set, but verify is false: set verify to true"),
+        (with_check(type="none", initial="down"), "check.initial is 'down', and without checks"),
+        (with_check(type="http", path="x y"), "the path of a URL is wanted, from / on and without spaces."),
+        (with_check(type="http", status=[300, 200]), "two of 100 to 599 are wanted"),
+        (with_check(interval=0), "services[0] (dns).check.interval is 0: a number from 0.1 to 3600 seconds is wanted."),
+        (with_monitor(port=None), "monitors[0] (alive) lacks 'port': add it."),
+        (with_monitor(at_least=["dns"]), "a mapping of services' names to numbers of servers is wanted."),
+        (with_monitor(at_least={"dns": 0}), "for dns a number of servers from 1 to 10000 is wanted."),
+        (with_monitor(at_least={"web": 1}), "at_least has 'web', and there is no such service: "),
+        (with_monitor(at_least={"dns": 2}), "monitors[0] (alive).at_least wants 2 servers of dns, which has 1 beside "),
+        (written(monitors=[{"name": "x", "port": 1, "at_least": {"web": 2}}]), "which has 1 beside backups: "),
+    ],
+)  # fmt: skip
+def test_each_fault_is_a_sentence_with_its_place(text, sentence):
+    faults = faults_of(text)
+    assert any(sentence in fault for fault in faults), faults
+    assert len(faults) == 1
+
+
+@pytest.mark.parametrize(
+    "bind, clash",
+    [("*", True), ("0.0.0.0", True), ("192.0.2.10", True), ("192.0.2.11", False), ("::", False)],
+)
+def test_two_services_on_one_port(bind, clash):
+    faults = faults_of(json.dumps({"services": [DNS, {**DNS, "name": "two", "bind": bind}]}))
+    place = f"{'*' if bind == '0.0.0.0' else bind} port 53"
+    sentence = f"service dns and service two both listen on {place}: change a port or bind them to different addresses."
+    assert faults == ([sentence] if clash else [])
+
+
+@pytest.mark.parametrize("bind", [["*", "192.0.2.1"], ["::", "::1"], ["192.0.2.1", "192.0.2.1"]])
+def test_addresses_of_one_service_that_overlap(bind):
+    (fault,) = faults_of(with_service(bind=bind, servers=["198.51.100.1"]))
+    assert fault == f"service dns: bind has {bind[0]} and {bind[1]}, which overlap: leave one out."
+
+
+@pytest.mark.parametrize(
+    "second, fault",
+    [
+        ({"path": "/two"}, None),
+        ({}, "monitor alive and monitor two both answer / on 127.0.0.1 port 9444: change one of the paths."),
+        ({"path": "/two", "bind": "*"}, "monitor alive and monitor two both listen on * port 9444: "),
+    ],
+)
+def test_monitors_may_share_a_place_but_no_path(second, fault):
+    monitors = [{"name": name, "bind": "127.0.0.1", "port": 9444} for name in ("alive", "two")]
+    monitors[1].update(second)
+    faults = faults_of(json.dumps({"services": [DNS], "monitors": monitors}))
+    assert len(faults) == bool(fault) and all(each.startswith(fault) for each in faults)
+
+
+def test_the_page_and_a_monitor_may_not_share_a_place():
+    (fault,) = faults_of(written(page={"bind": "127.0.0.1", "port": 9444}, monitors=GOOD["monitors"][:1]))
+    assert fault.startswith("monitor alive and page both listen on 127.0.0.1 port 9444: ")
+
+
+def test_what_is_spelled_out_although_it_is_the_default_does_no_harm():
+    assert faults_of(with_check(type="tcp", path="/", host="", verify=False, ca="", status=[200, 399])) == []
+
+
+def test_all_faults_are_found_at_once():
+    bad = {**WEB, "port": 0, "balance": "x", "servers": [{"address": 7}], "check": {"rise": 0}}
+    assert len(faults_of(json.dumps({"services": [bad], "monitors": [{}], "workers": 0}))) == 7
+
+
+def test_a_certificate_must_be_one(tmp_path):
+    path = tmp_path / "ca.pem"
+    check = {"type": "https", "verify": True, "ca": str(path)}
+    place = f"services[0] (dns).check.ca is {str(path)!r}: "
+    assert faults_of(with_check(**check), host) == [f"{place}it cannot be read: No such file or directory."]
+    path.write_text("-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n")
+    assert faults_of(with_check(**check), host) == [f"{place}there is no certificate in it (PEM)."]
+    path.write_text("")
+    assert faults_of(with_check(**check), host) == [f"{place}there is no certificate in it (PEM)."]
+    theirs = ssl.get_default_verify_paths().cafile
+    if theirs:
+        assert faults_of(with_check(**{**check, "ca": theirs}), host) == []
+
+
+def test_a_user_and_a_group_must_be_there():
+    text = json.dumps({"services": [DNS], "user": "no-such-user", "group": "no-such-group"})
+    assert faults_of(text, host) == [
+        "configuration.user is 'no-such-user': this host has no such user.",
+        "configuration.group is 'no-such-group': this host has no such group.",
+    ]
+    assert faults_of(text) == []
+
+
+def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path):
+    found, faults = config.load(str(tmp_path / "none.json"))
+    assert found is None and faults == [f"{tmp_path}/none.json cannot be read: No such file or directory."]
+    (tmp_path / "latin.json").write_bytes(b'{"services": ["\xe4"]}')
+    assert config.load(str(tmp_path / "latin.json"))[1] == [
+        f"{tmp_path}/latin.json is no JSON: it is not written in UTF-8."
+    ]
+
+
+def test_a_file_that_is_nested_without_end_is_refused():
+    assert len(faults_of("[" * 100_000)) == 1
+    assert len(faults_of('{"services": ' + "[" * 900 + "]" * 900 + "}")) >= 1
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = [*config.CONFIGURATION, *config.SERVICE, *config.CHECK, *config.SERVER, *config.MONITOR]
+
+
+@given(st.sampled_from(["whole", "service", "check", "server", "monitor", "page"]), st.sampled_from(KEYS), ANYTHING)
+def test_nothing_that_somebody_may_write_makes_it_stumble(where, key, value):
+    given = json.loads(written())
+    web = given["services"][0]
+    places = {
+        "whole": given,
+        "service": web,
+        "check": web["check"],
+        "server": web["servers"][1],
+        "monitor": given["monitors"][1],
+        "page": given["page"],
+    }
+    places[where][key] = value
+    faults_of(json.dumps(given))

@@ -1,0 +1,82 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The status socket of a proxy: it tells, and it is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import control
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ..visits import while_running
+from .test_health import Case, service
+
+
+@pytest.fixture
+def health():
+    return Case(service()).health
+
+
+@pytest.fixture
+def ask(tmp_path, health):
+    """Visit the socket."""
+    loop, path = Loop(), str(tmp_path / "proxy.sock")
+    answer = control.answers(lambda: {"services": []}, lambda request: control.obey(health, request))
+    door = status.Door(loop, path, answer)
+    yield lambda visit, *arguments, **named: while_running(loop, lambda: visit(path, *arguments, **named))
+    door.close()
+    loop.close()
+
+
+def test_who_says_nothing_is_told_everything(ask):
+    assert ask(status.fetch) == {"services": []}
+
+
+@pytest.mark.parametrize("order, state", [("drain", "drain"), ("maint", "maint"), ("ready", "up")])
+def test_an_order_is_done_and_confirmed(ask, health, order, state):
+    assert ask(control.request, "web/a", order) == f"web/a is {state}."
+    assert (health["web/a"].state, health["web/b"].state) == (state, "up")
+
+
+@pytest.mark.parametrize(
+    "server, sentence",
+    [
+        ("web/aa", "there is no server web/aa: did you mean web/a?"),
+        ("12345", "there is no server 12345: write it as SERVICE/SERVER."),
+    ],
+)
+def test_an_order_for_nobody_is_refused(ask, server, sentence):
+    def visit(path):
+        with pytest.raises(status.Refused) as refused:
+            control.request(path, server, "drain")
+        return str(refused.value)
+
+    assert ask(visit) == sentence
+
+
+@given(
+    st.binary(min_size=1, max_size=50)
+    | st.sampled_from([None, [], {}, {"server": 1}, {"server": "web/a"}, {"server": ["web/a"], "order": "drain"}]).map(
+        lambda item: json.dumps(item).encode()
+    )
+)
+def test_garbage_is_refused(request):
+    answer = control.answers(dict, lambda request: control.obey(Case(service()).health, request))
+    assert json.loads(answer(request, True)) == {"refused": "a server and one of ready, drain, maint are wanted."}
+
+
+def test_what_never_ends_is_refused_before_it_does():
+    answer = control.answers(dict, lambda request: {"refused": "so"})
+    assert answer(b"[" * 4096, False) is None
+    assert json.loads(answer(b"[" * 4097, False)) == {"refused": "so"}
+
+
+def test_what_is_no_proxy_is_told_so(monkeypatch):
+    monkeypatch.setattr(status, "fetch", lambda path, request: {"instances": []})
+    with pytest.raises(status.Refused, match="what answers at /x is no proxy."):
+        control.request("/x", "web/a", "drain")

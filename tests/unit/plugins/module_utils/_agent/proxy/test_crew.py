@@ -1,0 +1,266 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The master's side of its workers, with workers that do as the test says; ``test_life`` has real ones."""
+
+from __future__ import annotations
+
+import errno
+import json
+import socket
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import crew, settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.crew import Crew, Generation, Hand, portions
+
+from ..checks.loops import SECOND, run_until
+
+
+class Worker:
+    """Stands for ``forked.Forked``, and for the process behind it."""
+
+    def __init__(self, pid, end, connection):
+        self.pid, self.end, self.connection = pid, end, connection
+        self.killed, self.over = False, None
+        end.setblocking(False)
+
+    def ending(self):
+        return self.over
+
+    def kill(self):
+        self.killed = True
+
+    def die(self, how="exit code 1"):
+        self.over = how
+        self.end.close()
+
+    def heard(self):
+        found = []
+        while True:
+            try:
+                found.append(json.loads(self.end.recv(1 << 17)))
+            except BlockingIOError:
+                return found
+
+
+class Case:
+    def __init__(self, monkeypatch):
+        self.loop, self.log, self.workers, self.lost, self.told = Loop(), [], [], [], []
+        self.fails = 0  # how many of the next forks
+        monkeypatch.setattr(crew, "Forked", self.fork)
+        self.crew = Crew(
+            self.loop, self, dict, lambda hand, message: self.told.append((hand.pid, message)), self.lost.append
+        )
+
+    def fork(self, _name, _serve, _kept):
+        if self.fails:
+            self.fails -= 1
+            raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.workers.append(Worker(100 + len(self.workers), theirs, ours))
+        return self.workers[-1]
+
+    def warning(self, text):
+        self.log.append(text)
+
+    def employ(self, *servers, workers=1, **changes):
+        service = settings.Service("web", ("*",), 80, servers)
+        before = len(self.workers)
+        self.crew.employ(settings.Settings((service,), workers=workers, **changes), [])
+        self.begin(*range(before, len(self.workers)))
+
+    def begin(self, *workers):
+        """Let these workers say that they are there."""
+        wanted = len(self.told) + len(workers)
+        for worker in workers:
+            self.workers[worker].end.send(b"{}")
+        self.until(lambda: len(self.told) == wanted)
+
+    def until(self, condition):
+        run_until(self.loop, condition)
+
+    def pass_(self, duration):
+        self.loop.after(duration, self.loop.stop)
+        self.loop.run()
+
+
+@pytest.fixture
+def case(monkeypatch):
+    made = Case(monkeypatch)
+    yield made
+    for worker in made.workers:
+        worker.end.close()
+        worker.connection.close()
+    made.loop.close()
+
+
+A = settings.Server("a", "192.0.2.1", 80)
+B = settings.Server("b", "192.0.2.2", 80)
+
+
+def test_a_new_generation_serves_and_the_old_one_is_told_how_long_it_may(case):
+    case.employ(A, workers=2)
+    case.employ(A, hard_stop_after=90 * SECOND)
+    old, _other, new = case.workers
+    assert old.heard() == [{"drain": 90}] and new.heard() == []
+    assert [(hand.pid, hand.draining, hand.generation.number) for hand in case.crew.hands] == [
+        (100, True, 1),
+        (101, True, 1),
+        (102, False, 2),
+    ]
+    case.employ(A)
+    assert old.heard() == []  # it knows
+
+
+def test_the_old_ones_serve_until_all_the_new_ones_do(case):
+    """A new one that has just begun may be the last to close a socket, and would not take who waits there."""
+    case.employ(A)
+    service = settings.Service("web", ("*",), 80, (A,))
+    case.crew.employ(settings.Settings((service,), workers=2, hard_stop_after=90 * SECOND), [])
+    case.begin(1)
+    case.workers[2].die()
+    case.until(lambda: len(case.workers) == 4)
+    assert case.workers[0].heard() == [] and not case.crew.hands[0].draining
+    case.begin(3)
+    assert case.workers[0].heard() == [{"drain": 90}]
+    assert [hand.draining for hand in case.crew.hands] == [True, False, False]
+
+
+def test_when_there_cannot_be_a_new_generation_the_old_one_goes_on(case, monkeypatch):
+    case.employ(A)
+
+    def one_only(*arguments):
+        case.fails = 0 if len(case.workers) < 2 else 1
+        return case.fork(*arguments)
+
+    monkeypatch.setattr(crew, "Forked", one_only)
+    with pytest.raises(OSError, match="temporarily unavailable"):
+        case.employ(A, workers=3)
+    first, second = case.workers
+    assert first.heard() == [] and second.heard() == [{"drain": 0}]
+    assert case.crew.generation.number == 1 and case.crew.generation.settings.workers == 1
+
+
+def test_who_dies_again_and_again_is_replaced_less_and_less_often(case, monkeypatch):
+    monkeypatch.setattr(crew, "SOONEST", 150_000)
+    monkeypatch.setattr(crew, "LATEST", 450_000)
+    case.employ(A)
+    moments = []
+    for number in range(5):
+        begun = case.loop.now()
+        case.workers[number].die()
+        case.until(lambda number=number: len(case.workers) == number + 2)
+        moments.append(case.loop.now() - begun)
+    first, second, third, *last = moments
+    assert first < 140_000 < second and third >= 300_000 and all(moment >= 450_000 for moment in last)
+    assert case.log[0] == "Worker 100 has ended (exit code 1) and is replaced; its sessions are lost."
+    assert [hand.pid for hand in case.lost] == [100, 101, 102, 103, 104]
+
+
+def test_a_replacement_that_cannot_be_had_is_tried_again(case, monkeypatch):
+    monkeypatch.setattr(crew, "LATEST", 50_000)
+    case.employ(A)
+    case.fails = 2
+    case.workers[0].die("signal 9")
+    case.until(lambda: len(case.workers) == 2)
+    assert case.log[1:] == ["A worker cannot be started: resource temporarily unavailable."] * 2
+
+
+def test_after_a_reload_nobody_of_before_is_replaced(case):
+    case.employ(A)
+    case.employ(A)
+    case.workers[0].die("exit code 0")
+    case.until(lambda: len(case.crew.hands) == 1)
+    assert case.log == []  # it was about to
+    case.crew._pause = 50_000
+    case.workers[1].die()
+    case.until(lambda: case.crew.hands == [])
+    case.employ(A)
+    case.pass_(150_000)
+    assert len(case.workers) == 3
+
+
+def test_who_dies_with_the_reload_is_not_replaced(case):
+    case.employ(A)
+    case.workers[0].die()
+    case.employ(A)  # before the loop has noticed
+    case.until(lambda: len(case.crew.hands) == 1)
+    case.pass_(100_000)
+    assert len(case.workers) == 2
+
+
+def test_who_is_to_stop_starts_nobody_any_more(case):
+    case.employ(A, workers=2)
+    case.crew._pause = 50_000
+    case.workers[0].die()
+    case.until(lambda: len(case.crew.hands) == 1)
+    case.crew.drain(5 * SECOND)
+    assert case.workers[1].heard() == [{"drain": 5}]
+    case.pass_(150_000)
+    assert len(case.workers) == 2
+
+
+def test_who_does_not_end_in_time_is_killed(case, monkeypatch):
+    monkeypatch.setattr(crew, "GRACE", 50_000)
+    case.employ(A)
+    case.crew.drain(3600 * SECOND)
+    case.crew.drain(50_000)
+    begun = case.loop.now()
+    case.until(lambda: case.workers[0].killed)
+    assert 90_000 <= case.loop.now() - begun < 1_000_000
+    case.crew.drain(3600 * SECOND)
+    assert case.crew.hands[0].deadline < case.loop.now()
+
+
+def test_what_is_told_of_a_server_is_told_to_those_who_know_the_same_one(case):
+    case.employ(A, B)
+    case.employ(A._replace(port=81), B)
+    orders = {"web/a": {"state": "down"}, "web/b": {"state": "up"}}
+    case.crew.tell(orders)
+    old, new = case.workers
+    assert old.heard()[1:] == [{"servers": {"web/b": {"state": "up"}}}]
+    assert new.heard() == [{"servers": orders}]
+
+
+def test_every_message_of_a_worker_is_heard(case):
+    case.employ(A)
+    case.workers[0].end.send(b'{"counters": {}}')
+    case.workers[0].end.send(b'{"drained": true}')
+    case.until(lambda: len(case.told) == 3)
+    assert case.told[1:] == [(100, {"counters": {}}), (100, {"drained": True})]
+
+
+def test_what_is_told_comes_in_parts_that_fit_into_a_message():
+    orders = {
+        f"{'s' * 64}/{number:064}": {"state": "maint", "weight": 256, "shutdown": False} for number in range(3000)
+    }
+    parts = list(portions(orders))
+    assert {key: order for part in parts for key, order in part.items()} == orders
+    assert all(len(json.dumps({"servers": part})) < crew.LONGEST for part in parts) and len(parts) < 30
+    assert list(portions({})) == []
+
+
+def test_a_worker_may_be_remembered_and_recalled(case, monkeypatch):
+    case.employ(A, B)
+    (hand,) = case.crew.hands
+    hand.draining, hand.deadline = True, 12345
+    known = json.loads(json.dumps(hand.remember()))
+    monkeypatch.undo()
+    with socket.socket() as connection:
+        recalled = crew.Hand.recalled(known, connection)
+    for what in ("pid", "since", "draining", "deadline"):
+        assert getattr(recalled, what) == getattr(hand, what), what
+    assert recalled.generation == hand.generation._replace(settings=None, doors=())
+
+
+def test_who_was_to_end_by_a_moment_is_killed_by_the_next_program_too(case):
+    late, serving = (
+        Hand(Generation(1, {}), case.fork("", None, ()), 0.0),
+        Hand(Generation(2, {}), case.fork("", None, ()), 0.0),
+    )
+    late.draining, late.deadline = True, case.loop.now() + 50_000
+    for hand in (late, serving):
+        case.crew.adopt(hand)
+    assert case.crew.generation.number == 2
+    case.until(lambda: case.workers[0].killed)
+    assert case.loop.now() >= late.deadline and not case.workers[1].killed

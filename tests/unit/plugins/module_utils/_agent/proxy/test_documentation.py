@@ -1,0 +1,72 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""docs/proxy.md says what the proxy does."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config, health, metrics
+
+from .reports import REPORT
+
+TEXT = (Path(__file__).resolve().parents[6] / "docs" / "proxy.md").read_text()
+SCHEMAS = {
+    "## The configuration": config.CONFIGURATION,
+    "### A service": config.SERVICE,
+    "| key of a server |": config.SERVER,
+    "### A check": config.CHECK,
+    "### A monitor": config.MONITOR,
+    "### The page": config.PAGE,
+    "### Timeouts": config.TIMEOUTS,
+}
+
+
+def rows(heading):
+    """Return the first table after some words, as a mapping of its first column to its second."""
+    lines = TEXT[TEXT.index(heading) :].splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith(("| ---", "|---")))
+    found = {}
+    for line in lines[first + 1 :]:
+        if not line.startswith("|"):
+            break
+        _edge, key, default, *_rest = line.split("|")
+        found[key.strip().strip("`")] = default.strip().strip("`")
+    return found
+
+
+@pytest.mark.parametrize("heading", SCHEMAS)
+def test_every_key_has_its_default_in_a_table_and_there_are_no_others(heading):
+    schema, found = SCHEMAS[heading], rows(heading)
+    assert list(found) and set(found) == set(schema)
+    for key, field in schema.items():
+        default = list(field.default) if isinstance(field.default, tuple) else field.default
+        shown = default if isinstance(default, str) and default else json.dumps(default)
+        assert found[key] == ("needed" if field.required else {"null": ""}.get(shown, shown)), key
+
+
+def test_the_example_is_a_good_configuration():
+    example = re.search(r"```json\n(.*?)```", TEXT, re.DOTALL).group(1)
+    assert config.parse(example)[1] == []
+
+
+def test_every_field_of_the_report_is_described():
+    service = REPORT["services"][0]
+    server = service["servers"][0]
+    parts = (REPORT, service, server, server["check"], server["weight"], REPORT["workers"][0], REPORT["monitors"][0])
+    for part in parts:
+        for key in part:
+            assert f"`{key}`" in TEXT, key
+
+
+def test_every_metric_is_named():
+    for metric in metrics.METRICS:
+        assert re.search(rf"`(onprem_lb_proxy)?_{metric.name}`", TEXT), metric.name
+
+
+def test_every_order_is_described():
+    for order in health.ORDERS:
+        assert f"| `server {order} web/a` |" in TEXT

@@ -1,0 +1,257 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The doors of a worker, moment by moment: when they are open, and what is said when they have to be closed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import servers, settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.front import (
+    ACCEPTS,
+    Door,
+    Front,
+    House,
+    Limits,
+    Timeouts,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.relay import Relay
+
+from .proxies import LIMIT, LOCAL, listening
+
+
+class Stage:
+    """A house with the doors of two services, and a list of what it tells. Both services have the same server."""
+
+    def __init__(self, stack, maxconn=100, limits=(0, 0)) -> None:
+        self.stack, self.said = stack, []
+        self.server = stack.enter_context(listening(backlog=1024))
+        self.relay = Relay()
+        stack.callback(self._close)
+        timeouts = Timeouts.of(settings.Timeouts())
+        self.house = House(self.relay, Limits(maxconn, 1), timeouts, self.said.append)
+        self.fronts, self.doors, self.listeners = [], [], []
+        for number, limit in enumerate(limits):
+            self._add(f"service{number}", limit)
+
+    def _add(self, name, limit) -> None:
+        servers_given = (settings.Server("a", *self.server.getsockname()), settings.Server("b", LOCAL, 9))
+        service = settings.Service(name, (LOCAL,), 1, servers_given, maxconn=limit)
+        listener = listening(1024)
+        listener.setblocking(False)
+        self.fronts.append(Front(service, servers.Pool(service), self.house))
+        self.doors.append(Door(self.fronts[-1], listener))
+        self.listeners.append(listener)
+        self.house.add(self.doors[-1])
+
+    def _close(self) -> None:
+        self.house.leave()
+        for party in list(self.relay.parties.values()):
+            if party.session:
+                party.session.reset()
+        self.round()
+        self.relay.close()
+
+    def connect(self, number=0):
+        client = self.stack.enter_context(socket.create_connection(self.listeners[number].getsockname(), LIMIT))
+        client.setblocking(False)
+        return client
+
+    def round(self) -> None:
+        """Let everything happen for which it is time now."""
+        rounds = iter(range(2, -1, -1))
+
+        def keep_house() -> float:
+            if not next(rounds):
+                self.relay.stop()
+            return 0.0
+
+        self.relay.run(keep_house)
+
+    def inside(self):
+        return [front.current for front in self.fronts]
+
+    def leave(self, number=0) -> None:
+        """Somebody leaves of those who are in a service."""
+        front = self.fronts[number]
+        next(
+            party.session for party in self.relay.parties.values() if party.session and party.session.front is front
+        ).reset()
+
+
+@pytest.fixture
+def stage():
+    """Make a stage; all of it is gone afterwards."""
+    with contextlib.ExitStack() as stack:
+        yield lambda **options: Stage(stack, **options)
+
+
+# -- room
+
+
+@pytest.mark.parametrize(
+    ("limits", "of_service", "share"),
+    [((100, 1), 0, 100), ((100, 1), 7, 7), ((100, 4), 0, 25), ((100, 4), 10, 2), ((3, 4), 0, 1), ((100, 4), 1, 1)],
+)
+def test_workers_share_what_there_may_be(limits, of_service, share):
+    assert Limits(*limits).share(of_service) == share
+
+
+def test_a_full_service_leaves_the_others_open(stage):
+    stage = stage(limits=(2, 0))
+    for _each in range(4):
+        stage.connect(0)
+        stage.connect(1)
+    stage.round()
+    assert stage.inside() == [2, 4]
+    stage.leave(0)
+    stage.round()
+    assert stage.inside() == [2, 4], "whoever leaves makes room for one"
+
+
+def test_a_full_house_is_full_for_all_services(stage):
+    stage = stage(maxconn=3)
+    for _each in range(3):
+        stage.connect(0)
+    stage.round()
+    stage.connect(1)
+    stage.round()
+    assert stage.inside() == [3, 0]
+    stage.leave(0)
+    stage.round()
+    assert stage.inside() == [2, 1]
+
+
+def test_many_who_come_at_once_take_turns_with_those_who_are_in(stage):
+    stage = stage()
+    for _each in range(ACCEPTS + 1):
+        stage.connect()
+    stage.doors[0].ready(0)
+    assert stage.inside() == [ACCEPTS, 0]
+    stage.doors[0].ready(0)
+    assert stage.inside() == [ACCEPTS + 1, 0]
+
+
+def test_who_is_let_in_last_may_fill_a_service_while_another_one_is_closed(stage):
+    stage = stage(limits=(0, 1))
+    for _each in range(2):
+        stage.connect(0)
+        stage.connect(1)
+    stage.house.leave()
+    assert stage.inside() == [2, 1]
+
+
+def test_once_left_the_house_is_never_opened_again(stage):
+    stage = stage()
+    place = stage.listeners[0].getsockname()
+    stage.connect()
+    stage.house.leave()
+    assert stage.inside() == [1, 0]  # who waited then was let in as the last one
+    stage.house.short_of(errno.EMFILE)
+    stage.house.try_again()
+    stage.round()
+    assert stage.inside() == [1, 0]
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(place, LIMIT)
+
+
+def test_who_waits_for_room_is_sent_away_when_the_house_is_left(stage):
+    stage = stage(limits=(1, 0))
+    clients = [stage.connect() for _each in range(2)]
+    stage.round()
+    assert stage.inside() == [1, 0]
+    stage.house.leave()
+    assert stage.inside() == [1, 0]
+    with pytest.raises(ConnectionResetError):
+        clients[1].recv(1)
+
+
+# -- what the system gives
+
+
+def test_while_something_is_lacking_nobody_is_let_in(stage):
+    stage = stage()
+    stage.house.short_of(errno.ENFILE)
+    stage.connect(0)
+    stage.connect(1)
+    stage.round()
+    assert stage.inside() == [0, 0]
+    stage.house.try_again()
+    stage.round()
+    assert stage.inside() == [1, 1]
+
+
+def test_that_something_is_lacking_is_said_once_until_it_is_there_again_for_a_while(stage):
+    stage = stage()
+    for _each in range(3):
+        stage.house.short_of(errno.ENFILE)
+        stage.house.try_again()
+    assert stage.said == [
+        {"fault": ["descriptors", "No more connections can be taken: Too many open files in system."]}
+    ]
+    stage.house.try_again()
+    stage.house.try_again()
+    assert stage.said[1:] == [{"cured": ["descriptors", "Connections are taken again."]}]
+    stage.house.short_of(errno.ENFILE)
+    assert len(stage.said) == 3
+
+
+def test_pipes_that_nobody_uses_are_given_back_when_descriptors_are_lacking(stage):
+    stage = stage()
+    pipe = stage.relay.pipes.take()
+    stage.relay.pipes.give(pipe)
+    stage.house.short_of(errno.EMFILE)
+    another = stage.relay.pipes.take()
+    stage.relay.pipes.give(another)
+    assert another is not pipe
+
+
+def test_a_client_that_went_before_it_was_let_in_is_no_reason_to_close(stage):
+    stage = stage()
+
+    def gone():
+        raise ConnectionAbortedError
+
+    stage.doors[0]._accept = gone
+    stage.doors[0].ready(0)
+    stage.doors[1].ready(0)  # nobody is there
+    stage.connect(1)
+    stage.round()
+    assert (stage.inside(), stage.said) == ([0, 1], [])
+
+
+# -- servers
+
+
+def test_small_messages_to_a_server_are_not_held_back(stage):
+    """Those to a client, neither: it inherits that from the listening socket, see ``listeners``."""
+    stage = stage()
+    stage.connect()
+    stage.round()
+    session = next(party.session for party in stage.relay.parties.values() if party.session)
+    assert session.server.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_the_master_is_told_of_a_server_once_while_it_is_avoided(stage):
+    front = stage().fronts[0]
+    server = front.pool.servers[0]
+    front.failed(server, errno.ECONNREFUSED)
+    front.failed(server, errno.ECONNREFUSED)
+    assert front.house.tell.__self__ == [{"failed": "service0/a", "why": "Connection refused"}]
+    assert (server.connect_errors, server.avoided_until > 0) == (2, True)
+
+
+def test_that_no_port_is_left_is_nothing_to_blame_a_server_for(stage):
+    stage = stage()
+    server = stage.fronts[0].pool.servers[0]
+    stage.fronts[0].failed(server, errno.EADDRNOTAVAIL)
+    assert stage.said == []
+    assert server.avoided_until > 0, "another one may have ports left"
+
+
+def test_timeouts_are_given_in_seconds():
+    given = settings.Timeouts(connect=1_500_000, client=2, server=3_000_000, tunnel=4_000_000, fin=250_000)
+    assert Timeouts.of(given) == (1.5, 2e-6, 3, 4, 0.25)

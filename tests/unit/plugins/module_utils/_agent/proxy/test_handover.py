@@ -1,0 +1,117 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What one program leaves to the next; ``test_life`` has whole ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import handover
+
+from ..checks.loops import run_until
+
+
+@pytest.fixture
+def loop():
+    found = Loop()
+    yield found
+    found.close()
+
+
+def child(program):
+    return os.posix_spawn(sys.executable, [sys.executable, "-S", "-c", program], {})
+
+
+def is_there(pid):
+    return os.path.exists(f"/proc/{pid}")
+
+
+def test_a_child_that_ends_later_is_reaped(loop):
+    pid = child("import time; time.sleep(0.2)")
+    handover.reap(loop, pid)
+    assert is_there(pid)
+    run_until(loop, lambda: not is_there(pid))
+
+
+def test_who_was_reaped_by_somebody_else_is_no_fault(loop):
+    pid = child("")
+    os.waitpid(pid, 0)
+    handover.reap(loop, pid)
+
+
+@pytest.mark.parametrize(
+    "program, wrong",
+    [
+        ("", None),
+        ("raise SystemExit(1)", "it does not take the configuration"),
+        ("import os; os.abort()", "it does not take the configuration"),
+        ("import time; time.sleep(60)", "it does not say whether it takes the configuration"),
+    ],
+)
+def test_a_trial_tells_how_it_went(loop, monkeypatch, program, wrong):
+    monkeypatch.setattr(handover, "PATIENCE", 300_000 if wrong and "say" in wrong else 20_000_000)
+    monkeypatch.setattr(
+        handover, "command_line", lambda: [sys.executable, "-S", "-c", program, "proxy", "--config", "x"]
+    )
+    found, begun = [], loop.now()
+    trial = handover.Trial(loop, "/etc/proxy.json", found.append)
+    run_until(loop, lambda: bool(found))
+    assert found == [wrong] and not is_there(trial._pid)
+    assert loop.now() - begun < 30_000_000  # it is not waited for
+
+
+def test_a_trial_is_the_same_program_that_checks_the_configuration(loop, monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        handover,
+        "command_line",
+        lambda: [sys.executable, "-S", "-c", f"import sys; open({str(tmp_path / 'said')!r}, 'w').write(repr(sys.argv))",
+                 "proxy", "--config", "x"],
+    )  # fmt: skip
+    found = []
+    handover.Trial(loop, "/etc/proxy.json", found.append)
+    run_until(loop, lambda: bool(found))
+    assert (tmp_path / "said").read_text() == "['-c', 'check-config', '--config', '/etc/proxy.json']"
+
+
+def test_who_was_not_started_as_a_proxy_cannot_become_a_new_one(loop, monkeypatch):
+    monkeypatch.setattr(handover, "command_line", lambda: ["pytest"])
+    with pytest.raises(ValueError, match="proxy"):
+        handover.Trial(loop, "/x", print)
+
+
+def test_what_is_left_is_taken_once():
+    memory = os.memfd_create("test")
+    os.write(memory, json.dumps({"since": 1.5}).encode())
+    environ = {handover.VARIABLE: str(memory), "HOME": "/"}
+    assert handover.taken(environ) == {"since": 1.5}
+    assert environ == {"HOME": "/"} and handover.taken(environ) is None
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(memory)
+
+
+def test_a_socket_that_was_handed_over_is_not_inherited_by_accident():
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    number = one.detach()
+    os.set_inheritable(number, True)
+    with other, handover.socket_of(number) as found:
+        assert (found.family, found.type, found.getblocking()) == (socket.AF_UNIX, socket.SOCK_SEQPACKET, False)
+        assert not os.get_inheritable(number)
+
+
+def test_a_program_that_is_not_there_leaves_everything_as_it_was(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    before = os.listdir("/proc/self/fd")
+    one, other = socket.socketpair()
+    known = {"door": ["/x", one.fileno()], "listeners": [], "hands": []}
+    with one, other:
+        with pytest.raises(FileNotFoundError):
+            handover.become(known, {})
+        assert not os.get_inheritable(one.fileno())
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, []) & set(handover.SIGNALS)
+    assert len(os.listdir("/proc/self/fd")) == len(before)

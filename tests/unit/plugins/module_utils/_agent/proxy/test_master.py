@@ -1,0 +1,174 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The master in this process, with workers that are none; ``test_life`` has the whole proxy."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result
+from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import crew, settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.life import Life
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.listeners import Refused
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import Master
+
+from ..checks.loops import run_until
+from .masters import free_ports
+from .proxies import LOCAL
+from .test_crew import Worker
+
+A, B = settings.Server("a", "192.0.2.1", 80), settings.Server("b", "192.0.2.2", 80)
+
+
+class House:
+    """A master, and all that it has to do with."""
+
+    def __init__(self, folder, monkeypatch):
+        self.folder, self.loop, self.log, self.doubts, self.workers = folder, Loop(), [], [], []
+        self.fails = False
+        monkeypatch.setattr(crew, "Forked", self)
+        self.master = self.new()
+
+    def new(self):
+        return Master(self.loop, self, lambda: {"config": "x"}, self.loop.stop)
+
+    def settings(self, port, servers=(A, B), door="door"):
+        service = settings.Service("web", (LOCAL,), port, servers)
+        return settings.Settings((service,), status_socket=str(self.folder / door))
+
+    def serve(self, wanted):
+        self.master.start(self, self.master.prepare(wanted), None)
+
+    def __call__(self, *_arguments):
+        """Fork a worker."""
+        if self.fails:
+            raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.workers.append(Worker(100 + len(self.workers), theirs, ours))
+        return self.workers[-1]
+
+    def inherited(self, pid, connection):
+        """Return a worker that another master has forked."""
+        return Worker(pid, self.workers[pid - 100].end, connection)
+
+    def say(self, worker, **message):
+        self.workers[worker].end.send(json.dumps(message).encode())
+
+    # the checks
+
+    def want(self, *_checks):
+        pass
+
+    def doubt(self, key, why):
+        self.doubts.append((key, why))
+
+    # the log
+
+    def info(self, *text):
+        self.log.append(text)
+
+    warning = fault = cured = info
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch):
+    made = House(tmp_path, monkeypatch)
+    yield made
+    made.master.close()
+    for worker in made.workers:
+        worker.end.close()
+        worker.connection.close()
+    made.loop.close()
+
+
+def is_open(port):
+    with socket.socket() as client:
+        return client.connect_ex((LOCAL, port)) == 0
+
+
+def test_when_there_cannot_be_workers_everything_stays_and_nothing_is_left(house):
+    port, other = free_ports(2)
+    house.serve(house.settings(port))
+    house.master.take_result(Result("web/a", False, 0, "refused"))
+    house.master.take_result(Result("web/b", False, 0, "refused"))
+    before = house.master.report()
+    prepared = house.master.prepare(house.settings(other, (A, B._replace(name="c")), "other"))
+    house.fails = True
+    with pytest.raises(OSError, match="temporarily"):
+        house.master.go_over(prepared)
+    house.master.discard(prepared)
+    assert house.master.report() == before
+    assert (is_open(port), is_open(other)) == (True, False)
+    assert os.listdir(house.folder) == ["door"]
+
+
+def test_what_cannot_be_prepared_leaves_nothing(house):
+    port, other = free_ports(2)
+    house.serve(house.settings(port))
+    (house.folder / "file").write_text("precious")
+    with pytest.raises(Refused, match="something else") as refused:
+        house.master.prepare(house.settings(other, door="file"))
+    assert refused.value.__traceback__ and not is_open(other)
+
+
+def test_who_was_started_before_a_server_changed_is_not_heard_of_it(house):
+    (port,) = free_ports(1)
+    house.serve(house.settings(port))
+    house.say(0, failed="web/a", why="Connection refused")
+    run_until(house.loop, lambda: house.doubts == [("web/a", "connection refused")])
+    house.master.go_over(house.master.prepare(house.settings(port, (A._replace(port=81), B))))
+    house.say(0, failed="web/a", why="Connection refused")
+    house.say(0, failed="web/b", why="Connection refused")
+    house.say(0, counters={"web": {"sessions": 7}})
+    run_until(house.loop, lambda: house.master.report()["services"][0]["sessions"] == 7)
+    assert house.doubts == [("web/a", "connection refused"), ("web/b", "connection refused")]
+
+
+def test_a_successor_goes_on_with_what_was_there(house):
+    (port,) = free_ports(1)
+    wanted = house.settings(port)
+    house.serve(wanted)
+    house.say(0, counters={"web": {"sessions": 7, "current": 2}})
+    run_until(house.loop, lambda: house.master.report()["workers"][0]["current"] == 2)
+    house.master.tally.ended["web"] = {"sessions": 100}
+    house.master.take_result(Result("web/a", False, 0, "refused"))
+    gone = os.posix_spawn("/bin/true", ["true"], {})
+    # Descriptors stay what they are when a program becomes another one.
+    known = json.loads(json.dumps({**house.master.remember(), "gone": [gone]}))
+    known["told"][str(gone)] = {"web": {"sessions": 1000, "current": 5}}
+    for number in (known["door"], *known["listeners"]):
+        number[-1] = os.dup(number[-1])
+    for hand in known["hands"]:
+        hand["connection"] = os.dup(hand["connection"])
+    before = house.master
+    house.master = house.new()
+    try:
+        house.master.inherit(known)
+        run_until(house.loop, lambda: not os.path.exists(f"/proc/{gone}"))
+        house.master.start(house, house.master.prepare(wanted), known)
+        house.say(1)
+        run_until(house.loop, lambda: house.master.crew.hands[0].draining)
+        report = house.master.report()
+    finally:
+        before.close()
+    (service,) = report["services"]
+    assert (service["sessions"], service["current"], service["usable"]) == (1107, 2, 1)
+    assert [(each["generation"], each["state"]) for each in report["workers"]] == [(1, "draining"), (2, "serving")]
+    assert is_open(port)
+
+
+def test_a_start_without_workers_is_a_sentence(monkeypatch):
+    def start(*_arguments):
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    one = Life("/etc/proxy.json", None, None, {})
+    monkeypatch.setattr(one.master, "start", start)
+    monkeypatch.setattr(one, "checks", None, raising=False)
+    with pytest.raises(Refused, match=r"no worker can be started: resource temporarily unavailable\."):
+        one._serve(None, None)
+    one.loop.close()

@@ -1,0 +1,166 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Monitor endpoints and the page at real sockets, whoever comes."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import visitors
+from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings, web
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.desk import Desk
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.listeners import Listeners
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import wants
+
+from ..visits import while_running
+from .masters import ask, free_ports, get
+from .proxies import LOCAL, until
+
+
+class House:
+    """A desk whose settings and servers a test changes."""
+
+    def __init__(self):
+        self.loop, self.listeners, self.there = Loop(), Listeners({}), {"web": 2, "api": 0}
+        pages = {"/": lambda: web.Page("the page"), "/metrics": lambda: web.Page("figures")}
+        self.desk = Desk(self.loop, lambda service: self.there[service], pages)
+
+    def apply(self, *monitors, page=None):
+        given = settings.Settings((), monitors=monitors, page=page)
+        prepared = self.listeners.prepare(wants(given))
+        self.desk.apply(given, prepared)
+        self.listeners.keep(prepared)
+
+    def visit(self, action, *arguments):
+        return while_running(self.loop, lambda: action(*arguments))
+
+
+@pytest.fixture
+def house():
+    before = set(os.listdir("/proc/self/fd"))
+    made = House()
+    yield made
+    made.desk.close()
+    made.listeners.close()
+    made.loop.close()
+    assert set(os.listdir("/proc/self/fd")) <= before
+
+
+@pytest.fixture
+def port():
+    return free_ports(1)[0]
+
+
+def monitor(port, name="alive", path="/", bind=(LOCAL,), **at_least):
+    wanted = tuple(settings.Wanted(*pair) for pair in at_least.items())
+    return settings.Monitor(name, bind, port, path, wanted)
+
+
+def test_a_monitor_that_wants_nothing_is_good_while_the_proxy_runs(house, port):
+    house.apply(monitor(port))
+    assert house.visit(get, port) == (200, "alive: good\n")
+    assert house.visit(get, port, "/other") == (404, "Not Found\n")
+    house.desk.stopping = True
+    assert house.visit(get, port) == (503, "alive: the proxy is stopping\n")
+
+
+def test_a_monitor_counts_servers_at_that_moment(house, port):
+    house.apply(monitor(port, web=2), monitor(port, "both", "/both", web=1, api=1))
+    assert house.visit(get, port) == (200, "alive: good\n")
+    assert house.visit(get, port, "/both") == (503, "both: api has 0 of 1 servers\n")
+    house.there = {"web": 1, "api": 1}
+    assert house.visit(get, port) == (503, "alive: web has 1 of 2 servers\n")
+    assert house.visit(get, port, "/both") == (200, "both: good\n")
+
+
+def test_a_reload_changes_what_is_answered_and_keeps_the_socket(house):
+    first, second = free_ports(2)
+    house.apply(monitor(first, web=1))
+
+    def visit():
+        with socket.create_connection((LOCAL, first), 10) as early:
+            early.sendall(b"GET / HTTP/1.1\r\n")
+            # Whoever is there already is answered by the new ones.
+            until(lambda: served(second))
+            answer = get(second)
+            early.sendall(b"\r\n")
+            return answer, early.recv(1000)
+
+    (before,) = house.desk.visitors
+    house.loop.after(200_000, lambda: house.apply(monitor(first, api=1), monitor(second)))
+    answer, early = house.visit(visit)
+    assert before in house.desk.visitors
+    assert answer[0] == 200 and early.startswith(b"HTTP/1.1 503 ")
+    house.apply(monitor(second))
+    with pytest.raises(ConnectionRefusedError):
+        get(first)
+
+
+def test_what_is_not_wanted_any_more_leaves_nothing_behind(house):
+    """Whoever comes next may be given the same descriptor."""
+    for port in free_ports(3):
+        house.apply(monitor(port))
+        assert house.visit(get, port)[0] == 200
+
+
+def served(port):
+    with socket.socket() as probe:
+        return probe.connect_ex((LOCAL, port)) == 0
+
+
+def test_the_page_is_at_a_place_of_its_own(house):
+    first, second = free_ports(2)
+    house.apply(monitor(first), page=settings.Page((LOCAL, "::1"), second))
+    assert house.visit(get, second) == (200, "the page")
+    assert house.visit(get, second, "/metrics", "::1") == (200, "figures")
+    assert house.visit(get, first, "/metrics")[0] == 404
+
+
+def test_requests_that_never_end_and_garbage_neither_keep_anybody_waiting_nor_stay(house, port, monkeypatch):
+    monkeypatch.setattr(visitors, "PATIENCE", 300_000)
+    house.apply(monitor(port))
+
+    def visit():
+        slow = [socket.create_connection((LOCAL, port), 10) for _each in range(50)]
+        for at, client in enumerate(slow):
+            client.sendall((b"", b"GET", b"GET / HTTP/1.1\r\nX: ", b"\x16\x03\x01\x02\x00")[at % 4])
+        begun = time.monotonic()
+        answers = {get(port)[0] for _each in range(20)}
+        took = time.monotonic() - begun
+        garbage = ask(port, b"\x00\xff" * 2000 + b"\n")
+        endless = ask(port, b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 3000)
+        ends = {_rest(client) for client in slow}
+        for client in slow:
+            client.close()
+        return answers, took, garbage[:12], endless[:12], ends
+
+    answers, took, garbage, endless, ends = house.visit(visit)
+    assert answers == {200} and took < 1
+    assert (garbage, endless, ends) == (b"HTTP/1.1 400", b"HTTP/1.1 431", {b""})
+    assert all(len(each) == 0 for each in house.desk._visitors.values())
+
+
+def _rest(client):
+    try:
+        return client.recv(1)
+    except ConnectionResetError:
+        return b""
+
+
+def test_more_silent_clients_than_there_is_room_for_keep_no_check_out(house, port, monkeypatch):
+    monkeypatch.setattr(visitors, "MOST", 10)
+    monkeypatch.setattr(visitors, "PATIENCE", 10_000_000)
+    house.apply(monitor(port))
+
+    def visit():
+        silent = [socket.create_connection((LOCAL, port), 10) for _each in range(40)]
+        found = [get(port)[0] for _each in range(20)]
+        for client in silent:
+            client.close()
+        return found
+
+    assert house.visit(visit) == [200] * 20

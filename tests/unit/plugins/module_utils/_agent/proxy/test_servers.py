@@ -1,0 +1,108 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who may be given something, and what is counted."""
+
+from __future__ import annotations
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.servers import Pool, Table
+
+A, B = settings.Server("a", "192.0.2.1", 80), settings.Server("b", "192.0.2.2", 80)
+SPARE, SECOND_SPARE = (settings.Server(name, "192.0.2.3", 80, backup=True) for name in ("spare", "second"))
+
+
+def service(*servers, **options):
+    return settings.Service("web", ("*",), 80, servers, **options)
+
+
+def pool(*servers, **options):
+    return Pool(service(*servers, **options))
+
+
+def chosen(a_pool, times: int = 10):
+    found = (a_pool.choose("192.0.2.9") for _each in range(times))
+    return {server.name if server else None for server in found}
+
+
+def test_all_that_are_up_are_chosen():
+    assert chosen(pool(A, B)) == {"a", "b"}
+
+
+def test_only_a_server_that_is_up_and_has_weight_gets_anything():
+    for state, weight in (("down", 1), ("drain", 1), ("maint", 1), ("up", 0)):
+        table = Table((service(A, B),))
+        table.change("web/a", state, weight)
+        assert chosen(table.pools["web"]) == {"b"}, (state, weight)
+
+
+def test_when_nobody_is_up_nobody_is_chosen():
+    table = Table((service(A),))
+    table.change("web/a", "down", 1)
+    assert chosen(table.pools["web"]) == {None}
+    table.change("web/a", "up", 1)
+    assert chosen(table.pools["web"]) == {"a"}
+
+
+def test_a_service_whose_servers_begin_down_has_none():
+    assert chosen(pool(A, B, health=settings.Health(initial="down"))) == {None}
+
+
+def test_the_first_backup_that_is_up_serves_while_no_other_does():
+    table = Table((service(A, SPARE, SECOND_SPARE),))
+    web = table.pools["web"]
+    assert chosen(web) == {"a"}
+    table.change("web/a", "down", 1)
+    assert chosen(web) == {"spare"}
+    table.change("web/spare", "down", 1)
+    assert chosen(web) == {"second"}
+    table.change("web/a", "up", 1)
+    assert chosen(web) == {"a"}
+
+
+def test_a_server_that_is_avoided_is_left_out_for_a_moment():
+    web = pool(A, B)
+    assert web.avoid(web.servers[0], 10.0)
+    assert chosen(web) == {"b"}
+    web.forgive(9.9)
+    assert chosen(web) == {"b"}
+    web.forgive(10.0)
+    assert chosen(web) == {"a", "b"}
+
+
+def test_that_it_is_avoided_is_news_once():
+    web = pool(A, B)
+    assert [web.avoid(web.servers[0], until) for until in (10.0, 11.0)] == [True, False]
+    web.forgive(10.5)
+    assert chosen(web) == {"b"}
+
+
+def test_servers_that_are_avoided_are_better_than_none():
+    web = pool(A, B)
+    assert not web.exhausted()
+    for server in web.servers:
+        web.avoid(server, 10.0)
+    assert chosen(web) == {"a", "b"}
+    assert web.exhausted()
+
+
+def test_a_backup_is_not_used_because_others_are_avoided():
+    web = pool(A, SPARE)
+    web.avoid(web.servers[0], 10.0)
+    assert chosen(web) == {"a"}
+
+
+def test_a_server_that_nobody_knows_is_nobodys():
+    table = Table((service(A),))
+    assert table.change("web/x", "down", 1) is None
+    assert chosen(table.pools["web"]) == {"a"}
+
+
+def test_what_a_service_counts_is_the_sum_of_its_servers():
+    web = pool(A, B)
+    for server, sessions in zip(web.servers, (3, 4)):
+        server.sessions, server.bytes_in = sessions, sessions * 10
+    web.refused = 2
+    counts = web.counts()
+    assert (counts["sessions"], counts["bytes_in"], counts["refused"], counts["resets"]) == (7, 70, 2, 0)
+    keys = [key for key, _counts in Table((service(A, B),)).counts()]
+    assert keys == ["web", "web/a", "web/b"]

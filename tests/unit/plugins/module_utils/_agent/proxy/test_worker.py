@@ -1,0 +1,314 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A worker as a process: how many it takes, what it needs, how it ends, and what it tells its master."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import socket
+import threading
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings, worker
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import Worker
+
+from .masters import Echo, Running, ask, free_ports
+from .proxies import LIMIT, LOCAL, Proxy, listening, until
+
+
+@pytest.fixture
+def server():
+    with listening(backlog=2048) as server:
+        yield server
+
+
+def accepted_within(server, seconds: float):
+    """The next connection that a server gets, None if there is none."""
+    server.settimeout(seconds)
+    try:
+        return server.accept()[0]
+    except socket.timeout:
+        return None
+    finally:
+        server.settimeout(LIMIT)
+
+
+# -- how many
+
+
+@pytest.mark.parametrize("limit", [{"options": {"maxconn": 2}}, {"settings_options": {"maxconn": 2}}])
+def test_no_more_than_maxconn_are_let_in_and_the_others_wait(server, limit):
+    with Proxy(server, **limit) as proxy, contextlib.ExitStack() as opened:
+        clients = [opened.enter_context(proxy.connect()) for _each in range(3)]
+        inside = [opened.enter_context(server.accept()[0]) for _each in range(2)]
+        assert accepted_within(server, 0.3) is None
+        busy = proxy.seconds_of_cpu()
+        time.sleep(0.3)
+        assert proxy.seconds_of_cpu() - busy < 0.1, "it does not wait, it works"
+        inside[0].close()
+        clients[0].close()
+        with server.accept()[0] as third:
+            clients[2].sendall(b"at last")
+            assert third.recv(7) == b"at last"
+
+
+def test_the_workers_share_maxconn(server):
+    with Proxy(server, settings_options={"maxconn": 4, "workers": 2}) as proxy, contextlib.ExitStack() as opened:
+        for _each in range(3):
+            opened.enter_context(proxy.connect())
+        for _each in range(2):
+            opened.enter_context(server.accept()[0])
+        assert accepted_within(server, 0.3) is None
+
+
+# Either for a client there is none left, or for the server of one.
+@pytest.mark.parametrize("descriptors", [30, 31])
+def test_out_of_descriptors_it_serves_who_is_in_and_lets_others_in_later(server, descriptors):
+    with Proxy(server, descriptors=descriptors) as proxy, contextlib.ExitStack() as opened:
+        clients = [proxy.connect() for _each in range(40)]
+        for client in clients:
+            opened.enter_context(client)
+        key, text = proxy.hear_of("fault")
+        assert text == "No more connections can be taken: Too many open files."
+        inside = []
+        with contextlib.suppress(socket.timeout):
+            server.settimeout(0.3)
+            while True:
+                inside.append(opened.enter_context(server.accept()[0]))
+        assert 5 < len(inside) < 15
+        server.settimeout(LIMIT)
+        busy = proxy.seconds_of_cpu()
+        time.sleep(0.5)
+        assert proxy.seconds_of_cpu() - busy < 0.1, "it does not wait, it works"
+        for each in inside:
+            each.sendall(b"served")
+        served = [client for client in clients if _says(client, b"served")]
+        assert len(served) == len(inside)
+        # Who leaves makes room, until everybody has been served.
+        for each in [*inside, *served]:
+            each.close()
+        for _each in range(40 - len(served)):
+            with server.accept()[0] as each:
+                each.sendall(b"served")
+                client = next(client for client in clients if client not in served and _says(client, b"served"))
+                served.append(client)
+                client.close()
+        assert proxy.hear_of("cured")[0] == key
+        assert [message for message in proxy.heard if "fault" in message][1:] == [], "it is said once"
+    assert proxy.count("connect_errors") == 0, "it is not the server's fault"
+    assert [message for message in proxy.heard if "failed" in message] == []
+
+
+def _says(client, what: bytes) -> bool:
+    client.settimeout(0.02)
+    try:
+        return client.recv(100) == what
+    except socket.timeout:
+        return False
+
+
+def test_a_worker_that_stands_still_keeps_nobody_from_another_one(tmp_path):
+    """Whoever comes is nobody's until one of them takes it."""
+    (port,) = free_ports(1)
+    with Echo("a") as echo:
+        servers = [{"name": "a", "address": LOCAL, "port": echo.port}]
+        services = [{"name": "web", "bind": LOCAL, "port": port, "servers": servers, "check": {"type": "none"}}]
+        with Running(tmp_path, {"services": services, "workers": 2}) as proxy:
+            for pid in [each["pid"] for each in proxy.report()["workers"]]:
+                os.kill(pid, signal.SIGSTOP)
+                try:
+                    assert {ask(port) for _each in range(5)} == {b"a:hello"}
+                finally:
+                    os.kill(pid, signal.SIGCONT)
+
+
+# -- its end
+
+
+def test_a_worker_that_drains_takes_nobody_new_and_lets_the_others_finish(server):
+    with Proxy(server) as proxy:
+        with proxy.pair(server) as (client, accepted):
+            proxy.tell(drain=60)
+            until(lambda: _is_closed(proxy))
+            client.sendall(b"still here")
+            assert accepted.recv(10) == b"still here"
+        assert proxy.hear_of("drained")
+        proxy.join()
+    assert (proxy.count("sessions"), proxy.count("resets")) == (1, 0)
+
+
+def test_who_does_not_finish_in_time_is_cut_off(server):
+    with Proxy(server) as proxy, proxy.pair(server) as (client, _accepted):
+        proxy.tell(drain=0.4)
+        began = time.monotonic()
+        with pytest.raises(ConnectionResetError):
+            client.recv(1)
+        assert time.monotonic() - began > 0.3
+        proxy.join()
+
+
+def test_the_time_to_finish_in_can_be_shortened_but_not_extended(server):
+    with Proxy(server) as proxy, proxy.pair(server) as (client, _accepted):
+        proxy.tell(drain=60)
+        proxy.tell(drain=0.2)
+        proxy.tell(drain=60)
+        with pytest.raises(ConnectionResetError):
+            client.recv(1)
+        proxy.join()
+
+
+def test_a_worker_whose_master_has_gone_finishes_and_ends(server):
+    with Proxy(server) as proxy:
+        with proxy.pair(server) as (client, accepted):
+            proxy.channel.close()
+            until(lambda: _is_closed(proxy))
+            client.sendall(b"still here")
+            assert accepted.recv(10) == b"still here"
+        proxy.join()
+
+
+def _is_closed(proxy) -> bool:
+    """Whether nobody listens there any more; a client that tried would become a session until then."""
+    try:
+        socket.create_server(proxy.address).close()
+    except OSError:
+        return False
+    return True
+
+
+# -- what it tells
+
+
+def test_what_has_passed_is_counted_in_and_out(server):
+    with Proxy(server) as proxy, proxy.pair(server) as (client, accepted):
+        client.sendall(b"x" * 1000)
+        accepted.sendall(b"y" * 300_000)
+        received = 0
+        while received < 300_000:
+            received += len(client.recv(65536))
+        proxy.wait_for("bytes_out", 300_000, number=0)  # while the session lasts
+        assert proxy.count("bytes_in") == 1000
+        assert (proxy.count("sessions"), proxy.count("current")) == (1, 1)
+    assert (proxy.count("sessions"), proxy.count("current")) == (1, 0)
+
+
+def test_what_passes_right_before_the_end_is_counted_too(server):
+    with Proxy(server) as proxy:
+        for _each in range(5):
+            with proxy.pair(server) as (client, accepted):
+                client.sendall(b"x" * 1000)
+                client.shutdown(socket.SHUT_WR)
+                while accepted.recv(1000):
+                    pass
+                accepted.sendall(b"y" * 10)
+    assert (proxy.count("bytes_in"), proxy.count("bytes_out")) == (5000, 50)
+
+
+def test_only_what_has_changed_is_told(server):
+    with Proxy(server, server) as proxy:
+        with proxy.pair(server):
+            pass
+        proxy.wait_for("sessions", 1)
+        proxy.wait_for("current", 0)
+        assert set(proxy.heard[-1]["counters"]) == {"service", "service/0"}
+        proxy.wait_for_report()
+        assert proxy.heard[-1]["counters"] == {}
+
+
+def test_of_many_servers_all_is_told_at_once(server):
+    with Proxy(*[server] * 250) as proxy:
+        began = time.monotonic()
+        until(lambda: proxy.hear() and len(proxy.counters) == 251)
+        assert time.monotonic() - began < 1.5  # and not a part of it every second
+
+
+def test_all_sessions_are_looked_at_in_turn(server, monkeypatch):
+    monkeypatch.setattr(worker, "AT_LEAST", 1)
+    with Proxy(server, client=0.3) as proxy, contextlib.ExitStack() as opened:
+        clients = [opened.enter_context(proxy.connect()) for _each in range(30)]
+        for _each in clients:
+            opened.enter_context(server.accept()[0])
+        began = time.monotonic()
+        for client in clients:
+            with pytest.raises(ConnectionResetError):
+                client.recv(1)
+        assert time.monotonic() - began < 3
+
+
+def test_a_master_that_reads_nothing_stops_nobody_and_misses_nothing(server):
+    with socket.socket() as nobody:
+        nobody.bind((LOCAL, 0))
+        with Proxy(*[nobody.getsockname()] * 20, server, narrow=True) as proxy:
+            until(lambda: _is_served(proxy, server))
+            told = {proxy.hear_of("failed") for _each in range(20)}
+    assert told == {f"service/{number}" for number in range(20)}
+
+
+def _is_served(proxy, server) -> bool:
+    with contextlib.suppress(ConnectionResetError), proxy.connect():
+        accepted = accepted_within(server, 0.1)
+        if accepted:
+            accepted.close()
+            return True
+    return False
+
+
+# -- what it needs
+
+
+def test_an_idle_session_takes_little_memory(server):
+    number = 500
+    with Proxy(server) as proxy, contextlib.ExitStack() as opened:
+        with proxy.pair(server) as (client, accepted):
+            client.sendall(b"so that all that is ever needed has been made")
+            accepted.recv(100)
+        before = proxy.resident()
+        for _each in range(number):
+            client = opened.enter_context(proxy.connect())
+            accepted = opened.enter_context(server.accept()[0])
+            client.sendall(b"question")
+            accepted.recv(8)
+            accepted.sendall(b"answer")
+            client.recv(6)
+        assert proxy.resident() - before < number * 8192
+
+
+def test_sessions_leave_no_garbage_and_no_descriptors():
+    """In this process, so that the collector can be asked; which a worker never does."""
+    with listening() as server, listening() as listener:
+        listener.setblocking(False)
+        place = server.getsockname()[:2]
+        service = settings.Service("web", (LOCAL,), 1, (settings.Server("a", *place),))
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        made = Worker(settings.Settings((service,)), [("web", listener)], theirs)
+        thread = threading.Thread(target=made.run)
+        gc.collect()
+        thread.start()
+        for ending in (socket.socket.close, _reset) * 10:
+            with socket.create_connection(listener.getsockname()) as client, server.accept()[0] as accepted:
+                client.sendall(b"x" * 200_000)
+                received = 0
+                while received < 200_000:
+                    received += len(accepted.recv(1 << 20))
+                ending(client)
+        ours.close()
+        thread.join(LIMIT)
+        assert not thread.is_alive()
+        theirs.close()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            gc.collect()
+            left = [each for each in gc.garbage if type(each).__module__.endswith((".session", ".end", ".splice"))]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+        assert left == []
+
+
+def _reset(client) -> None:
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    client.close()

@@ -1,0 +1,255 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everybody who comes to a socket is answered, and nobody is waited for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import visitors
+from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.visitors import Visitors
+
+from .visits import while_running
+
+
+def shout(received, ended):
+    """Answer a line, or what there is at the end, in capitals."""
+    return received.upper() if b"\n" in received or ended else None
+
+
+@pytest.fixture
+def loop():
+    found = Loop()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def door():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        yield server
+
+
+@pytest.fixture
+def serve(loop, door):
+    made = []
+
+    def make(answer=shout):
+        made.append(Visitors(loop, door, answer))
+        return made[-1]
+
+    yield make
+    before = set(os.listdir("/proc/self/fd"))
+    for each in made:
+        inside = len(each)
+        each.close()
+        assert len(set(os.listdir("/proc/self/fd"))) == len(before) - inside
+
+
+def come(door):
+    return socket.create_connection(door.getsockname(), 10)
+
+
+def hear(client):
+    heard = b""
+    while True:
+        data = client.recv(65536)
+        if not data:
+            return heard
+        heard += data
+
+
+def ask(door, *parts):
+    with come(door) as client:
+        for part in parts:
+            client.sendall(part)
+        return hear(client)
+
+
+def test_a_question_may_come_in_parts(loop, door, serve):
+    serve()
+
+    def visit():
+        with come(door) as client:
+            for part in (b"who", b" is ", b"there\n"):
+                client.sendall(part)
+                time.sleep(0.01)  # so that they are parts for the other end too
+            return hear(client)
+
+    assert while_running(loop, visit) == b"WHO IS THERE\n"
+
+
+def test_what_comes_before_the_end_may_be_a_question(loop, door, serve):
+    serve()
+
+    def visit():
+        with come(door) as client:
+            client.sendall(b"no line")
+            client.shutdown(socket.SHUT_WR)
+            return hear(client)
+
+    assert while_running(loop, visit) == b"NO LINE"
+
+
+def test_who_asks_for_more_than_a_socket_takes_gets_all_of_it(loop, door, serve):
+    serve(lambda _received, _ended: b"x" * 5_000_000)
+    assert len(while_running(loop, lambda: ask(door, b"?"))) == 5_000_000
+
+
+def test_who_says_too_much_still_hears_the_answer(loop, door, serve):
+    """Closed with something unread, the connection would be reset, and the answer lost."""
+    serve()
+    assert while_running(loop, lambda: ask(door, b"hi\n" + b"x" * 3000, b"y" * 3000)).startswith(b"HI\n")
+
+
+def test_who_never_ends_or_never_listens_is_left_and_keeps_nobody_waiting(loop, door, serve, monkeypatch):
+    monkeypatch.setattr(visitors, "PATIENCE", 300_000)
+    served = serve(lambda received, _ended: b"x" * 5_000_000 if b"\n" in received else None)
+
+    def visit():
+        with come(door) as silent, come(door) as slow, come(door) as deaf:
+            slow.sendall(b"I am just")
+            deaf.sendall(b"tell me\n")
+            begun = time.monotonic()
+            length = len(ask(door, b"quick\n"))
+            took = time.monotonic() - begun
+            return length, took, silent.recv(1), slow.recv(1)
+
+    length, took, *ends = while_running(loop, visit)
+    assert length == 5_000_000 and took < 0.25 and ends == [b"", b""]
+    loop.after(400_000, loop.stop)
+    loop.run()
+    assert len(served) == 0
+
+
+def test_who_talks_without_end_is_left(loop, door, serve, monkeypatch):
+    monkeypatch.setattr(visitors, "LONGEST", 10_000)
+    serve(lambda received, ended: None)
+
+    def visit():
+        with come(door) as client, pytest.raises(OSError):
+            for _each in range(10_000):
+                client.sendall(b"x" * 1000)
+                time.sleep(0.001)
+        return True
+
+    assert while_running(loop, visit)
+
+
+def test_when_there_are_too_many_the_one_who_has_been_there_longest_goes(loop, door, serve, monkeypatch):
+    """So that silent ones cannot keep those out who say at once what they want."""
+    monkeypatch.setattr(visitors, "MOST", 5)
+    served = serve()
+
+    def visit():
+        silent = [come(door) for _each in range(20)]
+        answers = [ask(door, b"quick\n") for _each in range(20)]
+        for each in silent:
+            each.close()
+        return answers
+
+    assert while_running(loop, visit) == [b"QUICK\n"] * 20
+    assert len(served) <= 5
+
+
+def test_who_is_gone_at_once_harms_nobody(loop, door, serve):
+    serve(lambda _received, _ended: b"x" * 5_000_000)
+
+    def visit():
+        for _each in range(20):
+            with come(door) as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                client.sendall(b"x")
+        return len(ask(door, b"x"))
+
+    assert while_running(loop, visit) == 5_000_000
+
+
+def test_a_host_without_descriptors_does_not_make_the_loop_spin(loop, monkeypatch):
+    monkeypatch.setattr(visitors, "PAUSE", 200_000)
+    asked = []
+
+    class Full:
+        def __init__(self, real):
+            self.fileno = real.fileno
+
+        def accept(self):
+            asked.append(1)
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    with socket.create_server(("127.0.0.1", 0)) as real:
+        served = Visitors(loop, Full(real), shout)
+        with come(real):
+            loop.after(500_000, loop.stop)
+            loop.run()
+        served.close()
+    assert len(asked) == 3
+
+
+def test_after_the_end_nobody_is_let_in_even_where_it_paused(loop, monkeypatch):
+    monkeypatch.setattr(visitors, "PAUSE", 50_000)
+
+    asked = []
+
+    class Full:
+        def __init__(self, real):
+            self.fileno = real.fileno
+
+        def accept(self):
+            asked.append(1)
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    with socket.create_server(("127.0.0.1", 0)) as real:
+        served = Visitors(loop, Full(real), shout)
+        with come(real):
+            loop.after(20_000, served.close)
+            loop.after(150_000, loop.stop)
+            loop.run()
+    assert len(asked) == 1
+
+
+def test_while_it_rests_newcomers_wait_and_those_inside_are_answered(loop, door, serve):
+    served = serve()
+
+    def visit():
+        with come(door) as inside, come(door) as outside:
+            inside.sendall(b"in")
+            loop_says(lambda: len(served) == 2)
+            asking.append(1)
+            loop_says(lambda: not served._open)
+            with come(door) as late:
+                late.sendall(b"late\n")
+                inside.sendall(b"side\n")
+                outside.sendall(b"\n")
+                heard = hear(inside)
+                late.settimeout(0.2)
+                with pytest.raises(socket.timeout):
+                    late.recv(1)
+                asking.append(2)
+                late.settimeout(10)
+                return heard, hear(late)
+
+    asking = []
+
+    def look():
+        if asking == [1] and served._open:
+            served.rest()
+        if asking == [1, 2] and not served._open:
+            served.go_on()
+        loop.after(5000, look)
+
+    loop.after(0, look)
+    assert while_running(loop, visit) == (b"INSIDE\n", b"LATE\n")
+
+
+def loop_says(condition):
+    late = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < late
+        time.sleep(0.002)
