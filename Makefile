@@ -100,10 +100,12 @@ fuzz: setup ## broken packets through the decoder: PACKETS, a million
 	python tests/fuzz_packets.py --packets $(PACKETS)
 
 .PHONY: bench
-bench: setup ## side by side with keepalived, other roles and decoders
+bench: setup ## side by side with keepalived, haproxy, other roles and decoders
 	python bench/packet.py
 	$(PYTHON) tests/netns/tools.py
 	python bench/vrrp.py
+	python bench/proxy.py
+	python bench/ordeals.py
 	$(PYTHON) bench/deploy.py
 
 .PHONY: build
