@@ -241,7 +241,7 @@ def test_a_server_that_is_killed_takes_nobody_with_it_but_its_own(hosts, tmp_pat
         began = time.monotonic()
         os.killpg(proxy.servers["lb2"].pid, signal.SIGKILL)
         own = {number for number, name in load.names.items() if name == "lb2"}
-        assert len(own) == 4
+        assert 0 < len(own) < len(load.names)
         until(lambda: set(load.broken) >= own)
         # Who was just being served by it cannot be; after that nobody notices.
         load.more()
