@@ -41,6 +41,7 @@ _FLAGS = struct.Struct("=I")
 FAMILIES = {socket.AF_INET: 4, socket.AF_INET6: 16}  # the size of an address in bytes
 
 ANSWER_SIZE = 65536
+ACKNOWLEDGEMENT_SIZE = 4096
 ANSWER_WAIT_S = 5  # it is there when the question has been sent; this is for a broken kernel
 ROOM = 8 << 20  # an event takes about 1 KiB of it
 # Datagrams read in one go, about 1 ms of work: an Advertisement may be due.
@@ -263,7 +264,7 @@ class Netlink:
 
     def _change(self, request: bytes, serial: int, address: str, harmless: Tuple[int, ...]) -> None:
         self._asking.send(request)
-        answer = self._asking.recv(ANSWER_SIZE)
+        answer = self._asking.recv(ACKNOWLEDGEMENT_SIZE)
         if messages.acknowledges(answer, serial):  # nearly always, and then somebody is in a hurry
             return
         number = messages.failure(self._answer(serial, answer)[-1])
