@@ -16,6 +16,7 @@ import subprocess
 import time
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import holding
 from links import VIP, VIP6, sh
 from stages import INTERVAL, LIMIT_S, instance, until
 
@@ -31,12 +32,13 @@ def alone(stage):
 
 
 def begun_with(stage, address):
-    """The first member holds it, and its kernel has said so.
+    """The first member holds it, its kernel has said so, and it has announced it for now.
 
     Of an IPv6 address Linux tells in a work queue, which on a busy machine may come after the first announcement.
     """
     stage.held_by("lb1", address=address)
     stage.wait(lambda: stage.moved(0.0, address) == ["added"], f"{address} did not simply come")
+    stage.is_announced(0.0, times=holding.ROUNDS, address=address)
 
 
 @pytest.fixture(params=[VIP, VIP6])
