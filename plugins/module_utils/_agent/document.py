@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
 
 from .schema import Faults
+
+Settings = TypeVar("Settings")
 
 VRRP, PROXY = "vrrp", "proxy"
 # The keys that only one of them has.
@@ -34,6 +36,23 @@ def parse(text: str, path: str) -> Tuple[Any, Faults]:
         return json.loads(text, object_pairs_hook=_once), []
     except (ValueError, RecursionError) as error:
         return None, [f"{path} is no JSON: {error}."]
+
+
+def read(
+    text: str, path: str, settings: Callable[[Any, Faults], Optional[Settings]]
+) -> Tuple[Optional[Settings], Faults]:
+    """Return the settings in a text, or None and every fault in it. Never raises.
+
+    :param settings: makes them of what the text holds, or adds faults
+    """
+    given, faults = parse(text, path)
+    if faults:
+        return None, faults
+    try:
+        found = settings(given, faults)
+    except RecursionError:  # lists within lists, too many to be shown in a sentence
+        return None, [f"{path} is nested too deeply."]
+    return (None, faults) if faults else (found, [])
 
 
 def kind(given: Any, path: str) -> Tuple[str, Faults]:

@@ -203,15 +203,13 @@ def parse(text: str, path: str = WHOLE, host: Any = None) -> Tuple[Optional[want
 
     :param host: is asked about the files and users that the text names; None where it is another host's
     """
-    given, faults = document.parse(text, path)
-    if faults:
-        return None, faults
-    try:
+
+    def settings(given: Any, faults: Faults) -> Optional[wanted.Settings]:
         found = _read(given, faults)
-    except RecursionError:  # lists within lists, too many to be shown in a sentence
-        return None, [f"{path} is nested too deeply."]
-    faults += _on_this_host(found, host) if host else []
-    return (None, faults) if faults else (_settings(found), [])
+        faults += _on_this_host(found, host) if host else []
+        return None if faults else _settings(found)
+
+    return document.read(text, path, settings)
 
 
 def _read(given: Any, faults: Faults) -> Read:
