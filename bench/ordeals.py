@@ -52,12 +52,10 @@ class Reloads(Ordeal):
         duration = int(RELOADS * BETWEEN) + 2
         loads = [wrk(self.stage, REQUESTS, duration, *more) for more in (NEW, ())]
         downloads = [download(self.stage) for _each in range(DOWNLOADS)]
-        time.sleep(0.5)
+        until(lambda: current(self.stage, "files") == DOWNLOADS, "the downloads have not begun")
         for _each in range(RELOADS):
-            before = generation(self.stage)
-            self.stage.balancer.signal(signal.SIGHUP)
-            until(lambda: generation(self.stage) > before, "the reload is not done")  # noqa: B023
-            time.sleep(BETWEEN)
+            reload(self.stage)
+            time.sleep(BETWEEN)  # of load on what is new, before the next one comes
         under_way = sum(each.poll() is None for each in downloads)
         broken = sum(each.communicate()[0].split()[:1] != [digest] for each in downloads)
         requests, errors = (sum(each) for each in zip(*map(outcome, loads)))
@@ -74,7 +72,7 @@ class Death(Ordeal):
 
     def bear(self) -> None:
         loads = [wrk(self.stage, PAIR, 6, *more) for more in (NEW, ())]
-        time.sleep(3)
+        time.sleep(3)  # of load before it, so that all of its clients are counted, and 3 s after it
         own = sum(each["current"] for each in servers(self.stage, "pair") if each["name"] == f"at-{SPARE}")
         self.stage.servers[SPARE].stop()
         requests, errors = (sum(each) for each in zip(*map(outcome, loads)))
@@ -96,14 +94,14 @@ class Growth(Ordeal):
         samples = []
         while bulk.poll() is None:
             samples.append((self.stage.balancer.resident(), self.stage.balancer.descriptors()))
-            time.sleep(GROWTH / 100)
+            time.sleep(GROWTH / 100)  # between two samples
         errors = sum(outcome(load)[1] for load in loads) + bulk.returncode
         quarter = len(samples) // 4
         first, last = (
             [statistics.median(each) for each in zip(*part)]
             for part in (samples[quarter : 2 * quarter], samples[-quarter - 3 : -3])
         )
-        time.sleep(2)
+        time.sleep(2)  # for the last clients to be gone
         left = self.stage.balancer.descriptors() - idle
         self.found = (
             f"resident {first[0] / 1e6:.1f} then {last[0] / 1e6:.1f} MB, descriptors {first[1]:.0f} then "
@@ -144,6 +142,18 @@ def report(stage: Stage):
 
 def servers(stage: Stage, service: str):
     return next(each for each in report(stage)["services"] if each["name"] == service)["servers"]
+
+
+def current(stage: Stage, service: str) -> int:
+    """Return how many sessions a service has."""
+    return sum(each["current"] for each in servers(stage, service))
+
+
+def reload(stage: Stage) -> None:
+    """Have its configuration read anew; return when new workers are there."""
+    before = generation(stage)
+    stage.balancer.signal(signal.SIGHUP)
+    until(lambda: generation(stage) > before, "the reload is not done")
 
 
 def generation(stage: Stage) -> int:

@@ -5,19 +5,13 @@
 from __future__ import annotations
 
 import pytest
-from links import Link, why_not
+from links import lent
 
 
 @pytest.fixture
 def link():
-    if why_not():
-        pytest.skip(why_not())
-    made = Link()
-    try:
-        made.start()
+    with lent() as made:
         yield made
-    finally:
-        made.stop()
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 # Makes the collection importable, too.
 from unit.conftest import COLLECTIONS
 
@@ -165,3 +167,16 @@ def why_not(*more):
         return "network namespaces need root"
     missing = [name for name in ("ip", *more) if not shutil.which(name)]
     return f"not installed: {', '.join(missing)}" if missing else ""
+
+
+@contextlib.contextmanager
+def lent(members: int = 2):
+    """A link for as long as a test wants it; where there can be none the test is skipped, and says why."""
+    if why_not():
+        pytest.skip(why_not())
+    made = Link(members)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
@@ -84,7 +85,7 @@ def is_at(kind, address):
 @pytest.mark.parametrize("vip, prefix", [(VIP, 32), (VIP, 24), (VIP6, 128), (VIP6, 64)])
 def test_whoever_changes_an_address_it_is_told_and_seen(link, kernel, vip, prefix):
     eth0 = named(kernel, "eth0").index
-    ours = (lambda: kernel.add(eth0, f"{vip}/{prefix}"), lambda: kernel.delete(eth0, f"{vip}/{prefix}"))
+    ours = (lambda: kernel.adding(eth0, f"{vip}/{prefix}")(), lambda: kernel.delete(eth0, f"{vip}/{prefix}"))
     theirs = tuple(lambda do=do: link.lb1.ip("addr", do, f"{vip}/{prefix}", "dev", "eth0") for do in ("add", "del"))
     for add, delete in (ours, theirs):
         add()
@@ -99,9 +100,9 @@ def test_whoever_changes_an_address_it_is_told_and_seen(link, kernel, vip, prefi
 def test_adding_and_deleting_twice_is_no_error(link, kernel):
     eth0 = named(kernel, "eth0").index
     for vip in (f"{VIP}/32", f"{VIP6}/128"):
-        for change, there in ((kernel.add, 1), (kernel.delete, 0)):
-            change(eth0, vip)
-            change(eth0, vip)
+        for change, there in ((kernel.adding(eth0, vip), 1), (partial(kernel.delete, eth0, vip), 0)):
+            change()
+            change()
             assert len(held(kernel, vip.partition("/")[0])) == there
 
 
@@ -109,7 +110,7 @@ def test_adding_and_deleting_twice_is_no_error(link, kernel):
 def test_of_an_interface_that_is_gone_nothing_can_be_added_and_all_is_deleted(kernel, vip):
     kernel.delete(99, vip)
     with pytest.raises(OSError) as refused:
-        kernel.add(99, vip)
+        kernel.adding(99, vip)()
     assert refused.value.errno == errno.ENODEV
 
 
@@ -117,7 +118,7 @@ def test_an_address_where_ipv6_is_off_is_an_error(link, kernel):
     link.lb1.output("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6")
     eth0 = named(kernel, "eth0").index
     with pytest.raises(OSError) as refused:
-        kernel.add(eth0, f"{VIP6}/128")
+        kernel.adding(eth0, f"{VIP6}/128")()
     assert refused.value.errno == errno.EACCES
     kernel.delete(eth0, f"{VIP6}/128")
 
@@ -125,7 +126,7 @@ def test_an_address_where_ipv6_is_off_is_an_error(link, kernel):
 @pytest.mark.parametrize("prefix, deprecated", [(128, True), (64, False)])
 def test_an_ipv6_vip_is_usable_at_once_and_alone_never_a_source(link, kernel, prefix, deprecated):
     vip = "2001:db8::2:2"  # nearer to the one that is connected to than the host's own
-    kernel.add(named(kernel, "eth0").index, f"{vip}/{prefix}")
+    kernel.adding(named(kernel, "eth0").index, f"{vip}/{prefix}")()
     (found,) = held(kernel, vip)
     assert (found.usable, found.deprecated) == (True, deprecated)
     chosen = link.lb1.output(sys.executable, "-c", SOURCES, vip, "2001:db8::2:3").strip()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _archive
-from links import VIP, VIP6, Link, why_not
+from links import VIP, VIP6, lent
 from recorder import inside
 from unit.conftest import ROOT
 from unit.plugins.module_utils._agent.proxy.masters import Echo, Load, Running, ask, get
@@ -33,16 +33,10 @@ QUICK = {"interval": 0.1, "rise": 2, "fall": 2}
 
 @pytest.fixture(scope="module")
 def the_link():
-    if why_not():
-        pytest.skip(why_not())
     if not SYSTEMS:
         pytest.skip("there is no Python that another user may run")
-    made = Link()
-    try:
-        made.start()
+    with lent() as made:
         yield made
-    finally:
-        made.stop()
 
 
 class Host:

@@ -17,7 +17,7 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
-from links import Link, sh, why_not
+from links import lent, sh
 from recorder import inside
 from unit.conftest import ROOT
 
@@ -225,14 +225,8 @@ def _say(client):
 @pytest.fixture
 def hosts():
     """A balancer, two servers and a client."""
-    if why_not():
-        pytest.skip(why_not())
-    made = Link(3)
-    try:
-        made.start()
+    with lent(3) as made:
         yield made
-    finally:
-        made.stop()
 
 
 def test_a_server_that_is_killed_takes_nobody_with_it_but_its_own(hosts, tmp_path):

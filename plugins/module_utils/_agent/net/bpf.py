@@ -8,14 +8,13 @@ from __future__ import annotations
 import array
 import socket
 import struct
-from typing import Iterable, Sequence, Tuple
+from typing import Sequence, Tuple
 
 from .linux import SO_ATTACH_FILTER
 
 Step = Tuple[int, int, int, int]
 
-LOAD_HALF, LOAD_BYTE, LOAD_BYTE_PAST_HEADER = 0x28, 0x30, 0x50
-LOAD_IPV4_HEADER_SIZE = 0xB1  # what LOAD_BYTE_PAST_HEADER then counts from
+LOAD_HALF, LOAD_BYTE = 0x28, 0x30
 EQUAL, RETURN = 0x15, 0x06
 ALL_OF_IT = 0xFFFF
 
@@ -28,16 +27,3 @@ def attach(sock: socket.socket, steps: Sequence[Step]) -> None:
     code = array.array("B", b"".join(_STEP.pack(*step) for step in steps))
     address, _size = code.buffer_info()
     sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, _PROGRAM.pack(len(steps), address))
-
-
-def only_vrids(vrids: Iterable[int], family: int) -> Sequence[Step]:
-    """Return the filter of a raw socket that lets only these VRIDs through, the second byte of a message.
-
-    :param family: 4, where the kernel shows the IP header to the filter, or 6, where it does not
-    """
-    wanted = sorted(set(vrids))
-    past_header = [(LOAD_IPV4_HEADER_SIZE, 0, 0, 0), (LOAD_BYTE_PAST_HEADER, 0, 0, 1)]
-    load = past_header if family == 4 else [(LOAD_BYTE, 0, 0, 1)]
-    # Each comparison jumps over those after it, and over the refusal.
-    compare = [(EQUAL, len(wanted) - place, 0, vrid) for place, vrid in enumerate(wanted)]
-    return [*load, *compare, (RETURN, 0, 0, 0), (RETURN, 0, 0, ALL_OF_IT)]

@@ -197,12 +197,8 @@ class Netlink:
         found = self._dump(GET_ADDRESS, _ADDRESS.pack(0, 0, 0, 0, 0))
         return list(filter(None, (address_in(message.body) for message in found if message.kind == NEW_ADDRESS)))
 
-    def add(self, index: int, address: str) -> None:
-        """Add an address with its prefix; that it is there already is no error. See ``adding``."""
-        self.adding(index, address)()
-
     def adding(self, index: int, address: str) -> Callable[[], None]:
-        """Return what adds it when it is called.
+        """Return what adds an address with its prefix when it is called; that it is there already is no error.
 
         It raises OSError: no such interface (ENODEV), no right to (EPERM), IPv6 is off (EACCES).
         """

@@ -13,10 +13,10 @@ import socket
 import struct
 import time
 from functools import partial
-from typing import Any, Callable, Iterable, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 from ..vrrp.packet import GROUP, GROUP6, PROTOCOL, REQUIRED_HOP_LIMIT
-from . import bpf, linux
+from . import linux
 from .ip import IPV4, TRAFFIC_CLASS, Datagram, ipv4_header, read
 
 # The largest message has 255 IPv6 addresses, 4088 bytes; what lies behind that is padding.
@@ -66,10 +66,6 @@ class Port:
     def fileno(self) -> int:
         return int(self._socket.fileno())
 
-    def only(self, vrids: Iterable[int]) -> None:
-        """From now on let the kernel drop the messages of other VRIDs, and those too short to have one."""
-        bpf.attach(self._socket, bpf.only_vrids(vrids, 6 if self.family == socket.AF_INET6 else 4))
-
     def receive(self) -> Optional[Datagram]:
         """Return the next message, None when there is none now."""
         while True:
@@ -80,12 +76,8 @@ class Port:
             if datagram:
                 return datagram
 
-    def send(self, message: bytes, source: str, destination: str) -> None:
-        """Send to one router or to the group, without waiting. See ``sending``."""
-        self.sending(message, source, destination)()
-
     def sending(self, message: bytes, source: str, destination: str) -> Callable[[], Any]:
-        """Return what sends it when it is called, again and again, with nothing left to be done but that.
+        """Return what sends to one router or to the group when it is called, again and again, and never waits.
 
         It raises OSError when the kernel will not: the interface is gone (ENODEV) or down, or there is no route
             (ENETUNREACH), IPv6 has not the source or still checks it for duplicates (EINVAL), a firewall (EPERM)

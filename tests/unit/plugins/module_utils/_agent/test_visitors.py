@@ -171,20 +171,22 @@ def test_who_is_gone_at_once_harms_nobody(loop, door, serve):
     assert while_running(loop, visit) == 5_000_000
 
 
+class Full:
+    """A door of a host that has no descriptors left."""
+
+    def __init__(self, real, asked):
+        self.fileno, self._asked = real.fileno, asked
+
+    def accept(self):
+        self._asked.append(1)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+
 def test_a_host_without_descriptors_does_not_make_the_loop_spin(loop, monkeypatch):
     monkeypatch.setattr(visitors, "PAUSE", 200_000)
     asked = []
-
-    class Full:
-        def __init__(self, real):
-            self.fileno = real.fileno
-
-        def accept(self):
-            asked.append(1)
-            raise OSError(errno.EMFILE, "Too many open files")
-
     with socket.create_server(("127.0.0.1", 0)) as real:
-        served = Visitors(loop, Full(real), shout)
+        served = Visitors(loop, Full(real, asked), shout)
         with come(real):
             loop.after(500_000, loop.stop)
             loop.run()
@@ -194,19 +196,9 @@ def test_a_host_without_descriptors_does_not_make_the_loop_spin(loop, monkeypatc
 
 def test_after_the_end_nobody_is_let_in_even_where_it_paused(loop, monkeypatch):
     monkeypatch.setattr(visitors, "PAUSE", 50_000)
-
     asked = []
-
-    class Full:
-        def __init__(self, real):
-            self.fileno = real.fileno
-
-        def accept(self):
-            asked.append(1)
-            raise OSError(errno.EMFILE, "Too many open files")
-
     with socket.create_server(("127.0.0.1", 0)) as real:
-        served = Visitors(loop, Full(real), shout)
+        served = Visitors(loop, Full(real, asked), shout)
         with come(real):
             loop.after(20_000, served.close)
             loop.after(150_000, loop.stop)

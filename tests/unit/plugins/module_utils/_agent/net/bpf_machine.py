@@ -11,7 +11,7 @@ PROTOCOL = 0xFFFFF000  # it lies beyond the packet, at SKF_AD_OFF
 
 def run(program, data, protocol=0):
     """Return how much of a packet gets through."""
-    accumulator = index = at = 0
+    accumulator = at = 0
     while True:
         code, if_true, if_false, operand = program[at]
         at += 1
@@ -20,15 +20,10 @@ def run(program, data, protocol=0):
         if code == bpf.LOAD_HALF:
             assert operand == PROTOCOL
             accumulator = protocol
-        elif code in (bpf.LOAD_BYTE, bpf.LOAD_BYTE_PAST_HEADER):
-            place = operand + (index if code == bpf.LOAD_BYTE_PAST_HEADER else 0)
-            if place >= len(data):
-                return 0
-            accumulator = data[place]
-        elif code == bpf.LOAD_IPV4_HEADER_SIZE:
+        elif code == bpf.LOAD_BYTE:
             if operand >= len(data):
                 return 0
-            index = (data[operand] & 0x0F) * 4
+            accumulator = data[operand]
         else:
             assert code == bpf.EQUAL
             at += if_true if accumulator == operand else if_false

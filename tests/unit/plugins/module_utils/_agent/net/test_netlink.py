@@ -204,8 +204,8 @@ def dump(*bodies, kind=20, flags=0):
 
 def test_an_address_is_added_once_and_that_it_is_there_already_is_no_error():
     kernel_side, kernel = opened(ends(), ends(errno.EEXIST))
-    kernel_side.add(2, "192.0.2.10/32")
-    kernel_side.add(2, "192.0.2.10/32")
+    kernel_side.adding(2, "192.0.2.10/32")()
+    kernel_side.adding(2, "192.0.2.10/32")()
     create_exclusive_acknowledge_request = 0x400 | 0x200 | 0x04 | 0x01
     expected = (20, create_exclusive_acknowledge_request, netlink.address_body(2, "192.0.2.10/32", True))
     assert [(m.kind, m.flags, m.body) for m in kernel.asked] == [expected, expected]
@@ -223,7 +223,7 @@ def test_that_an_address_is_gone_already_is_no_error(number):
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EADDRNOTAVAIL, errno.ENODEV])
 def test_what_keeps_an_address_from_being_added_is_an_error(number):
     with pytest.raises(OSError) as refused:
-        opened(ends(number))[0].add(2, "192.0.2.10/32")
+        opened(ends(number))[0].adding(2, "192.0.2.10/32")()
     assert (refused.value.errno, refused.value.strerror) == (number, os.strerror(number))
     assert refused.value.filename == "192.0.2.10/32"
 
@@ -251,7 +251,7 @@ def test_a_late_answer_to_an_earlier_question_is_not_taken_for_this_ones():
     def late(serial):
         return [*ends(errno.EPERM)(serial - 1), *ends()(serial)]
 
-    opened(late)[0].add(2, "192.0.2.10/32")
+    opened(late)[0].adding(2, "192.0.2.10/32")()
 
 
 def test_all_links_are_told():

@@ -88,7 +88,7 @@ def test_a_socket_that_cannot_be_made_ready_is_closed(family, join, refuses):
 
 def test_ipv4_is_sent_with_a_header_of_our_own():
     wire = Wire()
-    opened(4, wire).send(MESSAGE, A, GROUP)
+    opened(4, wire).sending(MESSAGE, A, GROUP)()
     ((data, where),) = wire.sent
     # But for identification and checksum, which the kernel fills in.
     assert data[:4] + data[6:10] + data[12:] == ipv4()[:4] + ipv4()[6:10] + ipv4()[12:]
@@ -97,7 +97,7 @@ def test_ipv4_is_sent_with_a_header_of_our_own():
 
 def test_ipv6_is_sent_from_the_source_and_the_interface_that_were_named():
     wire = Wire()
-    opened(6, wire).send(MESSAGE6, A6, GROUP6)
+    opened(6, wire).sending(MESSAGE6, A6, GROUP6)()
     ((data, ancillary, _flags, where),) = wire.sent
     assert (data, where) == ([MESSAGE6], (GROUP6, 0, 0, 7))
     assert ancillary == [(41, 50, socket.inet_pton(socket.AF_INET6, A6) + struct.pack("=i", 7))]
@@ -161,12 +161,6 @@ def test_a_message_over_ipv6_of_which_not_all_is_told_is_skipped(ancillary):
 def test_an_ipv6_group_that_somebody_else_on_this_host_is_in_is_skipped(multicast, destination):
     arriving = [(MESSAGE6, told(destination), 0, (A6, 0, 0, 7)), (MESSAGE6, told("fe80::2"), 0, (A6, 0, 0, 7))]
     assert opened(6, Wire(arriving), multicast).receive().destination == "fe80::2"
-
-
-def test_other_vrids_are_left_to_the_kernel_to_drop():
-    wire = Wire()
-    opened(4, wire).only([51])
-    assert wire.options[-1][:2] == (socket.SOL_SOCKET, 26)
 
 
 @pytest.mark.parametrize("family, kind", [(4, sockets.Port4), (6, sockets.Port6)])

@@ -166,7 +166,7 @@ def test_a_slow_reader_makes_a_fast_writer_wait_and_costs_no_memory(proxy, serve
         assert sent < 64 * MEGABYTE  # no more than the kernel's buffers may hold
         assert proxy.resident() - before < 4 * MEGABYTE
         busy = proxy.seconds_of_cpu()
-        time.sleep(0.5)
+        time.sleep(0.5)  # for so long nothing is to be done
         assert proxy.seconds_of_cpu() - busy < 0.1, "it does not wait, it works"
         accepted.shutdown(socket.SHUT_WR)
         received = 0

@@ -307,7 +307,7 @@ def test_who_sends_is_not_given_up_however_slowly_it_does(server):
         for _each in range(8):
             client.sendall(b".")
             assert accepted.recv(1) == b"."
-            time.sleep(0.15)
+            time.sleep(0.15)  # slowly, but sooner than the time-out
 
 
 @pytest.mark.parametrize("ending", ["client", "server"])
@@ -333,7 +333,7 @@ def test_who_reads_slowly_what_the_other_side_has_left_is_not_given_up(server):
         late = time.monotonic() + 2.5
         while time.monotonic() < late:
             assert client.recv(4096)
-            time.sleep(0.05)
+            time.sleep(0.05)  # it reads slowly
         while client.recv(1 << 20):
             pass
 

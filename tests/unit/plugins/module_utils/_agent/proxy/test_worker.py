@@ -47,7 +47,7 @@ def test_no_more_than_maxconn_are_let_in_and_the_others_wait(server, limit):
         inside = [opened.enter_context(server.accept()[0]) for _each in range(2)]
         assert accepted_within(server, 0.3) is None
         busy = proxy.seconds_of_cpu()
-        time.sleep(0.3)
+        time.sleep(0.3)  # for so long nothing is to be done
         assert proxy.seconds_of_cpu() - busy < 0.1, "it does not wait, it works"
         inside[0].close()
         clients[0].close()
@@ -82,7 +82,7 @@ def test_out_of_descriptors_it_serves_who_is_in_and_lets_others_in_later(server,
         assert 5 < len(inside) < 15
         server.settimeout(LIMIT)
         busy = proxy.seconds_of_cpu()
-        time.sleep(0.5)
+        time.sleep(0.5)  # for so long nothing is to be done
         assert proxy.seconds_of_cpu() - busy < 0.1, "it does not wait, it works"
         for each in inside:
             each.sendall(b"served")
