@@ -85,7 +85,7 @@ def is_at(kind, address):
 @pytest.mark.parametrize("vip, prefix", [(VIP, 32), (VIP, 24), (VIP6, 128), (VIP6, 64)])
 def test_whoever_changes_an_address_it_is_told_and_seen(link, kernel, vip, prefix):
     eth0 = named(kernel, "eth0").index
-    ours = (lambda: kernel.adding(eth0, f"{vip}/{prefix}")(), lambda: kernel.delete(eth0, f"{vip}/{prefix}"))
+    ours = (kernel.adding(eth0, f"{vip}/{prefix}"), lambda: kernel.delete(eth0, f"{vip}/{prefix}"))
     theirs = tuple(lambda do=do: link.lb1.ip("addr", do, f"{vip}/{prefix}", "dev", "eth0") for do in ("add", "del"))
     for add, delete in (ours, theirs):
         add()
