@@ -17,12 +17,37 @@ SHEBANG = b"#!/usr/bin/env python3\n"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip file knows
 UNIX, MODE = 3, 0o100644
 # The package keeps its name, so that its relative imports work.
-START = b"import sys\n\nfrom _agent.__main__ import main\n\nsys.exit(main())\n"
+START = b"""\
+import mmap
+import os
+import sys
+
+# The name that this was started by may soon mean another version, of which nothing is to be imported here.
+sys.path[0] = os.path.realpath(sys.path[0])
+# Nobody reads this: it shows in /proc/PID/maps, of every fork too, which version is still in use.
+with open(sys.path[0], "rb") as archive:
+    USED = mmap.mmap(archive.fileno(), 0, access=mmap.ACCESS_READ)
+
+from _agent.__main__ import main
+
+sys.exit(main())
+"""
 
 
 def build(folder: str) -> bytes:
     """Return the archive of the agent whose package is a folder."""
     return pack(sources(folder))
+
+
+def rebuild(archive: str, folder: str) -> bytes:
+    """Return the archive of the agent whose package is a folder within another archive, as a module's is on its way.
+
+    :param archive: the path of the other archive
+    :param folder: the folder's path in it
+    """
+    with zipfile.ZipFile(archive) as source:
+        inside = {name[len(folder) + 1 :]: name for name in source.namelist() if name.startswith(f"{folder}/")}
+        return pack({path: source.read(name) for path, name in inside.items() if path.endswith(".py")})
 
 
 def sources(folder: str) -> Dict[str, bytes]:

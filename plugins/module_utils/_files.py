@@ -8,6 +8,7 @@ is the first one moved into place, so a bad file never reaches its path.
 
 from __future__ import annotations
 
+import grp
 import os
 import re
 import tempfile
@@ -21,13 +22,14 @@ Run = Callable[[List[str]], Tuple[int, str, str]]
 Find = Callable[[str], Optional[str]]
 
 
-# The words before a password in keepalived.conf and haproxy.cfg.
+# The words before a password in keepalived.conf and haproxy.cfg, and in the agent's JSON.
 PASSWORD = re.compile(r"\b(auth_pass|insecure-password|password)([ \t]+)\S+")
+JSON_PASSWORD = re.compile(r'("auth_pass":\s*)"(?:[^"\\]|\\.)+"')
 
 
 def masked(text: str) -> str:
     """Return a text without its passwords: also not the one that a file held before, which nobody names as a secret."""
-    return PASSWORD.sub(r"\1\2********", text)
+    return JSON_PASSWORD.sub(r'\1"********"', PASSWORD.sub(r"\1\2********", text))
 
 
 class Refused(Exception):
@@ -42,6 +44,7 @@ class Change(NamedTuple):
     after: Optional[str]
     mode: int
     check: str
+    group: str = ""  # who else may read it, where the mode lets a group; the writer's own where empty
 
     @property
     def diff(self) -> Dict[str, str]:
@@ -57,20 +60,31 @@ def changes(wanted: List[Dict[str, Any]]) -> List[Change]:
     """Compare each wanted file with the one on disk and return those that differ in content or mode."""
     found = []
     for item in wanted:
-        before, mode = _on_disk(item["path"])
+        before, mode, group = _on_disk(item["path"])
         after = item["content"] if item["state"] == "present" else None
         to_be = int(str(item["mode"]), 8)
-        if before != after or (after is not None and mode != to_be):
-            found.append(Change(item["path"], before, after, to_be, item["check"]))
+        other_group = "group" in item and group != _number_of(item["group"])
+        if before != after or (after is not None and (mode != to_be or other_group)):
+            given = {"group": item["group"]} if "group" in item else {}
+            found.append(Change(item["path"], before, after, to_be, item["check"], **given))
     return found
 
 
-def _on_disk(path: str) -> Tuple[Optional[str], Optional[int]]:
+def _on_disk(path: str) -> Tuple[Optional[str], Optional[int], Optional[int]]:
+    """Return a file's text, permissions and group."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(), os.fstat(file.fileno()).st_mode & 0o7777
+            status = os.fstat(file.fileno())
+            return file.read(), status.st_mode & 0o7777, status.st_gid
     except FileNotFoundError:
-        return None, None
+        return None, None, None
+
+
+def _number_of(group: str) -> Optional[int]:
+    try:
+        return grp.getgrnam(group).gr_gid
+    except KeyError:
+        return None
 
 
 def check(change: Change, candidate: str, find: Find, run: Run) -> bool:
@@ -154,6 +168,8 @@ def _write_candidate(change: Change, beside: bool) -> str:
     with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(change.after or "")
         os.fchmod(file.fileno(), change.mode)
+        if beside and change.group:
+            os.fchown(file.fileno(), -1, grp.getgrnam(change.group).gr_gid)
     return candidate
 
 

@@ -112,44 +112,45 @@ def auth_pass_faults(auth_pass: str, place: str) -> Faults:
     return faults
 
 
-def model(settings: Dict[str, Any]) -> Dict[str, Any]:
+def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any]:
     """Return all that the role `keepalived` renders: ``{instances, scripts, files, groups, raw, faults}``.
 
     :param settings: ``instances``, ``scripts``, ``track_files``, ``sync_groups`` and ``raw`` as the user wrote them,
         and ``auth_pass``, which every version 2 instance without one of its own gets
+    :param prefix: of the variables' names, for the sentences
     """
-    instances, faults = read_instances(settings["instances"], "keepalived_instances")
-    raw = read(RAW, settings["raw"], "keepalived", faults)
-    scripts = read_list(SCRIPT, settings["scripts"], "keepalived_scripts", faults)
-    files = read_list(TRACK_FILE, settings["track_files"], "keepalived_track_files", faults)
-    groups = read_list(SYNC_GROUP, settings["sync_groups"], "keepalived_sync_groups", faults)
-    faults.extend(auth_pass_faults(settings["auth_pass"], "keepalived_auth_pass"))
+    instances, faults = read_instances(settings["instances"], f"{prefix}_instances")
+    raw = read(RAW, settings["raw"], prefix, faults)
+    scripts = read_list(SCRIPT, settings["scripts"], f"{prefix}_scripts", faults)
+    files = read_list(TRACK_FILE, settings["track_files"], f"{prefix}_track_files", faults)
+    groups = read_list(SYNC_GROUP, settings["sync_groups"], f"{prefix}_sync_groups", faults)
+    faults.extend(auth_pass_faults(settings["auth_pass"], f"{prefix}_auth_pass"))
     for instance in instances:
         if instance["version"] == 2:
             instance["auth_pass"] = instance["auth_pass"] or settings["auth_pass"]
-        place = f"keepalived_instances ({instance['name']})"
+        place = f"{prefix}_instances ({instance['name']})"
         faults.extend(rules.undefined(instance["track_scripts"], scripts, f"{place}.track_scripts"))
         faults.extend(rules.undefined(instance["track_files"], files, f"{place}.track_files"))
         if instance["interface"] in [item["name"] for item in instance["track_interfaces"]]:
             faults.append(f"{place}.track_interfaces has its own interface, which is always tracked: leave it out.")
     for group in groups:
         members = [{"name": name} for name in group["instances"]]
-        faults.extend(rules.undefined(members, instances, f"keepalived_sync_groups ({group['name']}).instances"))
-        faults.extend(_weights_in(group, instances))
+        faults.extend(rules.undefined(members, instances, f"{prefix}_sync_groups ({group['name']}).instances"))
+        faults.extend(_weights_in(group, instances, prefix))
     return {
         "instances": instances,
         "scripts": scripts,
         "files": files,
         "groups": groups,
         "raw": raw,
-        "faults": [in_the_users_words(fault, "keepalived") for fault in faults],
+        "faults": [in_the_users_words(fault, prefix) for fault in faults],
     }
 
 
-def _weights_in(group: Dict[str, Any], instances: List[Dict[str, Any]]) -> Faults:
+def _weights_in(group: Dict[str, Any], instances: List[Dict[str, Any]], prefix: str) -> Faults:
     """keepalived ignores weights in a group: its members change together, by FAULT only."""
     return [
-        f"keepalived_sync_groups ({group['name']}): its instance {instance['name']} tracks {item['name']} with weight "
+        f"{prefix}_sync_groups ({group['name']}): its instance {instance['name']} tracks {item['name']} with weight "
         f"{item['weight']}, which keepalived ignores in a group: use weight 0 (FAULT)."
         for instance in instances
         if instance["name"] in group["instances"]

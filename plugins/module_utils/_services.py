@@ -10,7 +10,7 @@ A service as ``read_services`` returns it::
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
@@ -128,16 +128,22 @@ def binds_overlap(one: List[str], other: List[str]) -> bool:
     return ANY in one or ANY in other or bool(set(one) & set(other))
 
 
-def listeners_in_the_way(services: List[Dict[str, Any]], listeners: List[Dict[str, Any]], host: str) -> Faults:
-    """Name every other program that already listens where haproxy is to listen.
+def listeners_in_the_way(
+    services: List[Dict[str, Any]],
+    listeners: List[Dict[str, Any]],
+    host: str,
+    own: Sequence[str] = ("haproxy",),
+) -> Faults:
+    """Name every other program that already listens where the balancer is to listen.
 
     :param listeners: as the module `host_info` returns them: ``{address, port, program, pid}``
+    :param own: the balancer's programs
     """
     faults = []
     for service in services:
         for listener in listeners:
             wildcard = listener["address"] in ("0.0.0.0", "::")
-            if listener["program"] == "haproxy" or listener["port"] != service["port"]:
+            if listener["program"] in own or listener["port"] != service["port"]:
                 continue
             if wildcard or binds_overlap(service["bind"], [listener["address"]]):
                 faults.append(

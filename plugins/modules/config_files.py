@@ -101,10 +101,9 @@ unchecked:
   returned: success
 """
 
-import os
-
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils import _files
+from ansible_collections.onprem.lb.plugins.module_utils._mover import mover
 from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
 
 FILE = {
@@ -115,19 +114,6 @@ FILE = {
     "check": {"type": "str", "choices": ["none", "haproxy", "keepalived", "nft"], "default": "none"},
     "unit": {"type": "str"},
 }
-
-
-def mover(module):
-    """Return a move that keeps the destination's SELinux context but, unlike atomic_move, not its permissions."""
-
-    def move(source, destination):
-        if module.selinux_enabled():
-            known = os.path.exists(destination)
-            context = module.selinux_context(destination) if known else module.selinux_default_context(destination)
-            module.set_context_if_different(source, context, False)
-        os.rename(source, destination)
-
-    return move
 
 
 def main():

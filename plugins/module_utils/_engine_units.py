@@ -1,0 +1,223 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the agent is on a host: two daemons, each with a user, a configuration and a systemd unit of its own. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+
+VRRP, PROXY = "vrrp", "proxy"
+ROOT = "root"
+
+
+class Daemon(NamedTuple):
+    """One of the two, by its name on the agent's command line. Everything else is called after it."""
+
+    name: str
+
+    @property
+    def program(self) -> str:
+        """Also its user, and what `ps` and `killall` call it: 15 characters at most."""
+        return f"onprem-lb-{self.name}"
+
+    @property
+    def unit(self) -> str:
+        return f"{self.program}.service"
+
+    @property
+    def status_socket(self) -> str:
+        return f"/run/{self.program}/status.sock"
+
+
+# In the order in which they start: a VIP comes when somebody serves it.
+DAEMONS = (Daemon(PROXY), Daemon(VRRP))
+
+
+class Places(NamedTuple):
+    """Where things are on the host; a test has others."""
+
+    library: str = "/usr/local/lib/onprem-lb-agent"
+    configuration: str = "/etc/onprem-lb-agent"
+    units: str = "/etc/systemd/system"
+
+    @property
+    def link(self) -> str:
+        """The name of whichever version is in force."""
+        return f"{self.library}/agent.pyz"
+
+    def archive(self, digest: str) -> str:
+        """Each version has a name of its own: a running one goes on reading its file."""
+        return f"{self.library}/agent-{digest[:16]}.pyz"
+
+    def program(self, daemon: Daemon) -> str:
+        """A name of Python's, by which the kernel knows the process."""
+        return f"{self.library}/{daemon.program}"
+
+    def config(self, daemon: Daemon) -> str:
+        return f"{self.configuration}/{daemon.name}.json"
+
+    def unit(self, daemon: Daemon) -> str:
+        return f"{self.units}/{daemon.unit}"
+
+    @property
+    def unfinished(self) -> str:
+        """It is there while a run is under way, and after one that did not come to its end."""
+        return f"{self.configuration}/.unfinished"
+
+
+class Options(NamedTuple):
+    """What the proxy's unit does besides; see the role's variables of the same names."""
+
+    down_file: str = ""
+    stop_pause: float = 0.2
+    start_commands: Tuple[str, ...] = ()
+    stop_commands: Tuple[str, ...] = ()
+
+
+def unit(daemon: Daemon, config: Dict[str, Any], places: Places, options: Options) -> str:
+    """Return the text of a daemon's unit."""
+    own = _vrrp(config) if daemon.name == VRRP else _proxy(config, options)
+    command = f"{places.program(daemon)} -I {places.link}"
+    file = places.config(daemon)
+    lines = [
+        "# Managed by Ansible, onprem.lb.agent: changes made here are lost.",
+        "[Unit]",
+        f"Description={own.description} of onprem.lb",
+        "Wants=network-online.target",
+        f"After={' '.join(['network-online.target', *own.after])}",
+        "# However often it dies, it is started again.",
+        "StartLimitIntervalSec=0",
+        "",
+        "[Service]",
+        "Type=notify",
+        f"User={own.user}",
+        f"ExecStart={command} {daemon.name} --config {file}",
+        "# `systemctl reload` fails, with the reason, where the file has a fault.",
+        f"ExecReload={command} check-config --config {file}",
+        "ExecReload=/bin/kill -HUP $MAINPID",
+        "Restart=always",
+        "RestartSec=250ms",
+        "WatchdogSec=10s",
+        "# SIGTERM is for the main process alone; it ends the others itself.",
+        "KillMode=mixed",
+        "TimeoutStopSec=10s",
+        f"RuntimeDirectory={daemon.program}",
+        "RuntimeDirectoryMode=0750",
+        *own.service,
+        *own.rights,
+        *SANDBOX,
+        "",
+        "[Install]",
+        "WantedBy=multi-user.target",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+class _Own(NamedTuple):
+    """What only one of the units has."""
+
+    description: str
+    user: str
+    after: Tuple[str, ...]
+    service: Sequence[str]
+    rights: Sequence[str]
+
+
+SANDBOX = (
+    "NoNewPrivileges=yes",
+    "ProtectSystem=strict",
+    "PrivateTmp=yes",
+    "PrivateDevices=yes",
+    "ProtectControlGroups=yes",
+    "ProtectKernelModules=yes",
+    "ProtectKernelTunables=yes",
+    "ProtectKernelLogs=yes",
+    "ProtectClock=yes",
+    "ProtectHostname=yes",
+    "RestrictNamespaces=yes",
+    "RestrictSUIDSGID=yes",
+    "LockPersonality=yes",
+    "SystemCallArchitectures=native",
+    "SystemCallFilter=@system-service",
+    "SystemCallErrorNumber=EPERM",
+)
+
+# Addresses and raw sockets; being on time.
+VRRP_RIGHTS = ("CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_NICE", "CAP_IPC_LOCK")
+# Running programs as other users, and ending them.
+OTHERS = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL")
+
+
+def _vrrp(config: Dict[str, Any]) -> _Own:
+    """Only root may run programs as somebody else: so it is root where there are programs, with what that needs."""
+    rights: Tuple[str, ...] = VRRP_RIGHTS
+    user = Daemon(VRRP).program
+    if runs_programs(config):
+        user, rights = ROOT, VRRP_RIGHTS + OTHERS
+    capabilities = [f"CapabilityBoundingSet={' '.join(rights)}"]
+    if user != ROOT:
+        capabilities.append(f"AmbientCapabilities={' '.join(rights)}")
+    return _Own(
+        description="VRRP router",
+        user=user,
+        # At boot what is checked comes first, so that the first check finds it.
+        after=(Daemon(PROXY).unit, "haproxy.service"),
+        service=(),
+        rights=(
+            *capabilities,
+            "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK AF_PACKET",
+            "ProtectHome=read-only",
+        ),
+    )
+
+
+def runs_programs(config: Dict[str, Any]) -> bool:
+    """Whether a VRRP configuration names scripts or programs to notify."""
+    notified = [*config.get("instances", ()), *config.get("sync_groups", ())]
+    return any(each.get("notify") for each in notified) or any(
+        check.get("type") == "script" for check in config.get("checks", ())
+    )
+
+
+FILES_OF_A_SESSION = 6  # two sockets, and two pipes while much is spliced
+
+
+def _proxy(config: Dict[str, Any], options: Options) -> _Own:
+    files = FILES_OF_A_SESSION * int(config.get("maxconn", 10000)) + 1024
+    return _Own(
+        description="TCP balancer",
+        user=Daemon(PROXY).program,
+        after=(),
+        service=(
+            f"LimitNOFILE={files}",
+            *_beside(options),
+        ),
+        rights=(
+            "CapabilityBoundingSet=CAP_NET_BIND_SERVICE",
+            "AmbientCapabilities=CAP_NET_BIND_SERVICE",
+            "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6",
+            "RestrictRealtime=yes",
+            "ProtectHome=yes",
+        ),
+    )
+
+
+def _beside(options: Options) -> List[str]:
+    """What is tied to the proxy comes once it serves, goes before it stops, and again when it is gone, however it ended."""
+    lines = [f"ExecStartPost={_run(command)}" for command in options.start_commands]
+    lines += [f"ExecStop={_run(command)}" for command in options.stop_commands]
+    lines += [f"ExecStopPost={_run(command)}" for command in options.stop_commands]
+    if options.down_file:
+        # Whoever carries the VIP watches this file: the VIP leaves before the proxy stops, and at once when it dies.
+        file, pause = options.down_file, options.stop_pause
+        lines += [
+            f"ExecStartPost=+/bin/sh -c 'echo 0 > {file}'",
+            f"ExecStop=+/bin/sh -c 'echo 1 > {file}; sleep {pause:g}'",
+            f"ExecStopPost=+/bin/sh -c 'echo 1 > {file}'",
+        ]
+    return lines
+
+
+def _run(command: str) -> str:
+    """As root and outside the sandbox; its failure ends nothing. Percent and dollar signs mean themselves."""
+    return "-+" + command.replace("%", "%%").replace("$", "$$")

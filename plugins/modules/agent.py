@@ -1,0 +1,167 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: agent
+short_description: Run the embedded agent, a VRRP router and a TCP balancer that need no packages
+version_added: 0.1.0
+author:
+  - The onprem.lb authors (@onprem)
+description:
+  - Builds the agent on the host from the code that travels with this module, and installs it with its configurations
+    and systemd units. Nothing is downloaded.
+  - The version to be installed is asked whether it takes both configurations, before anything is changed.
+  - A new configuration is loaded without dropping a connection or a VIP. For a new version the balancer becomes it in
+    place, and the router is replaced while its addresses stay.
+  - What an interrupted run has left undone, the next one does.
+options:
+  state:
+    description: Whether the agent is to be there. V(absent) gives the VIPs up and removes all that was made here.
+    type: str
+    choices: [present, absent]
+    default: present
+  vrrp:
+    description: The router's configuration, see P(onprem.lb.agent_config#filter). Without it there is no router.
+    type: dict
+  proxy:
+    description: The balancer's configuration. Without it there is no balancer.
+    type: dict
+  options:
+    description: What the balancer's unit does besides.
+    type: dict
+    default: {}
+    suboptions:
+      down_file:
+        description: A file that says 1 while the balancer is down and 0 while it serves; none when empty.
+        type: str
+        default: ""
+      stop_pause:
+        description: Seconds between saying so and stopping.
+        type: float
+        default: 0.2
+      start_commands:
+        description: Commands that are run, as root, once it serves.
+        type: list
+        elements: str
+        default: []
+      stop_commands:
+        description: Commands that are run, as root, before it stops, and when it is gone.
+        type: list
+        elements: str
+        default: []
+  python:
+    description: The Python that runs the agent, 3.8 or later. The one that runs this module by default.
+    type: path
+  replace:
+    description: Programs that are stopped and disabled right before the agent takes their place.
+    type: list
+    elements: str
+    choices: [haproxy, keepalived]
+    default: []
+  secrets:
+    description: Texts that must not be shown in a diff or a log.
+    type: list
+    elements: str
+    default: []
+extends_documentation_fragment:
+  - ansible.builtin.action_common_attributes
+attributes:
+  check_mode:
+    support: full
+    description: The configurations are shown to the agent in check mode too.
+  diff_mode:
+    support: full
+    description: Shows the difference of each file, with the passwords masked.
+  platform:
+    support: full
+    platforms: linux
+    description: systemd starts the agent.
+"""
+
+EXAMPLES = r"""
+- name: Balance port 443
+  onprem.lb.agent:
+    proxy:
+      services:
+        - name: web
+          port: 443
+          servers: [192.0.2.31, 192.0.2.32]
+
+- name: Remove it
+  onprem.lb.agent:
+    state: absent
+"""
+
+RETURN = r"""
+steps:
+  description: What was done, or in check mode what would be, in its order.
+  type: list
+  elements: str
+  returned: success
+  sample: ["replace /etc/onprem-lb-agent/proxy.json", "reload onprem-lb-proxy.service"]
+archive:
+  description: The path of the version that runs.
+  type: str
+  returned: success
+"""
+
+import os
+import sys
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.onprem.lb.plugins.module_utils import _engine, _engine_source, _files
+from ansible_collections.onprem.lb.plugins.module_utils._engine_host import Failed, Host
+from ansible_collections.onprem.lb.plugins.module_utils._engine_units import Options
+from ansible_collections.onprem.lb.plugins.module_utils._mover import mover
+from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+
+OPTIONS = {
+    "down_file": {"type": "str", "default": ""},
+    "stop_pause": {"type": "float", "default": 0.2},
+    "start_commands": {"type": "list", "elements": "str", "default": []},
+    "stop_commands": {"type": "list", "elements": "str", "default": []},
+}
+ARGUMENTS = {
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "vrrp": {"type": "dict"},
+    "proxy": {"type": "dict"},
+    "options": {"type": "dict", "options": OPTIONS, "apply_defaults": True},
+    "python": {"type": "path"},
+    "replace": {"type": "list", "elements": "str", "choices": ["haproxy", "keepalived"], "default": []},
+    "secrets": {"type": "list", "elements": "str", "default": [], "no_log": True},
+}
+
+
+def wish(params):
+    options = Options(
+        params["options"]["down_file"],
+        params["options"]["stop_pause"],
+        tuple(params["options"]["start_commands"]),
+        tuple(params["options"]["stop_commands"]),
+    )
+    configs = {"vrrp": params["vrrp"], "proxy": params["proxy"]}
+    return _engine.Wish(configs, options, params["python"] or sys.executable, params["replace"])
+
+
+def main():
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    reader = Reader.of(module)
+    engine = _engine.Engine(Host(reader.run, reader.find), mover(module))
+    if os.geteuid() != 0:
+        module.fail_json(msg="Only root may install the agent: use become.")
+    try:
+        if module.params["state"] == "present":
+            done = engine.present(wish(module.params), _engine_source.archive(), module.check_mode)
+        else:
+            done = engine.absent(module.check_mode)
+    except (Failed, _files.Refused, OSError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=bool(done.steps), steps=done.steps, archive=done.archive, diff=done.diff)
+
+
+if __name__ == "__main__":
+    main()
