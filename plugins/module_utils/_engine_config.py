@@ -17,6 +17,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from ansible_collections.onprem.lb.plugins.module_utils import _instances
 from ansible_collections.onprem.lb.plugins.module_utils._agent import config as vrrp_config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import crew
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
     Field,
@@ -42,6 +43,7 @@ DOWN_FILE = re.compile(r"/[\w./-]+")
 # A path, and at its end anything but a backslash, which would take the unit's next line in.
 COMMAND = re.compile(r"/.*[]!-\[^-~]")
 ALIVE = ("killall", "-0")
+OWN = (Daemon(PROXY).program, crew.NAME)  # the programs that listen for us
 
 
 def _time(value: Any) -> Tuple[Any, Optional[str]]:
@@ -116,7 +118,7 @@ def translate(settings: Settings, prefix: str = "agent", listeners: Any = (), ho
     model = _instances.model({**{key: known[key] for key in VRRPS}, "raw": {}}, prefix)
     services, wrong = read_services(known["services"], f"{prefix}_services")
     faults += model["faults"] + wrong + _stats_faults(known, prefix) + _raw_faults(services, model, prefix)
-    faults += listeners_in_the_way(_occupied(services, known), list(listeners), host, (Daemon(PROXY).program[:15],))
+    faults += listeners_in_the_way(_occupied(services, known), list(listeners), host, OWN)
     vrrp = _vrrp(model, known, faults, prefix) if model["instances"] else None
     proxy = _proxy(services, known) if services or known["monitors"] else None
     if not faults:
@@ -154,13 +156,13 @@ def _stats_faults(known: Settings, prefix: str) -> Faults:
         return []
     if known["stats_user"] or known["stats_password"]:
         return [
-            f"{prefix}_stats_user or {prefix}_stats_password is set, and the agent's page knows no password: leave both out "
-            f"and {prefix}_stats_address at 127.0.0.1, or use HAProxy."
+            f"{prefix}_stats_user or {prefix}_stats_password is set, and the agent's page knows no password: "
+            f"leave both out and {prefix}_stats_address at 127.0.0.1, or use HAProxy."
         ]
     if not ipaddress.ip_address(known["stats_address"]).is_loopback:
         return [
-            f"{prefix}_stats_address is {known['stats_address']}, which others can reach, and the agent's page knows no "
-            "password: bind it to 127.0.0.1."
+            f"{prefix}_stats_address is {known['stats_address']}, which others can reach, and the agent's page knows "
+            "no password: bind it to 127.0.0.1."
         ]
     return []
 

@@ -236,7 +236,8 @@ class Host:
         self._must(["systemctl", *arguments])
 
     def stop(self, unit: str) -> None:
-        self._must(["systemctl", "disable", "--now", unit])
+        self._must(["systemctl", "stop", unit])
+        self.run(["systemctl", "disable", unit])  # which fails where there is no file any more
 
     def start(self, unit: str) -> None:
         """Start it; it is ready then."""

@@ -92,10 +92,10 @@ def _faults(wanted: Wanted, found: Found) -> Iterator[str]:
     if not found.systemd:
         yield "systemd does not run here, and it is what starts the agent and keeps it alive."
     if not found.version:
-        yield f"{wanted.python} is no Python that runs: name another in python."
+        yield f"{wanted.python} is no Python that runs: name another in python (agent_python)."
     elif found.version < PYTHON:
         there, needed = (".".join(map(str, each)) for each in (found.version, PYTHON))
-        yield f"{wanted.python} is Python {there}, and the agent needs {needed} or later: name another in python."
+        yield f"{wanted.python} is Python {there}, and the agent needs {needed} or later: name another (agent_python)."
     routes = any(daemon.name == VRRP for daemon in wanted.daemons)
     if routes and not found.raw_sockets:
         yield "there is no right to open raw sockets, which VRRP needs: use become, or give the container NET_RAW."
@@ -111,7 +111,7 @@ def _in_the_way(rival: Rival, replace: Sequence[str]) -> Iterator[str]:
     if not rival.unit:
         yield f"{fight}: stop it."
     elif rival.program not in replace:
-        yield f"{fight}: stop it, or name it in replace, and it is stopped and disabled for the agent."
+        yield f"{fight}: stop it, or name it in replace (agent_replace), and it is stopped and disabled for the agent."
 
 
 def present(wanted: Wanted, found: Found) -> List[Step]:

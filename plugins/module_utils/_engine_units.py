@@ -203,7 +203,7 @@ def _proxy(config: Dict[str, Any], options: Options) -> _Own:
 
 
 def _beside(options: Options) -> List[str]:
-    """What is tied to the proxy comes once it serves, goes before it stops, and again when it is gone, however it ended."""
+    """What is tied to the proxy: comes once it serves, goes before it stops, and again however it has ended."""
     lines = [f"ExecStartPost={_run(command)}" for command in options.start_commands]
     lines += [f"ExecStop={_run(command)}" for command in options.stop_commands]
     lines += [f"ExecStopPost={_run(command)}" for command in options.stop_commands]

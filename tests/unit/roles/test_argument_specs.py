@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils import _haproxy, _instances, _ipi_sketch, _pair, _services
+from ansible_collections.onprem.lb.plugins.module_utils import (
+    _engine_config,
+    _haproxy,
+    _instances,
+    _ipi_sketch,
+    _pair,
+    _services,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
 NAMES = sorted(path.name for path in ROLES.iterdir())
@@ -48,8 +56,9 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
         (options("keepalived")["keepalived_scripts"], _instances.SCRIPT),
         (options("keepalived")["keepalived_track_files"], _instances.TRACK_FILE),
         (options("keepalived")["keepalived_sync_groups"], _instances.SYNC_GROUP),
+        (options("agent")["agent_monitors"], proxy_config.MONITOR),
     ],
-    ids=["services", "pair services", "check", "instances", "scripts", "track files", "groups"],
+    ids=["services", "pair services", "check", "instances", "scripts", "track files", "groups", "monitors"],
 )
 def test_nested_options_are_the_keys_of_the_schema_with_its_defaults(option, schema):
     nested = option["options"]
@@ -62,6 +71,43 @@ def test_nested_options_are_the_keys_of_the_schema_with_its_defaults(option, sch
 
 def test_the_model_is_spelled_alike_in_every_role_that_takes_it():
     assert options("haproxy")["haproxy_services"]["options"] == options("pair")["pair_services"]["options"]
+
+
+AGENTS_OWN = {"monitors", "workers", "firewall", "python", "replace"}
+
+
+def without_descriptions(option):
+    if not isinstance(option, dict):
+        return option
+    return {key: without_descriptions(value) for key, value in option.items() if key != "description"}
+
+
+def test_the_agent_takes_the_words_of_haproxy_and_keepalived_and_means_the_same():
+    others = {
+        name[len(role) + 1 :]: option for role in ("haproxy", "keepalived") for name, option in options(role).items()
+    }
+    own = {name[6:]: option for name, option in options("agent").items()}
+    assert set(own) - set(others) == AGENTS_OWN
+    for name in sorted(set(own) & set(others)):
+        assert without_descriptions(own[name]) == without_descriptions(others[name]), name
+
+
+def test_the_agent_takes_the_whole_model():
+    """What it leaves out is HAProxy's and keepalived's own: their files, packages, raw lines, and HTTP."""
+    own = {name[6:] for name in options("agent")}
+    taken = ("services", "maxconn", "hard_stop_after", "down_file", "stop_pause", "start_commands", "stop_commands")
+    assert own.issuperset(taken)
+    assert own.issuperset(name[11:] for name, option in options("keepalived").items() if "options" in option)
+    assert own.issuperset(["auth_pass", "script_user"])
+
+
+def test_the_translation_reads_every_variable_of_the_agent():
+    handled_by_tasks = {"state", "firewall", "python", "replace"}
+    assert {name[6:] for name in options("agent")} - handled_by_tasks == set(_engine_config.SETTINGS) - {"raw"}
+    for key, field in _engine_config.SETTINGS.items():
+        if key != "raw":
+            given = defaults("agent")[f"agent_{key}"]
+            assert field.check(given) == (field.default, None), key
 
 
 def test_the_plan_reads_every_variable_of_the_pair():

@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils import _haproxy, _instances, _ipi, _pair, _redirect
+from ansible_collections.onprem.lb.plugins.module_utils import (
+    _engine,
+    _engine_config,
+    _engine_units,
+    _haproxy,
+    _instances,
+    _ipi,
+    _pair,
+    _redirect,
+)
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..plugins.module_utils.clusters import cluster
@@ -85,6 +94,22 @@ def of_cluster(preset, what, name="master-0"):
         haproxy_extra_lines=planned["lines"],
         haproxy_stats_port=planned["stats_port"],
         **timeouts,
+    )
+
+
+def agent_of_pair(name, what):
+    """A member's configuration of the agent, or its unit, for the same plan as keepalived's and haproxy's."""
+    plan = _pair.plan(pair())
+    given = {"instances": plan["members"][name]["instances"], "services": plan["services"], "auth_pass": "0f3a9c1e"}
+    track = plan["track"]
+    given.update(scripts=track["scripts"], track_files=track["files"], down_file=track["down_file"])
+    found = _engine_config.translate(given)
+    assert found["faults"] == []
+    if what in found:
+        return _engine.document(found[what])
+    daemon = _engine_units.Daemon(what.partition(".")[0])
+    return _engine_units.unit(
+        daemon, found[daemon.name], _engine_units.Places(), _engine_units.Options(**found["options"])
     )
 
 
@@ -197,6 +222,10 @@ CASES = {
     "haproxy-alone.unit.conf": lambda: render("haproxy", "unit.conf.j2"),
     "keepalived.unit.conf": lambda: render("keepalived", "unit.conf.j2"),
     "api-redirect.nft": lambda: _redirect.ruleset(["2001:db8::10", "192.0.2.11", "192.0.2.10/24"], 6443, 9445),
+    "pair.lb1.agent-vrrp.json": lambda: agent_of_pair("lb1", "vrrp"),
+    "pair.agent-proxy.json": lambda: agent_of_pair("lb1", "proxy"),
+    "agent-vrrp.unit.conf": lambda: agent_of_pair("lb1", "vrrp.unit"),
+    "agent-proxy.unit.conf": lambda: agent_of_pair("lb1", "proxy.unit"),
     "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
 }
 

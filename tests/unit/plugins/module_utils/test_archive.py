@@ -64,3 +64,38 @@ def test_the_file_runs_by_itself(tmp_path):
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (1, "none cannot be read: No such file or directory.\n")
+
+
+def test_what_has_travelled_within_another_archive_gives_the_same_bytes(tmp_path):
+    luggage = tmp_path / "luggage.zip"
+    with zipfile.ZipFile(luggage, "w", zipfile.ZIP_DEFLATED) as other:
+        for path in sorted(AGENT.rglob("*.py"), reverse=True):
+            other.write(path, f"far/away/_agent/{path.relative_to(AGENT)}")
+        other.writestr("far/away/_agent/__pycache__/log.cpython-311.pyc", b"")
+        other.writestr("far/away/_agent_else.py", b"")
+    assert _archive.rebuild(str(luggage), "far/away/_agent") == _archive.build(str(AGENT))
+
+
+def test_a_running_version_imports_from_its_own_file_after_its_name_means_another(tmp_path):
+    """The second version lacks what the first one has yet to import."""
+    late = b"from .greeting import WORD\n"
+    waits = b"def main():\n    print(flush=True)\n    input()\n    from . import late\n"
+    waits += b"    print(late.WORD, flush=True)\n    input()\n"
+    old = {"__init__.py": b"", "__main__.py": waits, "late.py": late, "greeting.py": b"WORD = 'old'\n"}
+    (tmp_path / "agent-1.pyz").write_bytes(_archive.pack(old))
+    (tmp_path / "agent-2.pyz").write_bytes(_archive.pack({"__init__.py": b"", "__main__.py": b"def main(): ..."}))
+    link = tmp_path / "agent.pyz"
+    link.symlink_to("agent-1.pyz")
+    command = [sys.executable, str(link)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        try:
+            running.stdout.readline()
+            (tmp_path / "other").symlink_to("agent-2.pyz")
+            (tmp_path / "other").rename(link)
+            running.stdin.write("\n")
+            running.stdin.flush()
+            assert running.stdout.readline() == "old\n"
+            maps = Path(f"/proc/{running.pid}/maps").read_text()
+            assert "agent-1.pyz" in maps and "agent-2.pyz" not in maps, "nobody could tell which version is in use"
+        finally:
+            running.kill()

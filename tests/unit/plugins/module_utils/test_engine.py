@@ -1,0 +1,247 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run as a whole, with the real agent and real files, beside a systemd that only remembers what it was told."""
+
+from __future__ import annotations
+
+import grp
+import hashlib
+import os
+import sys
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils import _archive, _engine
+from ansible_collections.onprem.lb.plugins.module_utils._engine import Engine, Wish
+from ansible_collections.onprem.lb.plugins.module_utils._engine_host import Failed, Host
+from ansible_collections.onprem.lb.plugins.module_utils._engine_plan import Unit
+from ansible_collections.onprem.lb.plugins.module_utils._engine_units import DAEMONS, Options, Places
+
+from .test_engine_host import real
+
+AGENT = _archive.build(os.path.join(os.path.dirname(_archive.__file__), "_agent"))
+OTHER = AGENT + b"\0"
+PROXY = {"services": [{"name": "web", "port": 443, "servers": ["192.0.2.1"]}]}
+VRRP = {
+    "instances": [
+        {
+            "name": "front",
+            "interface": "eth0",
+            "vrid": 51,
+            "auth_pass": "s3cret",
+            "addresses": ["192.0.2.10"],
+            "peers": ["192.0.2.2"],
+        }
+    ]
+}
+
+
+class FakeHost(Host):
+    """Files are real; users, units and processes are remembered."""
+
+    def __init__(self, folder):
+        places = Places(f"{folder}/lib", f"{folder}/etc", f"{folder}/units")
+        super().__init__(real, lambda name: None, places, f"{folder}/proc")
+        os.makedirs(f"{folder}/proc", exist_ok=True)
+        self.known, self.states, self.told, self.breaks = set(), {}, [], ""
+
+    def _tell(self, *words):
+        self.told.append(" ".join(words))
+        if self.breaks and self.told[-1].startswith(self.breaks):
+            raise Failed(f"{self.breaks} failed")
+
+    def _runs(self, unit):
+        archive = os.path.join(self.places.library, self.pointer(self.places.link))
+        self.states[unit] = self.states.get(unit, Unit())._replace(active=True, pid=1, archive=archive)
+
+    def has_systemd(self):
+        return True
+
+    def has_raw_sockets(self):
+        return True
+
+    def users(self):
+        return frozenset(self.known)
+
+    def units(self):
+        return {daemon.unit: self.states.get(daemon.unit, Unit()) for daemon in DAEMONS}
+
+    def rivals(self):
+        return ()
+
+    def enabled_rivals(self):
+        return frozenset()
+
+    def report(self, path):
+        return {"instances": [{"held": ["192.0.2.10/32"]}]}
+
+    def create_user(self, name):
+        self._tell("useradd", name)
+        self.known.add(name)
+
+    def remove_user(self, name):
+        self.known.remove(name)
+
+    def systemctl(self, *arguments):
+        self._tell(*arguments)
+        if arguments[0] == "enable":
+            self.states[arguments[1]] = self.states.get(arguments[1], Unit())._replace(enabled=True)
+
+    def stop(self, unit):
+        self._tell("stop", unit)
+        self.states.pop(unit, None)
+
+    def start(self, unit):
+        self._tell("start", unit)
+        self._runs(unit)
+
+    def reload(self, daemon, unit):
+        self._tell("reload", daemon.unit)
+
+    def renew(self, daemon, unit, archive):
+        self._tell("renew", daemon.unit)
+        self._runs(daemon.unit)
+
+    def restart(self, daemon, unit, gracefully):
+        self._tell("restart", daemon.unit, "gracefully" if gracefully else "at once")
+        self._runs(daemon.unit)
+
+
+@pytest.fixture(autouse=True)
+def own_group(monkeypatch):
+    """Whoever runs the tests may give files to their own group only."""
+    monkeypatch.setattr(_engine._files.grp, "getgrnam", lambda name: grp.getgrgid(os.getgid()))
+
+
+@pytest.fixture
+def host(tmp_path):
+    return FakeHost(tmp_path)
+
+
+def wish(proxy=PROXY, vrrp=VRRP, **options):
+    return Wish({"proxy": proxy, "vrrp": vrrp}, Options(**options), sys.executable, [])
+
+
+def run(host, wished=None, agent=AGENT, dry=False):
+    host.told = []
+    return Engine(host, os.rename).present(wished or wish(), agent, dry)
+
+
+def files(host):
+    folder = os.path.dirname(host.places.library)
+    return sorted(
+        os.path.relpath(os.path.join(at, name), folder) for at, _folders, names in os.walk(folder) for name in names
+    )
+
+
+def test_a_first_run_sets_all_of_it_up_and_a_second_one_does_nothing(host):
+    assert run(host).steps
+    digest = hashlib.sha256(AGENT).hexdigest()[:16]
+    assert files(host) == [
+        "etc/proxy.json",
+        "etc/vrrp.json",
+        f"lib/agent-{digest}.pyz",
+        "lib/agent.pyz",
+        "lib/onprem-lb-proxy",
+        "lib/onprem-lb-vrrp",
+        "units/onprem-lb-proxy.service",
+        "units/onprem-lb-vrrp.service",
+    ]
+    assert os.stat(host.places.configuration + "/vrrp.json").st_mode & 0o777 == 0o640
+    again = run(host)
+    assert (again.steps, again.diff, host.told) == ([], [], [])
+
+
+def test_a_dry_run_says_the_same_and_leaves_nothing(host):
+    said = run(host, dry=True)
+    assert (files(host), host.told) == ([], [])
+    assert said == run(host)
+
+
+def test_a_password_is_in_no_diff_also_the_one_before(host):
+    before = {"instances": [{**VRRP["instances"][0], "auth_pass": 'o"ld one'}]}
+    run(host, wish(vrrp=before))
+    shown = str(run(host, wish(vrrp={"instances": [{**VRRP["instances"][0], "vrid": 52}]})).diff)
+    assert "********" in shown and '"vrid": 52' in shown
+    assert "s3cret" not in shown and "ld one" not in shown
+
+
+def test_both_configurations_are_shown_to_the_new_version_before_anything_changes(host):
+    run(host)
+    before = files(host)
+    wrong = {"instances": [{**VRRP["instances"][0], "vrid": 300}]}
+    with pytest.raises(Failed, match="vrid is 300") as refused:
+        run(host, wish(proxy={"services": []}, vrrp=wrong))
+    assert host.told == [] and files(host) == before and "s3cret" not in str(refused.value)
+    assert b'"vrid": 51' in host.content(f"{host.places.configuration}/vrrp.json")
+
+
+def test_a_version_that_does_not_take_the_old_configuration_is_not_installed(host):
+    run(host)
+    with pytest.raises(Failed, match="without a word|SyntaxError|refused"):
+        run(host, agent=b"this is no Python")
+    assert host.told == [] and len([name for name in files(host) if "agent-" in name]) == 1
+
+
+def test_a_new_version_is_brought_in_and_the_old_one_goes(host):
+    run(host)
+    done = run(host, agent=OTHER)
+    assert host.told == ["renew onprem-lb-proxy.service", "restart onprem-lb-vrrp.service at once"]
+    assert [name for name in files(host) if "agent-" in name] == [f"lib/{os.path.basename(done.archive)}"]
+
+
+def test_a_router_that_loses_an_address_gives_it_up_itself(host):
+    run(host)
+    elsewhere = {"instances": [{**VRRP["instances"][0], "addresses": ["192.0.2.11"]}]}
+    run(host, wish(vrrp=elsewhere), agent=OTHER)
+    assert host.told[-1] == "restart onprem-lb-vrrp.service gracefully"
+
+
+@pytest.mark.parametrize(
+    "where", ["useradd", "daemon-reload", "enable onprem-lb-vrrp", "start onprem-lb-proxy", "start onprem-lb-vrrp"]
+)
+def test_a_run_that_broke_off_anywhere_is_completed_by_the_next(host, where):
+    host.breaks = where
+    with pytest.raises(Failed):
+        run(host)
+    host.breaks = ""
+    run(host)
+    assert all(unit.active and unit.enabled for unit in host.units().values())
+    assert not os.path.exists(host.places.unfinished)
+    assert run(host).steps == []
+
+
+def test_a_reload_that_broke_off_is_done_again(host):
+    run(host)
+    host.breaks = "reload onprem-lb-proxy"
+    other = wish(proxy={"services": [{**PROXY["services"][0], "port": 444}]})
+    with pytest.raises(Failed):
+        run(host, other)
+    host.breaks = ""
+    run(host, other)
+    assert "reload onprem-lb-proxy.service" in host.told
+    assert run(host, other).steps == []
+
+
+def test_an_archive_that_was_cut_off_is_written_again(host):
+    archive = run(host).archive
+    with open(archive, "wb") as file:
+        file.write(AGENT[:1000])
+    assert run(host).steps == [f"install {archive}"]
+    assert host.content(archive) == AGENT
+
+
+def test_who_has_nothing_to_do_goes_with_its_files(host):
+    run(host)
+    run(host, wish(vrrp=None))
+    assert host.told[0] == "stop onprem-lb-vrrp.service"
+    assert not [name for name in files(host) if "vrrp.json" in name or "vrrp.service" in name]
+    assert run(host, wish(vrrp=None)).steps == []
+
+
+def test_nothing_is_left_of_it(host):
+    run(host)
+    engine = Engine(host, os.rename)
+    assert engine.absent(dry=True).steps and files(host)
+    assert engine.absent(dry=False).steps
+    assert (files(host), host.known) == ([], set())
+    assert engine.absent(dry=False).steps == []

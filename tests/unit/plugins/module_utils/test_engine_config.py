@@ -1,0 +1,223 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The model comes out in the agent's words, whole, or is refused with a sentence."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils import _engine_config
+from ansible_collections.onprem.lb.plugins.module_utils._agent import config as vrrp_config
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
+
+SERVICE = {"name": "web", "port": 443, "servers": ["192.0.2.31"]}
+INSTANCE = {"name": "front", "interface": "eth0", "vrid": 51, "addresses": ["192.0.2.10"], "peers": ["192.0.2.2"]}
+EVERYTHING = {
+    "services": [
+        {
+            "name": "api",
+            "bind": ["*", "::"],
+            "port": 6443,
+            "balance": "leastconn",
+            "check": {"type": "https", "path": "/readyz", "port": 6444, "interval": 0.5, "fall": 2, "rise": 4},
+            "servers": [
+                {"name": "one", "address": "192.0.2.31", "port": 6443, "weight": 3},
+                {"address": "2001:db8::32", "backup": True},
+            ],
+        },
+        SERVICE,
+    ],
+    "monitors": [{"name": "ready", "port": 9444, "path": "/ready", "at_least": {"api": 2}}],
+    "maxconn": 500,
+    "workers": 2,
+    "timeout_client": "90s",
+    "timeout_tunnel": "2h",
+    "timeout_connect": "750ms",
+    "hard_stop_after": "10m",
+    "instances": [
+        {
+            **INSTANCE,
+            "priority": 254,
+            "preempt_delay": 3,
+            "source": "192.0.2.1",
+            "garp_refresh": 30,
+            "notify": "/usr/bin/tell",
+            "track_scripts": ["alive", {"name": "load", "weight": -10}],
+            "track_files": [{"name": "down", "weight": -5}],
+            "track_interfaces": ["eth1"],
+        },
+        {
+            **INSTANCE,
+            "name": "six",
+            "vrid": 52,
+            "version": 3,
+            "advert_interval": 0.5,
+            "addresses": ["2001:db8::10"],
+            "multicast": True,
+            "peers": [],
+        },
+    ],
+    "scripts": [
+        {"name": "alive", "command": "/usr/bin/killall -0 onprem-lb-proxy", "interval": 0.2, "fall": 2, "rise": 3},
+        {"name": "load", "command": "/usr/bin/load --high 'a b'", "user": "nobody", "timeout": 1},
+    ],
+    "track_files": [{"name": "down", "path": "/run/down"}],
+    "auth_pass": "k3Ja92xQ",
+    "script_user": "keeper",
+}
+
+
+def translate(**settings):
+    found = _engine_config.translate(settings)
+    assert found["faults"] == []
+    return found
+
+
+def faults(**settings):
+    return _engine_config.translate(settings)["faults"]
+
+
+def test_the_agent_reads_all_of_it_as_it_was_meant():
+    found = translate(**EVERYTHING)
+    proxy, wrong = proxy_config.parse(json.dumps(found["proxy"]))
+    assert wrong == []
+    api, web = proxy.services
+    assert (api.bind, api.port, api.balance) == (("*", "::"), 6443, "leastconn")
+    assert [(s.name, s.address, s.port, s.weight, s.backup) for s in api.servers] == [
+        ("one", "192.0.2.31", 6443, 3, False),
+        ("2001:db8::32", "2001:db8::32", 6443, 1, True),
+    ]
+    health = api.health
+    assert (health.type, health.path, health.port, health.interval) == ("https", "/readyz", 6444, 500_000)
+    assert (health.fall, health.rise, web.health.type, web.health.fall) == (2, 4, "tcp", 3)
+    times = proxy.timeouts
+    assert (times.connect, times.client, times.server, times.tunnel) == (750_000, 90_000_000, 60_000_000, 7_200_000_000)
+    assert (proxy.maxconn, proxy.workers, proxy.hard_stop_after) == (500, 2, 600_000_000)
+    assert [(m.path, m.at_least[0].servers) for m in proxy.monitors] == [("/ready", 2)]
+    assert (proxy.page.bind, proxy.page.port) == (("127.0.0.1",), 9000)
+
+    vrrp, wrong = vrrp_config.parse(json.dumps(found["vrrp"]))
+    assert wrong == []
+    front, six = vrrp.instances
+    assert (front.vrid, front.priority, front.interval, front.preempt_delay) == (51, 254, 1_000_000, 3_000_000)
+    assert (front.auth_pass, front.source, front.peers) == (b"k3Ja92xQ", "192.0.2.1", ("192.0.2.2",))
+    assert (front.announce_again, front.notify, front.addresses) == (30_000_000, ("/usr/bin/tell",), ("192.0.2.10/32",))
+    assert [(t.name, t.weight) for t in front.track] == [("alive", 0), ("load", -10), ("down", -5), ("link:eth1", 0)]
+    assert (six.version, six.multicast, six.interval, six.auth_pass) == (3, True, 500_000, b"")
+    checks = {check.name: check for check in vrrp.checks}
+    alive = checks["alive"]
+    assert (alive.type, alive.process, alive.interval) == ("process", "onprem-lb-proxy", 200_000)
+    assert (alive.fall, alive.rise) == (2, 3)
+    load = checks["load"]
+    assert (load.command, load.user, load.timeout) == (("/usr/bin/load", "--high", "a b"), "nobody", 1_000_000)
+    assert (checks["down"].file, checks["link:eth1"].interface, vrrp.script_user) == ("/run/down", "eth1", "keeper")
+
+
+def test_each_answers_where_its_unit_lets_it():
+    found = translate(services=[SERVICE], instances=[INSTANCE])
+    assert found["proxy"]["status_socket"] == "/run/onprem-lb-proxy/status.sock"
+    assert found["vrrp"]["status_socket"] == "/run/onprem-lb-vrrp/status.sock"
+
+
+def test_who_has_nothing_to_do_is_not_there():
+    assert translate(services=[SERVICE])["vrrp"] is None
+    assert translate(instances=[INSTANCE])["proxy"] is None
+
+
+def test_a_group_changes_together():
+    both = {"name": "both", "instances": ["front"], "notify": "/usr/bin/tell"}
+    found = translate(instances=[INSTANCE], sync_groups=[both])
+    assert found["vrrp"]["sync_groups"] == [both]
+
+
+def test_a_check_may_take_as_long_as_the_smaller_of_haproxys_two_limits():
+    def limit(**given):
+        return translate(services=[SERVICE], **given)["proxy"]["services"][0]["check"]["timeout"]
+
+    assert limit() == 5
+    assert limit(timeout_check="2s") == 2
+    assert limit(timeout_connect="300ms") == 0.3
+
+
+def test_the_page_can_be_left_out():
+    assert "page" not in translate(services=[SERVICE], stats_enabled=False)["proxy"]
+
+
+@pytest.mark.parametrize(
+    "given, seconds",
+    [("250", 0.25), ("500ms", 0.5), ("2s", 2), ("3m", 180), ("1h", 3600), ("1d", 86400)],
+)
+def test_times_are_haproxys(given, seconds):
+    assert translate(services=[SERVICE], timeout_client=given)["proxy"]["timeouts"]["client"] == seconds
+
+
+@pytest.mark.parametrize(
+    "settings, place",
+    [
+        ({"services": [{**SERVICE, "frontend_lines": ["x"]}]}, "agent_services (web).frontend_lines"),
+        ({"services": [{**SERVICE, "backend_lines": ["x"]}]}, "agent_services (web).backend_lines"),
+        ({"instances": [{**INSTANCE, "lines": ["x"]}]}, "agent_instances (front).lines"),
+        (
+            {"instances": [INSTANCE], "sync_groups": [{"name": "both", "instances": ["front"], "lines": ["x"]}]},
+            "agent_sync_groups (both).lines",
+        ),
+        ({"services": [SERVICE], "raw": {"haproxy_global_lines": ["x"]}}, "haproxy_global_lines"),
+    ],
+)
+def test_raw_lines_are_refused_with_their_place(settings, place):
+    (sentence,) = faults(**settings)
+    assert sentence.startswith(f"{place} has raw lines")
+
+
+@pytest.mark.parametrize(
+    "settings, word",
+    [
+        ({"stats_user": "me", "stats_password": "hunter22"}, "agent_stats_password"),
+        ({"stats_address": "192.0.2.1"}, "agent_stats_address is 192.0.2.1, which others can reach"),
+        ({"timeout_client": "5 minutes"}, "agent_timeout_client is '5 minutes'"),
+        ({"down_file": "/run/a b"}, "agent_down_file"),
+        ({"down_file": "/run/x';reboot;'"}, "agent_down_file"),
+        ({"start_commands": ["nft list"]}, "agent_start_commands"),
+        ({"start_commands": ["/bin/a\\"]}, "agent_start_commands"),
+        ({"stop_commands": ["/bin/a\n/bin/b"]}, "agent_stop_commands"),
+        ({"services": [SERVICE, {**SERVICE, "name": "other"}]}, "both listen on port 443"),
+        ({"monitors": [{"name": "m", "port": 443}]}, "port 443"),
+        ({"stats_port": 443}, "443"),
+        ({"instances": [{**INSTANCE, "peers": []}]}, "agent_instances[0] (front).peers is empty"),
+        ({"instances": [{**INSTANCE, "track_scripts": ["x"]}]}, "names 'x', which is not defined"),
+        ({"instances": [{**INSTANCE, "vrid": 300}]}, "agent_instances[0] (front).vrid is 300"),
+        ({"instances": [INSTANCE], "auth_pass": "much too long"}, "agent_auth_pass has 13 characters"),
+        ({"instances": [INSTANCE], "monitor": []}, "unknown key 'monitor'"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_variable(settings, word):
+    found = faults(**{"services": [SERVICE], **settings})
+    assert [sentence for sentence in found if word in sentence], found
+    assert "hunter22" not in str(found) and "much too long" not in str(found)
+
+
+def test_a_script_and_a_file_of_one_name_are_told_apart():
+    found = faults(
+        instances=[INSTANCE],
+        scripts=[{"name": "x", "command": "/bin/true"}],
+        track_files=[{"name": "x", "path": "/run/x"}],
+    )
+    assert "agent_scripts and agent_track_files both have the name 'x': give each its own." in found
+
+
+def test_who_listens_already_is_named_and_the_proxy_itself_is_not_in_its_way():
+    def clash(program, port=443):
+        listener = {"address": "0.0.0.0", "port": port, "program": program, "pid": 7}
+        return _engine_config.translate({"services": [SERVICE]}, listeners=[listener], host="lb1")["faults"]
+
+    assert clash("nginx") == [
+        "lb1: port 443 of service web is already taken by nginx (pid 7): stop that program or move the service."
+    ]
+    assert clash("haproxy") and clash("nginx", port=9000)
+    for own in ("onprem-lb-proxy", "proxy-worker"):
+        assert clash(own) == []
+
+
+def test_the_passwords_are_named_as_secrets():
+    assert translate(**EVERYTHING)["secrets"] == ["k3Ja92xQ"]

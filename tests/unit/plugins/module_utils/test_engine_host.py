@@ -1,0 +1,207 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the host says is understood, and what is done to it is done whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils import _archive, _engine_host
+from ansible_collections.onprem.lb.plugins.module_utils._engine_host import Failed, Host
+from ansible_collections.onprem.lb.plugins.module_utils._engine_plan import Unit
+from ansible_collections.onprem.lb.plugins.module_utils._engine_units import Daemon, Places
+
+PROXY, VRRP = Daemon("proxy"), Daemon("vrrp")
+
+
+class Systemctl:
+    """Answers commands by their first words; what it was told is kept."""
+
+    def __init__(self, answers=()):
+        self.answers, self.told = list(answers), []
+
+    def run(self, command):
+        self.told.append(" ".join(command))
+        for words, answer in self.answers:
+            if words in self.told[-1]:
+                return answer() if callable(answer) else answer
+        return 0, "", ""
+
+
+def host(tmp_path, *answers):
+    places = Places(str(tmp_path / "lib"), str(tmp_path / "etc"), str(tmp_path / "units"))
+    (tmp_path / "proc").mkdir(exist_ok=True)
+    systemctl = Systemctl(answers)
+    return Host(systemctl.run, lambda name: None, places, str(tmp_path / "proc")), systemctl
+
+
+def process(tmp_path, pid, comm="python3", maps=""):
+    folder = tmp_path / "proc" / str(pid)
+    folder.mkdir(parents=True)
+    (folder / "comm").write_text(f"{comm}\n")
+    (folder / "maps").write_text(maps)
+
+
+def mapped(tmp_path, digest):
+    return f"7ffa8b542000-7ffa8b5ac000 r--s 00000000 00:30 1565454     {tmp_path}/lib/agent-{digest}.pyz\n"
+
+
+SHOWN = """\
+Id=onprem-lb-proxy.service
+LoadState=loaded
+ActiveState=active
+UnitFileState=enabled
+NeedDaemonReload=yes
+MainPID=41
+
+Id=onprem-lb-vrrp.service
+LoadState=not-found
+ActiveState=inactive
+UnitFileState=
+NeedDaemonReload=no
+MainPID=0
+"""
+
+
+def test_the_units_are_read_and_the_version_that_each_runs(tmp_path):
+    process(tmp_path, 41, maps=f"some /lib/libc.so\n{mapped(tmp_path, 'aa11')}")
+    found = host(tmp_path, ("systemctl show", (0, SHOWN, "")))[0].units()
+    assert found == {
+        PROXY.unit: Unit(True, True, True, 41, f"{tmp_path}/lib/agent-aa11.pyz"),
+        VRRP.unit: Unit(),
+    }
+
+
+def test_a_version_goes_when_nobody_runs_it_any_more(tmp_path):
+    here, _systemctl = host(tmp_path)
+    for digest in ("aa", "bb", "cc", "dd"):
+        here.write(f"{here.places.library}/agent-{digest}.pyz", b"")
+    here.point(here.places.link, "agent-aa.pyz")
+    process(tmp_path, 7, maps=mapped(tmp_path, "bb") * 2)
+    here_is = here.discard_unused(f"{here.places.library}/agent-aa.pyz")
+    assert [os.path.basename(path) for path in here_is] == ["agent-cc.pyz", "agent-dd.pyz"]
+    assert sorted(os.listdir(here.places.library)) == ["agent-aa.pyz", "agent-bb.pyz", "agent.pyz"]
+
+
+def test_a_link_is_moved_and_a_half_made_one_is_in_nobodys_way(tmp_path):
+    here, _systemctl = host(tmp_path)
+    here.point(here.places.link, "one")
+    os.symlink("half", f"{here.places.link}.new")
+    here.point(here.places.link, "two")
+    assert here.pointer(here.places.link) == "two" and os.listdir(here.places.library) == ["agent.pyz"]
+    assert here.pointer("/nowhere/at/all") == ""
+
+
+def test_the_version_asked_is_the_one_that_answers_and_it_speaks_of_the_real_path(tmp_path):
+    archive = tmp_path / "agent.pyz"
+    archive.write_bytes(_archive.build(os.path.join(os.path.dirname(_archive.__file__), "_agent")))
+    here, _ = host(tmp_path)
+    here.run = real
+    good = '{"services": [{"name": "web", "port": 443, "servers": ["192.0.2.1"]}]}'
+    assert here.check_config(sys.executable, str(archive), good, "/etc/x/proxy.json") == []
+    assert here.check_config(sys.executable, str(archive), '{"services": 1}', "/etc/x/proxy.json") == [
+        "configuration.services is 1: a list is wanted."
+    ]
+    (sentence,) = here.check_config(sys.executable, str(archive), "{", "/etc/x/proxy.json")
+    assert sentence.startswith("/etc/x/proxy.json is no JSON")
+    (tmp_path / "broken.pyz").write_text("raise SystemExit(3)")
+    (sentence,) = here.check_config(sys.executable, str(tmp_path / "broken.pyz"), good, "/etc/x/proxy.json")
+    assert sentence == "/etc/x/proxy.json is refused without a word (exit code 3)."
+
+
+def real(command):
+    import subprocess
+
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def test_a_python_is_one_that_says_its_version(tmp_path):
+    here, _ = host(tmp_path)
+    here.run = real
+    assert here.python_version(sys.executable) == sys.version_info[:2]
+    assert here.python_version("/bin/true") == () == here.python_version("/nowhere")
+
+
+def test_a_rival_is_known_by_its_unit_or_by_its_name(tmp_path):
+    shown = "Id=keepalived.service\nMainPID=12\n\nId=haproxy.service\nMainPID=0\n"
+    here, _ = host(tmp_path, ("systemctl show", (0, shown, "")))
+    process(tmp_path, 33, "haproxy")
+    process(tmp_path, 4, "haproxy")
+    (tmp_path / "units" / "keepalived.service.d").mkdir(parents=True)
+    (tmp_path / "units" / "keepalived.service.d" / "onprem-lb.conf").touch()
+    assert [tuple(rival) for rival in here.rivals()] == [
+        ("keepalived", 12, "keepalived.service", True),
+        ("haproxy", 4, "", False),
+    ]
+
+
+class Changing:
+    """A unit that changes some looks after it was signalled."""
+
+    def __init__(self, looks=2):
+        self.looks, self.sent = looks, []
+
+    def show(self):
+        self.looks -= 1 if self.sent else 0
+        state = "reload" if self.looks == 1 else "running"
+        return 0, f"StateChangeTimestampMonotonic={0 if self.looks > 1 else 1}\nSubState={state}\n", ""
+
+
+@pytest.fixture
+def signalled(monkeypatch):
+    sent = []
+    monkeypatch.setattr(_engine_host.os, "kill", lambda pid, number: sent.append((pid, number)))
+    monkeypatch.setattr(_engine_host, "LOOK", 0.001)
+    return sent
+
+
+def test_a_reload_is_waited_for(tmp_path, signalled):
+    unit = Changing(looks=6)
+    unit.sent = signalled
+    here, _ = host(tmp_path, ("systemctl show", unit.show))
+    here.report = lambda path: {"config_fault": None}
+    here.reload(PROXY, Unit(pid=5))
+    assert signalled == [(5, signal.SIGHUP)] and unit.looks <= 1
+
+
+def test_a_daemon_that_refuses_is_quoted(tmp_path, signalled):
+    unit = Changing()
+    unit.sent = signalled
+    here, _ = host(tmp_path, ("systemctl show", unit.show))
+    here.report = lambda path: {"config_fault": "port 80 is taken."}
+    with pytest.raises(Failed, match="goes on with the old one: port 80 is taken"):
+        here.reload(PROXY, Unit(pid=5))
+
+
+def test_a_new_version_that_does_not_come_is_said_with_the_last_words(tmp_path, signalled, monkeypatch):
+    monkeypatch.setattr(_engine_host, "PATIENCE", 0.05)
+    unit = Changing()
+    unit.sent = signalled
+    words = "onprem-lb-proxy.service: Scheduled restart\nThe new version is refused.\n"
+    here, _ = host(tmp_path, ("systemctl show", unit.show), ("journalctl", (0, words, "")))
+    process(tmp_path, 5, maps=mapped(tmp_path, "aa"))
+    with pytest.raises(Failed, match=r"within 0.05 s: The new version is refused\.$"):
+        here.renew(PROXY, Unit(pid=5), f"{here.places.library}/agent-bb.pyz")
+    assert signalled == [(5, signal.SIGUSR2)]
+
+
+def test_a_router_is_killed_so_that_its_addresses_stay_but_not_where_some_are_to_go(tmp_path, signalled):
+    here, systemctl = host(tmp_path)
+    here.restart(VRRP, Unit(pid=5), gracefully=False)
+    assert signalled == [(5, signal.SIGKILL)] and systemctl.told == [f"systemctl restart {VRRP.unit}"]
+    here.restart(VRRP, Unit(pid=6), gracefully=True)
+    assert len(signalled) == 1
+
+
+def test_a_daemon_that_does_not_start_is_said_with_its_reason(tmp_path):
+    here, _ = host(
+        tmp_path,
+        ("systemctl start", (1, "", "Job for it failed.")),
+        ("journalctl", (0, "Starting it...\nport 80 is taken.\n", "")),
+    )
+    with pytest.raises(Failed, match=r"^onprem-lb-proxy.service does not start: port 80 is taken\.$"):
+        here.start(PROXY.unit)

@@ -1,0 +1,81 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the units say; the whole of them is in tests/golden."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._engine_units import DAEMONS, Daemon, Options, Places, unit
+
+PLACES = Places()
+VRRP, PROXY = Daemon("vrrp"), Daemon("proxy")
+SCRIPT = {"name": "load", "type": "script", "command": "/usr/bin/true"}
+
+
+def lines(daemon, config=None, **options):
+    return unit(daemon, config or {}, PLACES, Options(**options)).splitlines()
+
+
+def test_each_has_a_user_of_its_own_and_only_what_it_needs():
+    assert "User=onprem-lb-vrrp" in lines(VRRP)
+    assert "AmbientCapabilities=CAP_NET_ADMIN CAP_NET_RAW CAP_SYS_NICE CAP_IPC_LOCK" in lines(VRRP)
+    assert "User=onprem-lb-proxy" in lines(PROXY)
+    assert "CapabilityBoundingSet=CAP_NET_BIND_SERVICE" in lines(PROXY)
+
+
+@pytest.mark.parametrize("daemon", DAEMONS)
+@pytest.mark.parametrize("line", ["NoNewPrivileges=yes", "ProtectSystem=strict", "SystemCallFilter=@system-service"])
+def test_both_are_shut_in(daemon, line):
+    assert line in lines(daemon)
+
+
+@pytest.mark.parametrize("daemon", DAEMONS)
+def test_both_are_watched_and_always_started_again(daemon):
+    for line in ("Type=notify", "WatchdogSec=10s", "Restart=always", "StartLimitIntervalSec=0"):
+        assert line in lines(daemon)
+
+
+@pytest.mark.parametrize("daemon", DAEMONS)
+def test_the_kernel_knows_the_process_by_a_name_that_it_does_not_cut(daemon):
+    assert len(daemon.program) <= 15
+    assert f"ExecStart={PLACES.library}/{daemon.program} -I" in unit(daemon, {}, PLACES, Options())
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"checks": [SCRIPT]},
+        {"instances": [{"name": "front", "notify": "/usr/bin/tell"}]},
+        {"sync_groups": [{"name": "both", "notify": "/usr/bin/tell"}]},
+    ],
+)
+def test_who_runs_programs_for_others_is_root_with_the_rights_for_that_alone(config):
+    found = lines(VRRP, config)
+    assert "User=root" in found
+    (bounded,) = [line for line in found if line.startswith("CapabilityBoundingSet=")]
+    assert bounded.endswith("CAP_SETUID CAP_SETGID CAP_KILL") and "CAP_SYS_ADMIN" not in bounded
+    assert not [line for line in found if line.startswith("AmbientCapabilities=")]
+
+
+def test_checks_of_its_own_need_no_root():
+    checks = [{"name": "alive", "type": "process", "process": "x"}, {"name": "down", "type": "file", "file": "/run/x"}]
+    assert "User=onprem-lb-vrrp" in lines(VRRP, {"checks": checks})
+
+
+def test_the_vip_is_told_before_the_proxy_stops_and_after_it_died():
+    found = lines(PROXY, down_file="/run/down", stop_pause=0.5)
+    assert "ExecStartPost=+/bin/sh -c 'echo 0 > /run/down'" in found
+    assert "ExecStop=+/bin/sh -c 'echo 1 > /run/down; sleep 0.5'" in found
+    assert "ExecStopPost=+/bin/sh -c 'echo 1 > /run/down'" in found
+    assert not [line for line in lines(PROXY) if line.startswith(("ExecStop", "ExecStartPost"))]
+
+
+def test_what_is_tied_to_the_proxy_runs_as_root_and_means_what_it_says():
+    found = lines(PROXY, start_commands=("/usr/sbin/nft -f /etc/100%$x",), stop_commands=("/bin/undo",))
+    assert "ExecStartPost=-+/usr/sbin/nft -f /etc/100%%$$x" in found
+    assert "ExecStop=-+/bin/undo" in found and "ExecStopPost=-+/bin/undo" in found
+
+
+def test_the_proxy_may_open_as_many_files_as_its_sessions_want():
+    assert "LimitNOFILE=61024" in lines(PROXY)
+    assert "LimitNOFILE=1624" in lines(PROXY, {"maxconn": 100})
