@@ -33,7 +33,6 @@ options:
   options:
     description: What the balancer's unit does besides.
     type: dict
-    default: {}
     suboptions:
       down_file:
         description: A file that says 1 while the balancer is down and 0 while it serves; none when empty.

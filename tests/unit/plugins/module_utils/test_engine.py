@@ -117,8 +117,8 @@ def host(tmp_path):
     return FakeHost(tmp_path)
 
 
-def wish(proxy=PROXY, vrrp=VRRP, **options):
-    return Wish({"proxy": proxy, "vrrp": vrrp}, Options(**options), sys.executable, [])
+def wish(**configs):
+    return Wish({"proxy": PROXY, "vrrp": VRRP, **configs}, Options(), sys.executable, [])
 
 
 def run(host, wished=None, agent=AGENT, dry=False):

@@ -98,7 +98,7 @@ def test_a_link_is_moved_and_a_half_made_one_is_in_nobodys_way(tmp_path):
 def test_the_version_asked_is_the_one_that_answers_and_it_speaks_of_the_real_path(tmp_path):
     archive = tmp_path / "agent.pyz"
     archive.write_bytes(_archive.build(os.path.join(os.path.dirname(_archive.__file__), "_agent")))
-    here, _ = host(tmp_path)
+    here, _systemctl = host(tmp_path)
     here.run = real
     good = '{"services": [{"name": "web", "port": 443, "servers": ["192.0.2.1"]}]}'
     assert here.check_config(sys.executable, str(archive), good, "/etc/x/proxy.json") == []
@@ -120,7 +120,7 @@ def real(command):
 
 
 def test_a_python_is_one_that_says_its_version(tmp_path):
-    here, _ = host(tmp_path)
+    here, _systemctl = host(tmp_path)
     here.run = real
     assert here.python_version(sys.executable) == sys.version_info[:2]
     assert here.python_version("/bin/true") == () == here.python_version("/nowhere")
@@ -128,7 +128,7 @@ def test_a_python_is_one_that_says_its_version(tmp_path):
 
 def test_a_rival_is_known_by_its_unit_or_by_its_name(tmp_path):
     shown = "Id=keepalived.service\nMainPID=12\n\nId=haproxy.service\nMainPID=0\n"
-    here, _ = host(tmp_path, ("systemctl show", (0, shown, "")))
+    here, _systemctl = host(tmp_path, ("systemctl show", (0, shown, "")))
     process(tmp_path, 33, "haproxy")
     process(tmp_path, 4, "haproxy")
     (tmp_path / "units" / "keepalived.service.d").mkdir(parents=True)
@@ -162,7 +162,7 @@ def signalled(monkeypatch):
 def test_a_reload_is_waited_for(tmp_path, signalled):
     unit = Changing(looks=6)
     unit.sent = signalled
-    here, _ = host(tmp_path, ("systemctl show", unit.show))
+    here, _systemctl = host(tmp_path, ("systemctl show", unit.show))
     here.report = lambda path: {"config_fault": None}
     here.reload(PROXY, Unit(pid=5))
     assert signalled == [(5, signal.SIGHUP)] and unit.looks <= 1
@@ -171,7 +171,7 @@ def test_a_reload_is_waited_for(tmp_path, signalled):
 def test_a_daemon_that_refuses_is_quoted(tmp_path, signalled):
     unit = Changing()
     unit.sent = signalled
-    here, _ = host(tmp_path, ("systemctl show", unit.show))
+    here, _systemctl = host(tmp_path, ("systemctl show", unit.show))
     here.report = lambda path: {"config_fault": "port 80 is taken."}
     with pytest.raises(Failed, match="goes on with the old one: port 80 is taken"):
         here.reload(PROXY, Unit(pid=5))
@@ -182,7 +182,7 @@ def test_a_new_version_that_does_not_come_is_said_with_the_last_words(tmp_path, 
     unit = Changing()
     unit.sent = signalled
     words = "onprem-lb-proxy.service: Scheduled restart\nThe new version is refused.\n"
-    here, _ = host(tmp_path, ("systemctl show", unit.show), ("journalctl", (0, words, "")))
+    here, _systemctl = host(tmp_path, ("systemctl show", unit.show), ("journalctl", (0, words, "")))
     process(tmp_path, 5, maps=mapped(tmp_path, "aa"))
     with pytest.raises(Failed, match=r"within 0.05 s: The new version is refused\.$"):
         here.renew(PROXY, Unit(pid=5), f"{here.places.library}/agent-bb.pyz")
@@ -198,7 +198,7 @@ def test_a_router_is_killed_so_that_its_addresses_stay_but_not_where_some_are_to
 
 
 def test_a_daemon_that_does_not_start_is_said_with_its_reason(tmp_path):
-    here, _ = host(
+    here, _systemctl = host(
         tmp_path,
         ("systemctl start", (1, "", "Job for it failed.")),
         ("journalctl", (0, "Starting it...\nport 80 is taken.\n", "")),
