@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 VRRP, PROXY = "vrrp", "proxy"
-ROOT = "root"
 
 
 class Daemon(NamedTuple):
@@ -90,7 +89,7 @@ def unit(daemon: Daemon, config: Dict[str, Any], places: Places, options: Option
         "",
         "[Service]",
         "Type=notify",
-        f"User={own.user}",
+        *([f"User={own.user}"] if own.user else []),
         f"ExecStart={command} {daemon.name} --config {file}",
         "# `systemctl reload` fails, with the reason, where the file has a fault.",
         f"ExecReload={command} check-config --config {file}",
@@ -153,9 +152,10 @@ def _vrrp(config: Dict[str, Any]) -> _Own:
     rights: Tuple[str, ...] = VRRP_RIGHTS
     user = Daemon(VRRP).program
     if runs_programs(config):
-        user, rights = ROOT, VRRP_RIGHTS + OTHERS
+        # Nobody named is root. For a root who is named, systemd 257 takes CAP_SETUID away.
+        user, rights = "", VRRP_RIGHTS + OTHERS
     capabilities = [f"CapabilityBoundingSet={' '.join(rights)}"]
-    if user != ROOT:
+    if user:
         capabilities.append(f"AmbientCapabilities={' '.join(rights)}")
     return _Own(
         description="VRRP router",
