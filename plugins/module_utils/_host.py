@@ -10,6 +10,8 @@ import json
 import os
 import re
 import socket
+import threading
+import time
 from typing import Any, Dict, Iterable, List, Tuple
 
 FAMILIES = ("Debian", "RedHat")  # whose packages and paths the roles know
@@ -125,6 +127,40 @@ def reachable(targets: Iterable[Tuple[str, int]], timeout: float) -> List[str]:
         except OSError:
             continue
     return reached
+
+
+def any_reachable(targets: Iterable[Tuple[str, int]], patience: float) -> bool:
+    """Return whether one of the targets takes a TCP connection within some seconds, those of its name included."""
+    reached = threading.Event()
+
+    def ask(target: Tuple[str, int]) -> None:
+        if reachable([target], patience):
+            reached.set()
+
+    # Daemons: a resolver that nobody answers goes on asking for longer than anybody cares.
+    asking = [threading.Thread(target=ask, args=(target,), daemon=True) for target in targets]
+    for each in asking:
+        each.start()
+    late = time.monotonic() + patience
+    while not reached.is_set() and any(each.is_alive() for each in asking) and time.monotonic() < late:
+        reached.wait(0.02)
+    return reached.is_set()
+
+
+def family_problem(family: str) -> str:
+    """Return why haproxy and keepalived cannot be installed on a distribution; '' where they can."""
+    if family in FAMILIES:
+        return ""
+    return f"this is {family}: the roles know the families {' and '.join(FAMILIES)}."
+
+
+def agent_instances(vrrp_json: str) -> List[Dict[str, Any]]:
+    """Return the instances in the agent's configuration; none where it cannot be read."""
+    try:
+        found = json.loads(vrrp_json or "{}")
+        return [each for each in found.get("instances", []) if isinstance(each, dict)]
+    except (ValueError, AttributeError):
+        return []
 
 
 def auth_passes(keepalived_conf: str) -> List[str]:

@@ -7,14 +7,16 @@ A member is ``{name, settings, host}``: its variables without the role's prefix,
 
 from __future__ import annotations
 
-from typing import Any, Callable, Collection, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Collection, Dict, List, Mapping, NamedTuple, Optional
 
-from ansible_collections.onprem.lb.plugins.module_utils import _segment
+from ansible_collections.onprem.lb.plugins.module_utils import _host, _segment
 from ansible_collections.onprem.lb.plugins.module_utils._addresses import Seat, find_seat
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import Faults
+from ansible_collections.onprem.lb.plugins.module_utils._engine_choice import AGENT, NATIVE, PROGRAMS
 from ansible_collections.onprem.lb.plugins.module_utils._services import listeners_in_the_way
 
 Member = Dict[str, Any]
+NATIVELY: Mapping[str, str] = {}
 HIGHEST = 254  # 255 is the address owner's
 
 
@@ -138,12 +140,19 @@ def rivals(members: List[Member], vips: List[Vip], where: Dict[str, Dict[str, Se
     return found
 
 
-def host_faults(members: List[Member], services: List[Dict[str, Any]]) -> Faults:
-    """Say what keeps a member from being a balancer, and which programs are in the way of its services."""
+def host_faults(members: List[Member], services: List[Dict[str, Any]], engines: Mapping[str, str] = NATIVELY) -> Faults:
+    """Say what keeps a member from being a balancer, and which programs are in the way of its services.
+
+    :param engines: by the member's name; native where it is not named
+    """
     faults: Faults = []
     for member in members:
-        faults.extend(f"{member['name']}: {problem}" for problem in member["host"].get("problems", []))
-        faults.extend(listeners_in_the_way(services, member["host"].get("listeners", []), member["name"]))
+        name, host = member["name"], member["host"]
+        engine = engines.get(name, NATIVE)
+        # The agent runs wherever systemd and Python do.
+        passed_over = [_host.family_problem(host.get("os_family", ""))] if engine == AGENT else []
+        faults.extend(f"{name}: {problem}" for problem in host.get("problems", []) if problem not in passed_over)
+        faults.extend(listeners_in_the_way(services, host.get("listeners", []), name, PROGRAMS[engine]))
     return faults
 
 

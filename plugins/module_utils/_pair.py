@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
-from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _members
+from ansible_collections.onprem.lb.plugins.module_utils import _engine_choice, _forecast, _members
 from ansible_collections.onprem.lb.plugins.module_utils._addresses import Seat
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
@@ -36,7 +36,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._services import (
     read_services,
 )
 
-OWN = ("interface",)  # what each member may say for itself; all else must be the same everywhere
+OWN = ("interface", "engine")  # what each member may say for itself; all else must be the same everywhere
 ALIVE = "haproxy_alive"  # the script: killall -0 haproxy
 DOWN = "haproxy_down"  # the track file that haproxy's unit writes
 
@@ -47,6 +47,7 @@ SETTINGS = {
     "infra_nodes": Field(anything, []),
     "services": Field(anything),
     "interface": Field(text, ""),
+    "engine": Field(text, _engine_choice.AUTO),  # each member's is read by itself
     "auth_pass": Field(text, ""),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
     "advert_interval": Field(number(0.01, 255, " seconds"), 1),
@@ -67,8 +68,8 @@ SETTINGS = {
 def plan(members: List[Dict[str, Any]]) -> Dict[str, Any]:
     """Return the pair's plan, if it holds in every single failure.
 
-    :returns: ``{faults, vips, services, members: {NAME: {instances, peers, interfaces}}, track, targets, outages,
-        table}``; with faults everything else is empty
+    :returns: ``{faults, vips, services, members: {NAME: {instances, peers, interfaces, engine, track, units,
+        programs}}, track, engines, targets, outages, table}``; with faults everything else is empty
     """
     drafted = draft(members)
     if drafted["faults"]:
@@ -92,11 +93,14 @@ def draft(members: List[Dict[str, Any]]) -> Dict[str, Any]:
     seats = _members.seats(members, vips, "pair", faults)
     priorities = _priorities(settings, len(names), faults)
     faults.extend(auth_pass_faults(settings["auth_pass"], "pair_auth_pass"))
-    faults.extend(_members.host_faults(members, services))
+    choices = _choices(members, faults)
+    faults.extend(_members.host_faults(members, services, {name: each.engine for name, each in choices.items()}))
     faults.extend(_members.rivals(members, vips, seats))
     if faults:
         return _refused([in_the_users_words(fault, "pair") for fault in faults])
-    planned = {name: _member(name, vips, priorities, settings, seats) for name in names}
+    planned = {
+        name: {**_member(name, vips, priorities, settings, seats), **_engine(settings, choices[name])} for name in names
+    }
     for name in names:
         faults.extend(read_instances(planned[name]["instances"], f"{name}: instances")[1])
     if faults:
@@ -106,7 +110,8 @@ def draft(members: List[Dict[str, Any]]) -> Dict[str, Any]:
         "vips": [{**vip._asdict(), "name": vip.name} for vip in vips],
         "services": services,
         "members": planned,
-        "track": _track(settings),
+        "track": _track(settings, _engine_choice.NATIVE),
+        "engines": [f"{name}: {each.engine}, {each.reason}" for name, each in choices.items()],
         "targets": targets(vips, services),
         "advert_interval": settings["advert_interval"],
         "outages": [],
@@ -121,6 +126,7 @@ def _refused(faults: Faults) -> Dict[str, Any]:
         "services": [],
         "members": {},
         "track": {},
+        "engines": [],
         "targets": [],
         "outages": [],
         "table": [],
@@ -164,11 +170,36 @@ def _heeds_events(settings: Dict[str, Any]) -> bool:
     return bool(settings["track_events"] and not settings["track_weight"])
 
 
-def _track(settings: Dict[str, Any]) -> Dict[str, Any]:
-    """The event (a file written by haproxy's own unit) and, behind it, the poll that the mission asks for."""
+def _choices(members: List[Dict[str, Any]], faults: Faults) -> Dict[str, _engine_choice.Choice]:
+    """Which engine each member gets, and why; each may be told for itself."""
+    found = {}
+    for member in members:
+        name, host = member["name"], member["host"]
+        wanted = member["settings"].get("engine") or _engine_choice.AUTO
+        if wanted not in _engine_choice.ENGINES:
+            faults.append(f"{name}: pair_engine is {wanted!r}: one of {', '.join(_engine_choice.ENGINES)} is wanted.")
+            wanted = _engine_choice.AUTO
+        found[name] = _engine_choice.choose(wanted, host, "pair_engine")
+        other = _engine_choice.in_the_way(found[name].engine, host, "pair_engine")
+        faults.extend([f"{name}: {other}"] if other else [])
+    return found
+
+
+def _engine(settings: Dict[str, Any], choice: _engine_choice.Choice) -> Dict[str, Any]:
+    """What is another thing with another engine."""
+    return {
+        "engine": choice.engine,
+        "track": _track(settings, choice.engine),
+        "units": list(_engine_choice.UNITS[choice.engine]),
+        "programs": list(_engine_choice.PROGRAMS[choice.engine]),
+    }
+
+
+def _track(settings: Dict[str, Any], engine: str) -> Dict[str, Any]:
+    """The event (a file written by the balancer's own unit) and, behind it, the poll that the mission asks for."""
     script = {
         "name": ALIVE,
-        "command": "/usr/bin/killall -0 haproxy",
+        "command": _engine_choice.ALIVE[engine],
         "interval": settings["track_interval"],
         "timeout": settings["track_interval"],
         "rise": settings["track_rise"],

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, Dict, List
 
 UNITS = ("haproxy.service", "keepalived.service")
+PROGRAMS = ("haproxy",)
 
 
 def faults(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
@@ -28,10 +29,11 @@ def faults(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
         found.append(
             f"haproxy still runs what it had before {path} was written: its log says why it refuses the new file."
         )
-    served = {item["port"] for item in seen["listeners"] if item["program"] == "haproxy"}
+    programs = plan.get("programs", PROGRAMS)
+    served = {item["port"] for item in seen["listeners"] if item["program"] in programs}
     for service in plan["services"]:
         if service["port"] not in served:
-            found.append(f"haproxy does not listen on port {service['port']} for service {service['name']}.")
+            found.append(f"{programs[0]} does not listen on port {service['port']} for service {service['name']}.")
     for address, port in plan["targets"]:
         if f"{address} {port}" not in seen["reached"]:
             found.append(f"nothing answers through the VIP at {address} port {port}.")

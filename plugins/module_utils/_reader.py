@@ -9,7 +9,7 @@ import os
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils import _host, _neighbours
+from ansible_collections.onprem.lb.plugins.module_utils import _host, _neighbours, _sources
 
 Run = Callable[[List[str]], Tuple[int, str, str]]
 Find = Callable[[str], Optional[str]]
@@ -17,6 +17,9 @@ Find = Callable[[str], Optional[str]]
 # Both are made to print "NAME STATUS"; what is not installed they mention in other words.
 INSTALLED = "install ok installed"
 DAY = 86400.0
+PATIENCE = 4.0  # seconds for a package source to answer
+APT_SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
+APT_SETTINGS = ("/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*")
 QUERIES = {
     "dpkg-query": ["--show", "--showformat", "${Package} ${Status}\\n"],
     "rpm": ["--query", "--queryformat", f"%{{NAME}} {INSTALLED}\\n"],
@@ -64,6 +67,19 @@ class Reader:
                 installed = {line.split()[0] for line in said.splitlines() if line.endswith(INSTALLED)}
                 return [name for name in wanted if name not in installed]
         return wanted
+
+    def unobtainable(self, missing: List[str]) -> str:
+        """Return why missing packages cannot be installed, '' where they can, as far as that can be told."""
+        if not missing:
+            return ""
+        if self.find("apt-get"):
+            sources = _sources.apt(self._texts(*APT_SOURCES), self._texts(*APT_SETTINGS))
+        else:
+            sources = _sources.yum(self._texts("/etc/yum.repos.d/*.repo"), self._texts("/etc/dnf/dnf.conf"))
+        return _sources.unobtainable(sources, lambda places: _host.any_reachable(places, PATIENCE))
+
+    def _texts(self, *patterns: str) -> List[str]:
+        return [self.text(path) for pattern in patterns for path in sorted(glob.glob(pattern))]
 
     def package_lists_are_fresh(self, lists: str = "/var/lib/apt/lists", now: Optional[float] = None) -> bool:
         """Return whether apt has lists at all and has fetched them within a day; other managers look themselves."""

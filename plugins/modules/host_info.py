@@ -58,6 +58,10 @@ options:
     description: The file in which they may stand, and the VRIDs.
     type: path
     default: /etc/keepalived/keepalived.conf
+  agent_config:
+    description: The same of the embedded agent.
+    type: path
+    default: /etc/onprem-lb-agent/vrrp.json
 extends_documentation_fragment:
   - onprem.lb.attributes.reads_only
 """
@@ -96,6 +100,10 @@ missing_packages:
   type: list
   elements: str
   returned: success
+unobtainable:
+  description: Why the missing packages cannot be installed, such as that no source can be reached; else empty.
+  type: str
+  returned: success
 package_lists_fresh:
   description: Whether packages can be installed without fetching the lists of them first.
   type: bool
@@ -116,7 +124,7 @@ stale:
   elements: str
   returned: success
 vrids:
-  description: The VRID of each instance in keepalived's configuration, by the instance's name.
+  description: The VRID of each instance in keepalived's configuration, or in the agent's, by the instance's name.
   type: dict
   returned: success
   sample: {"vip-192.0.2.10": 240}
@@ -126,7 +134,7 @@ heard:
   elements: dict
   returned: success
 auth_passes:
-  description: The passwords in keepalived's configuration.
+  description: The passwords in keepalived's configuration, and in the agent's.
   type: list
   elements: str
   returned: when O(with_auth_pass=true)
@@ -157,6 +165,7 @@ ARGUMENTS = {
     "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
     "listen": {"type": "float", "default": 0.0},
     "keepalived_config": {"type": "path", "default": "/etc/keepalived/keepalived.conf"},
+    "agent_config": {"type": "path", "default": "/etc/onprem-lb-agent/vrrp.json"},
 }
 
 
@@ -170,22 +179,28 @@ def look(params, reader):
     if addresses is None:
         problems.append("the program ip is missing: install iproute2 (Debian) or iproute (RedHat).")
     family = _host.os_family(reader.text("/etc/os-release"))
-    if family not in _host.FAMILIES:
-        problems.append(f"this is {family}: the roles know the families {' and '.join(_host.FAMILIES)}.")
+    if _host.family_problem(family):
+        problems.append(_host.family_problem(family))
     try:
         answering = reader.answering(_host.vip_addresses(params["vips"]), params["wait"], addresses or [])
     except PermissionError:
         problems.append("there is no right to open raw sockets: use become, or give the container NET_RAW.")
+    missing = reader.missing_packages(params["packages"])
+    agents = _host.agent_instances(reader.text(params["agent_config"]))
     return {
         "os_family": family,
         "addresses": addresses or [],
         "listeners": _host.listeners(),
         "answering": answering,
-        "missing_packages": reader.missing_packages(params["packages"]),
+        "missing_packages": missing,
+        "unobtainable": reader.unobtainable(missing),
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "active_units": reader.units_in("ActiveState", "active", params["units"]),
         "enabled_units": reader.units_in("UnitFileState", "enabled", params["units"]),
-        "vrids": _host.vrids(reader.text(params["keepalived_config"])),
+        "vrids": {
+            **{each["name"]: each["vrid"] for each in agents},
+            **_host.vrids(reader.text(params["keepalived_config"])),
+        },
         "stale": [path for path, unit in params["loaded"].items() if reader.is_stale(path, unit)],
         "selinux": os.path.exists("/sys/fs/selinux/enforce"),
         "problems": problems,
@@ -211,7 +226,10 @@ def main():
     routers, problems = heard.result()
     result.update(heard=routers, problems=result["problems"] + problems)
     if module.params["with_auth_pass"]:
-        result["auth_passes"] = _host.auth_passes(reader.text(module.params["keepalived_config"]))
+        texts = {name: reader.text(module.params[name]) for name in ("keepalived_config", "agent_config")}
+        agents = [each.get("auth_pass") for each in _host.agent_instances(texts["agent_config"])]
+        found = _host.auth_passes(texts["keepalived_config"]) + [each for each in agents if each]
+        result["auth_passes"] = list(dict.fromkeys(found))
     module.exit_json(**result)
 
 
