@@ -139,6 +139,7 @@ class Engine:
             elif not replaced:  # all of them at once, or none
                 _files.replace_all(pending, self.host.find, self.host.run, self._move, dry=False)
                 replaced = True
+        self.host.discard_candidates(wanted.files.values())
         self.host.remove(self.places.unfinished)
         # What nobody runs any more. It is no change of what is wanted, so it is none that counts.
         self.host.discard_unused(wanted.archive)

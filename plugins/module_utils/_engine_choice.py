@@ -39,7 +39,7 @@ def choose(wanted: str, host: Dict[str, Any], variable: str) -> Choice:
     running = host.get("active_units", [])
     if not set(UNITS[NATIVE]) & set(running) and set(UNITS[AGENT]) & set(running):
         return Choice(AGENT, "it runs here already")
-    family, missing = host.get("os_family"), " and ".join(host.get("missing_packages", []))
+    family, missing = host.get("os_family"), ", ".join(host.get("missing_packages", []))
     if family and family not in _host.FAMILIES:
         return Choice(AGENT, f"this is {family}, whose packages the roles do not know")
     if not missing:

@@ -17,7 +17,7 @@ import signal
 import socket
 import tempfile
 import time
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
@@ -193,7 +193,8 @@ class Host:
     def write(self, path: str, content: bytes) -> None:
         """Write a file for all to read, whole or not at all."""
         os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
-        handle, candidate = tempfile.mkstemp(dir=os.path.dirname(path))
+        # So that it is a version that nobody runs, should we be cut off here.
+        handle, candidate = tempfile.mkstemp(prefix="agent-new-", suffix=".pyz", dir=os.path.dirname(path))
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
@@ -231,6 +232,13 @@ class Host:
         for path in old:
             os.unlink(path)
         return sorted(old)
+
+    def discard_candidates(self, paths: Iterable[str]) -> None:
+        """Remove what a run that was cut off has left beside its files: see ``_files``. A password may be in it."""
+        for path in paths:
+            folder, name = os.path.split(path)
+            for leftover in glob.glob(f"{folder}/.{name}.*.new"):
+                os.unlink(leftover)
 
     def systemctl(self, *arguments: str) -> None:
         self._must(["systemctl", *arguments])

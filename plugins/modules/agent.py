@@ -148,6 +148,10 @@ def wish(params):
 
 def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    # Whoever forgets to name them as secrets is still not to find them in a result.
+    routers = (module.params["vrrp"] or {}).get("instances") or []
+    passwords = [each.get("auth_pass") for each in routers if isinstance(each, dict)]
+    module.no_log_values.update(str(each) for each in passwords if each)
     reader = Reader.of(module)
     engine = _engine.Engine(Host(reader.run, reader.find), mover(module))
     if os.geteuid() != 0:

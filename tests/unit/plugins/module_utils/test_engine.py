@@ -230,6 +230,17 @@ def test_an_archive_that_was_cut_off_is_written_again(host):
     assert host.content(archive) == AGENT
 
 
+def test_what_a_run_that_was_cut_off_has_left_beside_its_files_goes(host):
+    wished = run(host)
+    left = [f"{host.places.configuration}/.vrrp.json.x1.new", f"{host.places.library}/agent-new-x.pyz"]
+    for path in left:
+        host.write(path, b"s3cret")
+    other = f"{host.places.configuration}/.vrrp.json.mine"
+    host.write(other, b"")
+    assert run(host, agent=OTHER).archive != wished.archive
+    assert not [path for path in left if os.path.exists(path)] and os.path.exists(other)
+
+
 def test_who_has_nothing_to_do_goes_with_its_files(host):
     run(host)
     run(host, wish(vrrp=None))

@@ -1,0 +1,118 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Native where it can be had, the agent where it cannot, and never both."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils import _pair, _pair_check
+from ansible_collections.onprem.lb.plugins.module_utils._engine_choice import choose, in_the_way
+
+from .pairs import member, pair
+
+FRESH = {"os_family": "Debian", "missing_packages": ["haproxy", "keepalived"], "unobtainable": "", "active_units": []}
+AGENTS = ["onprem-lb-proxy.service", "onprem-lb-vrrp.service"]
+CLOSED = "none of its package sources can be reached (deb.debian.org)"
+
+
+@pytest.mark.parametrize(
+    "wanted, host, engine, reason",
+    [
+        ("auto", {}, "native", "haproxy, keepalived can be installed"),
+        ("auto", {"missing_packages": []}, "native", "its packages are installed"),
+        ("auto", {"unobtainable": CLOSED}, "agent", f"haproxy, keepalived cannot be installed: {CLOSED}"),
+        ("auto", {"os_family": "arch"}, "agent", "this is arch, whose packages the roles do not know"),
+        ("auto", {"missing_packages": [], "unobtainable": CLOSED}, "native", "its packages are installed"),
+        # What runs stays: a source that is back is no reason to change.
+        ("auto", {"active_units": AGENTS}, "agent", "it runs here already"),
+        ("auto", {"missing_packages": [], "active_units": [*AGENTS, "haproxy.service"]}, "native", "installed"),
+        ("agent", {"missing_packages": []}, "agent", "pair_engine names it"),
+        ("native", {"unobtainable": CLOSED}, "native", "pair_engine names it"),
+    ],
+)
+def test_the_choice_has_a_reason(wanted, host, engine, reason):
+    choice = choose(wanted, {**FRESH, **host}, "pair_engine")
+    assert choice.engine == engine and reason in choice.reason
+
+
+def test_a_host_that_was_not_asked_is_taken_for_an_ordinary_one():
+    assert choose("auto", {"addresses": []}, "pair_engine").engine == "native"
+
+
+def test_the_other_engines_router_is_in_the_way():
+    assert in_the_way("agent", {"active_units": ["keepalived.service"]}, "pair_engine").startswith("keepalived.service")
+    assert in_the_way("native", {"active_units": AGENTS}, "pair_engine").startswith("onprem-lb-vrrp.service runs here")
+    assert in_the_way("native", {"active_units": ["haproxy.service", "keepalived.service"]}, "x") == ""
+    assert in_the_way("agent", {"active_units": ["haproxy.service", *AGENTS]}, "x") == ""
+
+
+def mixed(**host):
+    members = pair()
+    members[1] = member(2, engine="agent")
+    members[1]["host"].update(host)
+    return members
+
+
+def test_each_member_is_watched_and_verified_as_what_it_runs():
+    plan = _pair.plan(mixed())
+    assert plan["faults"] == []
+    first, second = plan["members"]["lb1"], plan["members"]["lb2"]
+    assert (first["engine"], second["engine"]) == ("native", "agent")
+    assert first["track"]["scripts"][0]["command"] == "/usr/bin/killall -0 haproxy"
+    assert second["track"]["scripts"][0]["command"] == "/usr/bin/killall -0 onprem-lb-proxy"
+    assert first["track"]["files"] == second["track"]["files"] != []
+    assert first["units"] == ["haproxy.service", "keepalived.service"]
+    assert second["units"] == AGENTS and "onprem-lb-proxy" in second["programs"]
+    assert plan["engines"] == ["lb1: native, its packages are installed", "lb2: agent, pair_engine names it"]
+
+
+def test_instances_and_forecast_are_the_same_whatever_runs_them():
+    native, other = _pair.plan(pair()), _pair.plan(mixed())
+    assert native["table"] == other["table"] and native["outages"] == other["outages"]
+    for name in ("lb1", "lb2"):
+        assert native["members"][name]["instances"] == other["members"][name]["instances"]
+
+
+def test_an_engine_that_there_is_not_is_refused():
+    members = pair()
+    members[1] = member(2, engine="nginx")
+    (sentence,) = _pair.plan(members)["faults"]
+    assert sentence == "lb2: pair_engine is 'nginx': one of auto, native, agent is wanted."
+
+
+def test_a_router_of_the_other_engine_stops_the_plan():
+    (sentence,) = _pair.plan(mixed(active_units=["keepalived.service"]))["faults"]
+    assert sentence.startswith("lb2: keepalived.service runs here")
+
+
+def test_an_unknown_distribution_is_no_problem_for_the_agent():
+    problem = "this is arch: the roles know the families Debian and RedHat."
+    host = {"os_family": "arch", "problems": [problem]}
+    assert _pair.plan(mixed(**host))["faults"] == []
+    members = mixed(**host)
+    members[1]["settings"]["engine"] = "native"
+    assert _pair.plan(members)["faults"] == [f"lb2: {problem}"]
+
+
+def test_its_own_balancer_is_in_nobodys_way_but_the_others_is():
+    def listener(program):
+        return {"listeners": [{"address": "0.0.0.0", "port": 443, "program": program, "pid": 9}]}
+
+    assert _pair.plan(mixed(**listener("proxy-worker")))["faults"] == []
+    assert "already taken by haproxy" in str(_pair.plan(mixed(**listener("haproxy")))["faults"])
+
+
+def test_the_verification_asks_for_the_programs_of_the_engine():
+    plan = {**_pair.plan(mixed()), **_pair.plan(mixed())["members"]["lb2"]}
+    seen = {
+        "addresses": [{"address": "192.0.2.10"}],
+        "answering": {},
+        "active_units": AGENTS,
+        "listeners": [{"port": port, "program": "onprem-lb-proxy"} for port in (80, 443, 8443)],
+        "stale": [],
+        "reached": [f"192.0.2.10 {port}" for port in (80, 443, 8443)],
+    }
+    assert _pair_check.faults(plan, seen) == []
+    for listener in seen["listeners"]:
+        listener["program"] = "haproxy"
+    assert "onprem-lb-proxy does not listen on port 80" in str(_pair_check.faults(plan, seen))
