@@ -13,6 +13,8 @@ import datetime
 import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ansible_collections.onprem.lb.plugins.module_utils._engine_units import PROXY, VRRP, Daemon
+
 PLAY = "onprem-lb-drill-play"
 UNDO = "onprem-lb-drill-undo"
 TABLE = "netdev onprem_lb_drill"
@@ -37,6 +39,13 @@ class Refused(Exception):
     """The event cannot be played here; the text is one sentence that says why."""
 
 
+# What stands for haproxy and for keepalived on a host of each engine.
+UNITS = {
+    "native": {"haproxy": "haproxy.service", "keepalived": "keepalived.service"},
+    "agent": {"haproxy": Daemon(PROXY).unit, "keepalived": Daemon(VRRP).unit},
+}
+
+
 class Script(NamedTuple):
     """What a failure is: the unit it needs, the command that plays it and the one that undoes it (or
     nothing)."""
@@ -56,7 +65,7 @@ def cut_rules(interface: str) -> str:
     return "; ".join([f"add table {TABLE}"] + chains)
 
 
-def script_for(event: str, interface: str = "", own: Optional[Dict[str, str]] = None) -> Script:
+def script_for(event: str, interface: str = "", own: Optional[Dict[str, str]] = None, engine: str = "native") -> Script:
     """Shell commands without ``$`` and ``%``, which systemd would expand.
 
     :param own: the commands of an event that is none of ours, ``{play, undo}``
@@ -68,7 +77,7 @@ def script_for(event: str, interface: str = "", own: Optional[Dict[str, str]] = 
             raise Refused(f"host_cut needs the interface to cut, and {interface!r} is not the name of one.")
         return Script("", f"nft '{cut_rules(interface)}'", f"nft '{DELETE_TABLE}'", cuts=True)
     program, _underscore, what = event.rpartition("_")
-    unit = f"{program}.service"
+    unit = UNITS[engine].get(program, "")
     # Several kills within the start limit, and start alone would be refused.
     start = f"systemctl reset-failed {unit}; systemctl start {unit}"
     plays = {

@@ -53,6 +53,12 @@ options:
         description: What undoes it.
         type: str
         default: ''
+  engine:
+    description:
+      - What the host runs. On one of the embedded agent its balancer and its router stand for HAProxy and keepalived.
+    type: str
+    choices: [native, agent]
+    default: native
   interface:
     description:
       - The interface to cut, for O(event=host_cut).
@@ -139,7 +145,9 @@ def run_event(module):
         raise _drill.Refused("A drill needs systemd on the host, and this host does not run it.")
     if min(params["after"], params["undo_after"]) < 0:
         raise _drill.Refused("after and undo_after cannot be negative.")
-    script = None if event == "none" else _drill.script_for(event, params["interface"] or "", params["command"])
+    script = None
+    if event != "none":
+        script = _drill.script_for(event, params["interface"] or "", params["command"], params["engine"])
     cleared = _drill.left_over(run) if module.check_mode else _drill.clear(run, have_nft)
     armed = []
     if script is not None:
@@ -162,6 +170,7 @@ def main():
                 "type": "dict",
                 "options": {"play": {"type": "str", "required": True}, "undo": {"type": "str", "default": ""}},
             },
+            "engine": {"type": "str", "choices": ["native", "agent"], "default": "native"},
             "interface": {"type": "str"},
         },
         required_if=[("event", "host_cut", ["interface"])],

@@ -165,3 +165,18 @@ def test_the_schedule_tells_which_timers_fire_when():
 def test_an_unknown_event_is_refused_with_those_there_are():
     with pytest.raises(drill.Refused, match="haproxy_killed"):
         drill.script_for("haproxy_painted")
+
+
+@pytest.mark.parametrize(
+    "event, unit",
+    [
+        ("haproxy_killed", "onprem-lb-proxy.service"),
+        ("haproxy_stopped", "onprem-lb-proxy.service"),
+        ("haproxy_reloaded", "onprem-lb-proxy.service"),
+        ("keepalived_killed", "onprem-lb-vrrp.service"),
+        ("keepalived_stopped", "onprem-lb-vrrp.service"),
+    ],
+)
+def test_on_a_host_of_the_agent_its_own_daemons_fail(event, unit):
+    script = drill.script_for(event, engine="agent")
+    assert script.unit == unit and unit in script.play and "haproxy" not in script.play + script.undo
