@@ -16,7 +16,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._engine_choice import AG
 from ansible_collections.onprem.lb.plugins.module_utils._services import listeners_in_the_way
 
 Member = Dict[str, Any]
-NATIVELY: Mapping[str, str] = {}
 HIGHEST = 254  # 255 is the address owner's
 
 
@@ -140,7 +139,9 @@ def rivals(members: List[Member], vips: List[Vip], where: Dict[str, Dict[str, Se
     return found
 
 
-def host_faults(members: List[Member], services: List[Dict[str, Any]], engines: Mapping[str, str] = NATIVELY) -> Faults:
+def host_faults(
+    members: List[Member], services: List[Dict[str, Any]], engines: Optional[Mapping[str, str]] = None
+) -> Faults:
     """Say what keeps a member from being a balancer, and which programs are in the way of its services.
 
     :param engines: by the member's name; native where it is not named
@@ -148,7 +149,7 @@ def host_faults(members: List[Member], services: List[Dict[str, Any]], engines: 
     faults: Faults = []
     for member in members:
         name, host = member["name"], member["host"]
-        engine = engines.get(name, NATIVE)
+        engine = (engines or {}).get(name, NATIVE)
         # The agent runs wherever systemd and Python do.
         passed_over = [_host.family_problem(host.get("os_family", ""))] if engine == AGENT else []
         faults.extend(f"{name}: {problem}" for problem in host.get("problems", []) if problem not in passed_over)
