@@ -28,14 +28,14 @@ class Choice(NamedTuple):
     reason: str
 
 
-def choose(wanted: str, host: Dict[str, Any], variable: str) -> Choice:
+def choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
     """Return what a host gets.
 
     :param host: as `host_info` returns it
-    :param variable: the variable in which the user may name an engine
+    :param prefix: of the layout's variables, in one of which the user may name an engine
     """
     if wanted != AUTO:
-        return Choice(wanted, f"{variable} names it")
+        return Choice(wanted, f"{prefix}_engine names it")
     running = host.get("active_units", [])
     if not set(UNITS[NATIVE]) & set(running) and set(UNITS[AGENT]) & set(running):
         return Choice(AGENT, "it runs here already")
@@ -49,13 +49,13 @@ def choose(wanted: str, host: Dict[str, Any], variable: str) -> Choice:
     return Choice(NATIVE, f"{missing} can be installed")
 
 
-def in_the_way(engine: str, host: Dict[str, Any], variable: str) -> str:
+def in_the_way(engine: str, host: Dict[str, Any], prefix: str) -> str:
     """Return a sentence where the other engine's router runs: two on one host would fight. '' otherwise."""
     other = NATIVE if engine == AGENT else AGENT
     router = UNITS[other][1]
     if router not in host.get("active_units", []):
         return ""
     return (
-        f"{router} runs here, which is the engine {other}, and {variable} makes it {engine}: "
-        f"take the old one away first (pair_state: absent, with {variable}: {other})."
+        f"{router} runs here, which is the engine {other}, and {prefix}_engine makes it {engine}: "
+        f"take the old one away first ({prefix}_state: absent, for this member alone)."
     )

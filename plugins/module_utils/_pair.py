@@ -179,8 +179,8 @@ def _choices(members: List[Dict[str, Any]], faults: Faults) -> Dict[str, _engine
         if wanted not in _engine_choice.ENGINES:
             faults.append(f"{name}: pair_engine is {wanted!r}: one of {', '.join(_engine_choice.ENGINES)} is wanted.")
             wanted = _engine_choice.AUTO
-        found[name] = _engine_choice.choose(wanted, host, "pair_engine")
-        other = _engine_choice.in_the_way(found[name].engine, host, "pair_engine")
+        found[name] = _engine_choice.choose(wanted, host, "pair")
+        other = _engine_choice.in_the_way(found[name].engine, host, "pair")
         faults.extend([f"{name}: {other}"] if other else [])
     return found
 

@@ -31,17 +31,17 @@ CLOSED = "none of its package sources can be reached (deb.debian.org)"
     ],
 )
 def test_the_choice_has_a_reason(wanted, host, engine, reason):
-    choice = choose(wanted, {**FRESH, **host}, "pair_engine")
+    choice = choose(wanted, {**FRESH, **host}, "pair")
     assert choice.engine == engine and reason in choice.reason
 
 
 def test_a_host_that_was_not_asked_is_taken_for_an_ordinary_one():
-    assert choose("auto", {"addresses": []}, "pair_engine").engine == "native"
+    assert choose("auto", {"addresses": []}, "pair").engine == "native"
 
 
 def test_the_other_engines_router_is_in_the_way():
-    assert in_the_way("agent", {"active_units": ["keepalived.service"]}, "pair_engine").startswith("keepalived.service")
-    assert in_the_way("native", {"active_units": AGENTS}, "pair_engine").startswith("onprem-lb-vrrp.service runs here")
+    assert in_the_way("agent", {"active_units": ["keepalived.service"]}, "pair").startswith("keepalived.service")
+    assert in_the_way("native", {"active_units": AGENTS}, "pair").startswith("onprem-lb-vrrp.service runs here")
     assert in_the_way("native", {"active_units": ["haproxy.service", "keepalived.service"]}, "x") == ""
     assert in_the_way("agent", {"active_units": ["haproxy.service", *AGENTS]}, "x") == ""
 
