@@ -1,0 +1,62 @@
+"""A pair without packages on real hosts: the agent, with nothing downloaded, and no rights but those it needs."""
+
+from __future__ import annotations
+
+import pytest
+
+BALANCERS = ("lb1", "lb2")
+PORTS = (8443, 80, 443)
+DAEMONS = {"onprem-lb-proxy": 0x400, "onprem-lb-vrrp": 0x807000}  # and its capabilities, by capability(7)'s numbers
+
+
+@pytest.fixture(scope="module")
+def hosts(request):
+    """Every lab host by name."""
+    import testinfra
+
+    backend = request.config.getoption("--ansible-inventory")
+    names = (*BALANCERS, "client")
+    return {name: testinfra.get_host(f"ansible://{name}?ansible_inventory={backend}", sudo=True) for name in names}
+
+
+@pytest.fixture(params=["lab_vip", "lab_vip6"])
+def vip(request, hosts):
+    return hosts["client"].ansible.get_variables()[request.param]
+
+
+def test_exactly_one_balancer_holds_the_vip(hosts, vip):
+    held = [name for name in BALANCERS if f" {vip}/" in hosts[name].check_output("ip -oneline address")]
+    assert len(held) == 1
+
+
+@pytest.mark.parametrize("port", PORTS)
+def test_the_backends_answer_through_the_vip(hosts, vip, port):
+    where = f"[{vip}]" if ":" in vip else vip
+    answer = hosts["client"].run(f"curl --silent --max-time 3 http://{where}:{port}/")
+    assert answer.rc == 0 and answer.stdout.strip() in ("node1", "node2")
+
+
+@pytest.mark.parametrize("name", BALANCERS)
+def test_nothing_was_installed(hosts, name):
+    assert not hosts[name].package("haproxy").is_installed
+    assert not hosts[name].package("keepalived").is_installed
+
+
+@pytest.mark.parametrize("name", BALANCERS)
+@pytest.mark.parametrize("daemon", DAEMONS)
+def test_each_daemon_runs_as_itself_with_its_rights_alone_and_comes_back_at_boot(hosts, name, daemon):
+    service = hosts[name].service(daemon)
+    assert service.is_running and service.is_enabled
+    (process,) = hosts[name].process.filter(comm=daemon)
+    assert process.user == daemon
+    status = dict(
+        line.split(":", 1) for line in hosts[name].check_output(f"cat /proc/{process.pid}/status").splitlines()
+    )
+    assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == DAEMONS[daemon]
+    assert status["NoNewPrivs"].strip() == "1"
+
+
+@pytest.mark.parametrize("name", BALANCERS)
+def test_only_root_and_the_router_read_the_password(hosts, name):
+    file = hosts[name].file("/etc/onprem-lb-agent/vrrp.json")
+    assert (file.user, file.group, file.mode) == ("root", "onprem-lb-vrrp", 0o640)
