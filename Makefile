@@ -6,7 +6,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 READY := $(VENV)/.ready
 # ansible-core 2.19 runs on these.
 PYTHONS := 3.11 3.12 3.13
-RUNS ?= default:debian12 default:debian13 agent:debian12 agent:debian13 ipi:debian13
+RUNS ?= default:debian12 default:debian13 agent:debian12 agent:debian13 mixed:debian12 mixed:debian13 ipi:debian13
 REPEATS ?= 1
 SCHEDULES ?= 1000000
 PACKETS ?= 1000000

@@ -73,7 +73,7 @@ class Engine:
             self._do_all(steps, wish, wanted, pending, agent)
         return Result([str(step) for step in steps], self._diff(wanted, found, pending), wanted.archive)
 
-    def _wanted(self, wish: Wish, agent: bytes) -> Any:
+    def _wanted(self, wish: Wish, agent: bytes) -> Tuple[plan.Wanted, List[_files.Change]]:
         """Return the host as it is to be, and which files have to change for that."""
         daemons = tuple(daemon for daemon in DAEMONS if wish.configs.get(daemon.name) is not None)
         archive = self.places.archive(hashlib.sha256(agent).hexdigest())
