@@ -113,5 +113,5 @@ class Settings(NamedTuple):
     user: str = ""
     group: str = ""
     hard_stop_after: int = 1800 * MILLION  # how long sessions may outlive the end of their worker's service
-    status_socket: str = "/run/onprem-lb-agent/proxy.sock"
+    status_socket: str = "/run/onprem-lb-proxy/status.sock"
     page: Optional[Page] = None

@@ -84,7 +84,7 @@ class Settings(NamedTuple):
     instances: Tuple[Instance, ...]
     groups: Tuple[Group, ...] = ()
     checks: Tuple[Check, ...] = ()
-    status_socket: str = "/run/onprem-lb-agent/vrrp.sock"
+    status_socket: str = "/run/onprem-lb-vrrp/status.sock"
     script_user: str = "nobody"  # who runs scripts that name nobody, and notify programs
 
 

@@ -28,7 +28,7 @@ EVERYTHING = {
         },
         SERVICE,
     ],
-    "monitors": [{"name": "ready", "port": 9444, "path": "/ready", "at_least": {"api": 2}}],
+    "monitors": [{"name": "ready", "port": 9444, "path": "/ready", "at_least": {"api": 1}}],
     "maxconn": 500,
     "workers": 2,
     "timeout_client": "90s",
@@ -94,7 +94,7 @@ def test_the_agent_reads_all_of_it_as_it_was_meant():
     times = proxy.timeouts
     assert (times.connect, times.client, times.server, times.tunnel) == (750_000, 90_000_000, 60_000_000, 7_200_000_000)
     assert (proxy.maxconn, proxy.workers, proxy.hard_stop_after) == (500, 2, 600_000_000)
-    assert [(m.path, m.at_least[0].servers) for m in proxy.monitors] == [("/ready", 2)]
+    assert [(m.path, m.at_least[0].servers) for m in proxy.monitors] == [("/ready", 1)]
     assert (proxy.page.bind, proxy.page.port) == (("127.0.0.1",), 9000)
 
     vrrp, wrong = vrrp_config.parse(json.dumps(found["vrrp"]))

@@ -49,7 +49,7 @@ def test_a_good_configuration_is_read_with_every_default_and_in_microseconds():
     assert found.checks[0] == settings.Check("alive", "process", 500_000, 2_000_000, 1, 2, process="haproxy")
     assert found.checks[2].status == (200, 299)
     assert found.checks[4].command == ("/usr/local/bin/check", "-x")
-    assert (found.status_socket, found.script_user) == ("/run/onprem-lb-agent/vrrp.sock", "nobody")
+    assert (found.status_socket, found.script_user) == ("/run/onprem-lb-vrrp/status.sock", "nobody")
 
 
 def test_what_the_settings_default_to_is_what_the_file_defaults_to():

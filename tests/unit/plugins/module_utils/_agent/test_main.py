@@ -152,7 +152,7 @@ def test_a_servers_state_is_changed_where_the_proxy_answers(monkeypatch, capsys)
     assert __main__.main(["server", "drain", "web/a"]) == 0
     assert __main__.main(["server", "ready", "web/a", "--socket", "/x"]) == 0
     assert capsys.readouterr().out == "web/a is drain.\n" * 2
-    assert asked == [("/run/onprem-lb-agent/proxy.sock", "web/a", "drain"), ("/x", "web/a", "ready")]
+    assert asked == [("/run/onprem-lb-proxy/status.sock", "web/a", "drain"), ("/x", "web/a", "ready")]
 
 
 def test_a_servers_state_that_nobody_can_change_is_a_sentence(tmp_path, capsys):
@@ -212,14 +212,14 @@ def test_the_report_is_shown_in_each_format(form, begins, monkeypatch, capsys):
     monkeypatch.setattr(status, "fetch", lambda path: asked.append(path) or REPORT)
     assert __main__.main(["status", "--format", form]) == 0
     assert capsys.readouterr().out.startswith(begins)
-    assert asked == ["/run/onprem-lb-agent/vrrp.sock", "/run/onprem-lb-agent/proxy.sock"]
+    assert asked == ["/run/onprem-lb-vrrp/status.sock", "/run/onprem-lb-proxy/status.sock"]
 
 
 def test_of_the_usual_sockets_those_that_are_there_are_asked(monkeypatch, capsys):
     monkeypatch.setattr("os.path.exists", lambda path: path.endswith("/proxy.sock"))
     monkeypatch.setattr(status, "fetch", lambda path: {"asked": path})
     assert __main__.main(["status", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"asked": "/run/onprem-lb-agent/proxy.sock"}
+    assert json.loads(capsys.readouterr().out) == {"asked": "/run/onprem-lb-proxy/status.sock"}
 
 
 @pytest.mark.parametrize(
