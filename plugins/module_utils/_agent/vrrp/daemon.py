@@ -61,6 +61,7 @@ class Daemon:
         self.ears = Ears(self.loop, self.network, self.links, self.log, self.tell)
         self._floating: Set[str] = set()
         self._retry: Optional[Timer] = None
+        self._gone: Optional[Callable[[], None]] = None
         self._group_states: Dict[str, str] = {}
 
     def start(self, wanted: settings.Settings) -> None:
@@ -68,11 +69,25 @@ class Daemon:
         self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
         self.apply(wanted)
 
-    def stop(self) -> None:
-        """Give everything up, in good order; all farewells first, so that nobody waits for what is done after them."""
+    def leave(self, gone: Callable[[], None]) -> None:
+        """Give everything up, but serve until others do; all farewells first, so that nobody waits for what comes then.
+
+        :param gone: called when nothing is held any more
+        """
+        self._gone = gone
         for router in self.routers.values():
             for deed in self.ears.prepare(router, 0) if router.active else ():
                 deed.ahead()
+        for router in self.routers.values():
+            self.tell(router, machine.Stop(linger=True))
+        self._see_who_lingers()
+
+    def _see_who_lingers(self) -> None:
+        if self._gone and not any(router.state.holding for router in self.routers.values()):
+            self._gone()
+
+    def stop(self) -> None:
+        """Give everything up at once."""
         for router in self.routers.values():
             self.tell(router, machine.Stop())
         self.ears.close()
@@ -177,14 +192,15 @@ class Daemon:
             timer.cancel()
             router.timer = timer = None
         if deadline is not None and timer is None:
-            eve = 0 if router.active else EVE
+            eve = EVE if router.patient else 0
             router.timer = self.loop.at(deadline - eve, lambda: self._due(router))
 
     def _due(self, router: Router) -> None:
         router.timer = None
-        takeover = None if router.active else self._await_silence(router)
+        takeover = self._await_silence(router) if router.patient else None
         if self._is_over(router):
             self.tell(router, machine.Timeout())
+            self._see_who_lingers()
         if takeover:
             takeover.forget()
         self._arm(router)

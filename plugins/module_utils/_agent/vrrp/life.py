@@ -27,7 +27,7 @@ class Life:
         self.since = time.time()
         self.limits: List[str] = []
         self.refused: Optional[str] = None  # why the last reload changed nothing
-        self.gone = False  # everything is given up
+        self.leaving = False
         self.loop = Loop()
         self.network = Network()
         self.checks = Checks.start(self.loop, self._checked, log.warning)
@@ -50,8 +50,8 @@ class Life:
             self.end()
 
     def end(self) -> None:
-        self._give_up()
         self.notifier.stopping()
+        self.daemon.stop()
         self.checks.stop()
         self.network.close()
         if self.door:
@@ -63,6 +63,8 @@ class Life:
 
     def reload(self) -> None:
         """Go over to what the file says now; a file with a fault changes nothing."""
+        if self.leaving:
+            return
         self.notifier.reloading()
         self._renew()
         self.notifier.ready()  # also when it was refused: systemd waits for it
@@ -108,14 +110,12 @@ class Life:
         self._signals = Signals(self.loop, wanted)
 
     def _leave(self) -> None:
-        self._give_up()
-        self.loop.stop()
-
-    def _give_up(self) -> None:
-        """To be done before anything else: until the next one hears of it nobody serves."""
-        if not self.gone:
-            self.gone = True
-            self.daemon.stop()
+        """Go as soon as others serve; when it is said twice, at once."""
+        if self.leaving:
+            self.loop.stop()
+            return
+        self.leaving = True
+        self.daemon.leave(self.loop.stop)
 
     def _feed_watchdog(self) -> None:
         if self.notifier.watchdog:

@@ -24,6 +24,9 @@ from .packet import Advertisement
 INITIALIZE, BACKUP, ACTIVE, FAULT = "Initialize", "Backup", "Active", "Fault"
 SECOND = 1_000_000
 MISSED = 3  # Advertisements that may be lost before their sender counts as gone
+# For how long who leaves may linger: after the successor's first Advertisement, which its announcement follows; and, if
+# there is none, after the longest Skew_Time.
+GRACE, UNHURRIED = SECOND // 20, SECOND // 5
 
 
 class VirtualRouter(NamedTuple):
@@ -58,7 +61,9 @@ class Start(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Leave, in good order."""
+    """Leave, in good order; ``linger`` keeps the addresses until somebody else has them, or nobody wants them."""
+
+    linger: bool = False
 
 
 class Timeout(NamedTuple):
@@ -156,14 +161,27 @@ def _heard_early(router: VirtualRouter, state: State, event: Received, now: int)
     """Who still waits for something to be read must not keep what somebody else has taken meanwhile."""
     if not state.holding or not event.advertisement.priority:
         return state, []
+    if state.deadline is not None:  # it lingers: clients that come before the successor's announcement are still served
+        return state._replace(deadline=min(state.deadline, now + min(GRACE, router.interval))), []
     return state._replace(holding=False), [RemoveAddresses()]
 
 
-def _stop(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
+def _stop(router: VirtualRouter, state: State, event: Stop, now: int) -> Step:
     """RFC 9568 sections 6.4.2 and 6.4.3, Shutdown: only an Active router has something to give up."""
     gone = state._replace(deadline=None, started=False, wants_active=False, holding=False)
+    if event.linger and state.name == ACTIVE:
+        unit = router.interval if router.version == 3 else SECOND
+        moved, effects = _move(gone._replace(holding=True, deadline=now + unit + UNHURRIED), INITIALIZE, "stop")
+        return moved, [Send(0), *effects]
     moved, effects = _move(gone, INITIALIZE, "stop")
     return moved, [*_farewell(state), *effects]
+
+
+def _lingered(router: VirtualRouter, state: State, event: Timeout, now: int) -> Step:
+    """Somebody else has the addresses, or nobody wants them."""
+    if not state.holding or state.deadline is None or now < state.deadline:
+        return state, []
+    return state._replace(holding=False, deadline=None), [RemoveAddresses()]
 
 
 def _nobody_heard(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
@@ -300,6 +318,7 @@ TRANSITIONS: Dict[Tuple[str, Type[Event]], Transition] = {
     (INITIALIZE, Start): _start,
     (INITIALIZE, Read): _read_early,
     (INITIALIZE, Received): _heard_early,
+    (INITIALIZE, Timeout): _lingered,
     (INITIALIZE, Stop): _stop,
     (BACKUP, Timeout): _nobody_heard,
     (BACKUP, Received): _heard_as_backup,

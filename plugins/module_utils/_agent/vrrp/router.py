@@ -62,6 +62,11 @@ class Router:
         return self.state.name == machine.ACTIVE
 
     @property
+    def patient(self) -> bool:
+        """Whether it waits for silence."""
+        return self.state.name == machine.BACKUP
+
+    @property
     def link_reading(self) -> str:
         return f"interface {self.instance.interface}"
 

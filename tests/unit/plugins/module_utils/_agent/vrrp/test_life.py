@@ -45,6 +45,10 @@ class Daemon:
         self.world.journal.append(f"daemon: apply {wanted.instances[0].priority}")
         self.settings = wanted
 
+    def leave(self, gone):
+        self.world.journal.append("daemon: leave")
+        self.world.linger(gone)
+
     def stop(self):
         self.world.journal.append("daemon: stop")
 
@@ -81,6 +85,7 @@ class World:
         self.log, self.notifier = Log(journal), Notifier(journal)
         self.limits = []
         self.start_fails = False
+        self.linger = lambda gone: gone()
         monkeypatch.setattr(life.daemon, "Daemon", lambda _around: Daemon(self))
         monkeypatch.setattr(life, "Network", lambda: Network(journal))
         monkeypatch.setattr(life, "Checks", Checks(journal))
@@ -96,10 +101,10 @@ class World:
         return settings.Settings((FRONT,), status_socket=whole["status_socket"])
 
     def lives(self, *happens, end=signal.SIGTERM):
-        """Live; each of these happens after the other, and then the end is asked for."""
+        """Live; each of these happens after the other, and then the end is asked for, if it is to be."""
         wanted = self.write()
         one = life.Life(str(self.path), self.log, self.notifier)
-        waiting = [*happens, lambda: os.kill(os.getpid(), end)]
+        waiting = [*happens, *([lambda: os.kill(os.getpid(), end)] if end else [])]
 
         def go_on():
             if waiting:
@@ -115,6 +120,9 @@ class World:
             one.loop.close()
         assert not waiting, "it ended too early"
         return one
+
+    def term(self):
+        os.kill(os.getpid(), signal.SIGTERM)
 
     def hup(self):
         os.kill(os.getpid(), signal.SIGHUP)
@@ -132,7 +140,7 @@ def world(tmp_path, monkeypatch):
 
 BEGIN = ["checks: start", "real-time", "daemon: start", "systemd: ready"]
 GOODBYE = "says The addresses are given up; goodbye."
-END = ["daemon: stop", "systemd: stopping", "checks: stop", "network: close", GOODBYE]
+END = ["systemd: stopping", "daemon: stop", "checks: stop", "network: close", GOODBYE]
 
 
 def test_the_checks_have_their_process_before_this_one_is_real_time_and_systemd_is_told_last(world):
@@ -144,8 +152,22 @@ def test_the_checks_have_their_process_before_this_one_is_real_time_and_systemd_
 def test_whoever_ends_it_gets_everything_in_good_order(world, number):
     began = time.monotonic()
     world.lives(end=number)
-    assert world.journal == [*BEGIN, *END]
+    assert world.journal == [*BEGIN, "daemon: leave", *END]
     assert time.monotonic() - began < LIMIT / MILLION
+
+
+def test_who_leaves_serves_on_until_nobody_needs_it_and_takes_no_new_settings(world):
+    served = []
+    world.linger = served.append
+    one = world.lives(world.term, world.hup, lambda: served[0](), end=None)
+    assert world.journal == [*BEGIN, "daemon: leave", *END]
+    assert not one.loop.running
+
+
+def test_who_is_told_twice_leaves_at_once(world):
+    world.linger = lambda gone: None
+    world.lives(world.term)
+    assert world.journal == [*BEGIN, "daemon: leave", *END]
 
 
 def test_what_cannot_be_had_is_said_and_reported(world):
@@ -162,6 +184,7 @@ def test_a_reload_goes_over_to_what_the_file_says_and_tells_systemd(world):
         "daemon: apply 7",
         f"says {world.path} is in force.",
         "systemd: ready",
+        "daemon: leave",
     ]
 
 
@@ -241,9 +264,8 @@ def test_an_end_that_is_asked_for_together_with_a_reload_is_the_end(world):
         for number in (signal.SIGHUP, signal.SIGTERM):
             os.kill(os.getpid(), number)
 
-    with pytest.raises(AssertionError, match="too early"):
-        world.lives(both)
-    assert world.journal == [*BEGIN, *END]
+    world.lives(both, end=None)
+    assert world.journal == [*BEGIN, "daemon: leave", *END]
 
 
 def test_a_start_that_fails_leaves_nothing_behind(world):

@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.machine import ACTIVE, BACKUP, FAULT, INITIALIZE
 
-from .transcripts import plays, router
+from .transcripts import event, plays, router
 
 SECOND = machine.SECOND
 TRACKING = router(tracked=frozenset({"haproxy"}))
@@ -210,3 +210,59 @@ def test_other_settings_forget_nothing_else():
     before = state(BACKUP, 1, readings={"haproxy": -10}, preempt_at=7, wants_active=True, holding=True)
     after = machine.reconfigured(router(), before, 0)
     assert after._replace(deadline=1) == before
+
+
+# --- who leaves and lingers -------------------------------------------------------------------------------------
+
+LEAVING = """
+        0         start          -> Backup until 3609.375 | Initialize to Backup: start
+        3609.375  timeout        -> Active until 4609.375 | send 100, add, announce, \
+                                                            Backup to Active: no Advertisement was heard
+        4000      leave          -> Initialize until 5200 | send 0, Active to Initialize: stop
+"""
+
+
+def test_who_leaves_keeps_the_addresses_for_as_long_as_a_successor_may_need():
+    plays(
+        router(),
+        LEAVING
+        + """
+        5199.999  timeout        -> Initialize until 5200
+        5200      timeout        -> Initialize | remove
+        """,
+    )
+
+
+def test_the_successors_first_word_shortens_that_and_no_later_one_lengthens_it():
+    plays(
+        router(),
+        LEAVING
+        + """
+        4100      hears 0        -> Initialize until 5200
+        4101      hears 50       -> Initialize until 4151
+        4150      hears 50       -> Initialize until 4151
+        4151      timeout        -> Initialize | remove
+        4152      hears 50       -> Initialize
+        """,
+    )
+
+
+def test_the_grace_is_no_longer_than_an_interval():
+    who = router(3, interval=SECOND // 100)
+    state = machine.step(who, machine.State(ACTIVE, deadline=0, started=True), machine.Stop(linger=True), 0)[0]
+    assert state.deadline == SECOND // 100 + machine.UNHURRIED
+    assert machine.step(who, state, event("hears 50"), 1000)[0].deadline == 1000 + SECOND // 100
+
+
+def test_who_is_told_to_stop_meanwhile_gives_them_up():
+    plays(router(), LEAVING + "4001  stop  -> Initialize | remove")
+
+
+def test_only_an_active_router_lingers():
+    plays(
+        router(),
+        """
+        0         start          -> Backup until 3609.375 | Initialize to Backup: start
+        1         leave          -> Initialize | Backup to Initialize: stop
+        """,
+    )

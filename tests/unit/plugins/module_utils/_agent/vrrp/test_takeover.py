@@ -190,18 +190,79 @@ def test_patience_is_counted_from_the_arrival_of_a_message(host):
     assert host.loop.now() == round((5 + DOWN_INTERVAL) * SECOND) - 400
 
 
-def test_all_farewells_are_said_once_before_the_first_address_is_given_up(host):
+def leave(host):
+    """Tell it to leave; return when it had gone, as a list that is empty until then."""
+    gone = []
+    host.daemon.leave(lambda: gone.append(host.loop.now()))
+    return gone
+
+
+def kinds(lines):
+    return [line.partition(" ")[0] for line in lines]
+
+
+def test_all_farewells_are_said_once_and_the_addresses_stay(host):
     host.start(FRONT, BACK).activate()
     host.hears(200)  # the first one is Backup now
     host.let(DOWN_INTERVAL)
     host.done()
-    host.daemon.stop()
-    acts = [line.partition(" ")[0] for line in host.acts()]
-    assert acts == ["send", "send", "delete", "delete"]
+    assert leave(host) == []
+    assert kinds(host.acts()) == ["send", "send"]
+    assert set(host.states.values()) == {"Initialize"}
+    assert len(host.held) == 2
 
 
-def test_a_backup_says_no_farewell(host):
+def test_the_successor_is_heard_and_a_moment_later_the_addresses_go(host):
+    host.start().activate()
+    gone = leave(host)
+    host.let(0.3)
+    host.hears(50)
+    host.done()
+    host.let(0.049)
+    assert (gone, host.held) == ([], [f"{VIP}/32"])
+    host.let(0.001)
+    assert (len(gone), host.held, host.acts()) == (1, [], [f"delete {VIP}/32 from eth0"])
+
+
+def test_without_a_successor_they_go_when_everybody_has_had_the_time(host):
+    host.start().activate()
+    gone = leave(host)
+    host.let(1.199)
+    assert gone == []
+    host.let(0.001)
+    assert (len(gone), host.held) == (1, [])
+
+
+def test_of_several_routers_the_last_one_ends_it(host):
+    host.start(FRONT, BACK).activate()
+    gone = leave(host)
+    host.hears(50)
+    host.let(0.05)
+    assert (gone, host.held) == ([], ["198.51.100.10/32"])
+    host.let(1.15)
+    assert len(gone) == 1
+
+
+def test_a_backup_leaves_without_a_word_and_at_once(host):
     host.start()
     host.done()
-    host.daemon.stop()
+    assert len(leave(host)) == 1
     assert host.acts() == []
+
+
+def test_who_lingers_and_is_stopped_gives_them_up_at_once(host):
+    host.start().activate()
+    leave(host)
+    host.done()
+    host.daemon.stop()
+    assert (host.held, host.acts()) == ([], [f"delete {VIP}/32 from eth0"])
+
+
+def test_who_lingers_takes_nothing_back(host):
+    """A check that comes back, or an address that somebody takes away, is none of its business any more."""
+    host.start().activate()
+    leave(host)
+    host.netlink.take_away(f"{VIP}/32")
+    host.done()
+    host.let(2)
+    assert [line for line in host.acts() if not line.startswith("delete")] == []

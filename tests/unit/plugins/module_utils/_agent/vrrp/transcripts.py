@@ -49,6 +49,8 @@ def event(words: str) -> machine.Event:
         return machine.Read(rest[0], tracking.FAULT if rest[1] == "FAULT" else int(rest[1]))
     if kind == "start":
         return machine.Start(holding=rest == ["holding"])
+    if kind == "leave":
+        return machine.Stop(linger=True)
     kinds = (machine.Stop, machine.Timeout, machine.Promote, machine.Demote)
     return {each.__name__.lower(): each for each in kinds}[kind]()
 
