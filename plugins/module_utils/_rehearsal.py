@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils import _simulator
+from ansible_collections.onprem.lb.plugins.module_utils import _engine_choice, _simulator
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine, packet, tracking
 
 SECOND = machine.SECOND
@@ -73,7 +73,8 @@ class Outcome(NamedTuple):
 def cast(plan: Dict[str, Any]) -> Cast:
     """Return the seats of a plan.
 
-    :param plan: ``{members: {NAME: {instances}}, track: {scripts}}``, the instances as `read_instances` returns them
+    :param plan: ``{members: {NAME: {instances, engine}}, track: {scripts}}``, the instances as `read_instances` returns
+        them; who has no engine runs keepalived
     """
     scripts = {script["name"]: script for script in plan.get("track", {}).get("scripts", [])}
     found = Cast([], [], {}, {})
@@ -84,7 +85,8 @@ def cast(plan: Dict[str, Any]) -> Cast:
             found.vips.setdefault(instance["name"], []).append(len(found.seats))
             first = instance["addresses"][0].partition("/")[0]
             found.addresses.setdefault(instance["name"], labels.get(instance["name"], first))
-            found.seats.append(_seat(member, instance, trackers))
+            lingers = planned.get("engine") == _engine_choice.AGENT
+            found.seats.append(_seat(member, instance, trackers)._replace(lingers=lingers))
             found.trackers.append(trackers)
     return found
 

@@ -27,6 +27,7 @@ class Seat(NamedTuple):
     advertisement: packet.Advertisement  # what it sends, but for the priority
     family: int = 4
     peers: Optional[FrozenSet[str]] = None  # whom it sends to; None is multicast
+    lingers: bool = False  # when it leaves it serves until somebody else does, as the agent and not keepalived
 
     def hears(self, other: Seat) -> bool:
         """Whether an Advertisement of the other one would be taken for one of this Virtual Router."""
@@ -108,8 +109,10 @@ class Simulation:
 
     def stop(self, member: str) -> None:
         """Leave in good order."""
-        self.tell(member, machine.Stop())
-        self.running.discard(member)
+        for seat in self.of(member):
+            self.inject(seat, machine.Stop(self.seats[seat].lingers))
+        if not self.holding.intersection(self.of(member)):  # who lingers still hears the others
+            self.running.discard(member)
 
     def crash(self, member: str) -> None:
         """Forget everything, without a word. The addresses go with it: nobody serves them any more."""

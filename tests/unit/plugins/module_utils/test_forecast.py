@@ -55,6 +55,16 @@ def test_a_check_that_must_fail_several_times_counts_several_times():
     assert worst(track_fall=3, **POLLED)["haproxy_killed"] - worst(**POLLED)["haproxy_killed"] == 2000
 
 
+@pytest.mark.parametrize("peer", ["agent", "native"])
+def test_a_holder_that_runs_the_agent_serves_on_until_the_next_one_does(peer):
+    first, second = pair()
+    first["settings"]["engine"], second["settings"]["engine"] = "agent", peer
+    found = {line["event"]: line for line in foresee(first, second)["outages"]}
+    stopped = found["keepalived_stopped"]
+    assert (stopped["after"], stopped["outage_ms"], stopped["back"]) == ("lb2", _forecast.SWITCH_MS, "lb1")
+    assert found["keepalived_killed"]["outage_ms"] == worst()["keepalived_killed"]
+
+
 def test_the_worst_moment_is_found_also_where_the_poll_is_out_of_step_with_the_advertisements():
     odd = {"priorities": [100, 98], "track_weight": 4, "track_events": False, "track_interval": 1.3}
     assert worst(**odd)["haproxy_killed"] == round(1300 + 3000 + 1000 * (256 - 102) / 256 + 60)
