@@ -216,7 +216,7 @@ def test_the_report_is_shown_in_each_format(form, begins, monkeypatch, capsys):
 
 
 def test_of_the_usual_sockets_those_that_are_there_are_asked(monkeypatch, capsys):
-    monkeypatch.setattr("os.path.exists", lambda path: path.endswith("/proxy.sock"))
+    monkeypatch.setattr("os.path.exists", lambda path: path.endswith("proxy/status.sock"))
     monkeypatch.setattr(status, "fetch", lambda path: {"asked": path})
     assert __main__.main(["status", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"asked": "/run/onprem-lb-proxy/status.sock"}
