@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, NamedTuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from ansible_collections.onprem.lb.plugins.module_utils import _host
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import crew
@@ -21,11 +21,16 @@ PROGRAMS = {NATIVE: ("haproxy",), AGENT: (Daemon(PROXY).program, crew.NAME)}
 ALIVE = {engine: f"/usr/bin/killall -0 {programs[0]}" for engine, programs in PROGRAMS.items()}
 
 
+# All that goes when an engine is replaced, as it is called among processes; the router first.
+REPLACED = {NATIVE: ("keepalived", "haproxy"), AGENT: (Daemon(VRRP).program, *PROGRAMS[AGENT]), "": ()}
+
+
 class Choice(NamedTuple):
     """An engine, and why it is this one."""
 
     engine: str
     reason: str
+    replaces: str = ""  # the engine that has to go for it
 
 
 def choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
@@ -34,6 +39,14 @@ def choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
     :param host: as `host_info` returns it
     :param prefix: of the layout's variables, in one of which the user may name an engine
     """
+    choice = _choose(wanted, host, prefix)
+    other = NATIVE if choice.engine == AGENT else AGENT
+    # Also where it does not run any more: a change that was cut off is brought to its end.
+    is_there = set(UNITS[other]) & set(host.get("own_units", []))
+    return choice._replace(replaces=other if is_there else "")
+
+
+def _choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
     if wanted != AUTO:
         return Choice(wanted, f"{prefix}_engine names it")
     running = host.get("active_units", [])
@@ -49,13 +62,23 @@ def choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
     return Choice(NATIVE, f"{missing} can be installed")
 
 
-def in_the_way(engine: str, host: Dict[str, Any], prefix: str) -> str:
-    """Return a sentence where the other engine's router runs: two on one host would fight. '' otherwise."""
-    other = NATIVE if engine == AGENT else AGENT
-    router = UNITS[other][1]
-    if router not in host.get("active_units", []):
-        return ""
-    return (
-        f"{router} runs here, which is the engine {other}, and {prefix}_engine makes it {engine}: "
-        f"take the old one away first ({prefix}_state: absent, for this member alone)."
-    )
+def turns(choices: Mapping[str, Choice], held: Mapping[str, int]) -> List[str]:
+    """Return the members that change their engine, in the order in which they do so, one after the other.
+
+    Whoever carries a VIP comes last: then all the others can take it over, and it moves once.
+
+    :param held: how many VIPs each member carries now
+    """
+    changing = [name for name, choice in choices.items() if choice.replaces]
+    return sorted(changing, key=lambda name: held[name])
+
+
+def table(choices: Mapping[str, Choice], order: Sequence[str]) -> List[str]:
+    """Return a line for each member: its engine, why, and what becomes of the other one."""
+    lines = []
+    for name, choice in choices.items():
+        line = f"{name}: {choice.engine}, {choice.reason}"
+        if choice.replaces:
+            line += f"; in place of {choice.replaces}, as number {order.index(name) + 1} of {len(order)}"
+        lines.append(line)
+    return lines

@@ -19,6 +19,7 @@ import tempfile
 import time
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple
 
+from ansible_collections.onprem.lb.plugins.module_utils import _host
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
 from ansible_collections.onprem.lb.plugins.module_utils._engine_plan import Rival, Unit
@@ -33,8 +34,6 @@ PATIENCE = 40.0  # seconds until a daemon must have gone over to what is new
 LOOK = 0.02
 LAST_WORDS = 6  # lines of a journal that are worth repeating
 RIVALS = ("keepalived", "haproxy")
-# A drop-in of the roles `haproxy` and `keepalived`.
-OURS = "{units}/{unit}.d/onprem-lb.conf"
 PROPERTIES = ("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "MainPID")
 
 
@@ -129,7 +128,7 @@ class Host:
         for name in RIVALS:
             unit = f"{name}.service"
             pid = int(said.get(unit, {}).get("MainPID", "0"))
-            ours = os.path.exists(OURS.format(units=self.places.units, unit=unit))
+            ours = _host.is_ours(unit, self.places.units)
             if pid:
                 found.append(Rival(name, pid, unit, ours))
             else:
@@ -147,8 +146,9 @@ class Host:
 
     def remains(self) -> Tuple[str, ...]:
         """Return all that an installation has left."""
-        wanted = [self.places.unit(daemon) for daemon in DAEMONS]
-        wanted += [self.places.configuration, self.places.library]
+        # The units last: a removal that is cut off is still seen by them.
+        wanted = [self.places.configuration, self.places.library]
+        wanted += [self.places.unit(daemon) for daemon in DAEMONS]
         return tuple(path for path in wanted if os.path.lexists(path))
 
     def report(self, path: str) -> Optional[Dict[str, Any]]:

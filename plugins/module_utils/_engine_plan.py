@@ -152,10 +152,10 @@ def _systemd(wanted: Wanted, found: Found) -> List[Step]:
 
 
 def _replaced(wanted: Wanted, found: Found) -> List[Step]:
-    """The programs that are to go: as late as can be, right before what takes their place."""
+    """The programs that are to go: as late as can be, right before what takes their place; who has the VIPs first."""
     active = {rival.unit for rival in found.rivals if rival.program in wanted.replace and rival.unit}
     named = {f"{name}.service" for name in wanted.replace} & found.enabled_rivals
-    return [Step(STOP, unit) for unit in sorted(active | named)]
+    return [Step(STOP, unit) for unit in sorted(active | named, key=lambda unit: unit != "keepalived.service")]
 
 
 def _action(daemon: Daemon, wanted: Wanted, found: Found) -> List[Step]:
@@ -184,10 +184,9 @@ def absent(found: Found) -> List[Step]:
     """Return what takes all of it away. The router goes first: a VIP leaves before who serves it."""
     units = [daemon.unit for daemon in reversed(DAEMONS)]
     steps = [Step(STOP, name) for name in units if _is_there(found.units.get(name, Unit()))]
+    steps += [Step(REMOVE_USER, name) for name in sorted(found.users)]
     steps += [Step(REMOVE, path) for path in found.remains]
-    if steps:
-        steps.append(Step(RELOAD_SYSTEMD, ""))
-    return steps + [Step(REMOVE_USER, name) for name in sorted(found.users)]
+    return steps + ([Step(RELOAD_SYSTEMD, "")] if steps else [])
 
 
 def left_behind(held: Sequence[str], config: Optional[Dict[str, Any]]) -> List[str]:

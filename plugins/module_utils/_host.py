@@ -147,6 +147,12 @@ def any_reachable(targets: Iterable[Tuple[str, int]], patience: float) -> bool:
     return reached.is_set()
 
 
+def is_ours(unit: str, folder: str = "/etc/systemd/system") -> bool:
+    """Return whether this collection has set a unit up: by a drop-in of its own, or altogether."""
+    whole = unit.startswith("onprem-lb-") and os.path.exists(os.path.join(folder, unit))
+    return whole or os.path.exists(os.path.join(folder, f"{unit}.d", "onprem-lb.conf"))
+
+
 def family_problem(family: str) -> str:
     """Return why haproxy and keepalived cannot be installed on a distribution; '' where they can."""
     if family in FAMILIES:

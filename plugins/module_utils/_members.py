@@ -12,7 +12,7 @@ from typing import Any, Callable, Collection, Dict, List, Mapping, NamedTuple, O
 from ansible_collections.onprem.lb.plugins.module_utils import _host, _segment
 from ansible_collections.onprem.lb.plugins.module_utils._addresses import Seat, find_seat
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import Faults
-from ansible_collections.onprem.lb.plugins.module_utils._engine_choice import AGENT, NATIVE, PROGRAMS
+from ansible_collections.onprem.lb.plugins.module_utils._engine_choice import AGENT, NATIVE, PROGRAMS, REPLACED, Choice
 from ansible_collections.onprem.lb.plugins.module_utils._services import listeners_in_the_way
 
 Member = Dict[str, Any]
@@ -139,21 +139,30 @@ def rivals(members: List[Member], vips: List[Vip], where: Dict[str, Dict[str, Se
     return found
 
 
+def held(members: List[Member], vips: List[Vip]) -> Dict[str, int]:
+    """Return how many VIPs each member carries now."""
+    floating = {vip.address for vip in vips}
+    return {
+        member["name"]: sum(info["address"] in floating for info in member["host"]["addresses"]) for member in members
+    }
+
+
 def host_faults(
-    members: List[Member], services: List[Dict[str, Any]], engines: Optional[Mapping[str, str]] = None
+    members: List[Member], services: List[Dict[str, Any]], choices: Optional[Mapping[str, Choice]] = None
 ) -> Faults:
     """Say what keeps a member from being a balancer, and which programs are in the way of its services.
 
-    :param engines: by the member's name; native where it is not named
+    :param choices: of engines, by the member's name; native where it is not named
     """
     faults: Faults = []
     for member in members:
         name, host = member["name"], member["host"]
-        engine = (engines or {}).get(name, NATIVE)
+        choice = (choices or {}).get(name, Choice(NATIVE, ""))
         # The agent runs wherever systemd and Python do.
-        passed_over = [_host.family_problem(host.get("os_family", ""))] if engine == AGENT else []
+        passed_over = [_host.family_problem(host.get("os_family", ""))] if choice.engine == AGENT else []
         faults.extend(f"{name}: {problem}" for problem in host.get("problems", []) if problem not in passed_over)
-        faults.extend(listeners_in_the_way(services, host.get("listeners", []), name, PROGRAMS[engine]))
+        own = (*PROGRAMS[choice.engine], *REPLACED[choice.replaces])
+        faults.extend(listeners_in_the_way(services, host.get("listeners", []), name, own))
     return faults
 
 

@@ -69,7 +69,8 @@ def plan(members: List[Dict[str, Any]]) -> Dict[str, Any]:
     """Return the pair's plan, if it holds in every single failure.
 
     :returns: ``{faults, vips, services, members: {NAME: {instances, peers, interfaces, engine, track, units,
-        programs}}, track, engines, targets, outages, table}``; with faults everything else is empty
+        programs, replaces, replaced_programs}}, track, turns, engines, targets, outages, table}``; with faults
+        everything else is empty
     """
     drafted = draft(members)
     if drafted["faults"]:
@@ -94,13 +95,14 @@ def draft(members: List[Dict[str, Any]]) -> Dict[str, Any]:
     priorities = _priorities(settings, len(names), faults)
     faults.extend(auth_pass_faults(settings["auth_pass"], "pair_auth_pass"))
     choices = _choices(members, faults)
-    faults.extend(_members.host_faults(members, services, {name: each.engine for name, each in choices.items()}))
+    faults.extend(_members.host_faults(members, services, choices))
     faults.extend(_members.rivals(members, vips, seats))
     if faults:
         return _refused([in_the_users_words(fault, "pair") for fault in faults])
     planned = {
         name: {**_member(name, vips, priorities, settings, seats), **_engine(settings, choices[name])} for name in names
     }
+    turns = _engine_choice.turns(choices, _members.held(members, vips))
     for name in names:
         faults.extend(read_instances(planned[name]["instances"], f"{name}: instances")[1])
     if faults:
@@ -111,7 +113,8 @@ def draft(members: List[Dict[str, Any]]) -> Dict[str, Any]:
         "services": services,
         "members": planned,
         "track": _track(settings, _engine_choice.NATIVE),
-        "engines": [f"{name}: {each.engine}, {each.reason}" for name, each in choices.items()],
+        "turns": turns,
+        "engines": _engine_choice.table(choices, turns),
         "targets": targets(vips, services),
         "advert_interval": settings["advert_interval"],
         "outages": [],
@@ -126,6 +129,7 @@ def _refused(faults: Faults) -> Dict[str, Any]:
         "services": [],
         "members": {},
         "track": {},
+        "turns": [],
         "engines": [],
         "targets": [],
         "outages": [],
@@ -180,8 +184,6 @@ def _choices(members: List[Dict[str, Any]], faults: Faults) -> Dict[str, _engine
             faults.append(f"{name}: pair_engine is {wanted!r}: one of {', '.join(_engine_choice.ENGINES)} is wanted.")
             wanted = _engine_choice.AUTO
         found[name] = _engine_choice.choose(wanted, host, "pair")
-        other = _engine_choice.in_the_way(found[name].engine, host, "pair")
-        faults.extend([f"{name}: {other}"] if other else [])
     return found
 
 
@@ -192,6 +194,8 @@ def _engine(settings: Dict[str, Any], choice: _engine_choice.Choice) -> Dict[str
         "track": _track(settings, choice.engine),
         "units": list(_engine_choice.UNITS[choice.engine]),
         "programs": list(_engine_choice.PROGRAMS[choice.engine]),
+        "replaces": choice.replaces,
+        "replaced_programs": list(_engine_choice.REPLACED[choice.replaces]),
     }
 
 

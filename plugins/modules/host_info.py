@@ -118,6 +118,11 @@ active_units:
   type: list
   elements: str
   returned: success
+own_units:
+  description: Those of O(units) that this collection has set up here, whether they run or not.
+  type: list
+  elements: str
+  returned: success
 stale:
   description: Those of O(loaded) that are newer than their unit's youngest process.
   type: list
@@ -197,6 +202,7 @@ def look(params, reader):
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "active_units": reader.units_in("ActiveState", "active", params["units"]),
         "enabled_units": reader.units_in("UnitFileState", "enabled", params["units"]),
+        "own_units": [unit for unit in params["units"] if _host.is_ours(unit)],
         "vrids": {
             **{each["name"]: each["vrid"] for each in agents},
             **_host.vrids(reader.text(params["keepalived_config"])),

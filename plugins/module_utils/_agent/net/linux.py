@@ -10,7 +10,7 @@ import socket
 # <linux/in.h>: on by default, and then a socket also hears the groups that others have joined.
 IP_MULTICAST_ALL = 49
 # <asm-generic/socket.h>
-SO_ATTACH_FILTER, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 26, 33, 35
+SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35
 # <linux/icmpv6.h>
 ICMPV6_FILTER = 1
 # <linux/if_packet.h>

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _pair, _pair_check
-from ansible_collections.onprem.lb.plugins.module_utils._engine_choice import choose, in_the_way
+from ansible_collections.onprem.lb.plugins.module_utils._engine_choice import Choice, choose, turns
 
 from .pairs import member, pair
 
@@ -39,11 +39,26 @@ def test_a_host_that_was_not_asked_is_taken_for_an_ordinary_one():
     assert choose("auto", {"addresses": []}, "pair").engine == "native"
 
 
-def test_the_other_engines_router_is_in_the_way():
-    assert in_the_way("agent", {"active_units": ["keepalived.service"]}, "pair").startswith("keepalived.service")
-    assert in_the_way("native", {"active_units": AGENTS}, "pair").startswith("onprem-lb-vrrp.service runs here")
-    assert in_the_way("native", {"active_units": ["haproxy.service", "keepalived.service"]}, "x") == ""
-    assert in_the_way("agent", {"active_units": ["haproxy.service", *AGENTS]}, "x") == ""
+@pytest.mark.parametrize(
+    "wanted, own, replaces",
+    [
+        ("agent", ["haproxy.service", "keepalived.service"], "native"),
+        ("agent", ["haproxy.service"], "native"),  # a change that was cut off
+        ("agent", AGENTS, ""),
+        ("agent", [], ""),
+        ("native", AGENTS, "agent"),
+        ("native", ["haproxy.service", "keepalived.service"], ""),
+    ],
+)
+def test_the_other_engine_is_replaced_where_this_collection_has_set_it_up(wanted, own, replaces):
+    assert choose(wanted, {"own_units": own}, "pair").replaces == replaces
+
+
+def test_who_carries_a_vip_changes_last():
+    choices = {name: Choice("agent", "named", "native") for name in ("lb1", "lb2", "lb3")}
+    assert turns(choices, {"lb1": 1, "lb2": 0, "lb3": 0}) == ["lb2", "lb3", "lb1"]
+    choices["lb3"] = Choice("agent", "named")
+    assert turns(choices, {"lb1": 0, "lb2": 2, "lb3": 0}) == ["lb1", "lb2"]
 
 
 def mixed(**host):
@@ -80,9 +95,23 @@ def test_an_engine_that_there_is_not_is_refused():
     assert sentence == "lb2: pair_engine is 'nginx': one of auto, native, agent is wanted."
 
 
-def test_a_router_of_the_other_engine_stops_the_plan():
-    (sentence,) = _pair.plan(mixed(active_units=["keepalived.service"]))["faults"]
-    assert sentence.startswith("lb2: keepalived.service runs here")
+def test_a_living_pair_changes_its_engine_member_by_member():
+    native = {"own_units": ["haproxy.service", "keepalived.service"]}
+    haproxy = {"listeners": [{"address": "0.0.0.0", "port": 443, "program": "haproxy", "pid": 9}]}
+    members = [member(1, engine="agent"), member(2, engine="agent")]
+    for each in members:
+        each["host"].update(native, **haproxy)
+    members[0]["host"]["addresses"].append({**members[0]["host"]["addresses"][0], "address": "192.0.2.10"})
+    plan = _pair.plan(members)
+    assert plan["faults"] == []
+    assert plan["turns"] == ["lb2", "lb1"]
+    assert plan["members"]["lb1"]["replaced_programs"] == ["keepalived", "haproxy"]
+    assert plan["engines"][0] == "lb1: agent, pair_engine names it; in place of native, as number 2 of 2"
+
+
+def test_where_nothing_changes_nobody_takes_a_turn():
+    plan = _pair.plan(mixed())
+    assert plan["turns"] == [] and plan["members"]["lb1"]["replaced_programs"] == []
 
 
 def test_an_unknown_distribution_is_no_problem_for_the_agent():

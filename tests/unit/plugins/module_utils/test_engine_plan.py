@@ -128,6 +128,12 @@ def test_a_program_that_is_to_go_is_stopped_right_before_the_agent_starts():
     assert steps(wanted, enabled_rivals=frozenset(["haproxy.service"])) == ["stop haproxy.service"]
 
 
+def test_who_has_the_vips_stops_before_who_serves_them():
+    wanted = WANTED._replace(replace=("haproxy", "keepalived"))
+    both = frozenset(["haproxy.service", "keepalived.service"])
+    assert steps(wanted, enabled_rivals=both) == ["stop keepalived.service", "stop haproxy.service"]
+
+
 def test_nothing_is_stopped_without_being_told():
     assert steps(rivals=(KEEPALIVED,), enabled_rivals=frozenset(["keepalived.service"])) == []
 
@@ -162,11 +168,11 @@ def test_the_router_goes_first_and_nothing_is_left():
     assert found == [
         "stop onprem-lb-vrrp.service",
         "stop onprem-lb-proxy.service",
+        "remove user onprem-lb-proxy",
+        "remove user onprem-lb-vrrp",
         "remove /etc/x",
         "remove /lib/x",
         "reload systemd",
-        "remove user onprem-lb-proxy",
-        "remove user onprem-lb-vrrp",
     ]
     assert plan.absent(FRESH) == []
 

@@ -134,3 +134,12 @@ def test_the_vrids_in_use_are_read_by_the_name_of_the_instance():
     )
     assert _host.vrids(conf) == {"vip-192.0.2.10": 240, "vip-2001:db8::10": 51}
     assert _host.vrids("") == {}
+
+
+def test_a_unit_is_ours_by_its_drop_in_or_by_its_name(tmp_path):
+    for path in ("haproxy.service.d/onprem-lb.conf", "keepalived.service.d/other.conf", "onprem-lb-vrrp.service"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).touch()
+    (tmp_path / "keepalived.service").touch()
+    units = ("haproxy.service", "keepalived.service", "onprem-lb-vrrp.service", "onprem-lb-proxy.service")
+    assert [_host.is_ours(unit, str(tmp_path)) for unit in units] == [True, False, True, False]

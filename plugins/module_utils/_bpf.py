@@ -10,7 +10,8 @@ import socket
 import struct
 from typing import Sequence, Tuple
 
-from .linux import SO_ATTACH_FILTER
+SO_ATTACH_FILTER = 26  # Linux, asm-generic/socket.h
+
 
 Step = Tuple[int, int, int, int]
 
