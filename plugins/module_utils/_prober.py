@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import ipaddress
+import os
 import select
 import socket
 import struct
@@ -32,12 +33,14 @@ MAX_OPEN = 512
 @dataclass(frozen=True)
 class Goal:
     """What to wait for: exactly one holder (``holder`` by name, if given), every attempt of the last
-    ``quiet_ms`` good, and at least ``successes`` good ones in a row, but not before ``minimum_ms``."""
+    ``quiet_ms`` good, and at least ``successes`` good ones in a row, but not before ``minimum_ms``, nor before
+    somebody else has put a file at ``path``, if given."""
 
     holder: str = ""
     quiet_ms: float = 0.0
     successes: int = 1
     minimum_ms: float = 0.0
+    path: str = ""
 
 
 @dataclass(frozen=True)
@@ -241,7 +244,8 @@ class Prober:
         oldest = next(iter(self.pending.values()), None)
         if oldest is not None and now - oldest.start_ms > self.plan.timeout_ms / 2:
             return False
-        return self.asker is None or self._held(goal, now)
+        in_order = self.asker is None or self._held(goal, now)
+        return in_order and (not goal.path or os.path.exists(goal.path))
 
     def _held(self, goal: Goal, now: float) -> bool:
         window = max(goal.quiet_ms, 2 * MISSED_ALONE * self.plan.interval_ms)

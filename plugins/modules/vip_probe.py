@@ -106,6 +106,10 @@ options:
       holder:
         description: The name of the member that must be the holder. Any one if left out.
         type: str
+      path:
+        description:
+          - A file that must be there. So a task that runs in the background learns that there is no more to be seen.
+        type: path
 extends_documentation_fragment:
   - onprem.lb.attributes.reads_only
 """
@@ -264,6 +268,7 @@ UNTIL = {
     "minimum": {"type": "float", "default": 0},
     "quiet_ms": {"type": "float", "default": 500},
     "holder": {"type": "str"},
+    "path": {"type": "path"},
 }
 ARGUMENTS = {
     "address": {"type": "str", "required": True},
@@ -296,6 +301,7 @@ def plan_of(params):
             holder=until["holder"] or "",
             quiet_ms=until["quiet_ms"],
             minimum_ms=until["minimum"] * 1000.0,
+            path=until["path"] or "",
         ),
     )
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import errno
+import dataclasses
 import heapq
 import math
 
@@ -190,6 +191,18 @@ def test_it_ends_early_when_the_wanted_holder_has_been_alone_and_quiet_for_long_
 def test_it_does_not_end_before_the_minimum():
     seen = World(good, holders=back_at(0)).run(plan(duration_ms=9000.0), True, GOAL)
     assert seen.length_ms == pytest.approx(1000, abs=10)
+
+
+def test_it_goes_on_until_somebody_puts_the_file_there(tmp_path):
+    def service(at):
+        if at >= 2000:
+            (tmp_path / "enough").touch()
+        return good(at)
+
+    goal = dataclasses.replace(GOAL, path=str(tmp_path / "enough"))
+    seen = World(service, holders=back_at(0)).run(plan(duration_ms=9000.0), True, goal)
+    assert seen.settled
+    assert seen.length_ms == pytest.approx(2000, abs=10)
 
 
 def test_a_failure_starts_the_quiet_time_anew():
