@@ -4,8 +4,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
 READY := $(VENV)/.ready
-# ansible-core 2.19 runs on these.
-PYTHONS := 3.11 3.12 3.13
 RUNS ?= default:debian12 default:debian13 agent:debian12 agent:debian13 mixed:debian12 mixed:debian13 ipi:debian13
 REPEATS ?= 1
 SCHEDULES ?= 1000000
@@ -45,7 +43,7 @@ demo: setup ## start hosts, set a pair up, fail it over, print the table
 	@echo 'The figures are in .cache/drill.json; `python3 lab ssh --scenario demo lb1` enters a host, `make down` removes them all.'
 
 .PHONY: test
-test: lint unit sanity netns molecule ## all that CI runs
+test: lint unit pythons sanity netns molecule ## all that CI runs
 
 .PHONY: lint
 lint: setup ## ruff, mypy, yamllint, ansible-lint, the changelog and the archive
@@ -61,6 +59,11 @@ lint: setup ## ruff, mypy, yamllint, ansible-lint, the changelog and the archive
 unit: setup ## tests of what needs no host
 	$(call say,unit)
 	pytest tests/unit
+
+.PHONY: pythons
+pythons: setup ## what runs on a target under Python 3.8, and under the newest one here
+	$(call say,pythons)
+	$(PYTHON) tests/pythons.py
 
 .PHONY: golden
 golden: setup ## write the golden files anew; read the difference

@@ -1,14 +1,17 @@
-"""How long a pair takes to deploy, ours beside two popular roles, on fresh lab hosts, in turn, in one run.
+"""How long a pair takes to deploy, with either engine and with popular roles: fresh lab hosts, in turn, in one run.
 
     make bench                                       # peers' roles from Galaxy into .cache/peers
     PEERS=/where/they/are ROUNDS=5 make bench        # or from a folder that has them
+    CONTENDERS="native agent" python3 bench/deploy.py
 
-Prints the medians and, what alone means anything on a noisy machine, the ratios.
+Prints the medians and, what alone means anything on a noisy machine, the ratios. A second run of ours that changes
+something is an error.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -21,15 +24,20 @@ ROUNDS = int(os.environ.get("ROUNDS", "3"))
 ROLES = ("geerlingguy.haproxy", "evrardjp.keepalived")
 SCENARIO = "bench"
 INVENTORY = ROOT / ".cache" / "lab" / SCENARIO / "inventory.yml"
-CONTENDERS = {
-    "ours": ["ansible-playbook", "-i", str(INVENTORY), "-i", "lab/demo.yml", "playbooks/site.yml"],
-    "peers": ["ansible-playbook", "-i", str(INVENTORY), "bench/peers.yml"],
+PLAYBOOK = ["ansible-playbook", "-i", str(INVENTORY)]
+OURS = [*PLAYBOOK, "-i", "lab/demo.yml", "playbooks/site.yml"]
+COMMANDS = {
+    "native": [*OURS, "-e", "pair_engine=native"],
+    "agent": [*OURS, "-e", "pair_engine=agent"],
+    "peers": [*PLAYBOOK, "bench/peers.yml"],
 }
+CONTENDERS = os.environ.get("CONTENDERS", " ".join(COMMANDS)).split()
+RATIOS = (("agent", "native"), ("native", "peers"))
+RUNS = ("first", "second")
 
 
-def run(*command: str) -> float:
-    """Run a command to its end and return how long it took, in seconds; its output is shown only when it fails."""
-    started = time.monotonic()
+def run(*command: str) -> str:
+    """Run a command to its end and return its output, which is shown only when it fails."""
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -40,7 +48,7 @@ def run(*command: str) -> float:
     )
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
-    return time.monotonic() - started
+    return done.stdout
 
 
 def fresh_hosts() -> None:
@@ -50,28 +58,50 @@ def fresh_hosts() -> None:
     run("ansible", "pair", "-i", str(INVENTORY), "--become", "-m", "ansible.builtin.apt", "-a", "update_cache=true")
 
 
+def deploy(name: str) -> list[float]:
+    """Return how long the first and the second run took on fresh hosts, in seconds."""
+    fresh_hosts()
+    times = []
+    for which in RUNS:
+        started = time.monotonic()
+        said = run(*COMMANDS[name])
+        times.append(time.monotonic() - started)
+        if which == "second" and name != "peers" and changes(said):
+            sys.exit(f"{name}: the second run changed something:\n{said[-4000:]}")
+    return times
+
+
+def changes(said: str) -> int:
+    """Return how many tasks have changed something, by the recap of all hosts."""
+    return sum(map(int, re.findall(r"\bchanged=(\d+)", said)))
+
+
 def main() -> None:
-    for role in ROLES:
+    for role in ROLES if "peers" in CONTENDERS else ():
         if not (PEERS / role).is_dir():
             run("ansible-galaxy", "role", "install", "--roles-path", str(PEERS), role)
-    times: dict[str, list[float]] = {f"{name}, {which} run": [] for name in CONTENDERS for which in ("first", "second")}
+    times: dict[str, list[list[float]]] = {name: [] for name in CONTENDERS}
     try:
         for number in range(ROUNDS):
-            for name, command in CONTENDERS.items():
-                print(f"round {number + 1} of {ROUNDS}: {name} ...", flush=True)
-                fresh_hosts()
-                for which in ("first", "second"):
-                    times[f"{name}, {which} run"].append(run(*command))
+            # Whatever grows or tires during the rounds does so for all alike.
+            for name in CONTENDERS[:: -1 if number % 2 else 1]:
+                times[name].append(deploy(name))
+                took = " ".join(f"{seconds:6.1f} s" for seconds in times[name][-1])
+                print(f"round {number + 1} of {ROUNDS}: {name:<7}{took}", flush=True)
     finally:
         run(sys.executable, "lab", "down", "--scenario", SCENARIO)
-    report({what: statistics.median(values) for what, values in times.items()}, times)
+    for index, which in enumerate(RUNS):
+        report(which, {name: [each[index] for each in rounds] for name, rounds in times.items()})
 
 
-def report(medians: dict[str, float], times: dict[str, list[float]]) -> None:
-    for what, median in medians.items():
-        print(f"{what:<18} median {median:5.1f} s   all {', '.join(f'{value:.1f}' for value in times[what])}")
-    for which in ("first", "second"):
-        print(f"{which} run, ours / peers: {medians[f'ours, {which} run'] / medians[f'peers, {which} run']:.2f}")
+def report(which: str, times: dict[str, list[float]]) -> None:
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    for name, median in medians.items():
+        each = ", ".join(f"{value:.1f}" for value in times[name])
+        print(f"{which} run, {name:<7} median {median:5.1f} s   all {each}")
+    for one, other in RATIOS:
+        if one in medians and other in medians:
+            print(f"{which} run, {one} / {other}: {medians[one] / medians[other]:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,119 @@
+"""What runs on a target, tested under the oldest Python that is promised and the newest of this machine.
+
+    make pythons
+
+Interpreters are looked for on the PATH and in pyenv's folder; each gets a virtual environment without Ansible in
+.cache/pythons. One that is not here is skipped with a sentence; in CI that is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
+
+ROOT = Path(__file__).resolve().parent.parent
+VENVS = ROOT / ".cache" / "pythons"
+UNIT = ROOT / "tests" / "unit" / "plugins" / "module_utils"
+OLDEST = (3, 8)
+# What the tests import; pip takes versions that this Python can run.
+TOOLS = ("hypothesis", "netaddr", "pytest", "pyyaml", "scapy")
+# The agent, and what else the modules do on a target.
+TESTS = [
+    "_agent",
+    *("test_archive.py", "test_engine.py", "test_engine_host.py", "test_engine_plan.py", "test_engine_units.py"),
+    *("test_files.py", "test_firewall.py", "test_host.py", "test_listener.py", "test_neighbours.py"),
+    *("test_pair_check.py", "test_probe.py", "test_prober.py", "test_segment.py", "test_sources.py"),
+]
+NAME = re.compile(r"python3\.\d+")
+# pyenv has a shim for each version, which fails while that version is not chosen. A Debian Python may lack ensurepip.
+ASK = "import ensurepip, sys, venv; print(*sys.version_info[:2], sys.version_info.releaselevel, sys.executable)"
+
+
+class Interpreter(NamedTuple):
+    """A Python that can make virtual environments."""
+
+    version: Tuple[int, int]
+    path: str
+
+    @property
+    def name(self) -> str:
+        return "{}.{}".format(*self.version)
+
+
+def candidates(path: str, pyenv: Path) -> List[Path]:
+    """Return what may be an interpreter, in the order of the PATH, then pyenv's."""
+    folders = [Path(folder) for folder in path.split(os.pathsep) if folder]
+    folders += sorted(pyenv.glob("versions/*/bin"))
+    return [file for folder in folders for file in sorted(folder.glob("python3.*")) if NAME.fullmatch(file.name)]
+
+
+def understood(said: str) -> Optional[Interpreter]:
+    """Return the interpreter that answered ASK with this, unless it is a pre-release or no interpreter at all."""
+    words = said.strip().split(" ", 3)
+    if len(words) < 4 or words[2] != "final":
+        return None
+    return Interpreter((int(words[0]), int(words[1])), words[3])
+
+
+def asked(candidate: Path) -> str:
+    done = subprocess.run([str(candidate), "-c", ASK], capture_output=True, text=True, check=False)
+    return "" if done.returncode else done.stdout
+
+
+def chosen(found: Iterable[Interpreter], ours: Tuple[int, int]) -> Dict[str, Optional[Interpreter]]:
+    """Return what is to run, by what it is for; None is missing.
+
+    :param ours: the version under which `make unit` runs; the newest is only asked for where it is another one
+    """
+    first: Dict[Tuple[int, int], Interpreter] = {}
+    for interpreter in found:
+        first.setdefault(interpreter.version, interpreter)
+    newest = max([*first, ours])
+    runs: Dict[str, Optional[Interpreter]] = {}
+    if ours != OLDEST:
+        runs["{}.{}, the oldest that is promised".format(*OLDEST)] = first.get(OLDEST)
+    if newest != ours:
+        runs["{}.{}, the newest here".format(*newest)] = first[newest]
+    return runs
+
+
+def made(interpreter: Interpreter) -> Path:
+    """Return the Python of the interpreter's environment, which has what the tests need."""
+    folder = VENVS / interpreter.name
+    python, ready = folder / "bin" / "python", folder / ".ready"
+    versions = ROOT / "test-requirements.txt"
+    recipe = f"{interpreter.path} {TOOLS}\n{versions.read_text()}"
+    if not ready.exists() or ready.read_text() != recipe:
+        subprocess.run([interpreter.path, "-m", "venv", "--clear", str(folder)], check=True)
+        install = [str(python), "-m", "pip", "install", "--quiet", "--constraint", str(versions), *TOOLS]
+        subprocess.run(install, check=True)
+        ready.write_text(recipe)
+    return python
+
+
+def passes(interpreter: Interpreter) -> bool:
+    command = [str(made(interpreter)), "-m", "pytest", "-p", "no:cacheprovider", "--hypothesis-profile=quick"]
+    done = subprocess.run([*command, *(str(UNIT / name) for name in TESTS)], cwd=ROOT, check=False)
+    return done.returncode == 0
+
+
+def main() -> int:
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    answers = map(understood, map(asked, candidates(os.environ.get("PATH", ""), pyenv)))
+    good = True
+    for what, interpreter in chosen(filter(None, answers), sys.version_info[:2]).items():
+        if interpreter:
+            print(f"pythons: {what}: {interpreter.path}", flush=True)
+            good &= passes(interpreter)
+        else:
+            print(f"pythons: {what}, is not on this machine: skipped; in CI it must run", flush=True)
+            good &= not os.environ.get("CI")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
