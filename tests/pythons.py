@@ -24,9 +24,10 @@ TOOLS = ("hypothesis", "netaddr", "pytest", "pyyaml", "scapy")
 # The agent, and what else the modules do on a target.
 TESTS = [
     "_agent",
-    *("test_archive.py", "test_engine.py", "test_engine_host.py", "test_engine_plan.py", "test_engine_units.py"),
-    *("test_files.py", "test_firewall.py", "test_host.py", "test_listener.py", "test_neighbours.py"),
-    *("test_pair_check.py", "test_probe.py", "test_prober.py", "test_segment.py", "test_sources.py"),
+    *("test_archive.py", "test_drill.py", "test_engine.py", "test_engine_host.py", "test_engine_plan.py"),
+    *("test_engine_units.py", "test_files.py", "test_firewall.py", "test_host.py", "test_keepalived.py"),
+    *("test_listener.py", "test_neighbours.py", "test_pair_check.py", "test_probe.py", "test_prober.py"),
+    *("test_segment.py", "test_sources.py"),
 ]
 NAME = re.compile(r"python3\.\d+")
 # pyenv has a shim for each version, which fails while that version is not chosen. A Debian Python may lack ensurepip.

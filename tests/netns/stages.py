@@ -99,7 +99,7 @@ class Stage:
         return [(at, message[2]) for at, name, message in found if (name, message[1]) == (member, vrid)]
 
 
-def until(condition, what):
+def until(condition, what="it did not happen in time"):
     limit = time.monotonic() + LIMIT_S
     while not condition():
         assert time.monotonic() < limit, what

@@ -9,7 +9,6 @@ import errno
 import json
 import select
 import sys
-import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import sockets
@@ -21,6 +20,7 @@ from recorder import frames_at, inside
 from scapy.layers.inet import IP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
+from stages import until
 from test_packet_decoders import GOOD, LIMIT_S, SPOKEN, dissected, keepalived, way_of
 
 V2 = packet.Advertisement(2, 51, 100, packet.SECOND, (VIP,), packet.PASSWORD, b"secret", packet.RFC3768)
@@ -79,13 +79,6 @@ class Opener:
     def announce(self, node, address):
         with inside(node.namespace):
             self.network(node).announcing(self.link(node), address)()
-
-
-def until(condition, what):
-    end = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
 
 
 def address(node, family):

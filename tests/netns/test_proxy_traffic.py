@@ -19,6 +19,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
 from links import lent, sh
 from recorder import inside
+from stages import until
 from unit.conftest import ROOT
 
 LIMIT_S = 20
@@ -48,13 +49,6 @@ print("ready", flush=True)
 while True:
     threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
 """
-
-
-def until(condition):
-    late = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < late, "it did not happen in time"
-        time.sleep(0.01)
 
 
 class Proxy:

@@ -15,7 +15,7 @@ import sys
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _files, _redirect
-from links import PORT, VIP, VIP6, Link, sh, why_not
+from links import PORT, VIP, VIP6, lent, sh, why_not
 
 API, LB = 6443, 9445
 OWN = {VIP: "192.0.2.{}", VIP6: "2001:db8::{}"}
@@ -135,15 +135,11 @@ def link():
     """One for all tests here: a new one is not to be had below two seconds, and each test leaves it as it was."""
     if why_not("nft"):
         pytest.skip(why_not("nft"))
-    made = Link()
-    try:
-        made.start()
+    with lent() as made:
         for node in made.members:
             for name, port in (("api", API), ("haproxy", LB)):
                 serve(node, name, port)
         yield made
-    finally:
-        made.stop()
 
 
 def serve(node, name, port):

@@ -10,13 +10,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from stages import until
 
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 20.0
 
 MODULE = """
 import importlib, json, os, sys
@@ -63,13 +62,6 @@ def result(process):
 
 def hear(node, seconds=2.2, interface="eth0", **more):
     return result(start(node, "vrrp_info", interface=interface, seconds=seconds, **more))
-
-
-def until(condition, what):
-    end = time.monotonic() + LIMIT
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.05)
 
 
 def listens(node):

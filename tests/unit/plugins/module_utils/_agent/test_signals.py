@@ -9,19 +9,11 @@ import select
 import signal
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
 from ansible_collections.onprem.lb.plugins.module_utils._agent.signals import Signals
 
 from .checks.loops import run_until
 
 USR1, USR2 = signal.SIGUSR1, signal.SIGUSR2
-
-
-@pytest.fixture
-def loop():
-    found = Loop()
-    yield found
-    found.close()
 
 
 @pytest.fixture

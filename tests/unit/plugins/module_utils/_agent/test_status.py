@@ -12,17 +12,9 @@ import threading
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import loop as loops
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status, visitors
 
 from .visits import while_running
-
-
-@pytest.fixture
-def loop():
-    found = loops.Loop()
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import visitors
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
 from ansible_collections.onprem.lb.plugins.module_utils._agent.visitors import Visitors
 
 from .visits import while_running
@@ -20,13 +19,6 @@ from .visits import while_running
 def shout(received, ended):
     """Answer a line, or what there is at the end, in capitals."""
     return received.upper() if b"\n" in received or ended else None
-
-
-@pytest.fixture
-def loop():
-    found = Loop()
-    yield found
-    found.close()
 
 
 @pytest.fixture

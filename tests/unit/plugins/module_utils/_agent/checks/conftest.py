@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Loops for the tests of the checks, and nothing left behind."""
+"""Programs for the tests of the checks, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -9,16 +9,8 @@ import signal
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.children import Children
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
 
 from .loops import run_until
-
-
-@pytest.fixture
-def loop():
-    loop = Loop()
-    yield loop
-    loop.close()
 
 
 @pytest.fixture
