@@ -23,10 +23,13 @@ FOLDER = Path(__file__).resolve().parents[6] / "plugins" / "module_utils"
 
 
 def _ports():
-    """Yield ports that nobody listens on, each once, below those that the kernel gives to connections."""
+    """Yield ports that nobody listens on, each once, below those that the kernel gives to connections.
+
+    Tests in other processes, whose numbers are close to this one, begin far from here.
+    """
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
         first = int(file.read().split()[0])
-    for port in range(first - 1 - os.getpid() % 5000, 1024, -1):
+    for port in range(first - 1 - os.getpid() * 200 % 20_000, 1024, -1):
         if _is_free(port):
             yield port
 
