@@ -2,7 +2,7 @@
 
     make pythons
 
-Interpreters are looked for on the PATH and in pyenv's folder; each gets a virtual environment without Ansible in
+Interpreters are looked for in pyenv's folder and on the PATH; each gets a virtual environment without Ansible in
 .cache/pythons. One that is not here is skipped with a sentence; in CI that is a failure.
 """
 
@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 ROOT = Path(__file__).resolve().parent.parent
 VENVS = ROOT / ".cache" / "pythons"
@@ -30,7 +30,7 @@ TESTS = [
     *("test_segment.py", "test_sources.py"),
 ]
 NAME = re.compile(r"python3\.\d+")
-# pyenv has a shim for each version, which fails while that version is not chosen. A Debian Python may lack ensurepip.
+# A shim of pyenv's fails while its version is not chosen, and a Debian Python may lack ensurepip.
 ASK = "import ensurepip, sys, venv; print(*sys.version_info[:2], sys.version_info.releaselevel, sys.executable)"
 
 
@@ -46,9 +46,9 @@ class Interpreter(NamedTuple):
 
 
 def candidates(path: str, pyenv: Path) -> List[Path]:
-    """Return what may be an interpreter, in the order of the PATH, then pyenv's."""
-    folders = [Path(folder) for folder in path.split(os.pathsep) if folder]
-    folders += sorted(pyenv.glob("versions/*/bin"))
+    """Return what may be an interpreter. pyenv's own come first, for its shims on the PATH are slow."""
+    folders = sorted(pyenv.glob("versions/*/bin"))
+    folders += [Path(folder) for folder in path.split(os.pathsep) if folder]
     return [file for folder in folders for file in sorted(folder.glob("python3.*")) if NAME.fullmatch(file.name)]
 
 
@@ -65,20 +65,28 @@ def asked(candidate: Path) -> str:
     return "" if done.returncode else done.stdout
 
 
-def chosen(found: Iterable[Interpreter], ours: Tuple[int, int]) -> Dict[str, Optional[Interpreter]]:
+def found(files: Iterable[Path], ask: Callable[[Path], str] = asked) -> List[Interpreter]:
+    """Return one interpreter for each name: the first that answers."""
+    answers: Dict[str, Interpreter] = {}
+    for file in files:
+        interpreter = None if file.name in answers else understood(ask(file))
+        if interpreter:
+            answers[file.name] = interpreter
+    return list(answers.values())
+
+
+def chosen(here: Iterable[Interpreter], ours: Tuple[int, int]) -> Dict[str, Optional[Interpreter]]:
     """Return what is to run, by what it is for; None is missing.
 
     :param ours: the version under which `make unit` runs; the newest is only asked for where it is another one
     """
-    first: Dict[Tuple[int, int], Interpreter] = {}
-    for interpreter in found:
-        first.setdefault(interpreter.version, interpreter)
-    newest = max([*first, ours])
+    by_version = {interpreter.version: interpreter for interpreter in here}
+    newest = max([*by_version, ours])
     runs: Dict[str, Optional[Interpreter]] = {}
     if ours != OLDEST:
-        runs["{}.{}, the oldest that is promised".format(*OLDEST)] = first.get(OLDEST)
+        runs["{}.{}, the oldest that is promised".format(*OLDEST)] = by_version.get(OLDEST)
     if newest != ours:
-        runs["{}.{}, the newest here".format(*newest)] = first[newest]
+        runs["{}.{}, the newest here".format(*newest)] = by_version[newest]
     return runs
 
 
@@ -104,9 +112,9 @@ def passes(interpreter: Interpreter) -> bool:
 
 def main() -> int:
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    answers = map(understood, map(asked, candidates(os.environ.get("PATH", ""), pyenv)))
+    here = found(candidates(os.environ.get("PATH", ""), pyenv))
     good = True
-    for what, interpreter in chosen(filter(None, answers), sys.version_info[:2]).items():
+    for what, interpreter in chosen(here, sys.version_info[:2]).items():
         if interpreter:
             print(f"pythons: {what}: {interpreter.path}", flush=True)
             good &= passes(interpreter)

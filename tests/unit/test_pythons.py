@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 import pythons
@@ -15,7 +16,7 @@ OLDEST = "3.8, the oldest that is promised"
 
 
 @pytest.mark.parametrize(
-    "found, ours, runs",
+    "here, ours, runs",
     [
         ([MIDDLE, NEW, OLD], MIDDLE, {OLDEST: OLD, "3.13, the newest here": NEW}),
         ([OLD, MIDDLE], MIDDLE, {OLDEST: OLD}),
@@ -24,12 +25,20 @@ OLDEST = "3.8, the oldest that is promised"
         ([], MIDDLE, {OLDEST: None}),
     ],
 )
-def test_the_oldest_is_always_asked_for_and_the_newest_where_the_others_do_not_run_it(found, ours, runs):
-    assert pythons.chosen(found, ours.version) == runs
+def test_the_oldest_is_always_asked_for_and_the_newest_where_the_others_do_not_run_it(here, ours, runs):
+    assert pythons.chosen(here, ours.version) == runs
 
 
-def test_of_two_with_one_version_the_first_is_taken():
-    assert pythons.chosen([OLD, OLD._replace(path="/opt/python3.8")], MIDDLE.version) == {OLDEST: OLD}
+def test_of_each_name_the_first_that_answers_is_taken_and_no_other_asked():
+    files = [Path(folder, name) for folder in ("/shims", "/usr/bin", "/opt") for name in ("python3.8", "python3.11")]
+    asked = []
+
+    def ask(file):
+        asked.append(str(file))
+        return "" if file.parent.name == "shims" else f"3 {file.suffix[1:]} final {file}\n"
+
+    assert pythons.found(files, ask) == [OLD, MIDDLE]
+    assert asked == ["/shims/python3.8", "/shims/python3.11", "/usr/bin/python3.8", "/usr/bin/python3.11"]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +54,7 @@ def test_only_a_released_python_that_answers_counts(said, interpreter):
     assert pythons.understood(said) == interpreter
 
 
-def test_the_path_comes_before_pyenvs_folder_and_only_interpreters_are_asked(tmp_path):
+def test_pyenvs_folder_comes_before_the_path_and_only_interpreters_are_candidates(tmp_path):
     on_path, pyenv = tmp_path / "bin", tmp_path / "pyenv"
     there = pyenv / "versions" / "3.8.18" / "bin"
     for folder in (on_path, there):
@@ -53,4 +62,4 @@ def test_the_path_comes_before_pyenvs_folder_and_only_interpreters_are_asked(tmp
         for name in ("python3", "python3.8", "python3.8-config", "python3.8m"):
             (folder / name).touch()
     path = os.pathsep.join(["", str(tmp_path / "none"), str(on_path)])
-    assert pythons.candidates(path, pyenv) == [on_path / "python3.8", there / "python3.8"]
+    assert pythons.candidates(path, pyenv) == [there / "python3.8", on_path / "python3.8"]
