@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
@@ -97,30 +98,42 @@ def made(interpreter: Interpreter) -> Path:
     versions = ROOT / "test-requirements.txt"
     recipe = f"{interpreter.path} {TOOLS}\n{versions.read_text()}"
     if not ready.exists() or ready.read_text() != recipe:
-        subprocess.run([interpreter.path, "-m", "venv", "--clear", str(folder)], check=True)
-        install = [str(python), "-m", "pip", "install", "--quiet", "--constraint", str(versions), *TOOLS]
-        subprocess.run(install, check=True)
+        run(interpreter.path, "-m", "venv", "--clear", str(folder)).check_returncode()
+        install = ("-m", "pip", "install", "--quiet", "--constraint", str(versions), *TOOLS)
+        run(str(python), *install).check_returncode()
         ready.write_text(recipe)
     return python
 
 
-def passes(interpreter: Interpreter) -> bool:
-    command = [str(made(interpreter)), "-m", "pytest", "-p", "no:cacheprovider", "--hypothesis-profile=quick"]
-    done = subprocess.run([*command, *(str(UNIT / name) for name in TESTS)], cwd=ROOT, check=False)
-    return done.returncode == 0
+def tested(interpreter: Interpreter) -> Tuple[bool, str]:
+    """Run the tests; return whether all is well, and what was said."""
+    pytest = ("-m", "pytest", "-p", "no:cacheprovider", "--hypothesis-profile=quick")
+    try:
+        done = run(str(made(interpreter)), *pytest, *(str(UNIT / name) for name in TESTS))
+    except subprocess.CalledProcessError as error:
+        return False, f"{error}\n{error.output}"
+    return done.returncode == 0, done.stdout
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
 
 
 def main() -> int:
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    here = found(candidates(os.environ.get("PATH", ""), pyenv))
-    good = True
-    for what, interpreter in chosen(here, sys.version_info[:2]).items():
-        if interpreter:
-            print(f"pythons: {what}: {interpreter.path}", flush=True)
-            good &= passes(interpreter)
-        else:
-            print(f"pythons: {what}, is not on this machine: skipped; in CI it must run", flush=True)
-            good &= not os.environ.get("CI")
+    good, results = True, {}
+    # The tests wait more than they work: two runs at once take little longer than one.
+    with ThreadPoolExecutor() as pool:
+        for what, interpreter in chosen(found(candidates(os.environ["PATH"], pyenv)), sys.version_info[:2]).items():
+            if interpreter:
+                results[what] = pool.submit(tested, interpreter)
+            else:
+                print(f"pythons: {what}, is not on this machine: skipped; in CI it must run", flush=True)
+                good &= not os.environ.get("CI")
+    for what, result in results.items():
+        passed, said = result.result()
+        print(f"pythons: {what}: {said.splitlines()[-1] if passed else said}")
+        good &= passed
     return 0 if good else 1
 
 

@@ -63,7 +63,7 @@ def test_programs_that_are_started_do_not_inherit_the_socket():
 @pytest.mark.parametrize(
     "limit, pid, wanted",
     [
-        ("10000000", str(os.getpid()), 5_000_000),
+        pytest.param("10000000", str(os.getpid()), 5_000_000, id="for this process"),
         ("10000000", "", 5_000_000),
         ("10000000", "1", None),
         ("0", "", None),

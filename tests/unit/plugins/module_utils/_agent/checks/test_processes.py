@@ -115,7 +115,11 @@ def test_one_that_becomes_another_program_is_another_program(watched, tmp_path):
         process.communicate()
 
 
-@pytest.mark.parametrize("name, found", [(LONG, True), (LONG + "r", False), (LONG[:15], True), (LONG[:14], False)])
+@pytest.mark.parametrize(
+    "name, found",
+    [(LONG, True), (LONG + "r", False), (LONG[:15], True), (LONG[:14], False)],
+    ids=["whole", "longer", "as it was cut", "shorter"],
+)
 def test_a_name_that_the_kernel_has_cut_is_told_by_the_first_argument(loop, launch, name, found):
     launch(LONG)
     watched = Watched(loop, name)
