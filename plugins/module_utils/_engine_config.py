@@ -14,7 +14,7 @@ import re
 import shlex
 from typing import Any, Dict, List, Optional, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils import _instances
+from ansible_collections.onprem.lb.plugins.module_utils import _instances, _urls
 from ansible_collections.onprem.lb.plugins.module_utils._agent import config as vrrp_config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import crew
@@ -191,7 +191,7 @@ def _proxy(services: List[Settings], known: Settings) -> Settings:
 
 def _service(service: Settings, known: Settings) -> Settings:
     same = {key: service[key] for key in ("name", "bind", "port", "mode", "balance", "servers")}
-    check = {key: value for key, value in service["check"].items() if value is not None}
+    check = {key: value for key, value in service["check"].items() if value not in (None, 0)}
     if check["type"] not in ("http", "https"):
         del check["path"]
     # haproxy has one limit until it is connected and another from then on, the agent has one for all.
@@ -229,8 +229,11 @@ def _link(interface: str) -> str:
 
 
 def _script(script: Settings) -> Settings:
-    """A check as the agent has it. It looks itself whether a program lives, and needs no killall for that."""
+    """A check as the agent has it. For a living program and a URL that answers it needs no killall and no curl."""
     same = {key: script[key] for key in ("name", "interval", "timeout", "rise", "fall")}
+    question = _urls.question(script["any_of"])
+    if question:
+        return {**same, **question}
     try:
         words = shlex.split(script["command"] or "")
     except ValueError:

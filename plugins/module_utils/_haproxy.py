@@ -19,7 +19,11 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     read,
     text,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._services import listeners_in_the_way, read_services
+from ansible_collections.onprem.lb.plugins.module_utils._services import (
+    listeners_in_the_way,
+    read_monitors,
+    read_services,
+)
 
 WELL_KNOWN = (
     "admin",
@@ -55,27 +59,30 @@ STATS = {
 
 
 def model(settings: Dict[str, Any], listeners: List[Dict[str, Any]], host: str) -> Dict[str, Any]:
-    """Return ``{services, stats, tuning, faults}``.
+    """Return ``{services, monitors, stats, tuning, faults}``.
 
-    :param settings: ``services``, ``stats`` and ``tuning`` as the user wrote them
+    :param settings: ``services``, ``monitors``, ``stats`` and ``tuning`` as the user wrote them
     :param listeners: what listens on this host, as `host_info` returns it
     """
     services, faults = read_services(settings["services"], "haproxy_services")
+    monitors, wrong = read_monitors(settings.get("monitors", []), services, "haproxy_monitors")
+    faults.extend(wrong)
     tuning = read(TUNING, settings["tuning"], "haproxy", faults)
     stats = read(STATS, settings["stats"], "haproxy_stats", faults)
     faults.extend(_stats_faults(stats))
-    occupied = list(services)
+    occupied = [*services, *monitors]
     if stats["enabled"]:
         page = {"name": "haproxy_stats", "port": stats["port"], "bind": [stats["address"]]}
         faults.extend(
-            f"haproxy_stats_port is {page['port']}, which service {service['name']} has too: change one of them."
-            for service in services
-            if service["port"] == page["port"]
+            f"haproxy_stats_port is {page['port']}, which {kind} {item['name']} has too: change one of them."
+            for kind, items in (("service", services), ("monitor", monitors))
+            for item in items
+            if item["port"] == page["port"]
         )
         occupied.append(page)
     faults.extend(listeners_in_the_way(occupied, listeners, host))
     faults = [in_the_users_words(fault, "haproxy") for fault in faults]
-    return {"services": services, "stats": stats, "tuning": tuning, "faults": faults}
+    return {"services": services, "monitors": monitors, "stats": stats, "tuning": tuning, "faults": faults}
 
 
 def _stats_faults(stats: Dict[str, Any]) -> Faults:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple
 
+from ansible_collections.onprem.lb.plugins.module_utils import _urls
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
     Field,
@@ -31,7 +32,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import rules
 
 SCRIPT = {
     "name": Field(word, required=True),
-    "command": Field(text, required=True),
+    "command": Field(text, ""),
+    "any_of": Field(_urls.any_of, []),
     "interval": Field(number(0.01, 86400, " seconds"), 2),
     "timeout": Field(number(0.01, 86400, " seconds"), 2),
     "rise": Field(integer(1, 1000), 1),
@@ -121,7 +123,7 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
     """
     instances, faults = read_instances(settings["instances"], f"{prefix}_instances")
     raw = read(RAW, settings["raw"], prefix, faults)
-    scripts = read_list(SCRIPT, settings["scripts"], f"{prefix}_scripts", faults)
+    scripts = _scripts(settings["scripts"], f"{prefix}_scripts", faults)
     files = read_list(TRACK_FILE, settings["track_files"], f"{prefix}_track_files", faults)
     groups = read_list(SYNC_GROUP, settings["sync_groups"], f"{prefix}_sync_groups", faults)
     faults.extend(auth_pass_faults(settings["auth_pass"], f"{prefix}_auth_pass"))
@@ -145,6 +147,23 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
         "raw": raw,
         "faults": [in_the_users_words(fault, prefix) for fault in faults],
     }
+
+
+def _scripts(given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
+    """The checks, each with a command: its own, or the one that asks its URLs."""
+    before = len(faults)
+    scripts = read_list(SCRIPT, given, place, faults)
+    if len(faults) > before:
+        return scripts
+    for at, script in enumerate(scripts):
+        where = place_of(place, at, script)
+        if not script["command"] and not script["any_of"]:
+            faults.append(f"{where} has nothing to do: give it a command, or URLs in any_of.")
+        elif script["command"] and script["any_of"]:
+            faults.append(f"{where} has a command and any_of, of which one is enough: leave the other out.")
+        elif script["any_of"]:
+            script["command"] = _urls.command(script["any_of"], script["timeout"])
+    return scripts
 
 
 def _weights_in(group: Dict[str, Any], instances: List[Dict[str, Any]], prefix: str) -> Faults:

@@ -11,12 +11,14 @@ from __future__ import annotations
 from typing import Any, Dict, List
 
 from ansible_collections.onprem.lb.plugins.module_utils import (
+    _engine_choice,
     _forecast,
     _guard,
     _ipi_haproxy,
     _ipi_presets,
     _ipi_sketch,
     _members,
+    _urls,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import Faults, in_the_users_words, read
 from ansible_collections.onprem.lb.plugins.module_utils._instances import auth_pass_faults, read_instances
@@ -24,7 +26,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._ipi_presets import PRES
 from ansible_collections.onprem.lb.plugins.module_utils._ipi_sketch import Sketch
 from ansible_collections.onprem.lb.plugins.module_utils._members import Member, Vip
 
-OWN = ("interface",)
+OWN = ("interface", "engine")  # what each node may say for itself; all else must be the same everywhere
 DOWN = "haproxy_down"
 ROUTER_PORTS = (80, 443)
 # Milliseconds: the connections that a server has when it dies are lost; each new one is passed to another server.
@@ -34,8 +36,9 @@ LOST_WITH_A_SERVER = 60
 def plan(members: List[Member]) -> Dict[str, Any]:
     """Return the cluster's plan, if it holds in every single failure.
 
-    :returns: ``{faults, warnings, vips, members: {NAME: {instances, scripts, files, peers, interfaces, services}},
-        track, targets, watched, advert_interval, outages, table}``; with faults everything else is empty
+    :returns: ``{faults, warnings, vips, members: {NAME: {engine, instances, scripts, files, peers, interfaces,
+        services, monitors}}, track, engines, targets, watched, advert_interval, outages, table}``; with faults all else
+        is empty
     """
     drafted = draft(members)
     if drafted["faults"]:
@@ -52,6 +55,7 @@ _EMPTY: Dict[str, Any] = {
     "vips": [],
     "members": {},
     "track": {},
+    "engines": [],
     "targets": [],
     "watched": {},
     "outages": [],
@@ -68,15 +72,19 @@ def draft(members: List[Member]) -> Dict[str, Any]:
         return _refused([*faults, f"ipi_masters has {len(masters)} members: two or more are needed, three are usual."])
     sketch = _ipi_sketch.make(members, settings, masters, faults)
     services = _ipi_haproxy.services(sketch, masters, faults)
-    faults += _members.host_faults([m for m in members if m["master"]], [*services, *_ipi_haproxy.monitors(sketch)])
-    faults += _members.host_faults([m for m in members if not m["master"]], [])
+    choices = _members.engines(members, "ipi", faults)
+    engines = {name: choice.engine for name, choice in choices.items()}
+    listening = [*services, *_ipi_haproxy.monitors(sketch)]
+    faults += _members.host_faults([m for m in members if m["master"]], listening, engines)
+    faults += _members.host_faults([m for m in members if not m["master"]], [], engines)
+    faults += [fault for member in members for fault in _lacks(member, sketch, engines)]
     faults += _members.rivals(members, sketch.vips, sketch.seats)
     faults += auth_pass_faults(settings["auth_pass"], "ipi_auth_pass")
     faults += _guard.faults(settings["machine_networks"], "ipi_machine_networks")
     warnings = _ipi_presets.port_warnings(sketch.preset.ports) + _haste(sketch, faults)
     if faults:
         return _refused(faults)
-    planned = {member["name"]: _member(member, sketch, services) for member in members}
+    planned = {member["name"]: _member(member, sketch, services, engines[member["name"]]) for member in members}
     for name, member in planned.items():
         faults += read_instances(member["instances"], f"{name}: instances")[1]
     if faults:
@@ -88,6 +96,9 @@ def draft(members: List[Member]) -> Dict[str, Any]:
         "vips": [{**vip._asdict(), "name": vip.name} for vip in sketch.vips],
         "members": planned,
         "track": {"scripts": [script for member in planned.values() for script in member["scripts"]]},
+        "engines": [
+            f"{name}: {choices[name].engine}, {choices[name].reason}" for name in planned if _carries(name, sketch)
+        ],
         "targets": _targets(sketch),
         "watched": _watched(sketch),
         "redirect": _redirect(sketch),
@@ -115,24 +126,45 @@ def _haste(sketch: Sketch, faults: Faults) -> List[str]:
     return []
 
 
-def _member(member: Member, sketch: Sketch, services: List[Dict[str, Any]]) -> Dict[str, Any]:
+def _carries(name: str, sketch: Sketch) -> List[Vip]:
+    return [vip for vip in sketch.vips if name in vip.order]
+
+
+def _lacks(member: Member, sketch: Sketch, engines: Dict[str, str]) -> Faults:
+    """What HAProxy and keepalived bring along as packages, the agent must find: it installs nothing."""
+    name, missing = member["name"], member["host"].get("missing_programs", [])
+    if engines[name] != _engine_choice.AGENT:
+        return []
+    found = []
+    if member["master"] and "nft" in missing:
+        found.append("nft is missing, which passes the API VIP's port on to the balancer: install nftables")
+    for script in _scripts(name, sketch):
+        if "curl" in missing and not _urls.question(script["any_of"]):
+            urls = ", ".join(sum(script["any_of"], []))
+            found.append(f"curl is missing, which the check {script['name']} needs to ask {urls}: install curl")
+    return [f"{name}: {what}, because with the engine agent nothing is downloaded." for what in found]
+
+
+def _member(member: Member, sketch: Sketch, services: List[Dict[str, Any]], engine: str) -> Dict[str, Any]:
     name, master = member["name"], member["master"]
-    mine = [vip for vip in sketch.vips if name in vip.order]
+    mine = _carries(name, sketch)
     instances = [_instance(name, vip, sketch) for vip in mine]
-    scripts = {check.name: check for vip in mine for check in _checks(vip, sketch)}
     events = master and sketch.preset.events
+    own = _ipi_haproxy.for_haproxy(services) if engine == _engine_choice.NATIVE else services
     return {
         "master": master,
+        "engine": engine,
         "instances": instances,
-        "scripts": [_script(check, sketch) for check in scripts.values()],
+        "scripts": _scripts(name, sketch),
         "files": [{"name": DOWN, "path": sketch.settings["down_file"]}] if events else [],
         "down_file": sketch.settings["down_file"] if events else "",
         "peers": sorted({peer for instance in instances for peer in instance["peers"]}),
         "interfaces": sorted({instance["interface"] for instance in instances}),
-        "services": services if master else [],
-        "lines": _ipi_haproxy.lines(sketch) if master else [],
+        "services": own if master else [],
+        "monitors": _ipi_haproxy.monitors(sketch) if master else [],
+        "balancer": _engine_choice.UNITS[engine][0],
         "ports": _ports(name, sketch, master),
-        "seen": _to_be_seen(sketch, services if master else [], master, bool(mine)),
+        "seen": _to_be_seen(sketch, engine, services if master else [], bool(mine)),
         "timeouts": sketch.preset.timeouts,
         "stats_port": sketch.preset.ports["stats"],
     }
@@ -145,13 +177,15 @@ def _ports(name: str, sketch: Sketch, master: bool) -> List[int]:
     return [*api, *ingress]
 
 
-def _to_be_seen(sketch: Sketch, services: List[Dict[str, Any]], master: bool, carries: bool) -> Dict[str, Any]:
+def _to_be_seen(sketch: Sketch, engine: str, services: List[Dict[str, Any]], carries: bool) -> Dict[str, Any]:
     """What `pair_info` is to find on this node."""
+    balancer, router = _engine_choice.UNITS[engine]
     return {
         "vips": [{"address": vip.address} for vip in sketch.vips],
-        "services": services,
+        "services": [*services, *_ipi_haproxy.monitors(sketch)] if services else [],
         "targets": _targets(sketch),
-        "units": [*(["haproxy.service"] if master else []), *(["keepalived.service"] if carries else [])],
+        "units": [*([balancer] if services else []), *([router] if carries else [])],
+        "programs": list(_engine_choice.PROGRAMS[engine]),
     }
 
 
@@ -164,9 +198,15 @@ def _checks(vip: Vip, sketch: Sketch) -> List[Check]:
         return list(sketch.preset.ingress_checks)
     usual = sketch.preset.ingress_checks[0]
     return [
-        usual._replace(name=f"chk_{vip.name}_{at + 1}".lower(), any_of=((str(url),),), weight=0)
+        usual._replace(name=f"chk_{vip.name}_{at + 1}".lower(), any_of=((url,),), weight=0)
         for at, url in enumerate(own)
     ]
+
+
+def _scripts(name: str, sketch: Sketch) -> List[Dict[str, Any]]:
+    """The checks of every VIP that a node may carry, each once."""
+    checks = {check.name: check for vip in _carries(name, sketch) for check in _checks(vip, sketch)}
+    return [_script(check, sketch) for check in checks.values()]
 
 
 def _script(check: Check, sketch: Sketch) -> Dict[str, Any]:
@@ -179,7 +219,7 @@ def _script(check: Check, sketch: Sketch) -> Dict[str, Any]:
     }
     return {
         "name": check.name,
-        "command": _ipi_presets.command(check, places),
+        "any_of": _ipi_presets.asked(check, places),
         "interval": check.interval,
         "timeout": check.interval,
         "rise": check.rise,

@@ -43,15 +43,22 @@ class Preset(NamedTuple):
     ingress_checks: Tuple[Check, ...]
     server_check: Dict[str, Any]
     server_weight: int
-    server_words: str
     timeouts: Dict[str, str]
 
 
 TODAY = {"lb": 9445, "ready": 9444, "monitor": 9454, "stats": 29445}
 PATHS = {"ready": "/haproxy_ready", "monitor": "/haproxy_monitor"}
-# haproxy needs two failures, of which the second is asked for after fastinter.
-SERVER_CHECK = {"type": "https", "path": "/readyz", "interval": 5, "fall": 2, "rise": 3}
-SERVER_WORDS = "fastinter 2s slowstart 60s on-marked-down shutdown-sessions"
+# haproxy needs two failures, of which the second is asked for after fast_interval.
+SERVER_CHECK = {
+    "type": "https",
+    "path": "/readyz",
+    "interval": 5,
+    "fast_interval": 2,
+    "fall": 2,
+    "rise": 3,
+    "slow_start": 60,
+    "shutdown_sessions": True,
+}
 TIMEOUTS = {"client": "1m", "server": "1m", "tunnel": "1h", "http_request": "30s"}
 
 LB_READY = "http://localhost:{ready}{ready_path}"
@@ -75,7 +82,6 @@ PRESETS = {
         ingress_checks=(Check("chk_ingress", ((ROUTER_READY,),), interval=1, rise=2, fall=2),),
         server_check=SERVER_CHECK,
         server_weight=256,
-        server_words=SERVER_WORDS,
         timeouts=TIMEOUTS,
     ),
     "current": Preset(
@@ -106,7 +112,6 @@ PRESETS = {
         ),
         server_check=SERVER_CHECK,
         server_weight=256,
-        server_words=SERVER_WORDS,
         timeouts=TIMEOUTS,
     ),
     "seed": Preset(
@@ -124,7 +129,6 @@ PRESETS = {
         ingress_checks=(Check("chk_ingress", ((ROUTER_LIVE,),), interval=1, rise=1, fall=1, weight=50),),
         server_check={"type": "https", "path": "/readyz", "interval": 3, "fall": 2, "rise": 3},
         server_weight=1,
-        server_words="",
         timeouts={"client": "1m", "server": "1m", "tunnel": "1h", "http_request": "10s"},
     ),
 }
@@ -138,22 +142,13 @@ def minds_draining(preset: Preset) -> bool:
 def notices_after(preset: Preset) -> float:
     """Return how long haproxy may take to see that an API server is dead, in seconds."""
     check = preset.server_check
-    words = preset.server_words.split()
-    fast = float(words[words.index("fastinter") + 1].rstrip("s")) if "fastinter" in words else check["interval"]
+    fast = check.get("fast_interval") or check["interval"]
     return float(check["interval"] + fast * (check["fall"] - 1))
 
 
-def command(check: Check, places: Dict[str, Any]) -> str:
-    """Return the command line of a check."""
-    asked = [_ask([url.format(**places) for url in urls], check.interval) for urls in check.any_of]
-    # Not /bin/sh: where /bin is a symbolic link, keepalived 2.3 takes that path for one that somebody could change.
-    return asked[0] if len(asked) == 1 else f"/usr/bin/sh -c '{' || '.join(asked)}'"
-
-
-def _ask(urls: List[str], limit: float) -> str:
-    """Without --fail-early curl would tell of the last URL only."""
-    early = "--fail-early " if len(urls) > 1 else ""
-    return f"/usr/bin/curl {early}--max-time {limit:g} -kLfs " + " ".join(f"-o /dev/null {url}" for url in urls)
+def asked(check: Check, places: Dict[str, Any]) -> List[List[str]]:
+    """Return the URLs of a check, as `_urls` takes them."""
+    return [[url.format(**places) for url in urls] for urls in check.any_of]
 
 
 def port_warnings(ports: Dict[str, int]) -> List[str]:

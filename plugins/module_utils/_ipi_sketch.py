@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple
 
-from ansible_collections.onprem.lb.plugins.module_utils import _members, _vrid
+from ansible_collections.onprem.lb.plugins.module_utils import _engine_choice, _members, _vrid
 from ansible_collections.onprem.lb.plugins.module_utils._addresses import Seat
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
@@ -33,6 +33,7 @@ SETTINGS = {
     "ingress_vips": Field(anything, []),
     "ingress_members": Field(list_of(word), []),
     "interface": Field(text, ""),
+    "engine": Field(text, _engine_choice.AUTO),  # each member's is read by itself
     "auth_pass": Field(text, ""),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
     "advert_interval": Field(number(0.01, 255, " seconds"), 1),

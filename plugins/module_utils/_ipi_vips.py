@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
-from ansible_collections.onprem.lb.plugins.module_utils import _segment, _vrid
+from ansible_collections.onprem.lb.plugins.module_utils import _segment, _urls, _vrid
 from ansible_collections.onprem.lb.plugins.module_utils._addresses import vip_faults
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
     Field,
     address,
-    anything,
     integer,
     list_of,
     read,
@@ -26,7 +25,7 @@ VIP = {
     "vrid": Field(integer(1, 255, "a VRID")),
     "name": Field(word),  # of a router shard
     "members": Field(list_of(word), []),
-    "checks": Field(anything),
+    "checks": Field(list_of(_urls.url)),
 }
 
 

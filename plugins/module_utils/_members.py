@@ -12,7 +12,16 @@ from typing import Any, Callable, Collection, Dict, List, Mapping, NamedTuple, O
 from ansible_collections.onprem.lb.plugins.module_utils import _host, _segment
 from ansible_collections.onprem.lb.plugins.module_utils._addresses import Seat, find_seat
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import Faults
-from ansible_collections.onprem.lb.plugins.module_utils._engine_choice import AGENT, NATIVE, PROGRAMS, REPLACED, Choice
+from ansible_collections.onprem.lb.plugins.module_utils._engine_choice import (
+    AGENT,
+    AUTO,
+    ENGINES,
+    NATIVE,
+    PROGRAMS,
+    REPLACED,
+    Choice,
+    choose,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._services import listeners_in_the_way
 
 Member = Dict[str, Any]
@@ -145,6 +154,20 @@ def held(members: List[Member], vips: List[Vip]) -> Dict[str, int]:
     return {
         member["name"]: sum(info["address"] in floating for info in member["host"]["addresses"]) for member in members
     }
+
+
+def engines(members: List[Member], prefix: str, faults: Faults) -> Dict[str, Choice]:
+    """Return which engine each member gets, and why; each may be told for itself."""
+    found = {}
+    for member in members:
+        name, host = member["name"], member["host"]
+        wanted = member["settings"].get("engine") or AUTO
+        if wanted not in ENGINES:
+            known = ", ".join(ENGINES)
+            faults.append(f"{name}: {prefix}_engine is {wanted!r}: one of {known} is wanted.")
+            wanted = AUTO
+        found[name] = choose(wanted, host, prefix)
+    return found
 
 
 def host_faults(

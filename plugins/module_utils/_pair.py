@@ -94,7 +94,7 @@ def draft(members: List[Dict[str, Any]]) -> Dict[str, Any]:
     seats = _members.seats(members, vips, "pair", faults)
     priorities = _priorities(settings, len(names), faults)
     faults.extend(auth_pass_faults(settings["auth_pass"], "pair_auth_pass"))
-    choices = _choices(members, faults)
+    choices = _members.engines(members, "pair", faults)
     faults.extend(_members.host_faults(members, services, choices))
     faults.extend(_members.rivals(members, vips, seats))
     if faults:
@@ -172,19 +172,6 @@ def _priorities(settings: Dict[str, Any], count: int, faults: Faults) -> List[in
 def _heeds_events(settings: Dict[str, Any]) -> bool:
     """A weight is for the poll alone: the file and the poll would count the same death twice."""
     return bool(settings["track_events"] and not settings["track_weight"])
-
-
-def _choices(members: List[Dict[str, Any]], faults: Faults) -> Dict[str, _engine_choice.Choice]:
-    """Which engine each member gets, and why; each may be told for itself."""
-    found = {}
-    for member in members:
-        name, host = member["name"], member["host"]
-        wanted = member["settings"].get("engine") or _engine_choice.AUTO
-        if wanted not in _engine_choice.ENGINES:
-            faults.append(f"{name}: pair_engine is {wanted!r}: one of {', '.join(_engine_choice.ENGINES)} is wanted.")
-            wanted = _engine_choice.AUTO
-        found[name] = _engine_choice.choose(wanted, host, "pair")
-    return found
 
 
 def _engine(settings: Dict[str, Any], choice: _engine_choice.Choice) -> Dict[str, Any]:

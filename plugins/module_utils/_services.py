@@ -5,13 +5,18 @@
 A service as ``read_services`` returns it::
 
     {name, bind: [address or '*'], port, mode, balance, servers: [{name, address, port, weight, backup}],
-     check: {type, path, port, interval (seconds), fall, rise}, frontend_lines, backend_lines}
+     check: {type, path, port, interval (seconds), fast_interval (0: interval), fall, rise, slow_start (seconds),
+     shutdown_sessions}, frontend_lines, backend_lines}
+
+A monitor as ``read_monitors`` returns it: ``{name, bind, port, path, at_least: {service: number of servers}}``.
 """
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import rules
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     Faults,
     Field,
@@ -23,8 +28,10 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import (
     list_of,
     number,
     one_of,
+    place_of,
     port,
     read,
+    read_list,
     text,
     word,
 )
@@ -41,8 +48,11 @@ CHECK = {
     "path": Field(text, "/"),
     "port": Field(port),
     "interval": Field(number(0.1, 3600, " seconds"), 2),
+    "fast_interval": Field(number(0, 3600, " seconds"), 0),
     "fall": Field(integer(1, 100), 3),
     "rise": Field(integer(1, 100), 2),
+    "slow_start": Field(number(0, 3600, " seconds"), 0),
+    "shutdown_sessions": Field(boolean, False),
 }
 
 SERVER = {
@@ -115,12 +125,36 @@ def _clashes(services: List[Dict[str, Any]], place: str) -> Faults:
         for other in services[:at]:
             if one["name"] is not None and one["name"] == other["name"]:
                 faults.append(f"{place} has the name '{one['name']}' twice: give each service its own.")
-            if one["port"] is not None and one["port"] == other["port"] and binds_overlap(one["bind"], other["bind"]):
-                faults.append(
-                    f"{place}: {other['name']} and {one['name']} both listen on port {one['port']}: "
-                    "change a port or bind them to different addresses."
-                )
+            if _meet(one, other):
+                faults.append(_clash(one, other, place))
     return faults
+
+
+def _meet(one: Dict[str, Any], other: Dict[str, Any]) -> bool:
+    return one["port"] is not None and one["port"] == other["port"] and binds_overlap(one["bind"], other["bind"])
+
+
+def _clash(one: Dict[str, Any], other: Dict[str, Any], place: str) -> str:
+    return (
+        f"{place}: {other['name']} and {one['name']} both listen on port {one['port']}: "
+        "change a port or bind them to different addresses."
+    )
+
+
+def read_monitors(given: Any, services: List[Dict[str, Any]], place: str) -> Tuple[List[Dict[str, Any]], Faults]:
+    """Return the monitors with every default filled in, and a sentence for each fault.
+
+    :param services: as `read_services` returns them: beside whom they listen, and of whom they tell
+    """
+    faults: Faults = []
+    monitors = read_list(proxy_config.MONITOR, given, place, faults)
+    for at, monitor in enumerate(monitors):
+        faults.extend(rules.of_monitor(monitor, services, place_of(place, at, monitor)))
+        # Of two sections on one port haproxy would answer by either of them.
+        faults.extend(_clash(monitor, other, place) for other in [*services, *monitors[:at]] if _meet(monitor, other))
+        if monitor["name"] and monitor["name"] in [service["name"] for service in services]:
+            faults.append(f"{place} has the name '{monitor['name']}', which a service has too: give each its own.")
+    return monitors, faults
 
 
 def binds_overlap(one: List[str], other: List[str]) -> bool:

@@ -31,6 +31,11 @@ options:
     type: list
     elements: str
     default: []
+  programs:
+    description: Programs of which the missing ones are returned.
+    type: list
+    elements: str
+    default: []
   units:
     description: Systemd units of which the active and the enabled ones are returned.
     type: list
@@ -100,6 +105,11 @@ missing_packages:
   type: list
   elements: str
   returned: success
+missing_programs:
+  description: Those of O(programs) that are not to be found.
+  type: list
+  elements: str
+  returned: success
 unobtainable:
   description: Why the missing packages cannot be installed, such as that no source can be reached; else empty.
   type: str
@@ -165,6 +175,7 @@ ARGUMENTS = {
     "vips": {"type": "list", "elements": "raw", "default": []},
     "wait": {"type": "float", "default": 0.2},
     "packages": {"type": "list", "elements": "str", "default": []},
+    "programs": {"type": "list", "elements": "str", "default": []},
     "units": {"type": "list", "elements": "str", "default": []},
     "loaded": {"type": "dict", "default": {}},
     "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
@@ -198,6 +209,7 @@ def look(params, reader):
         "listeners": _host.listeners(),
         "answering": answering,
         "missing_packages": missing,
+        "missing_programs": [name for name in params["programs"] if not reader.find(name)],
         "unobtainable": reader.unobtainable(missing),
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "active_units": reader.units_in("ActiveState", "active", params["units"]),

@@ -52,13 +52,13 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
         (options("haproxy")["haproxy_services"], _services.SERVICE),
         (options("pair")["pair_services"], _services.SERVICE),
         (options("haproxy")["haproxy_services"]["options"]["check"], _services.CHECK),
+        (options("haproxy")["haproxy_monitors"], proxy_config.MONITOR),
         (options("keepalived")["keepalived_instances"], _instances.INSTANCE),
         (options("keepalived")["keepalived_scripts"], _instances.SCRIPT),
         (options("keepalived")["keepalived_track_files"], _instances.TRACK_FILE),
         (options("keepalived")["keepalived_sync_groups"], _instances.SYNC_GROUP),
-        (options("agent")["agent_monitors"], proxy_config.MONITOR),
     ],
-    ids=["services", "pair services", "check", "instances", "scripts", "track files", "groups", "monitors"],
+    ids=["services", "pair services", "check", "monitors", "instances", "scripts", "track files", "groups"],
 )
 def test_nested_options_are_the_keys_of_the_schema_with_its_defaults(option, schema):
     nested = option["options"]
@@ -73,7 +73,7 @@ def test_the_model_is_spelled_alike_in_every_role_that_takes_it():
     assert options("haproxy")["haproxy_services"]["options"] == options("pair")["pair_services"]["options"]
 
 
-AGENTS_OWN = {"monitors", "workers", "firewall", "python", "replace"}
+AGENTS_OWN = {"workers", "firewall", "python", "replace"}
 
 
 def without_descriptions(option):
@@ -95,7 +95,16 @@ def test_the_agent_takes_the_words_of_haproxy_and_keepalived_and_means_the_same(
 def test_the_agent_takes_the_whole_model():
     """What it leaves out is HAProxy's and keepalived's own: their files, packages, raw lines, and HTTP."""
     own = {name[6:] for name in options("agent")}
-    taken = ("services", "maxconn", "hard_stop_after", "down_file", "stop_pause", "start_commands", "stop_commands")
+    taken = (
+        "services",
+        "monitors",
+        "maxconn",
+        "hard_stop_after",
+        "down_file",
+        "stop_pause",
+        "start_commands",
+        "stop_commands",
+    )
     assert own.issuperset(taken)
     assert own.issuperset(name[11:] for name, option in options("keepalived").items() if "options" in option)
     assert own.issuperset(["auth_pass", "script_user"])

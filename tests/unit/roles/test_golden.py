@@ -37,10 +37,12 @@ def render(role, template, **variables):
     return jinja.get_template(template).render({**defaults, **variables})
 
 
-def haproxy(services, of="Debian", **variables):
+def haproxy(services, of="Debian", monitors=(), **variables):
     stats = {key: variables[name] for name, key in STATS.items() if name in variables}
     tuning = {name: variables[f"haproxy_{name}"] for name in _haproxy.TUNING if f"haproxy_{name}" in variables}
-    model = _haproxy.model({"services": services, "stats": stats, "tuning": tuning}, [], "lb1")
+    model = _haproxy.model(
+        {"services": services, "monitors": list(monitors), "stats": stats, "tuning": tuning}, [], "lb1"
+    )
     assert model["faults"] == []
     families = yaml.safe_load((ROOT / "roles" / "haproxy" / "vars" / "main.yml").read_text())["__haproxy_families"]
     return render("haproxy", "haproxy.cfg.j2", __haproxy_model=model, __haproxy_family=families[of], **variables)
@@ -91,7 +93,7 @@ def of_cluster(preset, what, name="master-0"):
     timeouts = {f"haproxy_timeout_{key}": value for key, value in planned["timeouts"].items()}
     return haproxy(
         planned["services"],
-        haproxy_extra_lines=planned["lines"],
+        monitors=planned["monitors"],
         haproxy_stats_port=planned["stats_port"],
         **timeouts,
     )
@@ -103,6 +105,24 @@ def agent_of_pair(name, what):
     given = {"instances": plan["members"][name]["instances"], "services": plan["services"], "auth_pass": "0f3a9c1e"}
     track = plan["track"]
     given.update(scripts=track["scripts"], track_files=track["files"], down_file=track["down_file"])
+    return agent(given, what)
+
+
+def agent_of_cluster(name, what, **settings):
+    """A node's configuration of the agent, as the role `ipi` hands it on, for the plan that has the others native."""
+    nodes = cluster("master-0", "master-2", "master-1", **settings)
+    for node in nodes:
+        node["settings"]["engine"] = "agent" if node["name"] == name else "native"
+    plan = _ipi.plan(nodes)
+    assert plan["faults"] == []
+    planned = plan["members"][name]
+    given = {key: planned[key] for key in ("services", "monitors", "instances", "scripts", "down_file", "stats_port")}
+    timeouts = {f"timeout_{key}": planned["timeouts"][key] for key in ("client", "server", "tunnel")}
+    return agent({**given, **timeouts, "track_files": planned["files"], "auth_pass": "0f3a9c1e"}, what)
+
+
+def agent(given, what):
+    """What the role `agent` makes of its variables."""
     found = _engine_config.translate(given)
     assert found["faults"] == []
     if what in found:
@@ -120,7 +140,15 @@ EVERY_SERVICE = [
         "mode": "http",
         "balance": "leastconn",
         "bind": ["*", "::"],
-        "check": {"type": "http", "path": "/healthz", "port": 1936, "interval": 0.5, "fall": 2, "rise": 1},
+        "check": {
+            "type": "http",
+            "path": "/healthz",
+            "port": 1936,
+            "interval": 0.5,
+            "fall": 2,
+            "rise": 1,
+            "slow_start": 1.5,
+        },
         "servers": [
             {"name": "one", "address": "192.0.2.31", "weight": 10},
             {"name": "two", "address": "2001:db8::32", "port": 8080},
@@ -195,6 +223,10 @@ CASES = {
     "ipi-seed.keepalived.conf": lambda: of_cluster("seed", "keepalived"),
     "every-service.haproxy.cfg": lambda: haproxy(
         EVERY_SERVICE,
+        monitors=[
+            {"name": "ready", "port": 9444, "path": "/ready"},
+            {"name": "serves", "bind": ["192.0.2.1"], "port": 9454, "at_least": {"web": 2, "api": 1}},
+        ],
         # As text, which is what -e and an INI inventory give.
         haproxy_maxconn="4000",
         haproxy_log_normal="false",
@@ -226,6 +258,9 @@ CASES = {
     "pair.agent-proxy.json": lambda: agent_of_pair("lb1", "proxy"),
     "agent-vrrp.unit.conf": lambda: agent_of_pair("lb1", "vrrp.unit"),
     "agent-proxy.unit.conf": lambda: agent_of_pair("lb1", "proxy.unit"),
+    "ipi-default.agent-vrrp.json": lambda: agent_of_cluster("master-0", "vrrp"),
+    "ipi-default.agent-proxy.json": lambda: agent_of_cluster("master-0", "proxy"),
+    "ipi-seed.agent-vrrp.json": lambda: agent_of_cluster("master-0", "vrrp", preset="seed"),
     "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
 }
 

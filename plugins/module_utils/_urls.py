@@ -1,0 +1,76 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A check that asks URLs: as a command line of curl, which keepalived runs, and as the agent's own kind of check. Pure.
+
+It is written ``[[URL, URL], [URL]]``: one of the lists is enough, of which every URL must answer.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Any, Dict, List, Optional, Tuple
+from urllib.parse import urlsplit
+
+AnyOf = List[List[str]]
+
+# What needs no quotes in keepalived.conf, in a shell and in systemd.
+URL = re.compile(r"https?://[\w.:\[\]-]+(/[\w./~:@,=?%+-]*)?", re.ASCII)
+PORTS = {"http": 80, "https": 443}
+LOOPBACK = "127.0.0.1"
+
+
+def url(value: Any) -> Tuple[Any, Optional[str]]:
+    """One URL: a check for ``schema.Field``."""
+    try:
+        if isinstance(value, str) and URL.fullmatch(value) and urlsplit(value).hostname and urlsplit(value).port != 0:
+            return value, None
+    except ValueError:
+        pass
+    return None, "a URL such as http://localhost:1936/healthz is wanted."
+
+
+def any_of(value: Any) -> Tuple[Any, Optional[str]]:
+    """The whole: a check for ``schema.Field``. A bare URL is a list of one."""
+    found = [[item] if isinstance(item, str) else item for item in value] if isinstance(value, list) else [value]
+    for urls in found:
+        if not isinstance(urls, list) or not urls or any(url(each)[1] for each in urls):
+            return None, "a list is wanted, of URLs such as http://localhost:1936/healthz, or of lists of them."
+    return found, None
+
+
+def command(asked: AnyOf, limit: float) -> str:
+    """Return the command line that asks them, each within ``limit`` seconds."""
+    lists = [_ask(urls, limit) for urls in asked]
+    # Not /bin/sh: where /bin is a symbolic link, keepalived 2.3 takes that path for one that somebody could change.
+    return lists[0] if len(lists) == 1 else f"/usr/bin/sh -c '{' || '.join(lists)}'"
+
+
+def _ask(urls: List[str], limit: float) -> str:
+    """Without --fail-early curl would tell of the last URL only."""
+    early = "--fail-early " if len(urls) > 1 else ""
+    return f"/usr/bin/curl {early}--max-time {limit:g} -kLfs " + " ".join(f"-o /dev/null {each}" for each in urls)
+
+
+def question(asked: AnyOf) -> Optional[Dict[str, Any]]:
+    """Return what makes it a check of the agent's own, ``{type, address, port, path, host}``.
+
+    None where it takes curl: for several URLs, and for a name, which the agent does not look up.
+    """
+    if len(asked) != 1 or len(asked[0]) != 1:
+        return None
+    parts = urlsplit(asked[0][0])
+    name = parts.hostname or ""
+    address = LOOPBACK if name == "localhost" else _address(name)
+    if not address:
+        return None
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    found = {"type": parts.scheme, "address": address, "port": parts.port or PORTS[parts.scheme], "path": path}
+    return found if address == name else {**found, "host": name}
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        return ""
