@@ -20,7 +20,17 @@ EVERYTHING = {
             "bind": ["*", "::"],
             "port": 6443,
             "balance": "leastconn",
-            "check": {"type": "https", "path": "/readyz", "port": 6444, "interval": 0.5, "fall": 2, "rise": 4},
+            "check": {
+                "type": "https",
+                "path": "/readyz",
+                "port": 6444,
+                "interval": 0.5,
+                "fall": 2,
+                "rise": 4,
+                "fast_interval": 0.2,
+                "slow_start": 60,
+                "shutdown_sessions": True,
+            },
             "servers": [
                 {"name": "one", "address": "192.0.2.31", "port": 6443, "weight": 3},
                 {"address": "2001:db8::32", "backup": True},
@@ -91,6 +101,7 @@ def test_the_agent_reads_all_of_it_as_it_was_meant():
     health = api.health
     assert (health.type, health.path, health.port, health.interval) == ("https", "/readyz", 6444, 500_000)
     assert (health.fall, health.rise, web.health.type, web.health.fall) == (2, 4, "tcp", 3)
+    assert (health.fast_interval, health.slow_start, health.shutdown_sessions) == (200_000, 60_000_000, True)
     times = proxy.timeouts
     assert (times.connect, times.client, times.server, times.tunnel) == (750_000, 90_000_000, 60_000_000, 7_200_000_000)
     assert (proxy.maxconn, proxy.workers, proxy.hard_stop_after) == (500, 2, 600_000_000)
@@ -129,6 +140,20 @@ def test_a_group_changes_together():
     both = {"name": "both", "instances": ["front"], "notify": "/usr/bin/tell"}
     found = translate(instances=[INSTANCE], sync_groups=[both])
     assert found["vrrp"]["sync_groups"] == [both]
+
+
+def test_a_url_is_asked_by_the_agent_itself_and_what_it_cannot_ask_by_curl():
+    urls = {"one": ["https://localhost:6443/readyz"], "two": ["http://localhost/", "http://localhost:81/"]}
+    found = translate(
+        instances=[{**INSTANCE, "track_scripts": list(urls)}],
+        scripts=[{"name": name, "any_of": asked, "fall": 3, "timeout": 1} for name, asked in urls.items()],
+    )
+    one, two = vrrp_config.parse(json.dumps(found["vrrp"]))[0].checks
+    assert (one.type, one.address, one.port, one.path, one.host) == (
+        *("https", "127.0.0.1", 6443, "/readyz", "localhost"),
+    )
+    assert (one.fall, one.timeout, one.verify) == (3, 1_000_000, False)
+    assert (two.type, two.command[:2]) == ("script", ("/usr/bin/sh", "-c"))
 
 
 def test_a_check_may_take_as_long_as_the_smaller_of_haproxys_two_limits():

@@ -8,8 +8,8 @@ from ansible_collections.onprem.lb.plugins.module_utils import _haproxy
 WEB = {"name": "web", "port": 80, "servers": ["192.0.2.31"]}
 
 
-def model(services=(WEB,), listeners=(), tuning=None, **stats):
-    settings = {"services": list(services), "stats": stats, "tuning": tuning or {}}
+def model(services=(WEB,), listeners=(), tuning=None, monitors=(), **stats):
+    settings = {"services": list(services), "monitors": list(monitors), "stats": stats, "tuning": tuning or {}}
     return _haproxy.model(settings, list(listeners), "lb1")
 
 
@@ -18,7 +18,40 @@ def test_a_bare_address_is_a_server_with_every_default():
     assert service["servers"] == [
         {"name": "192.0.2.31", "address": "192.0.2.31", "port": 80, "weight": 1, "backup": False}
     ]
-    assert service["check"] == {"type": "tcp", "path": "/", "port": None, "interval": 2, "fall": 3, "rise": 2}
+    usual = {"type": "tcp", "path": "/", "port": None, "interval": 2, "fall": 3, "rise": 2}
+    assert service["check"] == {**usual, "fast_interval": 0, "slow_start": 0, "shutdown_sessions": False}
+
+
+def test_a_monitor_is_read_with_every_default():
+    found = model(monitors=[{"name": "ready", "port": 9444, "at_least": {"web": 1}}])
+    assert found["faults"] == []
+    assert found["monitors"] == [{"name": "ready", "bind": ["*"], "port": 9444, "path": "/", "at_least": {"web": 1}}]
+
+
+MONITOR = {"name": "ready", "port": 9444}
+
+
+@pytest.mark.parametrize(
+    "monitors, sentence",
+    [
+        ([{**MONITOR, "at_least": {"api": 1}}], "at_least has 'api', and there is no such service: known are web."),
+        ([{**MONITOR, "at_least": {"web": 2}}], "at_least wants 2 servers of web, which has 1 beside backups"),
+        ([{**MONITOR, "port": 80}], "haproxy_monitors: web and ready both listen on port 80"),
+        ([MONITOR, {**MONITOR, "name": "other"}], "haproxy_monitors: ready and other both listen on port 9444"),
+        ([{**MONITOR, "name": "web"}], "has the name 'web', which a service has too"),
+        ([MONITOR, {**MONITOR, "port": 9445}], "has the name 'ready' twice"),
+        ([{**MONITOR, "port": 9000}], "haproxy_stats_port is 9000, which monitor ready has too"),
+        ("x", "haproxy_monitors is"),
+    ],
+)
+def test_a_monitor_that_haproxy_could_not_have_is_refused(monitors, sentence):
+    found = _haproxy.model({"services": [WEB], "monitors": monitors, "stats": {}, "tuning": {}}, [], "lb1")
+    assert any(sentence in fault for fault in found["faults"]), found["faults"]
+
+
+def test_who_listens_on_a_monitors_port_is_named():
+    taken = {"address": "::", "port": 9444, "program": "nginx", "pid": 5}
+    assert "already taken by nginx (pid 5)" in model(listeners=[taken], monitors=[MONITOR])["faults"][0]
 
 
 def test_the_statistics_are_for_this_host_only():

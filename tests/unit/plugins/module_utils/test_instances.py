@@ -31,6 +31,25 @@ def test_a_good_instance_gets_every_default():
     assert found["scripts"][0]["interval"] == 2
 
 
+def test_a_script_that_asks_urls_gets_its_command():
+    found = model(scripts=[{"name": "ready", "any_of": ["http://localhost/ready"], "timeout": 1}])
+    assert found["faults"] == []
+    assert found["scripts"][0]["command"] == "/usr/bin/curl --max-time 1 -kLfs -o /dev/null http://localhost/ready"
+
+
+@pytest.mark.parametrize(
+    "script, sentence",
+    [
+        ({"name": "x"}, "keepalived_scripts[0] (x) has nothing to do: give it a command, or URLs in any_of."),
+        ({**ALIVE, "any_of": ["http://localhost/"]}, "has a command and any_of, of which one is enough"),
+        ({"name": "x", "any_of": ["localhost"]}, "keepalived_scripts[0] (x).any_of is ['localhost']: a list is wanted"),
+    ],
+)
+def test_a_script_has_one_thing_to_do(script, sentence):
+    (fault,) = model(scripts=[script])["faults"]
+    assert sentence in fault
+
+
 def test_the_common_password_is_for_version_2_only():
     six = {**GOOD, "name": "six", "version": 3, "addresses": ["2001:db8::1/64"], "peers": ["2001:db8::2"]}
     found = model(GOOD, six, auth_pass="abcd1234")

@@ -63,7 +63,7 @@ def test_only_masters_balance_and_only_the_api():
     assert [server["address"] for server in service["servers"]] == ["10.0.0.34", "10.0.0.90", "10.0.0.99"]
     assert {server["port"] for server in service["servers"]} == {6443}
     worker = plan["members"]["worker-0"]
-    assert (worker["services"], worker["lines"], worker["files"]) == ([], [], [])
+    assert (worker["services"], worker["monitors"], worker["files"]) == ([], [], [])
     assert worker["seen"]["units"] == ["keepalived.service"]
 
 
@@ -96,8 +96,8 @@ def test_a_shard_has_its_own_vip_vrid_members_and_checks():
     found = instances(plan, "worker-0")["vmware_INGRESS_intranet"]
     assert [item["name"] for item in found["track_scripts"]] == ["chk_vmware_ingress_intranet_1"]
     assert "vmware_INGRESS_intranet" not in instances(plan, "master-0")
-    scripts = {script["name"]: script["command"] for script in plan["members"]["worker-0"]["scripts"]}
-    assert scripts["chk_vmware_ingress_intranet_1"].endswith(" http://localhost:1937/healthz/ready")
+    scripts = {script["name"]: script["any_of"] for script in plan["members"]["worker-0"]["scripts"]}
+    assert scripts["chk_vmware_ingress_intranet_1"] == [["http://localhost:1937/healthz/ready"]]
     assert instances(plan, "worker-0")["vmware_INGRESS"]["track_scripts"] == [{"name": "chk_ingress", "weight": 0}]
 
 
@@ -113,10 +113,8 @@ def test_the_seed_is_what_the_articles_show():
     assert (api["auth_pass"], ingress["auth_pass"]) == ("vmware_a", "vmware_i")
     assert (api["track_scripts"], api["state"]) == ([{"name": "chk_ocp", "weight": 50}], "BACKUP")
     scripts = {script["name"]: script for script in plan["members"]["master-0"]["scripts"]}
-    assert scripts["chk_ocp"]["command"].count("-o /dev/null") == 2
-    assert "https://localhost:6443/readyz" in scripts["chk_ocp"]["command"]
-    assert "http://localhost:50936/readyz" in scripts["chk_ocp"]["command"]
-    assert "http://localhost:1936/healthz" in scripts["chk_ingress"]["command"]
+    assert scripts["chk_ocp"]["any_of"] == [["https://localhost:6443/readyz", "http://localhost:50936/readyz"]]
+    assert scripts["chk_ingress"]["any_of"] == [["http://localhost:1936/healthz"]]
     assert {script["interval"] for script in scripts.values()} == {1}
 
 
@@ -142,10 +140,11 @@ def test_what_current_still_sees_when_haproxy_dies_is_not_taken_for_dead():
 
 
 def test_a_check_that_may_be_answered_by_either_of_two_asks_both():
-    (check,) = (check for check in _ipi_presets.PRESETS["current"].api_checks if check.name == "chk_ocp_both")
-    places = {"ready": 1, "ready_path": "/r", "api": 2}
-    command = _ipi_presets.command(check, places)
-    assert command.startswith("/usr/bin/sh -c '") and " || " in command
+    scripts = {script["name"]: script for script in planned(preset="current")["members"]["master-0"]["scripts"]}
+    assert scripts["chk_ocp_both"]["any_of"] == [
+        ["http://localhost:9444/haproxy_ready"],
+        ["https://localhost:6443/readyz"],
+    ]
 
 
 def test_any_port_can_be_another_and_a_bad_choice_is_said():
@@ -185,6 +184,11 @@ BAD = {
     "bad_server_check": ({"server_check": 5}, "ipi_server_check is 5: a mapping"),
     "bad_bootstrap": ({"bootstrap": "boot"}, "'boot': an IPv4 or IPv6 address is wanted."),
     "interface_not_there": ({"interface": "eth9"}, "ipi_interface is 'eth9', which is not there"),
+    "shard_without_a_url": (
+        {"ingress_vips": [{"address": "10.0.0.201", "checks": ["localhost:1937"]}]},
+        "ipi_ingress_vips[0].checks is ['localhost:1937']",
+    ),
+    "unknown_engine": ({"engine": "both"}, "master-0: ipi_engine is 'both': one of auto, native, agent is wanted."),
     "fast_with_version_2": ({"advert_interval": 0.1}, "VRRP version 2 takes 1 to 255 whole seconds"),
 }
 
@@ -218,3 +222,114 @@ def test_a_port_that_another_program_has_on_a_master_is_refused():
     nodes[1]["host"]["listeners"] = []
     nodes[3]["host"]["listeners"] = [{"address": "::", "port": 9454, "program": "nginx", "pid": 7}]
     assert _ipi.plan(nodes)["faults"] == []
+
+
+AGENT = ["onprem-lb-proxy.service", "onprem-lb-vrrp.service"]
+OFFLINE = {"missing_packages": ["keepalived"], "unobtainable": "no package source answers"}
+
+
+def mixed(*agents, changed=None, **settings):
+    """The plan where some nodes can have no packages, and nothing says which engine they are to have."""
+    nodes = cluster(**settings)
+    for each in nodes:
+        if each["name"] in agents:
+            each["host"].update({**OFFLINE, **(changed or {})})
+    return _ipi.plan(nodes)
+
+
+def test_a_node_without_packages_gets_the_agent_and_the_plan_says_why():
+    plan = mixed("master-2")
+    assert plan["faults"] == []
+    assert plan["engines"] == [
+        "master-0: native, its packages are installed",
+        "master-2: agent, keepalived cannot be installed: no package source answers",
+        "master-1: native, its packages are installed",
+        "worker-0: native, its packages are installed",
+    ]
+    assert [plan["members"][name]["engine"] for name in ("master-0", "master-2")] == ["native", "agent"]
+
+
+def test_the_election_means_the_same_with_either_engine():
+    native, other = planned(), mixed("master-0", "master-2", "master-1", "worker-0")
+    for name, member in native["members"].items():
+        for same in ("instances", "scripts", "files", "monitors", "peers", "ports", "stats_port"):
+            assert other["members"][name][same] == member[same], same
+    assert other["redirect"] == native["redirect"]
+
+
+def test_each_engine_is_held_against_its_own_units_and_programs():
+    plan = mixed("master-2", "worker-0")
+    seen = {name: member["seen"] for name, member in plan["members"].items()}
+    assert seen["master-0"]["units"] == ["haproxy.service", "keepalived.service"]
+    assert (seen["master-2"]["units"], seen["worker-0"]["units"]) == (AGENT, AGENT[1:])
+    assert (seen["master-0"]["programs"], "proxy-worker" in seen["master-2"]["programs"]) == (["haproxy"], True)
+    assert plan["members"]["master-2"]["balancer"] == AGENT[0]
+    assert {item["port"] for item in seen["master-2"]["services"]} == {9445, 9444, 9454}
+
+
+def test_only_haproxy_is_told_what_the_agent_does_anyway():
+    plan = mixed("master-2")
+    lines = {name: plan["members"][name]["services"][0]["backend_lines"] for name in ("master-0", "master-2")}
+    assert lines["master-0"] and not lines["master-2"]
+
+
+def test_an_agent_that_is_stopped_serves_on_until_somebody_has_taken_over():
+    stopped = ("10.0.0.200", "keepalived_stopped")
+    assert outages(mixed("master-0"))[stopped] < outages(planned())[stopped]
+
+
+def test_the_agents_own_listeners_are_not_in_its_way():
+    listener = {"address": "::", "port": 9454, "program": "proxy-worker", "pid": 7}
+    assert mixed("master-2", changed={"listeners": [listener]})["faults"] == []
+    haproxys = {**listener, "program": "haproxy"}
+    (fault,) = mixed("master-2", changed={"listeners": [haproxys]})["faults"]
+    assert fault.startswith("master-2: port 9454 of service haproxy_monitor is already taken by haproxy")
+
+
+def test_a_router_of_the_other_engine_is_refused():
+    (fault,) = mixed("master-2", changed={"active_units": ["keepalived.service"]})["faults"]
+    assert fault.startswith("master-2: keepalived.service runs here, which is the engine native, and ipi_engine")
+
+
+def test_a_distribution_that_the_roles_do_not_know_is_one_for_the_agent():
+    arch = {"os_family": "arch", "problems": ["this is arch: the roles know the families Debian and RedHat."]}
+    assert mixed("master-2", changed=arch)["faults"] == []
+
+
+NFT = "master-2: nft is missing, which passes the API VIP's port on to the balancer: install nftables"
+CURL = "master-2: curl is missing, which the check {} needs to ask {}: install curl"
+
+
+@pytest.mark.parametrize(
+    "settings, missing, sentence",
+    [
+        ({}, ["nft"], NFT),
+        (
+            {"preset": "seed"},
+            ["curl"],
+            CURL.format("chk_ocp", "https://localhost:6443/readyz, http://localhost:50936/readyz"),
+        ),
+        (
+            {"ingress_vips": [{"address": "10.0.0.201", "checks": ["http://router.example/"]}]},
+            ["curl"],
+            CURL.format("chk_vmware_ingress_1", "http://router.example/"),
+        ),
+    ],
+    ids=["nft", "two_urls", "a_name"],
+)
+def test_what_an_agent_lacks_and_nobody_brings_is_said(settings, missing, sentence):
+    (fault,) = mixed("master-2", changed={"missing_programs": missing}, **settings)["faults"]
+    assert fault == f"{sentence}, because with the engine agent nothing is downloaded."
+
+
+def test_what_an_agent_does_not_need_may_be_missing():
+    assert mixed("master-2", changed={"missing_programs": ["curl"]})["faults"] == []
+    assert mixed("worker-0", changed={"missing_programs": ["curl", "nft"]})["faults"] == []
+    nodes = cluster()
+    for each in nodes:  # what is missing is installed
+        each["host"].update({"missing_programs": ["curl", "nft"], "missing_packages": ["curl", "nftables"]})
+    assert _ipi.plan(nodes)["faults"] == []
+
+
+def test_a_node_that_carries_nothing_has_no_engine_to_speak_of():
+    assert len(planned(ingress_members=["master-0", "master-1"])["engines"]) == 3
