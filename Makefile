@@ -4,7 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
 READY := $(VENV)/.ready
-RUNS ?= default:debian12 default:debian13 agent:debian12 agent:debian13 mixed:debian12 mixed:debian13 ipi:debian13
+# What `make test` runs of the matrix: each scenario, each image.
+RUNS ?= default:debian12 agent:debian13 mixed:debian12 ipi:debian13 ipi-agent:debian12
+MATRIX := $(foreach image,debian12 debian13,$(addsuffix :$(image),default agent mixed ipi ipi-agent))
 REPEATS ?= 1
 SCHEDULES ?= 1000000
 PACKETS ?= 1000000
@@ -93,6 +95,10 @@ molecule: setup ## the scenarios on real systemd hosts: RUNS, each SCENARIO:IMAG
 		LAB_IMAGE=$${run#*:} molecule test --scenario-name $${run%:*} 2>&1 | tee .cache/molecule.log || \
 			{ echo '== what failed:'; grep -aE 'fatal: | E  ' .cache/molecule.log | cut -c1-600 | tail -3; exit 1; }; \
 	done
+
+.PHONY: matrix
+matrix: ## every scenario on every image, in some two hours
+	$(MAKE) molecule RUNS="$(MATRIX)"
 
 .PHONY: simulate
 simulate: setup ## random schedules through the state machine: SCHEDULES, a million

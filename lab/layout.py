@@ -40,7 +40,7 @@ IPI = (
     Host("worker1", "ipi_workers", 21),
     Host("client", "probe", 31),
 )
-LAYOUTS = {"ipi": IPI}
+LAYOUTS = {"ipi": IPI, "ipi-agent": IPI}
 
 
 @dataclass(frozen=True)

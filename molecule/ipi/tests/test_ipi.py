@@ -1,4 +1,5 @@
-"""The cluster on real hosts: one holder of each VIP, the redirect where haproxy is, both VIPs from everywhere."""
+"""The cluster on real hosts, with either engine: one holder of each VIP, the redirect where a balancer is, both VIPs from
+everywhere."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import pytest
 MASTERS = ("master1", "master2", "master3")
 NODES = (*MASTERS, "worker1")
 EVERYWHERE = (*NODES, "client")
+NATIVE, AGENT = ("haproxy", "keepalived"), ("onprem-lb-proxy", "onprem-lb-vrrp")
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,11 @@ def ask(host, address, port, scheme="http"):
     return host.run(f"curl --silent --insecure --max-time 3 {scheme}://{where}:{port}/")
 
 
+def engine(host):
+    """Its balancer and its router: the agent where no package source can be reached."""
+    return NATIVE if host.check_output("ip route show default") else AGENT
+
+
 def redirects(host):
     return host.run("nft list table inet onprem_lb_api").rc == 0
 
@@ -87,23 +94,31 @@ def test_every_master_redirects_and_no_worker(hosts, name):
     assert not redirects(hosts["worker1"])
 
 
-def test_without_haproxy_there_is_no_redirect_and_the_node_still_reaches_the_api(hosts, api):
+@pytest.mark.parametrize("name", NODES)
+def test_each_node_runs_its_own_engine_and_nothing_of_the_other(hosts, name):
+    running = [unit for unit in (*NATIVE, *AGENT) if hosts[name].service(unit).is_running]
+    wanted = engine(hosts[name])
+    assert running == list(wanted if name in MASTERS else wanted[1:])
+
+
+def test_without_a_balancer_there_is_no_redirect_and_the_node_still_reaches_the_api(hosts, api):
     name = holders(hosts, api)[0]
     host = hosts[name]
     try:
-        host.check_output("systemctl stop haproxy")
+        host.check_output(f"systemctl stop {engine(host)[0]}")
         assert not redirects(host)
         assert until(lambda: holders(hosts, api) != [name])
         assert ask(host, api, 6443, "https").stdout.strip() in MASTERS
     finally:
-        host.check_output("systemctl start haproxy")
+        host.check_output(f"systemctl start {engine(host)[0]}")
     assert until(lambda: redirects(host))
 
 
-def test_a_killed_haproxy_leaves_no_redirect_behind_but_the_next_one_brings_it(hosts):
+def test_a_killed_balancer_leaves_no_redirect_behind_but_the_next_one_brings_it(hosts):
     host = hosts["master3"]
-    host.check_output("systemctl kill --signal=KILL haproxy")
-    assert until(lambda: host.service("haproxy").is_running and redirects(host))
+    balancer = engine(host)[0]
+    host.check_output(f"systemctl kill --signal=KILL {balancer}")
+    assert until(lambda: host.service(balancer).is_running and redirects(host))
 
 
 def test_nftables_that_empties_the_ruleset_brings_ours_back(hosts):
@@ -113,7 +128,7 @@ def test_nftables_that_empties_the_ruleset_brings_ours_back(hosts):
         assert redirects(host)
         assert host.run("nft list table inet onprem_lb_machine_config").rc == 0
     finally:
-        host.check_output("systemctl stop nftables && systemctl restart haproxy onprem-lb-machine-config")
+        host.check_output(f"systemctl stop nftables && systemctl restart {engine(host)[0]} onprem-lb-machine-config")
 
 
 def test_strangers_do_not_reach_the_machine_config_server(hosts, variables):
@@ -122,13 +137,13 @@ def test_strangers_do_not_reach_the_machine_config_server(hosts, variables):
     assert variables["lab_network"] in rules
 
 
-def test_the_vips_stay_while_haproxy_is_reloaded_everywhere(hosts, api):
+def test_the_vips_stay_while_the_balancer_is_reloaded_everywhere(hosts, api):
     before = holders(hosts, api)
     for name in MASTERS:
-        hosts[name].check_output("systemctl reload haproxy")
+        hosts[name].check_output(f"systemctl reload {engine(hosts[name])[0]}")
     assert holders(hosts, api) == before
 
 
-def test_the_status_pages_say_that_haproxy_runs_and_serves(hosts):
+def test_the_status_pages_say_that_the_balancer_runs_and_serves(hosts):
     for port, path in ((9444, "/haproxy_ready"), (9454, "/haproxy_monitor")):
         assert hosts["master1"].run(f"curl --silent --fail http://localhost:{port}{path}").rc == 0
