@@ -3,6 +3,7 @@
 `/readyz` fails while /run/api.failing is there, and `/healthz/ready` while /run/router.draining is.
 """
 
+import contextlib
 import os
 import socket
 import ssl
@@ -46,7 +47,10 @@ class TlsHandler(Handler):
         try:
             self.request.do_handshake()
         except ssl.SSLError:
-            # So that a probe which speaks no TLS sees that somebody is here.
+            # So that a probe which speaks no TLS sees that somebody is here. What is left unread would make the end a reset,
+            # which may be there before the answer is read.
+            with contextlib.suppress(BlockingIOError):
+                os.read(self.request.fileno(), 4096)
             os.write(self.request.fileno(), b"this port speaks TLS\n")
             raise
         super().setup()
