@@ -21,6 +21,7 @@ from ansible_collections.onprem.lb.plugins.module_utils import (
     _urls,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.schema import Faults, in_the_users_words, read
+from ansible_collections.onprem.lb.plugins.module_utils._engine_choice import Choice
 from ansible_collections.onprem.lb.plugins.module_utils._instances import auth_pass_faults, read_instances
 from ansible_collections.onprem.lb.plugins.module_utils._ipi_presets import PRESETS, Check
 from ansible_collections.onprem.lb.plugins.module_utils._ipi_sketch import Sketch
@@ -55,6 +56,7 @@ _EMPTY: Dict[str, Any] = {
     "vips": [],
     "members": {},
     "track": {},
+    "turns": [],
     "engines": [],
     "targets": [],
     "watched": {},
@@ -73,18 +75,19 @@ def draft(members: List[Member]) -> Dict[str, Any]:
     sketch = _ipi_sketch.make(members, settings, masters, faults)
     services = _ipi_haproxy.services(sketch, masters, faults)
     choices = _members.engines(members, "ipi", faults)
-    engines = {name: choice.engine for name, choice in choices.items()}
     listening = [*services, *_ipi_haproxy.monitors(sketch)]
-    faults += _members.host_faults([m for m in members if m["master"]], listening, engines)
-    faults += _members.host_faults([m for m in members if not m["master"]], [], engines)
-    faults += [fault for member in members for fault in _lacks(member, sketch, engines)]
+    faults += _members.host_faults([m for m in members if m["master"]], listening, choices)
+    faults += _members.host_faults([m for m in members if not m["master"]], [], choices)
+    faults += [fault for member in members for fault in _lacks(member, sketch, choices)]
     faults += _members.rivals(members, sketch.vips, sketch.seats)
     faults += auth_pass_faults(settings["auth_pass"], "ipi_auth_pass")
     faults += _guard.faults(settings["machine_networks"], "ipi_machine_networks")
     warnings = _ipi_presets.port_warnings(sketch.preset.ports) + _haste(sketch, faults)
     if faults:
         return _refused(faults)
-    planned = {member["name"]: _member(member, sketch, services, engines[member["name"]]) for member in members}
+    planned = {member["name"]: _member(member, sketch, services, choices[member["name"]]) for member in members}
+    carrying = {name: choices[name] for name in planned if _carries(name, sketch)}
+    turns = _engine_choice.turns(carrying, _members.held(members, sketch.vips))
     for name, member in planned.items():
         faults += read_instances(member["instances"], f"{name}: instances")[1]
     if faults:
@@ -96,9 +99,8 @@ def draft(members: List[Member]) -> Dict[str, Any]:
         "vips": [{**vip._asdict(), "name": vip.name} for vip in sketch.vips],
         "members": planned,
         "track": {"scripts": [script for member in planned.values() for script in member["scripts"]]},
-        "engines": [
-            f"{name}: {choices[name].engine}, {choices[name].reason}" for name in planned if _carries(name, sketch)
-        ],
+        "turns": turns,
+        "engines": _engine_choice.table(carrying, turns),
         "targets": _targets(sketch),
         "watched": _watched(sketch),
         "redirect": _redirect(sketch),
@@ -130,10 +132,10 @@ def _carries(name: str, sketch: Sketch) -> List[Vip]:
     return [vip for vip in sketch.vips if name in vip.order]
 
 
-def _lacks(member: Member, sketch: Sketch, engines: Dict[str, str]) -> Faults:
+def _lacks(member: Member, sketch: Sketch, choices: Dict[str, Choice]) -> Faults:
     """What HAProxy and keepalived bring along as packages, the agent must find: it installs nothing."""
     name, missing = member["name"], member["host"].get("missing_programs", [])
-    if engines[name] != _engine_choice.AGENT:
+    if choices[name].engine != _engine_choice.AGENT:
         return []
     found = []
     if member["master"] and "nft" in missing:
@@ -145,8 +147,8 @@ def _lacks(member: Member, sketch: Sketch, engines: Dict[str, str]) -> Faults:
     return [f"{name}: {what}, because with the engine agent nothing is downloaded." for what in found]
 
 
-def _member(member: Member, sketch: Sketch, services: List[Dict[str, Any]], engine: str) -> Dict[str, Any]:
-    name, master = member["name"], member["master"]
+def _member(member: Member, sketch: Sketch, services: List[Dict[str, Any]], choice: Choice) -> Dict[str, Any]:
+    name, master, engine = member["name"], member["master"], choice.engine
     mine = _carries(name, sketch)
     instances = [_instance(name, vip, sketch) for vip in mine]
     events = master and sketch.preset.events
@@ -154,6 +156,8 @@ def _member(member: Member, sketch: Sketch, services: List[Dict[str, Any]], engi
     return {
         "master": master,
         "engine": engine,
+        "replaces": choice.replaces,
+        "replaced_programs": list(_engine_choice.REPLACED[choice.replaces]),
         "instances": instances,
         "scripts": _scripts(name, sketch),
         "files": [{"name": DOWN, "path": sketch.settings["down_file"]}] if events else [],

@@ -47,8 +47,8 @@ class TlsHandler(Handler):
         try:
             self.request.do_handshake()
         except ssl.SSLError:
-            # So that a probe which speaks no TLS sees that somebody is here. What is left unread would make the end a reset,
-            # which may be there before the answer is read.
+            # So that a probe which speaks no TLS sees that somebody is here. What is left unread would make the end a
+            # reset, which may be there before the answer is read.
             with contextlib.suppress(BlockingIOError):
                 os.read(self.request.fileno(), 4096)
             os.write(self.request.fileno(), b"this port speaks TLS\n")

@@ -1,5 +1,4 @@
-"""The cluster on real hosts, with either engine: one holder of each VIP, the redirect where a balancer is, both VIPs from
-everywhere."""
+"""The cluster on real hosts, with either engine: one holder of each VIP, the redirect where a balancer is."""
 
 from __future__ import annotations
 

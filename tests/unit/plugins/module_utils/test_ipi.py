@@ -286,9 +286,15 @@ def test_the_agents_own_listeners_are_not_in_its_way():
     assert fault.startswith("master-2: port 9454 of service haproxy_monitor is already taken by haproxy")
 
 
-def test_a_router_of_the_other_engine_is_refused():
-    (fault,) = mixed("master-2", changed={"active_units": ["keepalived.service"]})["faults"]
-    assert fault.startswith("master-2: keepalived.service runs here, which is the engine native, and ipi_engine")
+def test_a_living_node_changes_its_engine_in_its_turn():
+    native = {"own_units": ["haproxy.service", "keepalived.service"]}
+    plan = mixed("master-0", "master-2", changed=native)
+    assert plan["faults"] == []
+    assert plan["turns"] == ["master-0", "master-2"]
+    assert plan["members"]["master-2"]["replaced_programs"] == ["keepalived", "haproxy"]
+    assert plan["members"]["master-1"]["replaces"] == ""
+    (line,) = [line for line in plan["engines"] if line.startswith("master-2: ")]
+    assert line.endswith("; in place of native, as number 2 of 2")
 
 
 def test_a_distribution_that_the_roles_do_not_know_is_one_for_the_agent():

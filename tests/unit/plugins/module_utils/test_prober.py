@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-import errno
 import dataclasses
+import errno
 import heapq
 import math
 
