@@ -62,4 +62,4 @@ def test_pyenvs_folder_comes_before_the_path_and_only_interpreters_are_candidate
         for name in ("python3", "python3.8", "python3.8-config", "python3.8m"):
             (folder / name).touch()
     path = os.pathsep.join(["", str(tmp_path / "none"), str(on_path)])
-    assert pythons.candidates(path, pyenv) == [there / "python3.8", on_path / "python3.8"]
+    assert pythons.candidates(path, [tmp_path / "nowhere", pyenv]) == [there / "python3.8", on_path / "python3.8"]
