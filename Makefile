@@ -134,10 +134,11 @@ down: ## remove every lab host, network and inventory of this checkout
 .PHONY: setup
 setup: $(READY) $(COLLECTION)
 
+# Of the thousands of modules in `ansible` few are ever imported, and those are compiled then.
 $(READY): test-requirements.txt
 	$(call say,setup: tools into $(VENV))
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --requirement test-requirements.txt
+	$(VENV)/bin/pip install --quiet --no-compile --requirement test-requirements.txt
 	@touch $@
 
 $(COLLECTION):
