@@ -77,10 +77,10 @@ def test_a_user_who_does_not_exist_is_said(case, monkeypatch):
 
 
 def test_a_program_that_takes_too_long_is_ended_and_the_next_call_is_made(loop, children, tmp_path):
-    case = Case(loop, children, SECOND // 10)
+    case = Case(loop, children, SECOND // 2)
     case.run(*shell("sleep 60"))
     case.run(*shell(f"echo on >{tmp_path}/news"))
-    assert case.finish() == ["notify: /bin/sh -c sleep 60: no end within 0.1 s."]
+    assert case.finish() == ["notify: /bin/sh -c sleep 60: no end within 0.5 s."]
     assert text(tmp_path / "news") == "on\n"
 
 
