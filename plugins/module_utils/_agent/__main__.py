@@ -61,6 +61,9 @@ def _add_server(commands: Any) -> None:
 
 
 def _vrrp(given: Any) -> int:
+    import os
+
+    environ = dict(os.environ)  # for a new version: the notifier takes out what is for this process alone
     from . import config
 
     settings, faults = config.load(given.config)
@@ -73,7 +76,7 @@ def _vrrp(given: Any) -> int:
     from .systemd import Notifier
     from .vrrp import life
 
-    return life.main(given.config, settings, Log(), Notifier())
+    return life.main(given.config, settings, Log(), Notifier(), environ)
 
 
 def _proxy(given: Any) -> int:

@@ -38,21 +38,25 @@ class Door:
         self.path, self.socket = path, given or listen(path)
         self.visitors = Visitors(loop, self.socket, answer)
 
-    def close(self) -> None:
+    def close(self, stays: bool = False) -> None:
+        """
+        :param stays: whether somebody else has the socket, too, and answers there from now on
+        """
         self.visitors.close()
-        with contextlib.suppress(OSError):  # the folder may be root's; a successor clears up
-            os.unlink(self.path)
+        if not stays:
+            with contextlib.suppress(OSError):  # the folder may be root's; a successor clears up
+                os.unlink(self.path)
         self.socket.close()
 
 
 class Server(Door):
     """Tells whoever comes, without being asked."""
 
-    def __init__(self, loop: Loop, path: str, report: Report) -> None:
+    def __init__(self, loop: Loop, path: str, report: Report, given: Optional[socket.socket] = None) -> None:
         """
         :raises Refused: as for a door
         """
-        super().__init__(loop, path, lambda _received, _ended: document(report()))
+        super().__init__(loop, path, lambda _received, _ended: document(report()), given)
 
 
 def document(found: Dict[str, Any]) -> bytes:

@@ -32,6 +32,10 @@ class Notifier:
         """To be followed by ``ready`` when it is done; the time is for units of Type=notify-reload."""
         self._say(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
+    def succeeded(self, pid: int) -> None:
+        """Another process is the main one from now on, and it is well. Nothing that this one says counts any more."""
+        self._say(f"MAINPID={pid}\nREADY=1\nWATCHDOG=1")
+
     def stopping(self) -> None:
         self._say("STOPPING=1")
 

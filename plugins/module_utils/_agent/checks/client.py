@@ -87,8 +87,12 @@ class Checks:
         """The checks process, 0 while there is none."""
         return self._process.pid if self._process else 0
 
-    def want(self, checks: Sequence[Check], script_user: str) -> None:
-        """Say what is to be checked from now on: all of it. What has not changed goes on undisturbed."""
+    def want(self, checks: Sequence[Check], script_user: str, believed: Sequence[Result] = ()) -> None:
+        """Say what is to be checked from now on: all of it. What has not changed goes on undisturbed.
+
+        :param believed: what a former process has found: only what differs from it is told, once ``rise`` or ``fall``
+            have made it certain
+        """
         before = self._wanted
         self._wanted = {}
         for check in checks:
@@ -102,9 +106,10 @@ class Checks:
             if self._wanted.get(wanted.check.name) != wanted:
                 self._believed.pop(wanted.number, None)
                 self._tell(server.DROP, wanted.number)
+        self._believed.update({self._wanted[each.name].number: each for each in believed if each.name in self._wanted})
         for wanted in self._wanted.values():
             if before.get(wanted.check.name) != wanted:
-                self._tell(server.ADD, *wanted)
+                self._add(wanted)
 
     def doubt(self, name: str, why: str) -> None:
         """Say that what a check is about was found not to work: that counts as a failed run of it."""
@@ -129,6 +134,10 @@ class Checks:
         self._serial += 1
         return Wanted(self._serial, check)
 
+    def _add(self, wanted: Wanted) -> None:
+        known = self._believed.get(wanted.number)
+        self._tell(server.ADD, *wanted, known.up if known else None)
+
     def _tell(self, *order: object) -> None:
         if self._channel:
             self._channel.send(*order)
@@ -142,7 +151,7 @@ class Checks:
             return self._start_again()
         self._channel = Channel(self._loop, self._process.connection, self._hear, self._lose)
         for wanted in self._wanted.values():
-            self._tell(server.ADD, *wanted)
+            self._add(wanted)
         return None
 
     def _start_again(self) -> None:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import socket
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 from ..loop import Loop
 from ..vrrp.settings import SCRIPT, Check
@@ -16,9 +16,9 @@ from .notify import Notifications
 from .outcome import MILLION, Outcome
 from .watch import Watch
 
-# From the parent: what a check's number is about, that one is not wanted any more, that what it is about was found not
-# to work, and a program to be run.
-ADD, DROP, DOUBT, RUN = "add", "drop", "doubt", "run"  # number, check | number | number, why | command, user
+# From the parent: what a check's number is about and what is believed of it, that one is not wanted any more, that what
+# it is about was found not to work, and a program to be run.
+ADD, DROP, DOUBT, RUN = "add", "drop", "doubt", "run"  # number, check, up | number | number, why | command, user
 # To the parent: what is believed of a check, what one run of it has found, and something for its log.
 RESULT, RAN, SAY = "result", "ran", "say"  # number, up, value, detail | number, success, detail, duration | text
 
@@ -54,7 +54,7 @@ class Server:
         }
         orders[message[0]](*message[1:])
 
-    def _add(self, number: int, fields: List[Any]) -> None:
+    def _add(self, number: int, fields: List[Any], believed: Optional[bool] = None) -> None:
         check = Check._make(tuple(field) if isinstance(field, list) else field for field in fields)
         if check.type == SCRIPT:
             self._mind(check.user)
@@ -67,7 +67,7 @@ class Server:
                 self._channel.send(RAN, number, outcome.success, outcome.detail, outcome.duration)
 
         try:
-            self._watches[number] = Watch(self._loop, check, self._children, tell, tell_of_run)
+            self._watches[number] = Watch(self._loop, check, self._children, tell, tell_of_run, believed)
         except ImportError as fault:  # the other checks do not suffer for it
             why = Outcome(False, f"cannot be checked: {fault}")
             if check.every:

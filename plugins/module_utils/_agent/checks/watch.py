@@ -24,12 +24,20 @@ OnRun = Callable[[Outcome], None]
 class Watch:
     """Tells what is first believed, and each change of it; of each run before that, where it is wanted."""
 
-    def __init__(self, loop: Loop, check: Check, children: Children, on_result: OnResult, on_run: OnRun) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        check: Check,
+        children: Children,
+        on_result: OnResult,
+        on_run: OnRun,
+        believed: Optional[bool] = None,
+    ) -> None:
         self._on_result, self._on_run = on_result, on_run if check.every else None
         # The number in a file counts at once, as in keepalived: whoever writes it has thought about it before.
         self._interval, self._fast_interval = check.interval, check.fast_interval or check.interval
         self._rise, self._fall = (1, 1) if check.type == FILE else (check.rise, check.fall)
-        self._board = scoreboard.UNKNOWN
+        self._board = scoreboard.UNKNOWN._replace(up=believed)
         self._told: Optional[Tuple[bool, int]] = None
         self._urgent = False
         probe = probe_of(loop, check, children, self._look_now)

@@ -1,33 +1,21 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A new version of this program takes the place of the running one: same process, same sockets, same children.
-
-What the old one knows goes through a file in memory, whose descriptor is named in the environment. A newer version
-may find things missing in it, or some that it does not know.
-"""
+"""A new version of this program takes the place of the running one: same process, same sockets, same children."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import socket
 import sys
-from typing import Any, Callable, Dict, List, Mapping, MutableMapping, NoReturn, Optional
+from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional
 
+from ..inheritance import LOOK, VARIABLE, command_line, memory
 from ..loop import MILLION, Loop
 
-VARIABLE = "ONPREM_LB_HANDOVER"
 COMMAND = "proxy"  # of the command line, as far as which it is taken over for a trial
-LOOK, PATIENCE = MILLION // 50, 20 * MILLION  # at the trial, and until it is given up
+PATIENCE = 20 * MILLION  # until the trial is given up
 # What must not end the new program before it can hear it.
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
-
-
-def command_line() -> List[str]:
-    """Return how this process was started, as a list to be given to execve."""
-    with open("/proc/self/cmdline", "rb") as file:
-        return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
 
 
 class Trial:
@@ -63,23 +51,21 @@ class Trial:
 def become(known: Dict[str, Any], environ: Mapping[str, str]) -> NoReturn:
     """Go on as what the command line means now. Raises OSError.
 
-    :param known: what ``taken`` will return, with the descriptors that are to stay open: see ``Master.remember``
+    :param known: what ``taken`` will return to it, with the descriptors that are to stay open: see ``Master.remember``
     """
-    memory = os.memfd_create("handover")
-    with os.fdopen(memory, "w", closefd=False, encoding="utf-8") as file:
-        json.dump(known, file)
-    handed_over = [memory, *_descriptors(known)]
+    left = memory(known)
+    handed_over = [left, *_descriptors(known)]
     for descriptor in handed_over:
         os.set_inheritable(descriptor, True)
     # What comes now is heard by the new program, once it listens: see ``Signals``.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
-        os.execve(sys.executable, command_line(), {**environ, VARIABLE: str(memory)})
+        os.execve(sys.executable, command_line(), {**environ, VARIABLE: str(left)})
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         for descriptor in handed_over:
             os.set_inheritable(descriptor, False)
-        os.close(memory)
+        os.close(left)
 
 
 def _descriptors(known: Dict[str, Any]) -> List[int]:
@@ -88,31 +74,3 @@ def _descriptors(known: Dict[str, Any]) -> List[int]:
         *(number for _address, _port, number in known["listeners"]),
         *(hand["connection"] for hand in known["hands"]),
     ]
-
-
-def taken(environ: MutableMapping[str, str]) -> Optional[Dict[str, Any]]:
-    """Return what a predecessor has left, None where there was none."""
-    number = environ.pop(VARIABLE, "")
-    if not number:
-        return None
-    with os.fdopen(int(number), encoding="utf-8") as file:
-        file.seek(0)
-        return json.load(file)
-
-
-def socket_of(descriptor: int) -> socket.socket:
-    """Return a socket that was handed over, and is not to be inherited by accident any more."""
-    os.set_inheritable(descriptor, False)
-    found = socket.socket(fileno=descriptor)
-    found.setblocking(False)
-    return found
-
-
-def reap(loop: Loop, pid: int) -> None:
-    """See a child off that ends because the program that had started it is not there any more."""
-    try:
-        gone = os.waitpid(pid, os.WNOHANG)[0]
-    except ChildProcessError:
-        return
-    if not gone:
-        loop.after(LOOK, lambda: reap(loop, pid))

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any, Dict, List, Mapping, Optional
 
-from .. import VERSION
+from .. import VERSION, inheritance
 from ..checks.client import Checks
 from ..checks.outcome import in_words
 from ..log import Log
@@ -48,11 +48,11 @@ class Life:
 
     def run(self, wanted: Settings) -> None:
         """Live until the last worker has ended. Raises Refused before anything is served."""
-        inherited = handover.taken(os.environ)
+        inherited = inheritance.taken(os.environ)
         if inherited:
             self.since = inherited["since"]
             self.master.inherit(inherited)
-            handover.reap(self.loop, inherited["checks"])
+            inheritance.reap(self.loop, inherited["checks"])
         prepared = self.master.prepare(wanted)
         self.limits = self._settle(prepared)
         for limit in self.limits:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
-from .. import status
+from .. import inheritance, status
 from ..checks.client import Result, Run
 from ..checks.outcome import lower
 from ..loop import Loop
 from ..visitors import Visitors
-from . import control, handover, metrics, page, report
+from . import control, metrics, page, report
 from .crew import Crew, Hand
 from .desk import Desk
 from .health import Health, Orders, Surroundings
@@ -162,23 +162,23 @@ class Master:
     def inherit(self, known: Dict[str, Any]) -> None:
         """Take over what a predecessor has remembered; before ``prepare``."""
         self._listeners = Listeners(
-            {Place(address, port): handover.socket_of(number) for address, port, number in known["listeners"]}
+            {Place(address, port): inheritance.socket_of(number) for address, port, number in known["listeners"]}
         )
         path, number = known["door"]
         self._door = self._open_door(path, number)
         self.tally = Tally(known["ended"])
         for each in known["hands"]:
-            hand = Hand.recalled(each, handover.socket_of(each["connection"]))
+            hand = Hand.recalled(each, inheritance.socket_of(each["connection"]))
             self.crew.adopt(hand)
         for pid, counters in known["told"].items():
             self.tally.take(int(pid), counters, self._loop.now())
         for pid in known["gone"]:
             self.tally.retire(pid)
-            handover.reap(self._loop, pid)
+            inheritance.reap(self._loop, pid)
 
     def _open_door(self, path: str, given: int = -1) -> status.Door:
         answer = control.answers(self.report, lambda request: control.obey(self.health, request))
-        return status.Door(self._loop, path, answer, handover.socket_of(given) if given >= 0 else None)
+        return status.Door(self._loop, path, answer, inheritance.socket_of(given) if given >= 0 else None)
 
     # -- the workers
 

@@ -64,10 +64,48 @@ class Daemon:
         self._gone: Optional[Callable[[], None]] = None
         self._group_states: Dict[str, str] = {}
 
-    def start(self, wanted: settings.Settings) -> None:
+    def start(self, wanted: settings.Settings, later: bool = False) -> None:
+        """
+        :param later: take no part until ``resume``
+        """
         self.loop.watch(self.network.netlink.fileno(), self._kernel_speaks)
         self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
-        self.apply(wanted)
+        self.apply(wanted, later)
+        if later:
+            self.ears.forget()
+
+    def remember(self) -> Dict[str, Any]:
+        """Return what ``resume`` needs in another process, as JSON has it."""
+        return {
+            "routers": {name: router.remember() for name, router in self.routers.items()},
+            "checks": [{**found.result._asdict(), "since": found.since} for found in self.found.values()],
+            "groups": self._group_states,
+        }
+
+    def resume(self, known: Dict[str, Any]) -> None:
+        """Go on as what another process was, with the same settings: nothing moves, and nobody is told anything.
+
+        :param known: what that one has remembered, and then has left to this one
+        """
+        self._group_states.update(known["groups"])
+        for each in known["checks"]:
+            self.found[each["name"]] = Found(Result(*(each[field] for field in Result._fields)), each["since"])
+        results = [found.result for found in self.found.values()]
+        self.checks.want(self.settings.checks, self.settings.script_user, results)
+        for router in self.routers.values():
+            router.recall(known["routers"][router.name])
+        self._look_around()
+        for router in self.routers.values():
+            self._go_on(router)
+
+    def _go_on(self, router: Router) -> None:
+        self._read_all(router)
+        if router.active:
+            self._complete(router, "somebody had taken it away")
+            self.holding.go_on(router)
+        if router.state.readings.get(ADDRESSES, 0) is tracking.FAULT:
+            self.loop.after(router.refused_for, lambda: self._forgive(router))
+        self._arm(router)
 
     def leave(self, gone: Callable[[], None]) -> None:
         """Give everything up, but serve until others do; all farewells first, so that nobody waits for what comes then.
@@ -92,8 +130,11 @@ class Daemon:
             self.tell(router, machine.Stop())
         self.ears.close()
 
-    def apply(self, wanted: settings.Settings) -> None:
-        """Go over to other settings. What is not changed does not notice."""
+    def apply(self, wanted: settings.Settings, later: bool = False) -> None:
+        """Go over to other settings. What is not changed does not notice.
+
+        :param later: let what is new take no part yet
+        """
         identities = {settings.identity(instance) for instance in wanted.instances}
         for router in [router for router in self.routers.values() if router.identity not in identities]:
             self.tell(router, machine.Stop())
@@ -102,7 +143,8 @@ class Daemon:
         self._floating = {address.partition("/")[0] for each in wanted.instances for address in each.addresses}
         kept = dict(self.routers)
         self.routers = {each.name: kept.get(each.name) or Router(each, self.wall) for each in wanted.instances}
-        self._want_checks(before)
+        if not later:
+            self._want_checks(before)
         changed = [each for each in wanted.instances if each.name in kept and self._is_changed(each, before)]
         for instance in changed:
             self._change(kept[instance.name], instance)
@@ -110,7 +152,7 @@ class Daemon:
         self._look_around()
         for instance in changed:
             self._resume(kept[instance.name])
-        for router in [router for router in self.routers.values() if router.name not in kept]:
+        for router in [router for router in self.routers.values() if not (later or router.name in kept)]:
             self._begin(router)
         known = self._group_states
         self._group_states = {each.name: known.get(each.name, machine.INITIALIZE) for each in wanted.groups}

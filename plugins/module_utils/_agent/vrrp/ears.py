@@ -133,6 +133,13 @@ class Ears:
         if ear:
             self._hear(ear, BACKLOG)
 
+    def forget(self) -> None:
+        """Pass over what has arrived until now: somebody else hears it."""
+        for ear in self._ears.values():
+            for _count in range(BACKLOG):
+                if not (ear.port and ear.port.receive()):
+                    break
+
     def _hear(self, ear: Ear, limit: int) -> None:
         for _count in range(limit):
             datagram = ear.port.receive() if ear.port else None

@@ -93,6 +93,10 @@ class Holding:
         self._say(router, ROUNDS)
         self._plan(router, now + LATER, lambda: self._repeat(router, ROUNDS))
 
+    def go_on(self, router: Router) -> None:
+        """Announce what another process of this host has announced: maybe only once, because it had just come."""
+        self._plan(router, self.loop.now() + LATER, lambda: self._repeat(router, ROUNDS))
+
     def remind(self, router: Router) -> None:
         """Have the next announcement no later than the settings want it now."""
         planned, again = self._later.get(router.name), self.loop.now() + router.instance.announce_again

@@ -1,76 +1,109 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The VRRP daemon's life on a host: from its start to SIGTERM, with a reload at each SIGHUP."""
+"""The VRRP daemon's life on a host: from its start to SIGTERM, with reloads and new versions between."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
-from .. import VERSION, config, realtime, status
+from .. import VERSION, config, document, host, realtime, status
 from ..checks.client import Checks, Result
+from ..checks.outcome import in_words
 from ..log import Log
 from ..loop import Loop
 from ..net.network import Network
 from ..signals import Signals
 from ..systemd import Notifier
 from . import daemon, settings
+from .succession import Gone, Predecessor, Successor
 
 
 class Life:
     """One run of the daemon."""
 
-    def __init__(self, path: str, log: Log, notifier: Notifier) -> None:
-        self.path, self.log, self.notifier = path, log, notifier
+    def __init__(
+        self,
+        path: str,
+        log: Log,
+        notifier: Notifier,
+        environ: Mapping[str, str],
+        predecessor: Optional[Predecessor] = None,
+    ) -> None:
+        """
+        :param environ: as this process was started with, for a new version of it
+        """
+        self.path, self.log, self.notifier, self._environ = path, log, notifier, environ
         self.since = time.time()
         self.limits: List[str] = []
-        self.refused: Optional[str] = None  # why the last reload changed nothing
-        self.leaving = False
+        self.text = ""  # of the configuration that is in force
+        self.refused: Optional[str] = None  # why the last reload, or the new version, changed nothing
+        self.leaving = self.succeeded = False
         self.loop = Loop()
         self.network = Network()
         self.checks = Checks.start(self.loop, self._checked, log.warning)
         self.daemon = daemon.Daemon(daemon.Surroundings(self.loop, self.network, self.checks, log))
         self.door: Optional[status.Server] = None
+        self._predecessor = predecessor
+        self._successor: Optional[Successor] = None
 
     def run(self, wanted: settings.Settings) -> None:
-        """Live until somebody says that it is enough."""
-        self.door = status.Server(self.loop, wanted.status_socket, self.report)
+        """Live until somebody says that it is enough. Raises Refused, or Gone, before anything is changed."""
+        before = self._predecessor
+        if before is None:
+            self.door = status.Server(self.loop, wanted.status_socket, self.report)
         self._hear_signals()
         self.limits = realtime.prepare()
         for limit in self.limits:
             self.log.warning(limit)
+        if before:
+            self._succeed(before)
         try:
-            self.daemon.start(wanted)
-            self.notifier.ready()
-            self._feed_watchdog()
+            if before is None:
+                self._start(wanted)
+            elif document.load(self.path)[0] != self.text:
+                self._take_file()
             self.loop.run()
         finally:
             self.end()
 
+    def _start(self, wanted: settings.Settings) -> None:
+        self.text = document.load(self.path)[0]
+        self.daemon.start(wanted)
+        self.notifier.ready()
+        self._feed_watchdog()
+
     def end(self) -> None:
-        self.notifier.stopping()
-        self.daemon.stop()
+        if not self.succeeded:
+            self.notifier.stopping()
+            self.daemon.stop()
         self.checks.stop()
         self.network.close()
         if self.door:
-            self.door.close()
-        self.log.info("The addresses are given up; goodbye.")
+            self.door.close(stays=self.succeeded)
+        self.log.info(f"The addresses are {'handed over' if self.succeeded else 'given up'}; goodbye.")
 
     def _checked(self, result: Result) -> None:
         self.daemon.take_result(result)
+
+    # -- the configuration
 
     def reload(self) -> None:
         """Go over to what the file says now; a file with a fault changes nothing."""
         if self.leaving:
             return
+        renewing = self._give_up_successor()
         self.notifier.reloading()
-        self._renew()
+        self._take_file()
         self.notifier.ready()  # also when it was refused: systemd waits for it
+        if renewing:  # by what is not in force any more
+            self.renew()
 
-    def _renew(self) -> None:
-        wanted, faults = config.load(self.path)
+    def _take_file(self) -> None:
+        text, faults = document.load(self.path)
+        wanted, faults = (None, faults) if faults else config.parse(text, self.path, host)
         if wanted:
             faults = self._move_door(wanted.status_socket)
         self.refused = " ".join(faults) or None
@@ -78,6 +111,7 @@ class Life:
             self.log.warning(f"The reload is refused, and nothing is changed: {self.refused}")
             return
         self.daemon.apply(wanted)
+        self.text = text
         self.log.info(f"{self.path} is in force.")
 
     def _move_door(self, path: str) -> List[str]:
@@ -93,6 +127,61 @@ class Life:
         self.door = new
         return []
 
+    # -- a new version
+
+    def renew(self) -> None:
+        """Have the program that is now where this one came from take over, once it is ready to."""
+        if self.leaving or self._successor or not self.door:
+            return
+        self.refused = None
+        self.notifier.reloading()
+        left = {"config": self.text, "door": [self.door.path, self.door.socket.fileno()]}
+        try:
+            self._successor = Successor(self.loop, self._environ, left, self._hand_over, self._keep_on)
+        except OSError as fault:
+            self._keep_on(f"it cannot be started: {in_words(fault)}")
+
+    def _hand_over(self) -> None:
+        """Say all that is known, and nothing to anybody else any more."""
+        known = {"since": self.since, "daemon": self.daemon.remember()}
+        if not (self._successor and self._successor.take_over(known)):
+            self._keep_on("it does not go on from where this one is")
+            return
+        self.succeeded = True
+        self.notifier.succeeded(self._successor.pid)
+        self.loop.stop()
+
+    def _keep_on(self, why: str) -> None:
+        self._successor = None
+        self.refused = f"The new version is refused, and the old one goes on: {why}."
+        self.log.warning(self.refused)
+        self.notifier.ready()
+
+    def _give_up_successor(self) -> bool:
+        """Return whether there was one."""
+        successor, self._successor = self._successor, None
+        if successor:
+            successor.close()
+        return successor is not None
+
+    def _succeed(self, before: Predecessor) -> None:
+        """Go on as the process that has started this one. Where it raises, that one goes on itself."""
+        wanted, faults = config.parse(before.text, self.path)
+        if wanted is None:
+            raise status.Refused(f"What is in force is not understood by this version: {' '.join(faults)}")
+        self.text = before.text
+        self.daemon.start(wanted, later=True)
+        known = before.ask()
+        self.since = known["since"]
+        self.daemon.resume(known["daemon"])
+        before.dismiss()
+        self.door = status.Server(self.loop, before.door, self.report, before.door_socket)
+        self.log.info(f"onprem.lb {VERSION} goes on from here.")
+        if self.notifier.watchdog:  # the old one has just spoken for us, to whom systemd does not listen yet
+            self.loop.after(self.notifier.watchdog, self._feed_watchdog)
+
+    # -- the process
+
     def report(self) -> Dict[str, Any]:
         return {
             "agent": "onprem.lb",
@@ -106,7 +195,12 @@ class Life:
         }
 
     def _hear_signals(self) -> None:
-        wanted = {signal.SIGTERM: self._leave, signal.SIGINT: self._leave, signal.SIGHUP: self.reload}
+        wanted = {
+            signal.SIGTERM: self._leave,
+            signal.SIGINT: self._leave,
+            signal.SIGHUP: self.reload,
+            signal.SIGUSR2: self.renew,
+        }
         self._signals = Signals(self.loop, wanted)
 
     def _leave(self) -> None:
@@ -115,6 +209,7 @@ class Life:
             self.loop.stop()
             return
         self.leaving = True
+        self._give_up_successor()
         self.daemon.leave(self.loop.stop)
 
     def _feed_watchdog(self) -> None:
@@ -123,16 +218,16 @@ class Life:
             self.loop.after(self.notifier.watchdog, self._feed_watchdog)
 
 
-def main(path: str, wanted: settings.Settings, log: Log, notifier: Notifier) -> int:
+def main(path: str, wanted: settings.Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
     """Run the daemon; return the exit code."""
     try:
-        life = Life(path, log, notifier)
+        life = Life(path, log, notifier, environ, Predecessor.of(os.environ))
     except OSError as error:
         log.fault("start", f"The network cannot be had: {error.strerror}.")
         return 1
     try:
         life.run(wanted)
-    except status.Refused as refused:
+    except (status.Refused, Gone) as refused:
         log.fault("start", str(refused))
         return 1
     return 0

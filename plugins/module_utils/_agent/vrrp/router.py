@@ -12,6 +12,7 @@ from . import links, machine, packet, reception, settings, tracking
 
 Words = List[Tuple[str, Callable[[], Any]]]  # destinations, and what sends to them
 ADDRESSES = "the virtual addresses"  # a reading: FAULT while the kernel refuses them
+REMEMBERED = ("since", "reason", "last", "sent", "received", "transitions", "discarded", "refused_for")
 
 
 class Said(NamedTuple):
@@ -128,6 +129,17 @@ class Router:
             for item in self.instance.track
             if item.name == check.name
         ]
+
+    def remember(self) -> Dict[str, Any]:
+        """Return what ``recall`` needs in another process, as JSON has it."""
+        return {"state": machine.remembered(self.state), **{key: getattr(self, key) for key in REMEMBERED}}
+
+    def recall(self, known: Dict[str, Any]) -> None:
+        """Be what this Virtual Router was in another process, which has let go of it."""
+        self.state = machine.recalled(known["state"])
+        for key in REMEMBERED:
+            setattr(self, key, known[key])
+        self.last = self.last and Said(*self.last)
 
     @property
     def priority(self) -> int:
