@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -15,6 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import handover
 
 from ..checks.loops import run_until
+from ..test_inheritance import is_there
 
 
 @pytest.fixture
@@ -22,27 +22,6 @@ def loop():
     found = Loop()
     yield found
     found.close()
-
-
-def child(program):
-    return os.posix_spawn(sys.executable, [sys.executable, "-S", "-c", program], {})
-
-
-def is_there(pid):
-    return os.path.exists(f"/proc/{pid}")
-
-
-def test_a_child_that_ends_later_is_reaped(loop):
-    pid = child("import time; time.sleep(0.2)")
-    handover.reap(loop, pid)
-    assert is_there(pid)
-    run_until(loop, lambda: not is_there(pid))
-
-
-def test_who_was_reaped_by_somebody_else_is_no_fault(loop):
-    pid = child("")
-    os.waitpid(pid, 0)
-    handover.reap(loop, pid)
 
 
 @pytest.mark.parametrize(
@@ -83,25 +62,6 @@ def test_who_was_not_started_as_a_proxy_cannot_become_a_new_one(loop, monkeypatc
     monkeypatch.setattr(handover, "command_line", lambda: ["pytest"])
     with pytest.raises(ValueError, match="proxy"):
         handover.Trial(loop, "/x", print)
-
-
-def test_what_is_left_is_taken_once():
-    memory = os.memfd_create("test")
-    os.write(memory, json.dumps({"since": 1.5}).encode())
-    environ = {handover.VARIABLE: str(memory), "HOME": "/"}
-    assert handover.taken(environ) == {"since": 1.5}
-    assert environ == {"HOME": "/"} and handover.taken(environ) is None
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(memory)
-
-
-def test_a_socket_that_was_handed_over_is_not_inherited_by_accident():
-    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    number = one.detach()
-    os.set_inheritable(number, True)
-    with other, handover.socket_of(number) as found:
-        assert (found.family, found.type, found.getblocking()) == (socket.AF_UNIX, socket.SOCK_SEQPACKET, False)
-        assert not os.get_inheritable(number)
 
 
 def test_a_program_that_is_not_there_leaves_everything_as_it_was(monkeypatch):

@@ -28,18 +28,24 @@ class Notifier:
         self.watchdog = None
 
     def __getattr__(self, said):
-        return lambda: self.journal.append(f"systemd: {said}")
+        return lambda *what: self.journal.append(" ".join(map(str, (f"systemd: {said}", *what))))
 
 
 class Daemon:
     def __init__(self, world):
         self.world, self.settings = world, settings.Settings(())
 
-    def start(self, wanted):
-        self.world.journal.append("daemon: start")
+    def start(self, wanted, later=False):
+        self.world.journal.append(f"daemon: start{' later' * later}")
         self.settings = wanted
         if self.world.start_fails:
             raise OSError(errno.EIO, "no kernel")
+
+    def remember(self):
+        return {"front": "Active"}
+
+    def resume(self, known):
+        self.world.journal.append(f"daemon: resume {known}")
 
     def apply(self, wanted):
         self.world.journal.append(f"daemon: apply {wanted.instances[0].priority}")
@@ -76,6 +82,47 @@ class Checks:
         self.journal.append("checks: stop")
 
 
+class Successor:
+    """Of a version that behaves as the test says."""
+
+    pid = 4711
+
+    def __init__(self, world, _loop, environ, left, on_ready, on_end):
+        self.world, self.on_ready, self.on_end = world, on_ready, on_end
+        self.environ, self.left, self.known, self.goes_on = environ, left, None, True
+        if world.start_fails:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+        world.successors.append(self)
+        world.journal.append("successor: start")
+
+    def take_over(self, known):
+        self.known = known
+        return self.goes_on
+
+    def close(self):
+        self.world.journal.append("successor: close")
+
+
+class Predecessor:
+    """One that has the same configuration in force, unless the test says something else."""
+
+    def __init__(self, world, text=None):
+        self.world = world
+        self.text = world.path.read_text() if text is None else text
+        self.door = str(world.folder / "vrrp.sock")
+        self.door_socket = status.listen(self.door)
+        self.gone = False
+
+    def ask(self):
+        self.world.journal.append("predecessor: ask")
+        if self.gone:
+            raise life.Gone("It does not wait.")
+        return {"since": 5.5, "daemon": {"front": "Active"}}
+
+    def dismiss(self):
+        self.world.journal.append("predecessor: dismiss")
+
+
 class World:
     """Lives one life after the other, and keeps a journal of it."""
 
@@ -86,10 +133,12 @@ class World:
         self.limits = []
         self.start_fails = False
         self.linger = lambda gone: gone()
+        self.predecessor, self.successors = None, []
         monkeypatch.setattr(life.daemon, "Daemon", lambda _around: Daemon(self))
         monkeypatch.setattr(life, "Network", lambda: Network(journal))
         monkeypatch.setattr(life, "Checks", Checks(journal))
         monkeypatch.setattr(life.realtime, "prepare", self.prepare)
+        monkeypatch.setattr(life, "Successor", lambda *given: Successor(self, *given))
 
     def prepare(self):
         self.journal.append("real-time")
@@ -103,7 +152,8 @@ class World:
     def lives(self, *happens, end=signal.SIGTERM):
         """Live; each of these happens after the other, and then the end is asked for, if it is to be."""
         wanted = self.write()
-        one = life.Life(str(self.path), self.log, self.notifier)
+        one = life.Life(str(self.path), self.log, self.notifier, {"HOME": "/"}, self.predecessor)
+        self.life = one
         waiting = [*happens, *([lambda: os.kill(os.getpid(), end)] if end else [])]
 
         def go_on():
@@ -127,10 +177,13 @@ class World:
     def hup(self):
         os.kill(os.getpid(), signal.SIGHUP)
 
+    def renew(self):
+        os.kill(os.getpid(), signal.SIGUSR2)
+
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
     before = [signal.getsignal(number) for number in numbers]
     yield World(tmp_path, monkeypatch)
     signal.set_wakeup_fd(-1)
@@ -195,7 +248,7 @@ def test_a_bad_file_changes_nothing_and_is_said_and_reported_until_there_is_a_go
         faults.append(one.report()["config_fault"])
 
     wanted = world.write()
-    one = life.Life(str(world.path), world.log, world.notifier)
+    one = life.Life(str(world.path), world.log, world.notifier, {})
     one.run = lambda _wanted: None  # only its reload is of interest
     one.daemon.settings = wanted
     one.door = status.Server(one.loop, wanted.status_socket, one.report)
@@ -311,11 +364,132 @@ def test_without_a_watchdog_nobody_is_fed(world):
     assert "systemd: alive" not in world.journal
 
 
+# --- new versions -----------------------------------------------------------------------------------------------
+
+ASKED = ["systemd: reloading", "successor: start"]
+HANDED_OVER = ["checks: stop", "network: close", "says The addresses are handed over; goodbye."]
+
+
+def test_a_new_version_gets_all_that_is_known_and_the_old_one_gives_nothing_up(world):
+    one = world.lives(world.renew, lambda: world.successors[0].on_ready(), end=None)
+    assert world.journal == [*BEGIN, *ASKED, "systemd: succeeded 4711", *HANDED_OVER]
+    (new,) = world.successors
+    assert new.environ == {"HOME": "/"} and new.known == {"since": one.since, "daemon": {"front": "Active"}}
+    assert new.left["config"] == world.path.read_text() and new.left["door"][0] == str(world.folder / "vrrp.sock")
+    assert (world.folder / "vrrp.sock").is_socket()
+
+
+@pytest.mark.parametrize("fails", ["to start", "before it is ready", "when it is told"])
+def test_a_new_version_that_fails_costs_a_line_and_is_reported(world, fails):
+    faults = []
+
+    def fail():
+        if fails == "before it is ready":
+            world.successors[0].on_end("it has ended")
+        elif fails == "when it is told":
+            world.successors[0].goes_on = False
+            world.successors[0].on_ready()
+
+    def ask():
+        world.start_fails = fails == "to start"
+        world.renew()
+
+    one = world.lives(ask, fail, lambda: faults.append(world.life.report()["config_fault"]))
+    assert [line for line in world.journal if "The new version is refused, and the old one goes on: it " in line]
+    assert faults[0].startswith("The new version is refused") and not one.succeeded
+    assert world.journal[-len(END) - 1 :] == ["daemon: leave", *END]
+    assert [line for line in world.journal if line.startswith("systemd")][1:3] == [
+        "systemd: reloading",
+        "systemd: ready",
+    ]
+
+
+def test_a_second_try_may_succeed(world):
+    world.lives(
+        world.renew,
+        world.renew,  # while the first one is under way it is the same
+        lambda: world.successors[0].on_end("it has ended"),
+        world.renew,
+        lambda: world.successors[1].on_ready(),
+        end=None,
+    )
+    assert world.journal[-4:] == ["systemd: succeeded 4711", *HANDED_OVER]
+    assert len(world.successors) == 2 and world.life.refused is None
+
+
+def test_a_reload_meanwhile_begins_anew_with_what_is_in_force_then(world):
+    world.lives(
+        world.renew, lambda: world.write(priority=7), world.hup, lambda: world.successors[1].on_ready(), end=None
+    )
+    reload = [
+        "successor: close",
+        "systemd: reloading",
+        "daemon: apply 7",
+        f"says {world.path} is in force.",
+        "systemd: ready",
+    ]
+    assert world.journal == [*BEGIN, *ASKED, *reload, *ASKED, "systemd: succeeded 4711", *HANDED_OVER]
+    assert '"priority": 7' in world.successors[1].left["config"]
+
+
+def test_who_leaves_needs_no_successor(world):
+    served = []
+    world.linger = served.append
+    world.lives(world.renew, world.term, world.renew, lambda: served[0](), end=None)
+    assert world.journal == [*BEGIN, *ASKED, "successor: close", "daemon: leave", *END]
+
+
+def inherits(world, **predecessors):
+    world.write()
+    world.predecessor = Predecessor(world, **predecessors)
+    return world
+
+
+GOES_ON = [
+    "checks: start",
+    "real-time",
+    "daemon: start later",
+    "predecessor: ask",
+    "daemon: resume {'front': 'Active'}",
+    "predecessor: dismiss",
+    f"says onprem.lb {VERSION} goes on from here.",
+]
+
+
+def test_the_new_version_has_all_ready_before_it_asks_and_answers_where_the_old_one_did(world):
+    one = inherits(world).lives()
+    assert world.journal == [*GOES_ON, "daemon: leave", *END]
+    assert one.since == 5.5
+    assert not list(world.folder.glob("*.sock"))
+
+
+def test_the_new_version_goes_over_to_a_file_that_is_another_one_by_now(world):
+    before = json.dumps({"instances": [{**INSTANCE, "priority": 9}], "status_socket": str(world.folder / "vrrp.sock")})
+    inherits(world, text=before).lives()
+    assert world.journal[len(GOES_ON) :][:2] == ["daemon: apply 100", f"says {world.path} is in force."]
+
+
+def test_the_new_version_is_silent_towards_systemd_until_that_listens_to_it(world):
+    world.notifier.watchdog = 30_000
+    inherits(world).lives(*[lambda: None] * 5)
+    told = [line for line in world.journal if line.startswith("systemd")]
+    assert told[0] == "systemd: alive" and told[-1] == "systemd: stopping"
+
+
+@pytest.mark.parametrize("why", ["gone", "another language"])
+def test_who_cannot_go_on_from_there_touches_nothing(world, why):
+    inherits(world, text="{" if why == "another language" else None).predecessor.gone = True
+    with pytest.raises((life.Gone, status.Refused)):
+        world.lives()
+    assert not [line for line in world.journal if "stop" in line or "close" in line or "systemd" in line]
+    assert (world.folder / "vrrp.sock").is_socket()
+
+
 # --- main -------------------------------------------------------------------------------------------------------
 
 
 def runs(world):
-    return life.main(str(world.path), world.write(), world.log, world.notifier)
+    return life.main(str(world.path), world.write(), world.log, world.notifier, {})
 
 
 def test_two_agents_at_one_socket_are_one_too_many(world):

@@ -1,0 +1,61 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What one version leaves to the next, and what becomes of it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import inheritance
+from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
+
+from .checks.loops import run_until
+
+
+@pytest.fixture
+def loop():
+    found = Loop()
+    yield found
+    found.close()
+
+
+def child(program):
+    return os.posix_spawn(sys.executable, [sys.executable, "-S", "-c", program], {})
+
+
+def is_there(pid):
+    return os.path.exists(f"/proc/{pid}")
+
+
+def test_a_child_that_ends_later_is_reaped(loop):
+    pid = child("import time; time.sleep(0.2)")
+    inheritance.reap(loop, pid)
+    assert is_there(pid)
+    run_until(loop, lambda: not is_there(pid))
+
+
+def test_who_was_reaped_by_somebody_else_is_no_fault(loop):
+    pid = child("")
+    os.waitpid(pid, 0)
+    inheritance.reap(loop, pid)
+
+
+def test_what_is_left_is_taken_once():
+    memory = inheritance.memory({"since": 1.5})
+    environ = {inheritance.VARIABLE: str(memory), "HOME": "/"}
+    assert inheritance.taken(environ) == {"since": 1.5}
+    assert environ == {"HOME": "/"} and inheritance.taken(environ) is None
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(memory)
+
+
+def test_a_socket_that_was_handed_over_is_not_inherited_by_accident():
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    number = one.detach()
+    os.set_inheritable(number, True)
+    with other, inheritance.socket_of(number) as found:
+        assert (found.family, found.type, found.getblocking()) == (socket.AF_UNIX, socket.SOCK_SEQPACKET, False)
+        assert not os.get_inheritable(number)

@@ -1,0 +1,170 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a new version comes beside the old one, with real processes; what they then do is in test_life."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import inheritance, status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import succession
+
+from ..checks.loops import run_until
+
+FOLDER = Path(__file__).resolve().parents[6] / "plugins" / "module_utils"
+BEGIN = """
+import json, os, signal, sys, time
+from _agent.vrrp.succession import Predecessor
+before = Predecessor.of(os.environ)
+"""
+# It says what it was told, and by whom it was started, and lives until somebody ends it.
+GOOD = """
+known = before.ask()
+with open(sys.argv[1] + ".new", "w") as file:
+    json.dump({"pid": os.getpid(), "known": known, "text": before.text, "door": before.door,
+               "socket": before.door_socket.getsockname(), "open": [os.path.realpath(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd")],
+               "environ": dict(os.environ), "group": os.getpgid(0),
+               "parent": os.getppid()}, file)
+before.dismiss()
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+time.sleep(600)
+"""
+
+
+class Old:
+    """The old version; the new one is whatever program a test starts."""
+
+    def __init__(self, folder, monkeypatch):
+        self.folder, self.monkeypatch = folder, monkeypatch
+        self.loop = Loop()
+        self.said = folder / "said"
+        self.door = status.listen(str(folder / "sock"))
+        self.ready, self.ended, self.pids = [], [], []
+
+    def starts(self, program, **environ):
+        command = [sys.executable, "-c", program, str(self.said)]
+        self.monkeypatch.setattr(succession.inheritance, "command_line", lambda: command)
+        environ = {"PYTHONPATH": str(FOLDER), **environ}
+        left = {"config": "{}", "door": [str(self.folder / "sock"), self.door.fileno()]}
+        on_ready = lambda: self.ready.append(True)  # noqa: E731
+        return succession.Successor(self.loop, environ, left, on_ready, self.ended.append)
+
+    def until_ready(self, new):
+        run_until(self.loop, lambda: bool(self.ready or self.ended))
+        self.pids.append(new.pid)
+        assert self.ready and not self.ended
+        return new
+
+    def close(self):
+        for pid in filter(None, self.pids):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.door.close()
+        self.loop.close()
+
+
+@pytest.fixture
+def old(tmp_path, monkeypatch):
+    made = Old(tmp_path, monkeypatch)
+    yield made
+    made.close()
+
+
+def lives(pid):
+    """Whether it does, and is not only waiting for its parent to hear of its end."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_the_new_one_is_told_all_and_goes_on(old):
+    before = len(os.listdir("/proc/self/fd"))
+    new = old.until_ready(old.starts(BEGIN + GOOD, WATCHDOG_PID="1", WATCHDOG_USEC="5", ONPREM_LB_HANDOVER="99"))
+    known = {"daemon": ["\u00fc" * 300_000]}  # of many instances
+    assert new.take_over(known)
+    run_until(old.loop, old.said.exists)
+    said = json.loads(old.said.read_text())
+    assert (said["known"], said["text"], said["door"]) == (known, "{}", str(old.folder / "sock"))
+    assert (said["pid"], said["socket"]) == (new.pid, str(old.folder / "sock"))
+    assert lives(new.pid) and old.ended == [] and old.ready == [True]
+    # The watchdog is for whoever gets this; of what has been handed over nothing is inherited any further.
+    assert said["environ"]["WATCHDOG_USEC"] == "5"
+    assert not {"WATCHDOG_PID", inheritance.VARIABLE} & set(said["environ"])
+    assert not [name for name in said["open"] if "memfd" in name]
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_new_one_is_no_child_of_the_old_one_so_that_systemd_hears_of_its_end(old):
+    new = old.until_ready(old.starts(BEGIN + GOOD))
+    assert new.take_over({})
+    run_until(old.loop, old.said.exists)
+    said = json.loads(old.said.read_text())
+    assert said["parent"] != os.getpid() and said["group"] == os.getpgid(0)
+    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as children:
+        left = [int(pid) for pid in children.read().split()]
+    assert new.pid not in left
+    # Who has started it is reaped.
+    run_until(old.loop, lambda: all(lives(pid) for pid in left if os.path.exists(f"/proc/{pid}")))
+
+
+@pytest.mark.parametrize("program", ["", "raise SystemExit(1)", BEGIN, BEGIN + "os.abort()"])
+def test_one_that_ends_before_it_is_ready_is_said(old, program):
+    old.starts(program)
+    run_until(old.loop, lambda: bool(old.ended))
+    assert old.ended == ["it has ended, and has said why"] and not old.ready
+
+
+@pytest.mark.parametrize("program", ["import time; time.sleep(600)", BEGIN + "time.sleep(600)"])
+def test_one_that_is_not_ready_in_time_is_said_and_ended(old, program, monkeypatch):
+    monkeypatch.setattr(succession, "PATIENCE", 1_500_000)
+    new = old.starts(program)
+    run_until(old.loop, lambda: bool(old.ended))
+    assert old.ended == ["it is not ready in time"] and not old.ready
+    if program.startswith(BEGIN):
+        assert new.pid
+        run_until(old.loop, lambda: not lives(new.pid))
+
+
+def test_a_program_that_is_not_there_is_an_error_and_leaves_nothing_open(old, monkeypatch):
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.raises(FileNotFoundError):
+        old.starts("")
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert not os.get_inheritable(old.door.fileno())
+
+
+@pytest.mark.parametrize("then", ["os.abort()", "time.sleep(600)", "before._say('what?'); time.sleep(600)"])
+def test_one_that_does_not_go_on_when_it_is_told_is_no_more(old, monkeypatch, then):
+    monkeypatch.setattr(succession, "MOMENT", 0.3)
+    new = old.until_ready(old.starts(f"{BEGIN}before.ask()\n{then}"))
+    assert not new.take_over({"since": 1})
+    run_until(old.loop, lambda: not lives(new.pid))
+
+
+def test_one_that_is_given_up_ends(old):
+    new = old.until_ready(old.starts(BEGIN + GOOD))
+    new.close()
+    run_until(old.loop, lambda: not lives(new.pid))
+    assert not old.said.exists() and old.ended == []
+
+
+def test_one_that_is_given_up_before_its_time_hears_of_it(old):
+    """Its process is not known yet: then it finds nobody to say it to."""
+    program = f"{BEGIN.replace('before =', 'time.sleep(0.3); before =')}open(sys.argv[1], 'w')"
+    old.starts(program).close()
+    begun = old.loop.now()
+    run_until(old.loop, lambda: old.loop.now() > begun + 600_000)
+    assert not old.said.exists()
+
+
+def test_who_was_started_by_somebody_else_has_no_predecessor():
+    assert succession.Predecessor.of({"HOME": "/"}) is None
