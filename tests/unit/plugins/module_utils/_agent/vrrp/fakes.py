@@ -247,10 +247,11 @@ class Network:
 class Checks:
     def __init__(self, journal):
         self.journal = journal
-        self.wanted = []
+        self.wanted, self.believed = [], []
 
-    def want(self, checks, script_user):
+    def want(self, checks, script_user, believed=()):
         self.wanted.append((tuple(checks), script_user))
+        self.believed = list(believed)
 
     def run(self, command, user):
         self.journal.append(f"run {' '.join(command)} as {user}")

@@ -28,10 +28,10 @@ before = Predecessor.of(os.environ)
 GOOD = """
 known = before.ask()
 with open(sys.argv[1] + ".new", "w") as file:
-    json.dump({"pid": os.getpid(), "known": known, "text": before.text, "door": before.door,
-               "socket": before.door_socket.getsockname(), "open": [os.path.realpath(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd")],
-               "environ": dict(os.environ), "group": os.getpgid(0),
-               "parent": os.getppid()}, file)
+    opened = [os.path.realpath(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd")]
+    json.dump({"pid": os.getpid(), "parent": os.getppid(), "group": os.getpgid(0), "environ": dict(os.environ),
+               "known": known, "text": before.text, "door": before.door, "opened": opened,
+               "socket": before.door_socket.getsockname()}, file)
 before.dismiss()
 os.rename(sys.argv[1] + ".new", sys.argv[1])
 time.sleep(600)
@@ -98,7 +98,7 @@ def test_the_new_one_is_told_all_and_goes_on(old):
     # The watchdog is for whoever gets this; of what has been handed over nothing is inherited any further.
     assert said["environ"]["WATCHDOG_USEC"] == "5"
     assert not {"WATCHDOG_PID", inheritance.VARIABLE} & set(said["environ"])
-    assert not [name for name in said["open"] if "memfd" in name]
+    assert not [name for name in said["opened"] if "memfd" in name]
     assert len(os.listdir("/proc/self/fd")) == before
 
 
