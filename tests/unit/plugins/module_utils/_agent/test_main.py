@@ -169,16 +169,18 @@ class Router:
         monkeypatch.setitem(sys.modules, f"{vrrp.__name__}.life", self)
         monkeypatch.setattr(vrrp, "life", self, raising=False)
 
-    def main(self, path, wanted, log, notifier):
-        self.started.append((path, wanted, log, notifier))
+    def main(self, path, wanted, log, notifier, environ):
+        self.started.append((path, wanted, environ))
         return 7
 
 
 def test_the_router_starts_with_what_was_read(config, monkeypatch):
     router = Router(monkeypatch)
     monkeypatch.setattr(__main__, "_missing_right", lambda: None)
+    monkeypatch.setenv("NOTIFY_SOCKET", "/run/x")
     assert __main__.main(["vrrp", "--config", config]) == 7
-    path, wanted, _log, _notifier = router.started[0]
+    path, wanted, environ = router.started[0]
+    assert environ["NOTIFY_SOCKET"] == "/run/x", "a new version has the same to say"
     assert path == config and isinstance(wanted, settings.Settings) and len(wanted.instances) == 2
 
 

@@ -38,6 +38,12 @@ def test_a_reload_comes_with_its_time_as_notify_reload_wants(manager):
     assert state == "RELOADING=1" and int(time.partition("MONOTONIC_USEC=")[2]) > 0
 
 
+def test_who_is_succeeded_speaks_once_for_the_successor_to_whom_systemd_does_not_listen_yet(manager, tmp_path):
+    manager.bind(str(tmp_path / "notify"))
+    systemd.Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify")}).succeeded(4711)
+    assert manager.recv(200).decode().split("\n") == ["MAINPID=4711", "READY=1", "WATCHDOG=1"]
+
+
 @pytest.mark.parametrize("name", ["", "/no/such/socket", "vsock:2:1234", "@nobody-listens-here"])
 def test_without_systemd_nothing_happens(name):
     notifier = systemd.Notifier({"NOTIFY_SOCKET": name})

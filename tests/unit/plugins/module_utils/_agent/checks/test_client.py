@@ -205,6 +205,21 @@ def test_when_the_process_dies_it_is_started_again_and_told_everything(vrrp, tmp
     assert not os.path.exists(f"/proc/{before}")
 
 
+def test_what_a_former_process_has_found_is_told_again_when_it_is_another(vrrp, tmp_path):
+    path, check = track(tmp_path, 3)
+    once = Check("once", SCRIPT, interval=AGAIN, fall=1000, command=("/bin/false",), every=True)
+    known = [Result("track", False, 3, "3"), Result("once", True, 0, ""), Result("gone", True, 0, "")]
+    vrrp.checks.want((check, once), ME, known)
+    run_until(vrrp.loop, lambda: len(vrrp.runs) > 2)
+    vrrp.hears_nothing()
+    path.write_text("4", encoding="ascii")
+    assert vrrp.hears("track").value == 4
+    os.kill(vrrp.checks.pid, signal.SIGKILL)
+    runs = len(vrrp.runs)
+    run_until(vrrp.loop, lambda: len(vrrp.runs) > runs + 2)
+    assert [result.name for result in vrrp.results] == ["track"], "one failure of a thousand is none"
+
+
 def test_what_changed_while_there_was_no_process_is_told(vrrp, tmp_path):
     path, file = track(tmp_path)
     vrrp.want(file)

@@ -28,7 +28,7 @@ class Told(Probe):
 
 
 class Case:
-    def __init__(self, monkeypatch, check):
+    def __init__(self, monkeypatch, check, believed=None):
         self.time = Time()
         self.probe = Told(self.time)
         self.results = []
@@ -38,7 +38,7 @@ class Case:
             return self.probe
 
         monkeypatch.setattr(watch, "probe_of", probe_of)
-        self.watch = watch.Watch(self.time, check, None, lambda *result: self.results.append(result), None)
+        self.watch = watch.Watch(self.time, check, None, lambda *result: self.results.append(result), None, believed)
 
     def finds(self, success, detail="", value=0):
         """Let one more regular run pass; return what was told of it."""
@@ -50,12 +50,19 @@ class Case:
 
 @pytest.fixture
 def case(monkeypatch):
-    return lambda **fields: Case(monkeypatch, Check("name", **{"type": TCP, **fields}))
+    return lambda believed=None, **fields: Case(monkeypatch, Check("name", **{"type": TCP, **fields}), believed)
 
 
 @pytest.mark.parametrize("success", [True, False])
 def test_the_first_run_is_told_at_once(case, success):
     assert case(rise=3, fall=3).finds(success, "because") == [(success, 0, "because")]
+
+
+def test_what_is_believed_already_takes_as_many_runs_as_ever_to_be_given_up(case):
+    check = case(True, rise=2, fall=3)
+    assert check.finds(False) == check.finds(False) == []
+    assert check.finds(False, "third failure") == [(False, 0, "third failure")]
+    assert case(False, rise=1).finds(False, "still") == [(False, 0, "still")]
 
 
 def test_only_a_change_is_told(case):
