@@ -98,6 +98,7 @@ class Host:
                 outdated=said.get("NeedDaemonReload") == "yes",
                 pid=pid,
                 archive=self._archive_of(pid),
+                renews=self._hears(pid, signal.SIGUSR2),
             )
         return found
 
@@ -109,6 +110,11 @@ class Host:
         """Return the version that a process runs: it has that mapped, see ``_archive.START``."""
         found = re.search(self._pattern(), self._maps(pid)) if pid else None
         return found.group(0) if found else ""
+
+    def _hears(self, pid: int, number: int) -> bool:
+        """Return whether a process does something when it gets a signal, other than to end (proc(5), SigCgt)."""
+        found = re.search(r"^SigCgt:\s*([0-9a-f]+)$", self.content(f"{self._proc}/{pid}/status").decode(), re.MULTILINE)
+        return bool(found and int(found.group(1), 16) >> (number - 1) & 1)
 
     def _pattern(self) -> str:
         return re.escape(self.places.library) + r"/agent-[0-9a-f]+\.pyz"
@@ -255,11 +261,15 @@ class Host:
         self._signal(daemon, unit, signal.SIGHUP)
 
     def renew(self, daemon: Daemon, unit: Unit, archive: str) -> None:
-        """Have the proxy become the version that is now in force: same process, same sockets, nothing cut."""
-        self._signal(daemon, unit, signal.SIGUSR2, lambda: self._archive_of(unit.pid) == archive)
+        """Have the version that is now in force take over from the running one: no connection is cut, no VIP moves.
+
+        The proxy becomes it, the router leaves its place to another process.
+        """
+        self._signal(daemon, unit, signal.SIGUSR2)
+        self._wait(daemon, lambda: self._archive_of(self._main_pid(daemon.unit)) == archive)
 
     def restart(self, daemon: Daemon, unit: Unit, gracefully: bool) -> None:
-        """Have a new process take the router's place.
+        """Have a new process take the router's place, where the old one cannot hand over: its unit is another one.
 
         A router that is killed leaves its addresses on the interface, and its successor adopts them before anybody
         has missed an advertisement too many: the VIP does not move. Gracefully it gives them up, and may win them back.
@@ -274,19 +284,25 @@ class Host:
         if code:
             raise Failed(f"{unit} does not {verb}: {self._last_words(unit) or err.strip()}")
 
-    def _signal(self, daemon: Daemon, unit: Unit, number: int, done: Callable[[], bool] = lambda: True) -> None:
+    def _signal(self, daemon: Daemon, unit: Unit, number: int) -> None:
         """Send a signal that a daemon answers by telling systemd that it changes, and then that it is ready again."""
         before = self._changed(daemon.unit)
         os.kill(unit.pid, number)
+        self._wait(daemon, lambda: self._changed(daemon.unit) != before and self._is_settled(daemon.unit))
+        fault = (self.report(daemon.status_socket) or {}).get("config_fault")
+        if fault:
+            raise Failed(f"{daemon.unit} refuses what is new and goes on with the old one: {fault}")
+
+    def _wait(self, daemon: Daemon, done: Callable[[], bool]) -> None:
         late = time.monotonic() + PATIENCE
-        while self._changed(daemon.unit) == before or not self._is_settled(daemon.unit) or not done():
+        while not done():
             if time.monotonic() > late:
                 said = self._last_words(daemon.unit)
                 raise Failed(f"{daemon.unit} did not go over to what is new within {PATIENCE:g} s: {said}")
             time.sleep(LOOK)
-        fault = (self.report(daemon.status_socket) or {}).get("config_fault")
-        if fault:
-            raise Failed(f"{daemon.unit} refuses its new configuration and goes on with the old one: {fault}")
+
+    def _main_pid(self, unit: str) -> int:
+        return int(self._show([unit], ["MainPID"])[0].get("MainPID", "0"))
 
     def _changed(self, unit: str) -> str:
         return self._show([unit], ["StateChangeTimestampMonotonic"])[0].get("StateChangeTimestampMonotonic", "")

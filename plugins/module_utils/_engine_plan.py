@@ -13,7 +13,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._engine_units import DAE
 
 PYTHON = (3, 8)  # the agent's floor
 
-# What may be done. The proxy takes over its own place, see its handover; the router comes back to its addresses.
+# What may be done. A new version takes over from the old one, see the two handovers; a router that is restarted comes
+# back to its addresses.
 CREATE_USER, INSTALL, STOP, REPLACE, POINT = "create user", "install", "stop", "replace", "point"
 RELOAD_SYSTEMD, ENABLE, START, RELOAD, RENEW, RESTART = (
     "reload systemd",
@@ -44,6 +45,7 @@ class Unit(NamedTuple):
     outdated: bool = False  # its file is newer than what systemd has read
     pid: int = 0
     archive: str = ""  # the path of the version that the process runs
+    renews: bool = False  # whether that version can hand over to another one
 
 
 class Rival(NamedTuple):
@@ -163,12 +165,11 @@ def _action(daemon: Daemon, wanted: Wanted, found: Found) -> List[Step]:
     unit = found.units.get(daemon.unit, Unit())
     if not unit.active:
         return [Step(START, daemon.unit)]
-    other_version = unit.archive != wanted.archive or daemon.program in _renamed(wanted, found)
-    if daemon.name == PROXY and other_version:
-        return [Step(RENEW, daemon.unit)]
     # What the proxy's unit says counts from its next start on: it would cost connections. The router costs nothing.
-    if daemon.name == VRRP and (other_version or wanted.files[daemon.unit] in found.pending):
+    if daemon.name == VRRP and wanted.files[daemon.unit] in found.pending:
         return [Step(RESTART, daemon.unit)]
+    if unit.archive != wanted.archive or daemon.program in _renamed(wanted, found):
+        return [Step(RENEW if daemon.name == PROXY or unit.renews else RESTART, daemon.unit)]
     if found.unfinished or wanted.files[daemon.name] in found.pending:
         return [Step(RELOAD, daemon.unit)]
     return []

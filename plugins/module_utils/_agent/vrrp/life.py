@@ -153,8 +153,8 @@ class Life:
 
     def _keep_on(self, why: str) -> None:
         self._successor = None
-        self.refused = f"The new version is refused, and the old one goes on: {why}."
-        self.log.warning(self.refused)
+        self.refused = f"The new version does not take over: {why}."
+        self.log.warning(f"{self.refused} The old one goes on.")
         self.notifier.ready()
 
     def _give_up_successor(self) -> bool:

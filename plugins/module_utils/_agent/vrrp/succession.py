@@ -85,7 +85,7 @@ class Successor:
         words = self._heard.decode().split("\n")[:-1]
         self.pid = int(words[0]) if words else 0
         if not said:
-            self._fail("it has ended, and has said why")
+            self._fail("it has ended, and the log says why")
         elif READY in words:
             self._loop.forget(self._channel.fileno())
             self._late.cancel()

@@ -14,7 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils import _archive, _engine
 from ansible_collections.onprem.lb.plugins.module_utils._engine import Engine, Wish
 from ansible_collections.onprem.lb.plugins.module_utils._engine_host import Failed, Host
 from ansible_collections.onprem.lb.plugins.module_utils._engine_plan import Unit
-from ansible_collections.onprem.lb.plugins.module_utils._engine_units import DAEMONS, Options, Places
+from ansible_collections.onprem.lb.plugins.module_utils._engine_units import DAEMONS, Daemon, Options, Places
 
 from .test_engine_host import real
 
@@ -51,7 +51,7 @@ class FakeHost(Host):
 
     def _runs(self, unit):
         archive = os.path.join(self.places.library, self.pointer(self.places.link))
-        self.states[unit] = self.states.get(unit, Unit())._replace(active=True, pid=1, archive=archive)
+        self.states[unit] = self.states.get(unit, Unit())._replace(active=True, pid=1, archive=archive, renews=True)
 
     def has_systemd(self):
         return True
@@ -185,15 +185,20 @@ def test_a_version_that_does_not_take_the_old_configuration_is_not_installed(hos
 def test_a_new_version_is_brought_in_and_the_old_one_goes(host):
     run(host)
     done = run(host, agent=OTHER)
-    assert host.told == ["renew onprem-lb-proxy.service", "restart onprem-lb-vrrp.service at once"]
+    assert host.told == ["renew onprem-lb-proxy.service", "renew onprem-lb-vrrp.service"]
     assert [name for name in files(host) if "agent-" in name] == [f"lib/{os.path.basename(done.archive)}"]
 
 
-def test_a_router_that_loses_an_address_gives_it_up_itself(host):
+def test_a_router_that_is_restarted_comes_back_to_its_addresses_but_gives_up_one_that_it_loses(host):
     run(host)
-    elsewhere = {"instances": [{**VRRP["instances"][0], "addresses": ["192.0.2.11"]}]}
-    run(host, wish(vrrp=elsewhere), agent=OTHER)
-    assert host.told[-1] == "restart onprem-lb-vrrp.service gracefully"
+    told = []
+    for address in ("192.0.2.10", "192.0.2.11"):
+        elsewhere = {"instances": [{**VRRP["instances"][0], "addresses": [address], "notify": f"/bin/{address}"}]}
+        with open(host.places.unit(Daemon("vrrp")), "a") as unit:
+            unit.write("# by hand\n")
+        run(host, wish(vrrp=elsewhere), agent=OTHER + address.encode())
+        told.append(host.told[-1])
+    assert told == [f"restart onprem-lb-vrrp.service {how}" for how in ("at once", "gracefully")]
 
 
 @pytest.mark.parametrize(

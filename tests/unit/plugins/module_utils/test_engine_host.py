@@ -38,11 +38,12 @@ def host(tmp_path, *answers):
     return Host(systemctl.run, lambda name: None, places, str(tmp_path / "proc")), systemctl
 
 
-def process(tmp_path, pid, comm="python3", maps=""):
+def process(tmp_path, pid, comm="python3", maps="", caught="0000000000004803"):
     folder = tmp_path / "proc" / str(pid)
     folder.mkdir(parents=True)
     (folder / "comm").write_text(f"{comm}\n")
     (folder / "maps").write_text(maps)
+    (folder / "status").write_text(f"Name:\t{comm}\nSigIgn:\tffffffffffffffff\nSigCgt:\t{caught}\n")
 
 
 def mapped(tmp_path, digest):
@@ -70,9 +71,16 @@ def test_the_units_are_read_and_the_version_that_each_runs(tmp_path):
     process(tmp_path, 41, maps=f"some /lib/libc.so\n{mapped(tmp_path, 'aa11')}")
     found = host(tmp_path, ("systemctl show", (0, SHOWN, "")))[0].units()
     assert found == {
-        PROXY.unit: Unit(True, True, True, 41, f"{tmp_path}/lib/agent-aa11.pyz"),
+        PROXY.unit: Unit(True, True, True, 41, f"{tmp_path}/lib/agent-aa11.pyz", renews=True),
         VRRP.unit: Unit(),
     }
+
+
+def test_who_would_be_ended_by_the_signal_to_renew_is_known(tmp_path):
+    process(tmp_path, 41, caught="0000000000004003")
+    assert not host(tmp_path, ("systemctl show", (0, SHOWN, "")))[0].units()[PROXY.unit].renews
+    (tmp_path / "proc/41/status").write_text("SigCgt:\t0000000000004803\n")
+    assert host(tmp_path, ("systemctl show", (0, SHOWN, "")))[0].units()[PROXY.unit].renews
 
 
 def test_a_version_goes_when_nobody_runs_it_any_more(tmp_path):
@@ -177,12 +185,42 @@ def test_a_daemon_that_refuses_is_quoted(tmp_path, signalled):
         here.reload(PROXY, Unit(pid=5))
 
 
+def test_a_router_that_hands_over_has_another_process_then(tmp_path, signalled):
+    shown = iter(["StateChangeTimestampMonotonic=1\n", "StateChangeTimestampMonotonic=2\n", "SubState=running\n"])
+    main = iter([5, 5, 6])
+
+    def show():
+        return 0, next(shown, None) or f"MainPID={next(main)}\n", ""
+
+    here, systemctl = host(tmp_path, ("systemctl show", show))
+    here.report = lambda path: {"config_fault": None}
+    process(tmp_path, 5, maps=mapped(tmp_path, "aa"))
+    process(tmp_path, 6, maps=mapped(tmp_path, "bb"))
+    here.renew(VRRP, Unit(pid=5), f"{here.places.library}/agent-bb.pyz")
+    assert signalled == [(5, signal.SIGUSR2)] and next(main, None) is None
+
+
+def test_a_new_version_that_is_refused_is_not_waited_for(tmp_path, signalled):
+    unit = Changing()
+    unit.sent = signalled
+    here, _systemctl = host(tmp_path, ("systemctl show", unit.show))
+    here.report = lambda path: {"config_fault": "The new version does not take over: it has ended."}
+    with pytest.raises(Failed, match=r"goes on with the old one: The new version does not take over: it has ended\.$"):
+        here.renew(VRRP, Unit(pid=5), "/lib/agent-bb.pyz")
+
+
 def test_a_new_version_that_does_not_come_is_said_with_the_last_words(tmp_path, signalled, monkeypatch):
     monkeypatch.setattr(_engine_host, "PATIENCE", 0.05)
     unit = Changing()
     unit.sent = signalled
     words = "onprem-lb-proxy.service: Scheduled restart\nThe new version is refused.\n"
-    here, _systemctl = host(tmp_path, ("systemctl show", unit.show), ("journalctl", (0, words, "")))
+    here, _systemctl = host(
+        tmp_path,
+        ("systemctl show --property=MainPID ", (0, "MainPID=5\n", "")),
+        ("systemctl show", unit.show),
+        ("journalctl", (0, words, "")),
+    )
+    here.report = lambda path: {"config_fault": None}
     process(tmp_path, 5, maps=mapped(tmp_path, "aa"))
     with pytest.raises(Failed, match=r"within 0.05 s: The new version is refused\.$"):
         here.renew(PROXY, Unit(pid=5), f"{here.places.library}/agent-bb.pyz")

@@ -15,7 +15,7 @@ POINTERS = {LINK: "agent-2.pyz", "/lib/onprem-lb-proxy": "/usr/bin/python3", "/l
 FILES = {daemon.unit: f"/units/{daemon.unit}" for daemon in DAEMONS}
 FILES.update({daemon.name: f"/etc/{daemon.name}.json" for daemon in DAEMONS})
 WANTED = Wanted(DAEMONS, ARCHIVE, POINTERS, FILES, "/usr/bin/python3")
-RUNNING = Unit(active=True, enabled=True, pid=7, archive=ARCHIVE)
+RUNNING = Unit(active=True, enabled=True, pid=7, archive=ARCHIVE, renews=True)
 DONE = Found(
     systemd=True,
     raw_sockets=True,
@@ -75,26 +75,37 @@ def test_a_new_configuration_reloads_its_daemon_alone():
     assert steps(pending=("/etc/vrrp.json",)) == ["replace /etc/vrrp.json", "reload onprem-lb-vrrp.service"]
 
 
-def test_a_new_version_is_handed_over_by_the_balancer_and_taken_by_a_new_router():
+def test_a_new_version_is_handed_over_to_by_both():
     old = {"archive": OLD}
     found = steps(whole=False, pointers={**POINTERS, LINK: "agent-1.pyz"}, units=units(proxy=old, vrrp=old))
     assert found == [
         f"install {ARCHIVE}",
         f"point {LINK}",
         "renew onprem-lb-proxy.service",
-        "restart onprem-lb-vrrp.service",
+        "renew onprem-lb-vrrp.service",
     ]
+
+
+def test_a_router_that_would_end_instead_of_handing_over_is_restarted():
+    old = {"archive": OLD, "renews": False}
+    assert steps(units=units(vrrp=old)) == ["restart onprem-lb-vrrp.service"]
+
+
+def test_a_new_version_with_another_unit_for_the_router_is_a_new_start():
+    """A process that is handed over to has the old one's user and sandbox."""
+    found = steps(units=units(vrrp={"archive": OLD}), pending=("/units/onprem-lb-vrrp.service",))
+    assert found[-2:] == ["reload systemd", "restart onprem-lb-vrrp.service"]
 
 
 def test_a_daemon_that_was_not_brought_along_is_brought_along_by_the_next_run():
     assert steps(units=units(proxy={"archive": OLD})) == ["renew onprem-lb-proxy.service"]
-    assert steps(units=units(vrrp={"archive": OLD})) == ["restart onprem-lb-vrrp.service"]
+    assert steps(units=units(vrrp={"archive": OLD})) == ["renew onprem-lb-vrrp.service"]
     assert steps(unfinished=True) == ["reload onprem-lb-proxy.service", "reload onprem-lb-vrrp.service"]
 
 
 def test_another_python_counts_as_another_version():
     found = steps(pointers={**POINTERS, "/lib/onprem-lb-vrrp": "/usr/bin/python3.9"})
-    assert found == ["point /lib/onprem-lb-vrrp", "restart onprem-lb-vrrp.service"]
+    assert found == ["point /lib/onprem-lb-vrrp", "renew onprem-lb-vrrp.service"]
 
 
 def test_a_changed_unit_never_costs_the_balancers_connections():

@@ -395,8 +395,8 @@ def test_a_new_version_that_fails_costs_a_line_and_is_reported(world, fails):
         world.renew()
 
     one = world.lives(ask, fail, lambda: faults.append(world.life.report()["config_fault"]))
-    assert [line for line in world.journal if "The new version is refused, and the old one goes on: it " in line]
-    assert faults[0].startswith("The new version is refused") and not one.succeeded
+    assert [line for line in world.journal if "The new version does not take over: it " in line]
+    assert faults[0].startswith("The new version does not take over: it ") and not one.succeeded
     assert world.journal[-len(END) - 1 :] == ["daemon: leave", *END]
     assert [line for line in world.journal if line.startswith("systemd")][1:3] == [
         "systemd: reloading",

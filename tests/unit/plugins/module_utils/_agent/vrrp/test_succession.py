@@ -119,7 +119,7 @@ def test_the_new_one_is_no_child_of_the_old_one_so_that_systemd_hears_of_its_end
 def test_one_that_ends_before_it_is_ready_is_said(old, program):
     old.starts(program)
     run_until(old.loop, lambda: bool(old.ended))
-    assert old.ended == ["it has ended, and has said why"] and not old.ready
+    assert old.ended == ["it has ended, and the log says why"] and not old.ready
 
 
 @pytest.mark.parametrize("program", ["import time; time.sleep(600)", BEGIN + "time.sleep(600)"])
