@@ -193,7 +193,7 @@ def test_a_router_that_is_restarted_comes_back_to_its_addresses_but_gives_up_one
     run(host)
     told = []
     for address in ("192.0.2.10", "192.0.2.11"):
-        elsewhere = {"instances": [{**VRRP["instances"][0], "addresses": [address], "notify": f"/bin/{address}"}]}
+        elsewhere = {"instances": [{**VRRP["instances"][0], "addresses": [address]}]}
         with open(host.places.unit(Daemon("vrrp")), "a") as unit:
             unit.write("# by hand\n")
         run(host, wish(vrrp=elsewhere), agent=OTHER + address.encode())
