@@ -97,7 +97,7 @@ class Daemon:
     def _signal(self, number):
         """Unless it has ended: then the number may be somebody else's."""
         if self.process.poll() is None:
-            os.killpg(self.process.pid, number)
+            os.killpg(os.getpgid(self.process.pid), number)
 
     def falls(self):
         """What it tracks fails."""
@@ -119,6 +119,33 @@ def open_text(path):
         return file.read()
 
 
+class Orphan:
+    """A process that is nobody's child here, as far as tests handle it like one."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def poll(self):
+        """Nobody may have heard of its end yet."""
+        try:
+            return None if open_text(f"/proc/{self.pid}/stat").rpartition(")")[2].split()[0] != "Z" else 0
+        except FileNotFoundError:
+            return 0
+
+    def wait(self, limit=LIMIT_S):
+        late = time.monotonic() + limit
+        while self.poll() is None:
+            assert time.monotonic() < late, f"process {self.pid} does not end"
+            time.sleep(0.005)
+        return 0
+
+    def send_signal(self, number):
+        os.kill(self.pid, number)
+
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
+
 class Agent(Daemon):
     kind = "agent"
 
@@ -129,6 +156,17 @@ class Agent(Daemon):
     def listens(self):
         """It answers, which it does after all else: a raw socket it also opens before, to see whether it may."""
         return self.answers() is not None
+
+    def is_renewed(self):
+        """Have the version that is there now take over; return when it has, and the old one has ended."""
+        old = self.process
+        old.send_signal(signal.SIGUSR2)
+        late = time.monotonic() + LIMIT_S
+        while (self.answers() or {}).get("pid", old.pid) == old.pid:
+            assert time.monotonic() < late, self.log()
+            time.sleep(0.005)
+        self.process = Orphan(self.report()["pid"])
+        assert old.wait(LIMIT_S) == 0, self.log()
 
     def answers(self):
         with contextlib.suppress(status.Refused):
