@@ -99,7 +99,7 @@ def unit(daemon: Daemon, config: Dict[str, Any], places: Places, options: Option
         "WatchdogSec=10s",
         "# SIGTERM is for the main process alone; it ends the others itself.",
         "KillMode=mixed",
-        "TimeoutStopSec=10s",
+        "TimeoutStopSec=10s",  # more than the proxy's stop_within
         f"RuntimeDirectory={daemon.program}",
         "RuntimeDirectoryMode=0750",
         *own.service,

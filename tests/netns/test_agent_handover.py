@@ -22,6 +22,7 @@ from unit.plugins.module_utils._agent.proxy.masters import Echo, Running
 
 EVERY_MS, LONG_MS = 2, 2500  # a connection is opened, and for how long
 LATE_MS = 200  # long before a packet would be sent again, and after whatever a busy machine may cost
+PRIORITIES = 254, 200  # so far apart that who leaves and does not wait would be missed by many
 SERVER = "192.0.2.3"  # on the client's host: what becomes of the servers is not of interest here
 
 ATTEMPTS = """
@@ -73,7 +74,7 @@ def pair(stage):
         def start(**changes):
             members = [
                 Member(stage, stack, node, priority, **changes)
-                for node, priority in zip(stage.link.members, (254, 253))
+                for node, priority in zip(stage.link.members, PRIORITIES)
             ]
             stage.held_by("lb1")
             stage.wait(lambda: stage.view().believed == "lb1", "it is not announced")

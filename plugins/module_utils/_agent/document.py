@@ -15,7 +15,18 @@ VRRP, PROXY = "vrrp", "proxy"
 # The keys that only one of them has.
 OWN = {
     VRRP: ("instances", "sync_groups", "checks", "script_user"),
-    PROXY: ("services", "monitors", "timeouts", "maxconn", "workers", "user", "group", "hard_stop_after", "page"),
+    PROXY: (
+        "services",
+        "monitors",
+        "timeouts",
+        "maxconn",
+        "workers",
+        "user",
+        "group",
+        "hard_stop_after",
+        "stop_within",
+        "page",
+    ),
 }
 
 

@@ -112,6 +112,7 @@ CONFIGURATION = {
     "user": Field(_if_any(word), ""),
     "group": Field(_if_any(word), ""),
     "hard_stop_after": _time(0, WEEK, _SETTINGS["hard_stop_after"]),
+    "stop_within": _time(0, WEEK, _SETTINGS["stop_within"]),
     "status_socket": Field(fields.socket_path, _SETTINGS["status_socket"]),
     "page": Field(anything),
 }
@@ -280,6 +281,7 @@ def _settings(found: Read) -> wanted.Settings:
         monitors=tuple(_monitor_of(item) for item in found.monitors),
         timeouts=wanted.Timeouts(**{key: _microseconds(value) for key, value in found.timeouts.items()}),
         hard_stop_after=_microseconds(found.whole["hard_stop_after"]),
+        stop_within=_microseconds(found.whole["stop_within"]),
         page=wanted.Page(tuple(found.page["bind"]), found.page["port"]) if found.page else None,
         **{key: found.whole[key] for key in same},
     )

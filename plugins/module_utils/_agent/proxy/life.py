@@ -191,7 +191,7 @@ class Life:
             self.master.leave(0)
             return
         self.notifier.stopping()
-        patience = self.master.settings.hard_stop_after
+        patience = min(self.master.settings.hard_stop_after, self.master.settings.stop_within)
         sessions = self.master.leave(patience)
         self.log.info(f"Stopping: {sessions} sessions may finish within {patience // MILLION} s.")
 

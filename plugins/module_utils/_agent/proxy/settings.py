@@ -113,5 +113,6 @@ class Settings(NamedTuple):
     user: str = ""
     group: str = ""
     hard_stop_after: int = 1800 * MILLION  # how long sessions may outlive the end of their worker's service
+    stop_within: int = 8 * MILLION  # the same, where the whole proxy ends: somebody waits for that
     status_socket: str = "/run/onprem-lb-proxy/status.sock"
     page: Optional[Page] = None

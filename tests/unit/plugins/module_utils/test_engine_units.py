@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.settings import Settings
 from ansible_collections.onprem.lb.plugins.module_utils._engine_units import DAEMONS, Daemon, Options, Places, unit
 
 PLACES = Places()
@@ -27,6 +28,11 @@ def test_each_has_a_user_of_its_own_and_only_what_it_needs():
 @pytest.mark.parametrize("line", ["NoNewPrivileges=yes", "ProtectSystem=strict", "SystemCallFilter=@system-service"])
 def test_both_are_shut_in(daemon, line):
     assert line in lines(daemon)
+
+
+def test_systemd_waits_longer_for_the_end_than_the_proxy_does():
+    (limit,) = [line for line in lines(PROXY) if line.startswith("TimeoutStopSec=")]
+    assert int(limit.partition("=")[2][:-1]) > Settings(()).stop_within / 1_000_000
 
 
 @pytest.mark.parametrize("daemon", DAEMONS)

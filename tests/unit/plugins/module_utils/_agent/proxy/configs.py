@@ -45,6 +45,7 @@ GOOD = {
     "user": "proxy",
     "group": "www-data",
     "hard_stop_after": 90.5,
+    "stop_within": 2.5,
     "status_socket": "/run/proxy.sock",
     "page": {"bind": "192.0.2.10", "port": 9000},
 }

@@ -63,7 +63,7 @@ def test_a_good_configuration_is_read_in_microseconds():
     )
     assert found.timeouts == settings.Timeouts(client=60 * SECOND, tunnel=7200 * SECOND)
     assert found.page == settings.Page(("192.0.2.10",), 9000)
-    assert found[3:9] == (4000, 2, "proxy", "www-data", 90_500_000, "/run/proxy.sock")
+    assert found[3:10] == (4000, 2, "proxy", "www-data", 90_500_000, 2_500_000, "/run/proxy.sock")
 
 
 def test_what_the_settings_default_to_is_what_the_file_defaults_to():

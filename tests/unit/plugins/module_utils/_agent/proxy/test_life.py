@@ -238,8 +238,9 @@ def test_sigterm_lets_the_last_session_finish_and_takes_nobody_new(start, echoes
     assert not os.path.exists(proxy.socket)
 
 
-def test_the_end_waits_no_longer_than_it_is_allowed_to(start, echoes, port):
-    proxy = start(service(port, echoes), hard_stop_after=0.3)
+@pytest.mark.parametrize("limit", ["hard_stop_after", "stop_within"])
+def test_the_end_waits_no_longer_than_it_is_allowed_to(start, echoes, port, limit):
+    proxy = start(service(port, echoes), **{limit: 0.3})
     with socket.create_connection((LOCAL, port), LIMIT) as client:
         client.sendall(b"1")
         assert client.recv(10)
