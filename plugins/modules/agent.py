@@ -15,8 +15,8 @@ description:
   - Builds the agent on the host from the code that travels with this module, and installs it with its configurations
     and systemd units. Nothing is downloaded.
   - The version to be installed is asked whether it takes both configurations, before anything is changed.
-  - A new configuration is loaded without dropping a connection or a VIP. For a new version the balancer becomes it in
-    place, and the router is replaced while its addresses stay.
+  - A new configuration is loaded without dropping a connection or a VIP. A new version takes over
+    from the running one in the same way.
   - What an interrupted run has left undone, the next one does.
 options:
   state:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import signal
 import socket
-from typing import Any, Callable, Mapping, Set
+from typing import Any, Callable, FrozenSet, Mapping, Set
 
 from .loop import Loop
 
@@ -32,6 +32,11 @@ class Signals:
             signal.signal(number, self._arrive)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, wanted)
         loop.watch(self._ours.fileno(), self._ring)
+
+    @property
+    def unheeded(self) -> FrozenSet[int]:
+        """What came too late to be heard."""
+        return frozenset(self._arrived)
 
     def close(self) -> None:
         """Go back to what signals usually do."""

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Set
 from ..checks.client import Result
 from ..loop import MILLION, Loop, Timer
 from ..net import netlink
-from . import effects, group, links, machine, settings, tracking
+from . import effects, group, links, machine, report, settings, tracking
 from .ears import Ears
 from .holding import Holding
 from .router import ADDRESSES, Router
@@ -26,9 +26,6 @@ RETRY = 10 * MILLION  # until a socket that could not be had is asked for again
 CONFIGURATION = "the configuration"  # read at a reload, after which other things may count
 # What keepalived tells a notify program, so that one written for it works here.
 KEEPALIVEDS = {machine.ACTIVE: "MASTER", machine.BACKUP: "BACKUP", machine.FAULT: "FAULT", machine.INITIALIZE: "STOP"}
-
-
-NOT_KNOWN = {"up": None, "since": None, "value": 0, "detail": ""}  # of a check that has found nothing yet
 
 
 class Surroundings(NamedTuple):
@@ -171,7 +168,9 @@ class Daemon:
         self.tell(router, machine.Start(holding=bool(held)))
 
     def _is_changed(self, new: settings.Instance, before: settings.Settings) -> bool:
-        return new not in before.instances or _group_of(before, new.name) != _group_of(self.settings, new.name)
+        return new not in before.instances or settings.group_of(before, new.name) != settings.group_of(
+            self.settings, new.name
+        )
 
     def _change(self, router: Router, new: settings.Instance) -> None:
         """Give a router that stays its new settings, and forget what counted only by the old ones."""
@@ -223,7 +222,7 @@ class Daemon:
 
     def _members(self, router: Router) -> Sequence[Router]:
         """Return the router's sync group; most are alone."""
-        together = _group_of(self.settings, router.name)
+        together = settings.group_of(self.settings, router.name)
         found = [self.routers[name] for name in together.instances if name in self.routers] if together else []
         return found if router in found else [router]
 
@@ -287,7 +286,7 @@ class Daemon:
         router.changed(change.reason)
         self.log.info(f"{router.name}: {change.before} to {change.after}: {change.reason}")
         self._notify(router.instance.notify, "INSTANCE", router.name, change.after, router.priority)
-        together = _group_of(self.settings, router.name)
+        together = settings.group_of(self.settings, router.name)
         if together:
             self._see_group(together)
 
@@ -397,28 +396,4 @@ class Daemon:
 
     def report(self) -> Dict[str, Any]:
         """Return what there is to know about instances, groups, checks and sockets."""
-        return {
-            "instances": [self._report(router) for router in self.routers.values()],
-            "groups": [
-                {"name": each.name, "instances": list(each.instances), "state": self._group_states[each.name]}
-                for each in self.settings.groups
-            ],
-            "checks": [self._report_check(check) for check in self.settings.checks],
-            "links": [
-                {"interface": ear.interface, "family": ear.family, "discarded": ear.discarded} for ear in self.ears
-            ],
-        }
-
-    def _report(self, router: Router) -> Dict[str, Any]:
-        together = _group_of(self.settings, router.name)
-        held = self.links.held(router.instance.interface, router.instance.addresses)
-        return router.report(held, together.name if together else None)
-
-    def _report_check(self, check: settings.Check) -> Dict[str, Any]:
-        found = self.found.get(check.name)
-        known = {**found.result._asdict(), "since": found.since} if found else NOT_KNOWN
-        return {**known, "name": check.name, "type": check.type}
-
-
-def _group_of(where: settings.Settings, name: str) -> Optional[settings.Group]:
-    return next((each for each in where.groups if name in each.instances), None)
+        return report.build(self.settings, self.routers, self._group_states, self.found, self.links, self.ears)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -84,6 +85,8 @@ class Life:
         if self.door:
             self.door.close(stays=self.succeeded)
         self.log.info(f"The addresses are {'handed over' if self.succeeded else 'given up'}; goodbye.")
+        if self._successor:
+            self._pass_on(self._successor.pid)
 
     def _checked(self, result: Result) -> None:
         self.daemon.take_result(result)
@@ -150,6 +153,12 @@ class Life:
         self.succeeded = True
         self.notifier.succeeded(self._successor.pid)
         self.loop.stop()
+
+    def _pass_on(self, pid: int) -> None:
+        """Who has told this process to end, or to do something else, has meant the one that is in its place now."""
+        for number in self._signals.unheeded:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def _keep_on(self, why: str) -> None:
         self._successor = None

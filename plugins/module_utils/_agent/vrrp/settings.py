@@ -93,6 +93,11 @@ def identity(instance: Instance) -> Tuple[str, str, int, int, int]:
     return instance.name, instance.interface, instance.vrid, instance.version, instance.family
 
 
+def group_of(wanted: Settings, name: str) -> Optional[Group]:
+    """Return the sync group of an instance."""
+    return next((each for each in wanted.groups if name in each.instances), None)
+
+
 def router(instance: Instance, source: str, tracked: Tuple[str, ...]) -> machine.VirtualRouter:
     """Return the state machine's view of an instance.
 

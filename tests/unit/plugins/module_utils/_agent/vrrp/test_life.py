@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
@@ -97,6 +98,7 @@ class Successor:
 
     def take_over(self, known):
         self.known = known
+        self.world.meanwhile()
         return self.goes_on
 
     def close(self):
@@ -133,7 +135,7 @@ class World:
         self.limits = []
         self.start_fails = False
         self.linger = lambda gone: gone()
-        self.predecessor, self.successors = None, []
+        self.predecessor, self.successors, self.meanwhile = None, [], lambda: None
         monkeypatch.setattr(life.daemon, "Daemon", lambda _around: Daemon(self))
         monkeypatch.setattr(life, "Network", lambda: Network(journal))
         monkeypatch.setattr(life, "Checks", Checks(journal))
@@ -377,6 +379,27 @@ def test_a_new_version_gets_all_that_is_known_and_the_old_one_gives_nothing_up(w
     assert new.environ == {"HOME": "/"} and new.known == {"since": one.since, "daemon": {"front": "Active"}}
     assert new.left["config"] == world.path.read_text() and new.left["door"][0] == str(world.folder / "vrrp.sock")
     assert (world.folder / "vrrp.sock").is_socket()
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_who_is_told_to_end_in_the_very_moment_passes_it_on_to_who_goes_on(world, monkeypatch, goes_on):
+    """systemd may not have heard yet who that is; and a router that nobody ends would be killed with its addresses."""
+    other = subprocess.Popen(["sleep", "600"])
+    monkeypatch.setattr(Successor, "pid", other.pid)
+    try:
+        world.meanwhile = world.term
+
+        def ready():
+            world.successors[0].goes_on = goes_on
+            world.successors[0].on_ready()
+
+        world.lives(world.renew, ready, end=None)
+        assert other.poll() is None or goes_on
+        assert not goes_on or other.wait(20) == -signal.SIGTERM
+        assert ("daemon: leave" in world.journal) != goes_on
+    finally:
+        other.kill()
+        other.wait()
 
 
 @pytest.mark.parametrize("fails", ["to start", "before it is ready", "when it is told"])
