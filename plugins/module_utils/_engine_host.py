@@ -31,7 +31,7 @@ Run = Callable[[List[str]], Tuple[int, str, str]]
 Find = Callable[[str], Optional[str]]
 
 PATIENCE = 40.0  # seconds until a daemon must have gone over to what is new
-LOOK = 0.02
+LOOK = 0.05
 LAST_WORDS = 6  # lines of a journal that are worth repeating
 RIVALS = ("keepalived", "haproxy")
 PROPERTIES = ("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "MainPID")

@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, Mapping, MutableMapping, NoReturn, Optio
 from .. import inheritance
 from ..loop import MILLION, Loop
 
-PATIENCE = 20 * MILLION  # until a new version must be ready
+PATIENCE = 30 * MILLION  # until a new version must be ready
 MOMENT = 1.0  # seconds, in which it must have understood what it is told: nobody advertises meanwhile
 READY, TAKEN = "ready", "taken"  # what the successor says, a line each; before them its process, and last of all pid
 
