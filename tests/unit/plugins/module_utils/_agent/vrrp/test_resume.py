@@ -25,7 +25,11 @@ def host():
     return Host()
 
 
-def succeeded(old, meanwhile=None, change=None):
+def _nothing(_what):
+    pass
+
+
+def succeeded(old, meanwhile=_nothing, change=_nothing):
     """Another daemon on the same host, to which this one has handed over.
 
     :param meanwhile: happens while the new one waits for its turn
@@ -37,9 +41,9 @@ def succeeded(old, meanwhile=None, change=None):
     new.netlink.pending.clear()
     new.daemon.start(old.daemon.settings, later=True)
     assert new.done() == [] and new.checks.wanted == []
-    (meanwhile or (lambda new: None))(new)
+    meanwhile(new)
     known = old.daemon.remember()
-    (change or (lambda known: None))(known)
+    change(known)
     new.daemon.resume(json.loads(json.dumps(known)))
     new.let()
     return new

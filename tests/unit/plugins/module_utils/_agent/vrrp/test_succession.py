@@ -53,8 +53,10 @@ class Old:
         self.monkeypatch.setattr(succession.inheritance, "command_line", lambda: command)
         environ = {"PYTHONPATH": str(FOLDER), **environ}
         left = {"config": "{}", "door": [str(self.folder / "sock"), self.door.fileno()]}
-        on_ready = lambda: self.ready.append(True)  # noqa: E731
-        return succession.Successor(self.loop, environ, left, on_ready, self.ended.append)
+        return succession.Successor(self.loop, environ, left, self._ready, self.ended.append)
+
+    def _ready(self):
+        self.ready.append(True)
 
     def until_ready(self, new):
         run_until(self.loop, lambda: bool(self.ready or self.ended))
