@@ -107,7 +107,7 @@ def test_the_vip_stays_where_it_is_and_no_advertisement_is_missed(stage, archive
     agent = archived(instance(stage.link.lb1, advert_interval=interval))
     started_beside(stage, kind, interval)
     stage.held_by("lb1")
-    stage.wait(lambda: stage.said(), "it does not advertise")
+    stage.wait(stage.said, "it does not advertise")
     before, begin = lasting(agent), time.time()
     renewed(agent)
     assert lasting(agent) == before

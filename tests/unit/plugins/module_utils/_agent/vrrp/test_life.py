@@ -182,6 +182,12 @@ class World:
     def renew(self):
         os.kill(os.getpid(), signal.SIGUSR2)
 
+    def first_is_ready(self):
+        self.successors[0].on_ready()
+
+    def second_is_ready(self):
+        self.successors[1].on_ready()
+
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
@@ -191,6 +197,15 @@ def world(tmp_path, monkeypatch):
     signal.set_wakeup_fd(-1)
     for number, handler in zip(numbers, before):
         signal.signal(number, handler)
+
+
+def first_of(callbacks):
+    """Return what calls the first one, which comes later."""
+
+    def call():
+        callbacks[0]()
+
+    return call
 
 
 BEGIN = ["checks: start", "real-time", "daemon: start", "systemd: ready"]
@@ -214,7 +229,7 @@ def test_whoever_ends_it_gets_everything_in_good_order(world, number):
 def test_who_leaves_serves_on_until_nobody_needs_it_and_takes_no_new_settings(world):
     served = []
     world.linger = served.append
-    one = world.lives(world.term, world.hup, lambda: served[0](), end=None)
+    one = world.lives(world.term, world.hup, first_of(served), end=None)
     assert world.journal == [*BEGIN, "daemon: leave", *END]
     assert not one.loop.running
 
@@ -373,7 +388,7 @@ HANDED_OVER = ["checks: stop", "network: close", "says The addresses are handed 
 
 
 def test_a_new_version_gets_all_that_is_known_and_the_old_one_gives_nothing_up(world):
-    one = world.lives(world.renew, lambda: world.successors[0].on_ready(), end=None)
+    one = world.lives(world.renew, world.first_is_ready, end=None)
     assert world.journal == [*BEGIN, *ASKED, "systemd: succeeded 4711", *HANDED_OVER]
     (new,) = world.successors
     assert new.environ == {"HOME": "/"} and new.known == {"since": one.since, "daemon": {"front": "Active"}}
@@ -433,7 +448,7 @@ def test_a_second_try_may_succeed(world):
         world.renew,  # while the first one is under way it is the same
         lambda: world.successors[0].on_end("it has ended"),
         world.renew,
-        lambda: world.successors[1].on_ready(),
+        world.second_is_ready,
         end=None,
     )
     assert world.journal[-4:] == ["systemd: succeeded 4711", *HANDED_OVER]
@@ -441,9 +456,7 @@ def test_a_second_try_may_succeed(world):
 
 
 def test_a_reload_meanwhile_begins_anew_with_what_is_in_force_then(world):
-    world.lives(
-        world.renew, lambda: world.write(priority=7), world.hup, lambda: world.successors[1].on_ready(), end=None
-    )
+    world.lives(world.renew, lambda: world.write(priority=7), world.hup, world.second_is_ready, end=None)
     reload = [
         "successor: close",
         "systemd: reloading",
@@ -458,7 +471,7 @@ def test_a_reload_meanwhile_begins_anew_with_what_is_in_force_then(world):
 def test_who_leaves_needs_no_successor(world):
     served = []
     world.linger = served.append
-    world.lives(world.renew, world.term, world.renew, lambda: served[0](), end=None)
+    world.lives(world.renew, world.term, world.renew, first_of(served), end=None)
     assert world.journal == [*BEGIN, *ASKED, "successor: close", "daemon: leave", *END]
 
 
