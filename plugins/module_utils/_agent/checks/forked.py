@@ -99,7 +99,8 @@ def _detach(kept: Set[int]) -> None:
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    with contextlib.suppress(PermissionError):  # an ordinary user may not leave SCHED_IDLE, and need not
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     os.setpriority(os.PRIO_PROCESS, 0, max(0, os.getpriority(os.PRIO_PROCESS, 0)))
     for entry in os.listdir("/proc/self/fd"):
         if int(entry) not in kept:

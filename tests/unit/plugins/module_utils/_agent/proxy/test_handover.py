@@ -10,18 +10,10 @@ import socket
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import handover
 
 from ..checks.loops import run_until
 from ..test_inheritance import is_there
-
-
-@pytest.fixture
-def loop():
-    found = Loop()
-    yield found
-    found.close()
 
 
 @pytest.mark.parametrize(
