@@ -84,7 +84,7 @@ class FakeHost(Host):
     def systemctl(self, *arguments):
         self._tell(*arguments)
         if arguments[0] == "enable":
-            self.states[arguments[1]] = self.states.get(arguments[1], Unit())._replace(enabled=True)
+            self.states[arguments[-1]] = self.states.get(arguments[-1], Unit())._replace(enabled=True)
 
     def stop(self, unit):
         self._tell("stop", unit)
