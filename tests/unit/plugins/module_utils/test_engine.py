@@ -202,7 +202,8 @@ def test_a_router_that_is_restarted_comes_back_to_its_addresses_but_gives_up_one
 
 
 @pytest.mark.parametrize(
-    "where", ["useradd", "daemon-reload", "enable --no-reload onprem-lb-vrrp", "start onprem-lb-proxy", "start onprem-lb-vrrp"]
+    "where",
+    ["useradd", "daemon-reload", "enable --no-reload onprem-lb-vrrp", "start onprem-lb-proxy", "start onprem-lb-vrrp"],
 )
 def test_a_run_that_broke_off_anywhere_is_completed_by_the_next(host, where):
     host.breaks = where
