@@ -104,17 +104,21 @@ def test_the_new_one_is_told_all_and_goes_on(old):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+def children():
+    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as pids:
+        return {int(pid) for pid in pids.read().split()}
+
+
 def test_the_new_one_is_no_child_of_the_old_one_so_that_systemd_hears_of_its_end(old):
+    others = children()
     new = old.until_ready(old.starts(BEGIN + GOOD))
     assert new.take_over({})
     run_until(old.loop, old.said.exists)
     said = json.loads(old.said.read_text())
     assert said["parent"] != os.getpid() and said["group"] == os.getpgid(0)
-    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as children:
-        left = [int(pid) for pid in children.read().split()]
-    assert new.pid not in left
+    assert new.pid not in children()
     # Who has started it is reaped.
-    run_until(old.loop, lambda: all(lives(pid) for pid in left if os.path.exists(f"/proc/{pid}")))
+    run_until(old.loop, lambda: not children() - others)
 
 
 @pytest.mark.parametrize("program", ["", "raise SystemExit(1)", BEGIN, BEGIN + "os.abort()"])
