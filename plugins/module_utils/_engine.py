@@ -154,8 +154,8 @@ class Engine:
             plan.INSTALL: lambda path: host.write(path, agent),
             plan.POINT: lambda link: host.point(link, wanted.pointers[link]),
             plan.RELOAD_SYSTEMD: lambda _nothing: host.systemctl("daemon-reload"),
-            # Its files have just been read, or were known: it costs as much as all the rest on a small host.
-            plan.ENABLE: lambda name: host.systemctl("enable", "--no-reload", name),
+            # With its reload: systemd 257 takes the unit for outdated otherwise.
+            plan.ENABLE: lambda name: host.systemctl("enable", name),
             plan.STOP: host.stop,
             plan.START: host.start,
             plan.REMOVE: host.remove,

@@ -84,7 +84,7 @@ class FakeHost(Host):
     def systemctl(self, *arguments):
         self._tell(*arguments)
         if arguments[0] == "enable":
-            self.states[arguments[-1]] = self.states.get(arguments[-1], Unit())._replace(enabled=True)
+            self.states[arguments[1]] = self.states.get(arguments[1], Unit())._replace(enabled=True)
 
     def stop(self, unit):
         self._tell("stop", unit)
@@ -203,7 +203,7 @@ def test_a_router_that_is_restarted_comes_back_to_its_addresses_but_gives_up_one
 
 @pytest.mark.parametrize(
     "where",
-    ["useradd", "daemon-reload", "enable --no-reload onprem-lb-vrrp", "start onprem-lb-proxy", "start onprem-lb-vrrp"],
+    ["useradd", "daemon-reload", "enable onprem-lb-vrrp", "start onprem-lb-proxy", "start onprem-lb-vrrp"],
 )
 def test_a_run_that_broke_off_anywhere_is_completed_by_the_next(host, where):
     host.breaks = where
