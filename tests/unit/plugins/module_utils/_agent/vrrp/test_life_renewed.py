@@ -1,0 +1,159 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A new version takes over in the daemon's life: what the old one does, and what the new one."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION, status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import life
+
+from .lives import (
+    BEGIN,
+    END,
+    INSTANCE,
+    Predecessor,
+    Successor,
+    first_of,
+)
+
+ASKED = ["systemd: reloading", "successor: start"]
+HANDED_OVER = ["checks: stop", "network: close", "says The addresses are handed over; goodbye."]
+
+
+def test_a_new_version_gets_all_that_is_known_and_the_old_one_gives_nothing_up(world):
+    one = world.lives(world.renew, world.first_is_ready, end=None)
+    assert world.journal == [*BEGIN, *ASKED, "systemd: succeeded 4711", *HANDED_OVER]
+    (new,) = world.successors
+    assert new.environ == {"HOME": "/"} and new.known == {"since": one.since, "daemon": {"front": "Active"}}
+    assert new.left["config"] == world.path.read_text() and new.left["door"][0] == str(world.folder / "vrrp.sock")
+    assert (world.folder / "vrrp.sock").is_socket()
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_who_is_told_to_end_in_the_very_moment_passes_it_on_to_who_goes_on(world, monkeypatch, goes_on):
+    """systemd may not have heard yet who that is; and a router that nobody ends would be killed with its addresses."""
+    other = subprocess.Popen(["sleep", "600"])
+    monkeypatch.setattr(Successor, "pid", other.pid)
+    try:
+        world.meanwhile = world.term
+
+        def ready():
+            world.successors[0].goes_on = goes_on
+            world.successors[0].on_ready()
+
+        world.lives(world.renew, ready, end=None)
+        assert other.poll() is None or goes_on
+        assert not goes_on or other.wait(20) == -signal.SIGTERM
+        assert ("daemon: leave" in world.journal) != goes_on
+    finally:
+        other.kill()
+        other.wait()
+
+
+@pytest.mark.parametrize("fails", ["to start", "before it is ready", "when it is told"])
+def test_a_new_version_that_fails_costs_a_line_and_is_reported(world, fails):
+    faults = []
+
+    def fail():
+        if fails == "before it is ready":
+            world.successors[0].on_end("it has ended")
+        elif fails == "when it is told":
+            world.successors[0].goes_on = False
+            world.successors[0].on_ready()
+
+    def ask():
+        world.start_fails = fails == "to start"
+        world.renew()
+
+    one = world.lives(ask, fail, lambda: faults.append(world.life.report()["config_fault"]))
+    assert [line for line in world.journal if "The new version does not take over: it " in line]
+    assert faults[0].startswith("The new version does not take over: it ") and not one.succeeded
+    assert world.journal[-len(END) - 1 :] == ["daemon: leave", *END]
+    assert [line for line in world.journal if line.startswith("systemd")][1:3] == [
+        "systemd: reloading",
+        "systemd: ready",
+    ]
+
+
+def test_a_second_try_may_succeed(world):
+    world.lives(
+        world.renew,
+        world.renew,  # while the first one is under way it is the same
+        lambda: world.successors[0].on_end("it has ended"),
+        world.renew,
+        world.second_is_ready,
+        end=None,
+    )
+    assert world.journal[-4:] == ["systemd: succeeded 4711", *HANDED_OVER]
+    assert len(world.successors) == 2 and world.life.refused is None
+
+
+def test_a_reload_meanwhile_begins_anew_with_what_is_in_force_then(world):
+    world.lives(world.renew, lambda: world.write(priority=7), world.hup, world.second_is_ready, end=None)
+    reload = [
+        "successor: close",
+        "systemd: reloading",
+        "daemon: apply 7",
+        f"says {world.path} is in force.",
+        "systemd: ready",
+    ]
+    assert world.journal == [*BEGIN, *ASKED, *reload, *ASKED, "systemd: succeeded 4711", *HANDED_OVER]
+    assert '"priority": 7' in world.successors[1].left["config"]
+
+
+def test_who_leaves_needs_no_successor(world):
+    served = []
+    world.linger = served.append
+    world.lives(world.renew, world.term, world.renew, first_of(served), end=None)
+    assert world.journal == [*BEGIN, *ASKED, "successor: close", "daemon: leave", *END]
+
+
+def inherits(world, **predecessors):
+    world.write()
+    world.predecessor = Predecessor(world, **predecessors)
+    return world
+
+
+GOES_ON = [
+    "checks: start",
+    "real-time",
+    "daemon: start later",
+    "predecessor: ask",
+    "daemon: resume {'front': 'Active'}",
+    "predecessor: dismiss",
+    f"says onprem.lb {VERSION} goes on from here.",
+]
+
+
+def test_the_new_version_has_all_ready_before_it_asks_and_answers_where_the_old_one_did(world):
+    one = inherits(world).lives()
+    assert world.journal == [*GOES_ON, "daemon: leave", *END]
+    assert one.since == 5.5
+    assert not list(world.folder.glob("*.sock"))
+
+
+def test_the_new_version_goes_over_to_a_file_that_is_another_one_by_now(world):
+    before = json.dumps({"instances": [{**INSTANCE, "priority": 9}], "status_socket": str(world.folder / "vrrp.sock")})
+    inherits(world, text=before).lives()
+    assert world.journal[len(GOES_ON) :][:2] == ["daemon: apply 100", f"says {world.path} is in force."]
+
+
+def test_the_new_version_is_silent_towards_systemd_until_that_listens_to_it(world):
+    world.notifier.watchdog = 30_000
+    inherits(world).lives(*[lambda: None] * 5)
+    told = [line for line in world.journal if line.startswith("systemd")]
+    assert told[0] == "systemd: alive" and told[-1] == "systemd: stopping"
+
+
+@pytest.mark.parametrize("why", ["gone", "another language"])
+def test_who_cannot_go_on_from_there_touches_nothing(world, why):
+    inherits(world, text="{" if why == "another language" else None).predecessor.gone = True
+    with pytest.raises((life.Gone, status.Refused)):
+        world.lives()
+    assert not [line for line in world.journal if "stop" in line or "close" in line or "systemd" in line]
+    assert (world.folder / "vrrp.sock").is_socket()
