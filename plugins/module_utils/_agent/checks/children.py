@@ -17,8 +17,6 @@ from .outcome import MILLION, in_words
 
 GRACE = MILLION  # from SIGTERM to SIGKILL
 NOT_STARTED = 127  # as a shell's
-# Python ignores the first two, the checks process the others; a program shall find them as they usually are.
-IGNORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 OnEnd = Callable[[str], None]  # '' where all went well, otherwise what is wrong
 
@@ -137,8 +135,7 @@ def _become(command: Sequence[str], account: Account, reporter: int, parent: int
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)
-        for number in IGNORED:
-            signal.signal(number, signal.SIG_DFL)
+        _heed_all_signals()
         account.assume()
         kernel.die_with_parent()
         if os.getppid() == parent:  # otherwise it has died just before
@@ -147,3 +144,10 @@ def _become(command: Sequence[str], account: Account, reporter: int, parent: int
         os.write(reporter, f"cannot run {command[0]}: {in_words(fault)}".encode())
     finally:
         os._exit(NOT_STARTED)
+
+
+def _heed_all_signals() -> None:
+    """exec() keeps what is ignored: by Python, by the checks process, by whoever has started the agent."""
+    for number in signal.valid_signals():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)

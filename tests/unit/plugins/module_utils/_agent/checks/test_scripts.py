@@ -91,7 +91,15 @@ def stdin():
         os.close(descriptor)
 
 
-def test_it_finds_nothing_around_it_but_what_is_the_same_everywhere(script, stdin, tmp_path, monkeypatch):
+@pytest.fixture
+def deaf():
+    """To SIGQUIT, as what a shell starts in the background."""
+    kept = signal.signal(signal.SIGQUIT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGQUIT, kept)
+
+
+def test_it_finds_nothing_around_it_but_what_is_the_same_everywhere(script, stdin, deaf, tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET", "of the agent")
     result = tmp_path / "result"
     found = 'env; pwd; umask; readlink /proc/$$/fd/0 /proc/$$/fd/2; grep -E "Sig(Ign|Blk)" /proc/$$/status'

@@ -22,14 +22,13 @@ from .proxies import LIMIT, LOCAL, until
 FOLDER = Path(__file__).resolve().parents[6] / "plugins" / "module_utils"
 
 
-def _ports():
-    """Yield ports that nobody listens on, each once, below those that the kernel gives to connections.
+def _ports(first, last, share):
+    """Yield ports that nobody listens on, each once, downwards.
 
-    Tests in other processes, whose numbers are close to this one, begin far from here.
+    Tests in other processes, whose numbers are close to this one, begin elsewhere: a share for each.
     """
-    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
-        first = int(file.read().split()[0])
-    for port in range(first - 1 - os.getpid() * 200 % 20_000, 1024, -1):
+    # Whoever begins lowest still has the last third for itself.
+    for port in range(first - os.getpid() * share % ((first - last) * 2 // 3), last - 1, -1):
         if _is_free(port):
             yield port
 
@@ -44,12 +43,24 @@ def _is_free(port):
     return True
 
 
-_PORTS = _ports()
+def _first_of_the_kernels():
+    """Return the lowest port that the kernel gives to connections."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        return int(file.read().split()[0])
+
+
+_PORTS = _ports(_first_of_the_kernels() - 1, 1024, share=200)
+_ROOTS = _ports(1023, 600, share=2)
 
 
 def free_ports(count):
     """Return ports that nobody listens on, and that nobody was given before."""
     return [next(_PORTS) for _each in range(count)]
+
+
+def free_ports_of_root(count):
+    """Return such ports that only root may listen on."""
+    return [next(_ROOTS) for _each in range(count)]
 
 
 class Echo:

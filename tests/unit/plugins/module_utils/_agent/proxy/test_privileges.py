@@ -17,7 +17,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _agent, _archive
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import privileges
 
-from .masters import Echo, Running, ask, free_ports
+from .masters import Echo, Running, ask, free_ports, free_ports_of_root
 from .proxies import LOCAL, until
 
 USER = "nobody"
@@ -131,7 +131,7 @@ def folder():
 @only_root
 @pytest.mark.skipif(not SYSTEMS, reason="there is no Python that another user may run")
 def test_a_whole_proxy_is_nobodys_and_still_binds_and_renews_itself(folder):
-    low = [port for port in range(600, 1000) if _free(port)][:2]
+    low = free_ports_of_root(2)
     with Echo("a") as echo:
         service = {"name": "web", "bind": LOCAL, "port": low[0], "servers": [{"address": LOCAL, "port": echo.port}]}
         given = {"services": [service], "user": USER}
@@ -160,13 +160,6 @@ def _asked(port):
     with contextlib.suppress(ConnectionResetError):
         return ask(port)
     return None
-
-
-def _free(port):
-    import socket
-
-    with socket.socket() as probe:
-        return probe.connect_ex((LOCAL, port)) != 0
 
 
 def _assert_is_nobodys(pid, capabilities):
