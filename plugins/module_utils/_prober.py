@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import ipaddress
+import math
 import os
 import select
 import socket
@@ -139,6 +140,7 @@ class Prober:
             now = (self.clock() - started) * 1000.0
             if self.transcript.length_ms == 0.0 and (now >= limit_ms or self._reached(goal, now)):
                 self.transcript.length_ms, self.transcript.settled = now, self._reached(goal, now)
+                self.transcript.skipped += max(0, math.ceil((min(now, limit_ms) - due) / step))
                 due = limit_ms = now
             if due < limit_ms and now >= due:
                 self._try(now)

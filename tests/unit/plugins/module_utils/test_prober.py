@@ -160,6 +160,11 @@ def test_a_pause_of_this_machine_is_not_an_outage_of_the_service():
     assert len(seen.attempts) + seen.skipped == 200
 
 
+def test_what_a_pause_at_the_end_leaves_out_is_counted_too():
+    seen = World(good, stalls=[(901, 400)]).run(plan())
+    assert (len(seen.attempts), seen.skipped) == (181, 19)
+
+
 def test_the_holder_is_asked_on_the_same_grid():
     seen = World(good, holders=lambda _at: [A, B]).run(plan(), asking=True)
     assert len(seen.asks) == 200
