@@ -82,12 +82,6 @@ def gaps(said):
     return [later[0] - earlier[0] for earlier, later in zip(said, said[1:])]
 
 
-def hurried(said, interval):
-    """The gaps before those that came too soon, unless the one before was late: at 10 ms a busy machine does that."""
-    short = [(before, gap) for before, gap in zip(gaps(said), gaps(said)[1:]) if gap <= 0.4 * interval]
-    return [(before, gap) for before, gap in short if before + gap < 1.4 * interval]
-
-
 def lasting(agent):
     """What does not change with the version, nor with time."""
     front = agent.instance()
@@ -122,7 +116,7 @@ def test_the_vip_stays_where_it_is_and_no_advertisement_is_missed(stage, archive
     said = stage.said(begin)
     # At 10 ms one that a busy machine delays is none that is missed; nobody believes in silence before three are.
     assert max(gaps(said)) < (2 if interval == INTERVAL else 2.9) * interval
-    assert hurried(said, interval) == [], "one too many"
+    assert min(gaps(said)) > 0.4 * interval, "one too many"
     assert abs(statistics.median(gaps(said)) - interval) < 0.1 * interval
     assert agent.instance()["sent"] >= len(said)
     # And as it goes on, it ends: in good order.
