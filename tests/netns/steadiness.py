@@ -32,23 +32,36 @@ def watch(processor, parent):
         before = now
 
 
+class Watcher:
+    """The process on one processor, and what it has written."""
+
+    def __init__(self, processor):
+        # A file for each: what two write into one at the same time is neither's.
+        self._written = os.memfd_create("pauses")
+        command = [sys.executable, __file__, str(processor), str(os.getpid())]
+        self.process = subprocess.Popen(command, stdout=self._written)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self._written)
+
+    def pauses(self):
+        """As they were printed."""
+        written = os.pread(self._written, os.fstat(self._written).st_size, 0).decode()
+        return [tuple(map(float, line.split())) for line in written.split("\n")[:-1]]
+
+
 class Witness:
     """Watches all processors until it is closed."""
 
     def __init__(self):
         self._since = time.monotonic()
-        self._written = os.memfd_create("pauses")
-        self.watchers = [self._start(processor) for processor in os.sched_getaffinity(0)]
-
-    def _start(self, processor):
-        command = [sys.executable, __file__, str(processor), str(os.getpid())]
-        return subprocess.Popen(command, stdout=self._written)
+        self.watchers = [Watcher(processor) for processor in os.sched_getaffinity(0)]
 
     def close(self):
         for watcher in self.watchers:
-            watcher.kill()
-            watcher.wait()
-        os.close(self._written)
+            watcher.close()
 
     def begin(self):
         """Of what is over by now nobody will ask."""
@@ -59,8 +72,7 @@ class Witness:
 
     def pauses(self, since=0.0):
         """The lengths, in seconds, of those that ended after that moment."""
-        lines = os.pread(self._written, os.fstat(self._written).st_size, 0).splitlines()
-        return [length for end, length in (map(float, line.split()) for line in lines) if end > since]
+        return [length for watcher in self.watchers for end, length in watcher.pauses() if end > since]
 
 
 if __name__ == "__main__":

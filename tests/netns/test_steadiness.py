@@ -16,11 +16,12 @@ from steadiness import LATE, Witness
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=str(why_not()))
 PAUSE = 0.2
+ROUNDS = 20
 
 
 def test_a_processor_that_stood_still_was_noticed_and_only_then():
     with contextlib.closing(Witness()) as witness:
-        watcher = witness.watchers[-1].pid
+        watcher = witness.watchers[-1].process.pid
         until(lambda: os.sched_getscheduler(watcher) == os.SCHED_RR, "it does not watch")
         witness.begin()
         os.kill(watcher, signal.SIGSTOP)
@@ -30,3 +31,16 @@ def test_a_processor_that_stood_still_was_noticed_and_only_then():
         assert witness.disturbed() and min(witness.pauses()) > LATE
         witness.begin()
         assert not witness.disturbed()
+
+
+def test_processors_that_stand_still_at_the_same_time_are_each_noticed():
+    with contextlib.closing(Witness()) as witness:
+        watchers = [watcher.process.pid for watcher in witness.watchers]
+        until(lambda: {os.sched_getscheduler(watcher) for watcher in watchers} == {os.SCHED_RR}, "they do not watch")
+        witness.begin()
+        for number in [signal.SIGSTOP, signal.SIGCONT] * ROUNDS:
+            for watcher in watchers:
+                os.kill(watcher, number)
+            time.sleep(2 * LATE)  # the pause, and between two of them
+        until(lambda: len(witness.pauses()) >= ROUNDS * len(watchers), "some were not noticed")
+        assert witness.disturbed()
