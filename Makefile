@@ -85,7 +85,7 @@ sanity: setup ## ansible-test sanity, which wants the collection under its own n
 netns: setup ## tests with real sockets in network namespaces
 	$(call say,netns)
 	$(PYTHON) tests/netns/tools.py
-	pytest -rsR tests/netns
+	pytest -rs tests/netns
 
 .PHONY: molecule
 molecule: setup ## the scenarios on real systemd hosts: RUNS, each SCENARIO:IMAGE

@@ -1,10 +1,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether this machine kept going while something was timed.
+"""When this machine stood still while something was timed.
 
 On each processor a process, ahead of all that are tested, sleeps for 2 ms at a time and writes down when it was woken
 up late. Then the machine itself stood still, as a virtual one does whose host is busy: every timer of the programs
-under test was late, too, and what was measured meanwhile says nothing about them.
+under test was late, too, and what was measured in that moment says nothing about them.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import sys
 import time
 
 NAP = 0.002
-LATE = 0.01  # seconds: the shortest interval at which anything advertises here
+LATE = 0.005  # seconds: half of the shortest interval at which anything advertises here
 PRIORITY = 50  # real-time, above keepalived's, the agents' and the recorder's
 
 
 def watch(processor, parent):
-    """Print each pause as long as the parent lives: its end, by the monotonic clock, and its length in seconds."""
+    """Print each pause as long as the parent lives: its begin and end, by the clock that stamps the frames."""
     os.sched_setaffinity(0, {processor})
     os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
-    before = time.monotonic()
+    before = time.time()
     while os.getppid() == parent:
         time.sleep(NAP)
-        now = time.monotonic()
+        now = time.time()
         if now - before > NAP + LATE:
-            print(now, now - before, flush=True)
+            print(before, now, flush=True)
         before = now
 
 
@@ -56,23 +56,16 @@ class Witness:
     """Watches all processors until it is closed."""
 
     def __init__(self):
-        self._since = time.monotonic()
         self.watchers = [Watcher(processor) for processor in os.sched_getaffinity(0)]
 
     def close(self):
         for watcher in self.watchers:
             watcher.close()
 
-    def begin(self):
-        """Of what is over by now nobody will ask."""
-        self._since = time.monotonic()
-
-    def disturbed(self):
-        return bool(self.pauses(self._since))
-
-    def pauses(self, since=0.0):
-        """The lengths, in seconds, of those that ended after that moment."""
-        return [length for watcher in self.watchers for end, length in watcher.pauses() if end > since]
+    def pauses(self, since, until):
+        """(begin, end) of those that touch that time."""
+        pauses = [pause for watcher in self.watchers for pause in watcher.pauses()]
+        return [(begin, end) for begin, end in pauses if begin < until and end > since]
 
 
 if __name__ == "__main__":

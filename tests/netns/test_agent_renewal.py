@@ -19,6 +19,7 @@ from agents import Keepalived
 from ansible_collections.onprem.lb.plugins.module_utils import _archive
 from links import VIP
 from stages import INTERVAL, LIMIT_S, Living, instance, until
+from steadiness import Witness
 from unit.conftest import ROOT
 
 RENEWALS = 5
@@ -82,6 +83,24 @@ def gaps(said):
     return [later[0] - earlier[0] for earlier, later in zip(said, said[1:])]
 
 
+@pytest.fixture
+def witness():
+    with contextlib.closing(Witness()) as made:
+        yield made
+
+
+def untimely(said, interval, most, witness):
+    """The gaps that are wrong, unless the machine stood still for half an interval then, or since the one before."""
+    moments = [at for at, _priority in said]
+    gaps = zip([moments[0], *moments], moments, moments[1:])
+    wrong = [gap for gap in gaps if not 0.4 * interval < gap[2] - gap[1] < most]
+    return [
+        last - first
+        for before, first, last in wrong
+        if not any(end - begin > interval / 2 for begin, end in witness.pauses(before, last))
+    ]
+
+
 def lasting(agent):
     """What does not change with the version, nor with time."""
     front = agent.instance()
@@ -103,7 +122,7 @@ def started_beside(stage, kind, interval):
 
 @pytest.mark.parametrize("interval", [INTERVAL, 0.01])
 @pytest.mark.parametrize("kind", ["agent", "keepalived"])
-def test_the_vip_stays_where_it_is_and_no_advertisement_is_missed(stage, archived, kind, interval):
+def test_the_vip_stays_where_it_is_and_no_advertisement_is_missed(stage, archived, kind, interval, witness):
     agent = archived(instance(stage.link.lb1, advert_interval=interval))
     started_beside(stage, kind, interval)
     stage.held_by("lb1")
@@ -115,8 +134,8 @@ def test_the_vip_stays_where_it_is_and_no_advertisement_is_missed(stage, archive
     assert {tuple(view.holders) for at, view in stage.recorder.views(VIP) if at > begin} <= {("lb1",)}
     said = stage.said(begin)
     # At 10 ms one that a busy machine delays is none that is missed; nobody believes in silence before three are.
-    assert max(gaps(said)) < (2 if interval == INTERVAL else 2.9) * interval
-    assert min(gaps(said)) > 0.4 * interval, "one too many"
+    most = (2 if interval == INTERVAL else 2.9) * interval
+    assert untimely(said, interval, most, witness) == [], "one too many, or one too few"
     assert abs(statistics.median(gaps(said)) - interval) < 0.1 * interval
     assert agent.instance()["sent"] >= len(said)
     # And as it goes on, it ends: in good order.

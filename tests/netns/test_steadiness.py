@@ -12,35 +12,41 @@ import time
 import pytest
 from links import why_not
 from stages import until
-from steadiness import LATE, Witness
+from steadiness import LATE, NAP, Witness
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=str(why_not()))
 PAUSE = 0.2
 ROUNDS = 20
 
 
-def test_a_processor_that_stood_still_was_noticed_and_only_then():
-    with contextlib.closing(Witness()) as witness:
-        watcher = witness.watchers[-1].process.pid
-        until(lambda: os.sched_getscheduler(watcher) == os.SCHED_RR, "it does not watch")
-        witness.begin()
-        os.kill(watcher, signal.SIGSTOP)
-        time.sleep(PAUSE)  # the pause that is to be noticed
-        os.kill(watcher, signal.SIGCONT)
-        until(lambda: any(PAUSE <= length < 2 * PAUSE for length in witness.pauses()), "it was not noticed")
-        assert witness.disturbed() and min(witness.pauses()) > LATE
-        witness.begin()
-        assert not witness.disturbed()
+@pytest.fixture
+def witness():
+    with contextlib.closing(Witness()) as made:
+        watching = {watcher.process.pid for watcher in made.watchers}
+        until(lambda: all(os.sched_getscheduler(pid) == os.SCHED_RR for pid in watching), "they do not watch")
+        yield made
 
 
-def test_processors_that_stand_still_at_the_same_time_are_each_noticed():
-    with contextlib.closing(Witness()) as witness:
-        watchers = [watcher.process.pid for watcher in witness.watchers]
-        until(lambda: {os.sched_getscheduler(watcher) for watcher in watchers} == {os.SCHED_RR}, "they do not watch")
-        witness.begin()
-        for number in [signal.SIGSTOP, signal.SIGCONT] * ROUNDS:
-            for watcher in watchers:
-                os.kill(watcher, number)
-            time.sleep(2 * LATE)  # the pause, and between two of them
-        until(lambda: len(witness.pauses()) >= ROUNDS * len(watchers), "some were not noticed")
-        assert witness.disturbed()
+def stopped(watchers, seconds):
+    """Returns when it began and ended."""
+    begin = time.time()
+    for number in (signal.SIGSTOP, signal.SIGCONT):
+        for watcher in watchers:
+            os.kill(watcher.process.pid, number)
+        time.sleep(seconds)  # the pause, and then the time in which it is over
+    return begin, time.time()
+
+
+def test_a_processor_that_stood_still_was_noticed_in_the_moment_it_did(witness):
+    begin, end = stopped(witness.watchers[-1:], PAUSE)
+    until(lambda: any(its[1] - its[0] >= PAUSE for its in witness.pauses(begin, end)), "it was not noticed")
+    ((since, back),) = [its for its in witness.pauses(begin, end) if its[1] - its[0] >= PAUSE]
+    assert begin - 2 * NAP < since and back < end
+    assert (since, back) not in witness.pauses(0, since) + witness.pauses(back, end)
+
+
+def test_processors_that_stand_still_at_the_same_time_are_each_noticed(witness):
+    begin = time.time()
+    for _round in range(ROUNDS):
+        stopped(witness.watchers, 4 * LATE)
+    until(lambda: len(witness.pauses(begin, time.time())) >= ROUNDS * len(witness.watchers), "some were not noticed")

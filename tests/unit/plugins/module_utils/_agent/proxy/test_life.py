@@ -164,8 +164,8 @@ def _refused(port, address=LOCAL):
         socket.create_connection((address, port), LIMIT).close()
     except ConnectionRefusedError:
         return True
-    except ConnectionResetError:  # this one came between the last accept() and close()
-        return False
+    except ConnectionResetError:
+        pass  # this one came between the last accept() and close()
     return False
 
 
