@@ -39,7 +39,7 @@ NEEDS = (
     Need(("podman",), apt="podman", dnf="podman"),
     Need(("netavark",), apt="netavark", dnf="netavark"),
     Need(("aardvark-dns",), apt="aardvark-dns", dnf="aardvark-dns"),
-    Need(("iptables", "nft"), apt="iptables", dnf="iptables-nft"),
+    Need(("iptables",), apt="iptables", dnf="iptables-nft"),  # netavark calls it, whether nft is there or not
     Need(("ip",), apt="iproute2", dnf="iproute"),
     Need(("ssh",), apt="openssh-client", dnf="openssh-clients"),
     Need(("ssh-keygen",), apt="openssh-client", dnf="openssh-clients"),

@@ -6,15 +6,11 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from pathlib import Path
-
 from hypothesis import settings
+from support.paths import COLLECTIONS, ROOT
 
 # For Pythons under which it is enough that each line runs; see tests/pythons.py.
 settings.register_profile("quick", max_examples=20)
-
-ROOT = Path(__file__).resolve().parents[2]
-COLLECTIONS = ROOT / ".cache" / "collections"
 
 
 def reachable() -> None:

@@ -36,7 +36,11 @@ def test_missing_programs_become_packages_each_named_once():
 
 
 def test_one_of_several_programs_is_enough():
-    assert machine.plan(seen(without=["iptables", "runc"]), build_debian=True).packages == ()
+    assert machine.plan(seen(without=["runc"]), build_debian=True).packages == ()
+
+
+def test_netavark_wants_iptables_although_nft_is_there():
+    assert machine.plan(seen(without=["iptables"]), build_debian=True).packages == ("iptables",)
 
 
 def test_hybrid_cgroups_want_runc_even_where_crun_is_there():

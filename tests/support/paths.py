@@ -1,0 +1,17 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where things are in the checkout; every path that tests need by name is named here and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+COLLECTIONS = ROOT / ".cache" / "collections"
+MODULE_UTILS = ROOT / "plugins" / "module_utils"
+AGENT = MODULE_UTILS / "_agent"
+MODULES = ROOT / "plugins" / "modules"
+FILTERS = ROOT / "plugins" / "filter"
+ROLES = ROOT / "roles"
+PLAYBOOKS = ROOT / "playbooks"
+GOLDEN = ROOT / "tests" / "golden"

@@ -1,0 +1,24 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How much of the same tests runs: SCOPE is `quick` for `make test`, or `full` for `make matrix`."""
+
+from __future__ import annotations
+
+import os
+
+SCOPES = ("quick", "full")
+
+
+def read_scope(environment: "os._Environ[str] | dict[str, str]" = os.environ) -> str:
+    """Return the scope that the environment names; quick where it names none.
+
+    :raises SystemExit: SCOPE has another value
+    """
+    scope = environment.get("SCOPE") or SCOPES[0]
+    if scope not in SCOPES:
+        raise SystemExit(f"SCOPE is {scope!r}; it may be {' or '.join(SCOPES)}.")
+    return scope
+
+
+SCOPE = read_scope()
+FULL = SCOPE == "full"
