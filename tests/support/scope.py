@@ -9,7 +9,7 @@ import os
 SCOPES = ("quick", "full")
 
 
-def read_scope(environment: "os._Environ[str] | dict[str, str]" = os.environ) -> str:
+def read_scope(environment: os._Environ[str] | dict[str, str] = os.environ) -> str:
     """Return the scope that the environment names; quick where it names none.
 
     :raises SystemExit: SCOPE has another value

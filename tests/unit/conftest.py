@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+
 from hypothesis import settings
 from support.paths import COLLECTIONS, ROOT
 
