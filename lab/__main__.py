@@ -1,4 +1,4 @@
-"""The lab's command line: `python3 lab up`, `down`, `able`, `status`, `inventory`, `ssh`."""
+"""The lab's command line: `python3 lab up`, `down`, `images`, `able`, `status`, `inventory`, `ssh`."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ def parser() -> argparse.ArgumentParser:
     command("up", "start the hosts; LAB_IMAGE says from what", up)
     remove = command("down", "remove every lab of this checkout, or one scenario's", down, scenario="")
     remove.add_argument("--all", action="store_true", help="images and caches too")
+    images = command("images", "make the images that hosts start from", make_images)
+    images.add_argument("names", nargs="+", metavar="NAME")
     command("able", "say why this machine cannot carry the lab, if so", able)
     command("status", "list the hosts of this checkout", status)
     command("inventory", "print the inventory's path", where)
@@ -59,6 +61,10 @@ def up(arguments: argparse.Namespace) -> None:
 
 def down(arguments: argparse.Namespace) -> None:
     hosts.down(CHECKOUT, arguments.scenario, caches=arguments.all)
+
+
+def make_images(arguments: argparse.Namespace) -> None:
+    hosts.make_images(Lab(CHECKOUT, ""), arguments.names)
 
 
 def able(_arguments: argparse.Namespace) -> None:

@@ -50,6 +50,15 @@ def up(lab: Lab, image_name: str) -> Path:
     return lab.inventory
 
 
+def make_images(lab: Lab, names: List[str]) -> None:
+    """Make the images of these names ahead of time, where they are ours to make or not here yet."""
+    lab.cache.mkdir(parents=True, exist_ok=True)
+    with shell.alone(lab.cache):
+        here = machine.prepare(lab.cache, build_debian=any(map(image.is_built_here, names)))
+        for name in names:
+            image.ensure(here, name, lab.cache)
+
+
 def down(checkout: Path, scenario: Optional[str] = None, caches: bool = False) -> None:
     """Remove one scenario's lab or every lab of this checkout; `caches`: images and all else too."""
     cache = Lab(checkout, "").cache
