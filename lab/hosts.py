@@ -95,6 +95,17 @@ def status(checkout: Path) -> str:
     return here.podman("ps", "--all", "--filter", ours, "--format", line) if here.has_podman else ""
 
 
+def left(lab: Lab) -> List[str]:
+    """Name the containers and networks of one lab, running or not."""
+    if not lab.cache.exists():
+        return []
+    here, ours = machine.as_it_is(lab.cache), f"label={LAB_LABEL}={lab.id}"
+    if not here.has_podman:
+        return []
+    containers = here.podman("ps", "--all", "--filter", ours, "--format", "{{.Names}}").split()
+    return containers + here.podman("network", "ls", "--filter", ours, "--format", "{{.Name}}").split()
+
+
 def ssh_command(lab: Lab, host: str) -> List[str]:
     """Give the ssh command that opens a shell on a host, sharing Ansible's connection."""
     if not lab.inventory.exists():

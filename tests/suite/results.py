@@ -104,9 +104,10 @@ def _cells(row: Row) -> Tuple[str, ...]:
 
 def _reasons(result: Result) -> List[str]:
     """Return the first failure, and each reason of skips with how often it was given."""
-    failures = [result.failures[0], *([f"{len(result.failures) - 1} more"] if result.failures[1:] else [])]
+    more = len(result.failures) - 1
+    failures = [*result.failures[:1], *([f"{more} more"] if more > 0 else [])]
     skips = [f"{count} x {reason}" if count > 1 else reason for reason, count in Counter(result.skips).most_common()]
-    return [text[:WIDEST] for text in [*(failures if result.failures else []), *skips]]
+    return [text[:WIDEST] for text in (*failures, *skips)]
 
 
 def closing_lines(rows: List[Row], strict: bool) -> List[str]:

@@ -14,7 +14,7 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Callable, Dict, List, Mapping, Tuple
 
 from .results import Result, Row, read_junit, read_molecule, with_exit_code
 
@@ -178,9 +178,3 @@ def _end(process: subprocess.Popen[bytes], patience_s: float = 60) -> None:
             return
         except subprocess.TimeoutExpired:
             continue
-
-
-def look_for(programs: Tuple[str, ...], which: Callable[[str], Optional[str]]) -> str:
-    """Return a sentence that names the programs that are missing, or nothing."""
-    missing = [name for name in programs if not which(name)]
-    return f"not installed: {', '.join(missing)}" if missing else ""

@@ -105,7 +105,9 @@ def molecule(here: Here) -> List[Stage]:
         after=("packages",),
         missing=here.lab_refusal,
     )
-    return [build, *(_scenario(here, run) for run in runs)]
+    names = tuple(dict.fromkeys(run.partition(":")[0] for run in runs))
+    gone = Stage("leftovers", (here.python, "lab", "gone", *names), needs=("images",), after=runs)
+    return [build, *(_scenario(here, run) for run in runs), gone]
 
 
 def _scenario(here: Here, run: str) -> Stage:
