@@ -31,7 +31,7 @@ NONE: Tuple[str, ...] = ()
 PAIR = ("default", "agent", "mixed")
 CLUSTER = ("ipi", "ipi-agent")
 NATIVE = ("default", "mixed", "ipi")
-# The longest prefix of a path decides. What no prefix matches may touch anything: it needs all.
+# The first prefix of a path decides. What has none may touch anything: it needs all.
 SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     # What no scenario runs.
     ".ansible-lint": NONE,
@@ -88,8 +88,7 @@ def scenarios(path: str) -> Tuple[str, ...]:
     """Return the scenarios that a path of the checkout needs."""
     if path.endswith(PROSE):
         return NONE
-    matching = [prefix for prefix in SCENARIOS if path.startswith(prefix)]
-    return SCENARIOS[max(matching, key=len)] if matching else ALL
+    return next((needed for prefix, needed in SCENARIOS.items() if path.startswith(prefix)), ALL)
 
 
 def changed(since: str) -> List[str]:

@@ -14,11 +14,12 @@ from support.paths import ROOT
 
 WORKFLOWS = {file.stem: yaml.safe_load(file.read_text()) for file in ROOT.glob(".github/workflows/*.yml")}
 ACTION = yaml.safe_load((ROOT / ".github/actions/python/action.yml").read_text())
-JOBS = [(name, job_name, job) for name, workflow in WORKFLOWS.items() for job_name, job in workflow["jobs"].items()]
-STEPS = [step for _name, _job_name, job in JOBS for step in job.get("steps", [])] + ACTION["runs"]["steps"]
+JOBS = {(name, job): body for name, workflow in WORKFLOWS.items() for job, body in workflow["jobs"].items()}
+STEPS = [step for body in JOBS.values() for step in body.get("steps", [])] + ACTION["runs"]["steps"]
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 # GitHub's own command line, and the one way to fail a job for what others came to.
 OTHER_COMMANDS = re.compile(r"gh (issue|release) create .*|exit 1")
+MORE_RIGHTS = {("nightly", "report"): {"issues": "write"}, ("release", "github"): {"contents": "write"}}
 
 
 @pytest.mark.parametrize("command", sorted({step["run"] for step in STEPS if "run" in step}))
@@ -27,14 +28,12 @@ def test_a_step_is_a_make_target_that_is_there(command):
     assert OTHER_COMMANDS.fullmatch(command) or (words[0] == "make" and words[1] in TARGETS)
 
 
-@pytest.mark.parametrize("name, job_name, job", JOBS)
-def test_a_job_ends_and_may_do_no_more_than_it_must(name, job_name, job):
+@pytest.mark.parametrize("name, job", JOBS)
+def test_a_job_ends_and_may_do_no_more_than_it_must(name, job):
+    body = JOBS[name, job]
     assert WORKFLOWS[name]["permissions"] == {"contents": "read"}
-    assert "uses" in job or job["timeout-minutes"] <= 180
-    assert job.get("permissions") == {
-        ("nightly", "report"): {"issues": "write"},
-        ("release", "github"): {"contents": "write"},
-    }.get((name, job_name))
+    assert "uses" in body or body["timeout-minutes"] <= 180
+    assert body.get("permissions") == MORE_RIGHTS.get((name, job))
 
 
 @pytest.mark.parametrize("action", sorted({step["uses"] for step in STEPS if "uses" in step}))
