@@ -25,12 +25,14 @@ RUNS = {
     "mixed": "debian12",
     "ipi": "debian13",
     "ipi-agent": "debian12",
+    "roles": "debian13",
 }
 ALL = tuple(RUNS)
 NONE: Tuple[str, ...] = ()
 PAIR = ("default", "agent", "mixed")
 CLUSTER = ("ipi", "ipi-agent")
-NATIVE = ("default", "mixed", "ipi")
+ALONE = ("roles",)
+NATIVE = ("default", "mixed", "ipi", "roles")
 # The first prefix of a path decides. What has none may touch anything: it needs all.
 SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     # What no scenario runs.
@@ -73,9 +75,11 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "molecule/ipi-agent/": ("ipi-agent",),
     "molecule/ipi/": CLUSTER,  # the other one plays its playbooks, too
     "molecule/mixed/": ("mixed",),
+    "molecule/roles/": ALONE,
     "tests/golden/": ("default",),  # haproxy and keepalived are asked there whether they take these files
 }
 PROSE = ".md"
+EXAMPLES = ("roles/agent/README.md", "roles/haproxy/README.md", "roles/keepalived/README.md")  # are played
 
 
 def runs(paths: Iterable[str]) -> List[str]:
@@ -87,7 +91,7 @@ def runs(paths: Iterable[str]) -> List[str]:
 def scenarios(path: str) -> Tuple[str, ...]:
     """Return the scenarios that a path of the checkout needs."""
     if path.endswith(PROSE):
-        return NONE
+        return ALONE if path in EXAMPLES else NONE
     return next((needed for prefix, needed in SCENARIOS.items() if path.startswith(prefix)), ALL)
 
 

@@ -11,8 +11,10 @@ import changed
 import pytest
 from support.paths import ROOT
 
-EVERY = ["default:debian12", "agent:debian13", "mixed:debian12", "ipi:debian13", "ipi-agent:debian12"]
-PAIR, CLUSTER = EVERY[:3], EVERY[3:]
+PAIR = ["default:debian12", "agent:debian13", "mixed:debian12"]
+CLUSTER = ["ipi:debian13", "ipi-agent:debian12"]
+ALONE = ["roles:debian13"]
+EVERY = PAIR + CLUSTER + ALONE
 
 
 @pytest.mark.parametrize(
@@ -26,7 +28,7 @@ PAIR, CLUSTER = EVERY[:3], EVERY[3:]
         ("roles/pair/tasks/main.yml", PAIR),
         ("roles/ipi/tasks/main.yml", CLUSTER),
         ("plugins/module_utils/_ipi_vips.py", CLUSTER),
-        ("roles/keepalived/vars/main.yml", [EVERY[0], EVERY[2], EVERY[3]]),
+        ("roles/keepalived/vars/main.yml", ["default:debian12", "mixed:debian12", "ipi:debian13", *ALONE]),
         ("plugins/module_utils/_agent/proxy/config.py", EVERY),  # haproxy's services are judged by it
         ("molecule/ipi/drill.yml", CLUSTER),
         ("molecule/ipi-agent/drill.yml", CLUSTER[1:]),
@@ -35,6 +37,7 @@ PAIR, CLUSTER = EVERY[:3], EVERY[3:]
         ("tests/unit/test_changed.py", []),
         ("docs/agent.md", []),
         ("roles/pair/README.md", []),
+        ("roles/haproxy/README.md", ALONE),  # its example is played
     ],
 )
 def test_a_path_needs_the_scenarios_that_use_it(path, needed):
@@ -51,7 +54,7 @@ def test_each_scenario_has_an_image_and_each_image_a_scenario():
     assert set(changed.RUNS.values()) == {"debian12", "debian13"}
 
 
-@pytest.mark.parametrize("prefix", changed.SCENARIOS)
+@pytest.mark.parametrize("prefix", [*changed.SCENARIOS, *changed.EXAMPLES])
 def test_a_prefix_stands_for_something_that_is_there(prefix):
     assert any(ROOT.glob(prefix + "*" if not prefix.endswith("/") else prefix))
 
