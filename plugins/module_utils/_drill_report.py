@@ -258,7 +258,7 @@ def _cell(row: Dict[str, Any], column: str) -> str:
         "failed/tried": f"{row['failed']}/{row['tried']}",
         "two holders/plan": f"{row['two_holders_ms']:.0f}/{row['two_holders_limit_ms']} ms",
         "faulty/rounds": f"{row['faulty']}/{row['rounds']}",
-        "repeated": f"{row['repeated']} times" if row["repeated"] else "no",
+        "repeated": str(row["repeated"]),
         "because": row["because"],
     }
     return cells[column]

@@ -108,7 +108,9 @@ def _lines(
     for act in acts:
         if _concerns(act, vip):
             played = [s.outcome for s in first if s.act is act and s.member == holder]
-            lines += [_line(event, who.addresses[vip], holder, played) for event in act.events]
+            # Where nobody preempts another member may hold the VIP when it fails.
+            shared = max(s.outcome.shared for s in scenes if s.act is act and s.member in s.outcome.before)
+            lines += [_line(event, who.addresses[vip], holder, played, shared) for event in act.events]
     for its in watched.values():
         if vip in its["instances"]:
             lines += [_still(event, who.addresses[vip], holder, ms) for event, ms in its["harmless"].items()]
@@ -119,7 +121,7 @@ def _concerns(act: Act, vip: str) -> bool:
     return act.failure.kind != SERVICE or vip in act.failure.vips
 
 
-def _line(event: str, vip: str, holder: Optional[str], played: List[Outcome]) -> Dict[str, Any]:
+def _line(event: str, vip: str, holder: Optional[str], played: List[Outcome], shared: int) -> Dict[str, Any]:
     worst = max(played, key=lambda outcome: outcome.outage)
     back = max(played, key=lambda outcome: outcome.back_outage)
     after = worst.after[0] if len(worst.after) == 1 else None
@@ -133,7 +135,7 @@ def _line(event: str, vip: str, holder: Optional[str], played: List[Outcome]) ->
         "outage_ms": round(worst.outage / 1000 + SWITCH_MS),
         "back": returned,
         "back_ms": round(back.back_outage / 1000 + SWITCH_MS) if returned != after else 0,
-        "two_holders_ms": _shared_ms(max(outcome.shared for outcome in played)),
+        "two_holders_ms": _shared_ms(shared),
     }
 
 

@@ -113,6 +113,13 @@ def test_an_agent_that_stops_serves_on_beside_its_successor():
     assert two_holders(engine="agent", vrrp_version=3, advert_interval=0.1)["keepalived_stopped"] == round(grace)
 
 
+def test_two_holders_are_foreseen_for_whoever_may_hold_the_vip():
+    first, second = pair(preempt=False)
+    second["settings"]["engine"] = "agent"
+    found = {line["event"]: line["two_holders_ms"] for line in foresee(first, second)["outages"]}
+    assert found["keepalived_stopped"] == 110
+
+
 def test_the_first_member_comes_back_and_the_change_costs_one_switch():
     line = lines()["host_cut"]
     assert (line["before"], line["after"], line["back"], line["back_ms"]) == ("lb1", "lb2", "lb1", 60)
