@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a module's main() in this process, with arguments as Ansible hands them over, on a host whose programs are fakes.
+"""Runs a module's main() in this process, with arguments as Ansible hands them over, on a host of fake programs.
 
 The fakes stand where a module reaches for the host: AnsibleModule's ``run_command`` and ``get_bin_path``.
 """

@@ -24,7 +24,10 @@ def keepalived_conf(password, priority=100):
         ({}, "missing required arguments: files"),
         ({"files": [{"content": "x"}]}, "missing required arguments: path found in files"),
         ({"files": "none"}, "dictionary requested"),
-        ({"files": [{"path": "/x", "check": "nginx"}]}, "value of check must be one of: none, haproxy, keepalived, nft"),
+        (
+            {"files": [{"path": "/x", "check": "nginx"}]},
+            "value of check must be one of: none, haproxy, ",
+        ),
         ({"files": [{"path": "/x", "state": "gone"}]}, "value of state must be one of: present, absent"),
         ({"files": [{"path": "/x", "owner": "me"}]}, "module: files.owner. Supported parameters include"),
         ({"files": [], "secrets": {"a": 1}}, "cannot be converted to a list"),

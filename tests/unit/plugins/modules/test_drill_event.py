@@ -49,7 +49,7 @@ def systemd(monkeypatch, tmp_path):
         ({"event": "host_cut", "interface": "eth0; reboot"}, "'eth0; reboot' is not the name of one."),
         ({"event": "host_cut", "interface": "no-such-link"}, "There is no interface no-such-link on this host."),
         ({"event": "own", "command": {"undo": "true"}}, "missing required arguments: play found in command"),
-        ({"event": "haproxy_killed", "after": "soon"}, "argument 'after' is of type str and we were unable to convert to float"),
+        ({"event": "haproxy_killed", "after": "soon"}, "argument 'after' is of type str"),
         ({"event": "haproxy_killed", "after": -1}, "after and undo_after cannot be negative."),
         ({"event": "haproxy_killed", "engine": "both"}, "value of engine must be one of: native, agent"),
         ({"event": "haproxy_killed", "when": "now"}, "module: when. Supported parameters include"),

@@ -87,8 +87,11 @@ def test_openings_that_the_next_boot_loses_are_warned_of(on):
     assert "nftables.service is not active" in str(run(firewall_openings, ASKED)["warnings"])
 
 
-def test_a_manager_that_fails_is_quoted(on, monkeypatch):
-    host = on(FakeUfw())
-    told = host._ufw
-    monkeypatch.setattr(host, "_ufw", lambda args, data: (1, "", "ERROR: no\n") if args[0] == "allow" else told(args, data))
+class Refusing(FakeUfw):
+    def _ufw(self, args, data):
+        return (1, "", "ERROR: no\n") if args[0] == "allow" else super()._ufw(args, data)
+
+
+def test_a_manager_that_fails_is_quoted(on):
+    on(Refusing())
     assert refusal(firewall_openings, ASKED) == "ufw allow 443/tcp comment onprem.lb failed: ERROR: no"
