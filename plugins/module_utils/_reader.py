@@ -20,6 +20,8 @@ DAY = 86400.0
 PATIENCE = 4.0  # seconds for a package source to answer
 APT_SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
 APT_SETTINGS = ("/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*")
+YUM_SOURCES = ("/etc/yum.repos.d/*.repo",)
+YUM_SETTINGS = ("/etc/dnf/dnf.conf",)
 QUERIES = {
     "dpkg-query": ["--show", "--showformat", "${Package} ${Status}\\n"],
     "rpm": ["--query", "--queryformat", f"%{{NAME}} {INSTALLED}\\n"],
@@ -75,7 +77,7 @@ class Reader:
         if self.find("apt-get"):
             sources = _sources.apt(self._texts(*APT_SOURCES), self._texts(*APT_SETTINGS))
         else:
-            sources = _sources.yum(self._texts("/etc/yum.repos.d/*.repo"), self._texts("/etc/dnf/dnf.conf"))
+            sources = _sources.yum(self._texts(*YUM_SOURCES), self._texts(*YUM_SETTINGS))
         return _sources.unobtainable(sources, lambda places: _host.any_reachable(places, PATIENCE))
 
     def _texts(self, *patterns: str) -> List[str]:
