@@ -19,7 +19,7 @@ import time
 from typing import Dict
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
-from recorder import inside
+from support.netns.namespaces import inside
 from unit.conftest import ROOT
 from unit.roles.test_golden import keepalived as render
 

@@ -16,8 +16,8 @@ import time
 
 import pytest
 from links import PORT, VIP
-from recorder import inside
 from stages import LIMIT_S, instance
+from support.netns.namespaces import inside
 from unit.plugins.module_utils._agent.proxy.masters import Echo, Running
 
 EVERY_MS, LONG_MS = 2, 2500  # a connection is opened, and for how long

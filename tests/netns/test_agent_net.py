@@ -16,11 +16,12 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import Dat
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.network import Network
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
 from links import VIP, VIP6, lent
-from recorder import frames_at, inside
+from recorder import frames_at
 from scapy.layers.inet import IP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from stages import until
+from support.netns.namespaces import inside
 from test_packet_decoders import GOOD, LIMIT_S, SPOKEN, dissected, keepalived, way_of
 
 V2 = packet.Advertisement(2, 51, 100, packet.SECOND, (VIP,), packet.PASSWORD, b"secret", packet.RFC3768)

@@ -50,6 +50,7 @@ def test_asking_by_arp_leaves_no_trace_in_the_holders_cache(link):
 
 def test_asking_does_not_take_an_ipv6_address_from_who_is_still_checking_it_for_duplicates(link):
     """RFC 4862, 5.4.3: a solicitation from :: would."""
+    link.lb1.check_for_duplicates(True)
     link.lb1.ip("addr", "add", VIP6, "dev", "eth0")
     ask(link.client)
     command = ["ip", "-n", link.lb1.namespace, "-6", "addr", "show", "dev", "eth0"]

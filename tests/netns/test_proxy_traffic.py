@@ -18,8 +18,8 @@ import time
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
 from links import lent, sh
-from recorder import inside
 from stages import until
+from support.netns.namespaces import inside
 from unit.conftest import ROOT
 
 LIMIT_S = 20
