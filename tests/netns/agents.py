@@ -52,6 +52,7 @@ class Daemon:
     def starts(self):
         """Returns when it can hear others."""
         self.process = self.spawn(self.command())
+        self.group = self.process.pid
         self.until(self.listens, self.process)
 
     def until(self, condition, process):
@@ -167,6 +168,14 @@ class Agent(Daemon):
             time.sleep(0.005)
         self.process = Orphan(self.report()["pid"])
         assert old.wait(LIMIT_S) == 0, self.log()
+
+    def close(self):
+        """Also a successor that came without being waited for: it is of the same process group."""
+        super().close()
+        for pid in self.node.processes_inside() if self.process else []:
+            with contextlib.suppress(ProcessLookupError):
+                if os.getpgid(pid) == self.group:
+                    os.kill(pid, signal.SIGKILL)
 
     def answers(self):
         with contextlib.suppress(status.Refused):

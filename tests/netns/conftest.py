@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from links import lent
+from support.leaks import nothing_is_left  # noqa: F401
 
 
 @pytest.fixture

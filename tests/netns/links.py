@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support import leaks
 from support.netns.namespaces import inside
 
 # Makes the collection importable, too.
@@ -115,6 +116,10 @@ class Node:
         command = ["ip", "netns", "exec", self.namespace, *command]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
+    def processes_inside(self):
+        pids = subprocess.run(["ip", "netns", "pids", self.namespace], check=True, capture_output=True, text=True)
+        return list(map(int, pids.stdout.split()))
+
     def python(self, code, *arguments):
         """Starts Python code in the namespace."""
         environment = dict(os.environ, PYTHONPATH=str(COLLECTIONS))
@@ -150,7 +155,7 @@ class Node:
 
 class Link:
     def __init__(self, members=2):
-        self.prefix = f"{"onpremlb"}-{os.getpid()}-{next(_serial)}"
+        self.prefix = f"{leaks.prefix()}-{os.getpid()}-{next(_serial)}"
         self.bridge = f"{self.prefix}-br"
         names = [f"lb{number}" for number in range(1, members + 1)]
         self.nodes = [Node(self, name, number) for number, name in enumerate([*names, "client"], 1)]

@@ -158,6 +158,7 @@ def test_a_backup_takes_over_in_time_also_when_the_active_one_dies_meanwhile(sta
     stage.wait(lambda: stage.said(begin), "it does not take over")
     assert 2 * INTERVAL < stage.said(begin)[0][0] - begin < (3 + 156 / 256) * INTERVAL + 0.1
     until(lambda: len(agent.log().split("goes on from here")) == 4, "the new one does not come")
+    assert agent.process.wait() == 0, agent.log()
 
 
 def test_a_version_that_is_none_leaves_the_old_one_in_service_and_the_next_may_come(stage, archived):
