@@ -96,18 +96,19 @@ class Node:
 
     def check_for_duplicates(self, wanted, interface="eth0"):
         """Whether new IPv6 addresses are (RFC 4862, 5.4); it takes two seconds, in which they are of no use."""
-        for switch in ("accept_dad", "dad_transmits"):
-            self.switch(f"ipv6/conf/{interface}/{switch}", wanted)
+        for name in ("accept_dad", "dad_transmits"):
+            self.setting(f"ipv6/conf/{interface}/{name}", wanted)
 
     def forward(self, wanted):
         """A new namespace takes this over from the machine, where a container engine may have switched it
         on."""
-        for switch in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
-            self.switch(switch, wanted)
+        for name in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
+            self.setting(name, wanted)
 
-    def switch(self, name, wanted):
+    def setting(self, name, value):
+        """One of the kernel's for this namespace."""
         with inside(self.namespace):
-            Path("/proc/sys/net", name).write_text(str(int(wanted)))
+            Path("/proc/sys/net", name).write_text(str(int(value)))
 
     def ip(self, *arguments):
         sh("ip", "-n", self.namespace, *arguments)

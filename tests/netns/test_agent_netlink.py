@@ -115,7 +115,7 @@ def test_of_an_interface_that_is_gone_nothing_can_be_added_and_all_is_deleted(ke
 
 
 def test_an_address_where_ipv6_is_off_is_an_error(link, kernel):
-    link.lb1.switch("ipv6/conf/eth0/disable_ipv6", True)
+    link.lb1.setting("ipv6/conf/eth0/disable_ipv6", True)
     eth0 = named(kernel, "eth0").index
     with pytest.raises(OSError) as refused:
         kernel.adding(eth0, f"{VIP6}/128")()
