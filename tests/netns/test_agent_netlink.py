@@ -23,7 +23,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink impor
     LinkIs,
     Lost,
 )
-from links import VIP, VIP6
+from support.netns.links import VIP, VIP6
 from support.netns.namespaces import inside
 
 LIMIT_S = 30

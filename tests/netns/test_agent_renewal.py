@@ -15,12 +15,12 @@ import sys
 import time
 
 import pytest
-from agents import Keepalived
 from ansible_collections.onprem.lb.plugins.module_utils import _archive
-from links import VIP
-from stages import INTERVAL, LIMIT_S, Living, instance, until
-from steadiness import Witness
-from unit.conftest import ROOT
+from support.netns.agents import Keepalived
+from support.netns.links import VIP
+from support.netns.stages import INTERVAL, LIMIT_S, Living, instance, until
+from support.netns.steadiness import Witness
+from support.paths import ROOT
 
 RENEWALS = 5
 NONE = b"#!/usr/bin/env python3\nthis is no archive\n"

@@ -17,9 +17,9 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _pair
-from keepaliveds import EVENTS, Cluster
-from links import why_not
-from recorder import View
+from support.netns.keepaliveds import EVENTS, Cluster
+from support.netns.links import why_not
+from support.netns.recorder import View
 from support.scope import FULL
 from unit.plugins.module_utils.pairs import member
 

@@ -17,12 +17,12 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 import pytest
-from agents import TRACKED, Agent, Keepalived
-from frrs import Vrrpd
-from links import Link, sh, why_not
-from recorder import Recorder, View, hurry, message_in
+from support.netns.agents import TRACKED, Agent, Keepalived
+from support.netns.captures import GOOD, dissected
+from support.netns.frrs import Vrrpd
+from support.netns.links import Link, sh, why_not
+from support.netns.recorder import Recorder, View, hurry, message_in
 from support.scope import FULL
-from test_packet_decoders import GOOD, dissected
 
 # Each pair has a process of its own, or what reads for one would wait for what reads for another.
 FORK = multiprocessing.get_context("fork")

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from links import why_not
 from support.leaks import VARIABLE
+from support.netns.links import why_not
 from support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=str(why_not()))

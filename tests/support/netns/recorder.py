@@ -26,6 +26,7 @@ from typing import FrozenSet, NamedTuple
 
 from ansible_collections.onprem.lb.plugins.module_utils import _neighbours
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.packet import PROTOCOL
+
 from support.netns.namespaces import inside
 
 ETH_P_ALL = 0x0003

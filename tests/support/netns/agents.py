@@ -19,9 +19,10 @@ import time
 from typing import Dict
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
-from support.netns.namespaces import inside
-from unit.conftest import ROOT
 from unit.roles.test_golden import keepalived as render
+
+from support.netns.namespaces import inside
+from support.paths import ROOT
 
 TRACKED = "down"
 LIMIT_S = 20

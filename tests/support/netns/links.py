@@ -19,11 +19,10 @@ import time
 from pathlib import Path
 
 import pytest
+
 from support import leaks
 from support.netns.namespaces import inside
-
-# Makes the collection importable, too.
-from unit.conftest import COLLECTIONS
+from support.paths import COLLECTIONS
 
 VIP, VIP6 = "192.0.2.100", "2001:db8::100"
 PORT = 8443
