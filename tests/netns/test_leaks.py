@@ -59,7 +59,7 @@ def ran(tmp_path):
         (tmp_path / "conftest.py").write_text(conftest)
         (tmp_path / "test_it.py").write_text(TEST.format(what=what))
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", tmp_path]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         said = tmp_path / "said"  # a pipe would be held open by what is left
         with said.open("w") as out:
             options = {"cwd": tmp_path, "env": environment, "stdout": out, "timeout": 60, "check": False}
