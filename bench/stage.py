@@ -10,13 +10,13 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "netns")]
+sys.path.insert(0, str(ROOT / "tests"))
 
 import unit.conftest  # noqa: E402
 
 unit.conftest.reachable()  # the collection
-import agents  # noqa: E402
-from links import Link  # noqa: E402
+from support.netns import agents  # noqa: E402
+from support.netns.links import Link  # noqa: E402
 from unit.roles.test_golden import keepalived as render  # noqa: E402
 from wire import Wire  # noqa: E402
 

@@ -15,9 +15,9 @@ import sys
 import time
 
 import pytest
-from links import PORT, VIP
-from recorder import inside
-from stages import LIMIT_S, instance
+from support.netns.links import PORT, VIP
+from support.netns.namespaces import inside
+from support.netns.stages import LIMIT_S, instance
 from unit.plugins.module_utils._agent.proxy.masters import Echo, Running
 
 EVERY_MS, LONG_MS = 2, 2500  # a connection is opened, and for how long

@@ -15,12 +15,12 @@ import sys
 import time
 
 import pytest
-from agents import Keepalived
 from ansible_collections.onprem.lb.plugins.module_utils import _archive
-from links import VIP
-from stages import INTERVAL, LIMIT_S, Living, instance, until
-from steadiness import Witness
-from unit.conftest import ROOT
+from support.netns.agents import Keepalived
+from support.netns.links import VIP
+from support.netns.stages import INTERVAL, LIMIT_S, Living, instance, until
+from support.netns.steadiness import Witness
+from support.paths import ROOT
 
 RENEWALS = 5
 NONE = b"#!/usr/bin/env python3\nthis is no archive\n"
@@ -158,6 +158,7 @@ def test_a_backup_takes_over_in_time_also_when_the_active_one_dies_meanwhile(sta
     stage.wait(lambda: stage.said(begin), "it does not take over")
     assert 2 * INTERVAL < stage.said(begin)[0][0] - begin < (3 + 156 / 256) * INTERVAL + 0.1
     until(lambda: len(agent.log().split("goes on from here")) == 4, "the new one does not come")
+    assert agent.process.wait() == 0, agent.log()
 
 
 def test_a_version_that_is_none_leaves_the_old_one_in_service_and_the_next_may_come(stage, archived):

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _archive
-from links import VIP, VIP6, lent
-from recorder import inside
-from unit.conftest import ROOT
+from support.netns.links import VIP, VIP6, lent
+from support.netns.namespaces import inside
+from support.paths import ROOT
 from unit.plugins.module_utils._agent.proxy.masters import Echo, Load, Running, ask, get
 from unit.plugins.module_utils._agent.proxy.proxies import LIMIT, until
 

@@ -17,10 +17,10 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
-from links import lent, sh
-from recorder import inside
-from stages import until
-from unit.conftest import ROOT
+from support.netns.links import lent, sh
+from support.netns.namespaces import inside
+from support.netns.stages import until
+from support.paths import ROOT
 
 LIMIT_S = 20
 PORT, SERVICE = 8080, "service"

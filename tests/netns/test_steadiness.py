@@ -10,9 +10,9 @@ import signal
 import time
 
 import pytest
-from links import why_not
-from stages import until
-from steadiness import LATE, NAP, Witness
+from support.netns.links import why_not
+from support.netns.stages import until
+from support.netns.steadiness import LATE, NAP, Witness
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=str(why_not()))
 PAUSE = 0.2

@@ -8,6 +8,7 @@ import importlib.util
 import sys
 
 from hypothesis import settings
+from support.leaks import nothing_is_left  # noqa: F401
 from support.paths import COLLECTIONS, ROOT
 
 # For Pythons under which it is enough that each line runs; see tests/pythons.py.

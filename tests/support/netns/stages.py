@@ -10,9 +10,9 @@ import signal
 import threading
 import time
 
-from agents import LIMIT_S, Agent
-from links import VIP
-from recorder import Recorder, message_in
+from support.netns.agents import LIMIT_S, Agent
+from support.netns.links import VIP
+from support.netns.recorder import Recorder, message_in
 
 INTERVAL = 0.1
 

@@ -18,9 +18,10 @@ import signal
 import subprocess
 import time
 
-from links import Link, sh
-from recorder import Recorder
 from unit.roles.test_golden import keepalived as render
+
+from support.netns.links import Link, sh
+from support.netns.recorder import Recorder
 
 STEADY = 0.4  # seconds: longer than a second round of announcements or a late one of a loser takes
 EVENTS = ("haproxy_killed", "keepalived_stopped", "host_cut")

@@ -19,9 +19,10 @@ import time
 from typing import Dict
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
-from recorder import inside
-from unit.conftest import ROOT
 from unit.roles.test_golden import keepalived as render
+
+from support.netns.namespaces import inside
+from support.paths import ROOT
 
 TRACKED = "down"
 LIMIT_S = 20
@@ -52,6 +53,7 @@ class Daemon:
     def starts(self):
         """Returns when it can hear others."""
         self.process = self.spawn(self.command())
+        self.group = self.process.pid
         self.until(self.listens, self.process)
 
     def until(self, condition, process):
@@ -167,6 +169,14 @@ class Agent(Daemon):
             time.sleep(0.005)
         self.process = Orphan(self.report()["pid"])
         assert old.wait(LIMIT_S) == 0, self.log()
+
+    def close(self):
+        """Also a successor that came without being waited for: it is of the same process group."""
+        super().close()
+        for pid in self.node.processes_inside() if self.process else []:
+            with contextlib.suppress(ProcessLookupError):
+                if os.getpgid(pid) == self.group:
+                    os.kill(pid, signal.SIGKILL)
 
     def answers(self):
         with contextlib.suppress(status.Refused):
