@@ -3,14 +3,19 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
-READY := $(VENV)/.ready
 # quick: what CI runs for each change. full: every scenario, image, Python, play.
 export SCOPE ?= quick
-# ansible-core's minor version, such as 2.16; the one that test-requirements.txt names by default.
+# ansible-core's version, such as 2.20, in place of the one that test-requirements.txt names.
 CORE ?=
+READY := $(VENV)/.ready$(CORE)
 REPEATS ?= 1
 SCHEDULES ?= 1000000
 PACKETS ?= 1000000
+# Of the first schedule, and of all packets; without it the first million schedules, and new packets each time.
+SEED ?=
+# What `scenarios` compares with, and the version that is released.
+SINCE ?= main
+TAG ?=
 
 # A pipe fails when its first command does.
 SHELL := /bin/bash
@@ -33,7 +38,7 @@ say = @printf '\n== %s (%s)\n' "$(1)" "$$(date +%T)"
 
 .PHONY: help
 help: ## what there is
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
 .PHONY: demo
 demo: setup ## start hosts, set a pair up, fail it over, print the table
@@ -109,11 +114,11 @@ packages: ## Debian packages that tests call, as root or through sudo
 
 .PHONY: simulate
 simulate: setup ## random schedules through the state machine: SCHEDULES, a million
-	python tests/schedules.py --schedules $(SCHEDULES) --jobs $$(nproc)
+	python tests/schedules.py --schedules $(SCHEDULES) --jobs $$(nproc) --seed $(or $(SEED),0)
 
 .PHONY: fuzz
 fuzz: setup ## broken packets through the decoder: PACKETS, a million
-	python tests/fuzz_packets.py --packets $(PACKETS)
+	python tests/fuzz_packets.py --packets $(PACKETS) $(if $(SEED),--seed $(SEED))
 
 .PHONY: bench
 bench: setup packages ## side by side with keepalived, haproxy, other roles and decoders
@@ -127,6 +132,22 @@ bench: setup packages ## side by side with keepalived, haproxy, other roles and 
 build: setup ## the archive for Galaxy, with nothing in it that a user does not need
 	rm -rf .cache/build && ansible-galaxy collection build --output-path .cache/build
 	$(PYTHON) tests/archive.py .cache/build/*.tar.gz
+
+.PHONY: scenarios
+scenarios: setup ## print the scenarios that the files changed since SINCE need
+	@PYTHONPATH=tests python tests/changed.py --since $(SINCE)
+
+.PHONY: notes
+notes: setup ## what TAG releases, .cache/build/notes.md; refuses a tag that is not this version's
+	PYTHONPATH=tests python tests/release_notes.py --tag "$(TAG)" --output .cache/build/notes.md
+
+.PHONY: publish
+publish: setup ## send the archive that `make build` made to Galaxy
+	ansible-galaxy collection publish .cache/build/*.tar.gz
+
+.PHONY: shell
+shell: setup packages ## a shell in which pytest, ansible-playbook and molecule are make's own
+	@$(SHELL) -i
 
 .PHONY: agent
 agent: ## the embedded agent as one file, .cache/agent.pyz
@@ -144,8 +165,9 @@ setup: $(READY) $(COLLECTION)
 $(READY): test-requirements.txt
 	$(call say,setup: tools into $(VENV))
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --no-compile --requirement test-requirements.txt
-	@touch $@
+	$(if $(CORE),sed --expression='s/^ansible-core.*/ansible-core==$(CORE).*/' --expression='s/^ansible>.*/ansible/',cat) $< > $(VENV)/requirements.txt
+	$(VENV)/bin/pip install --quiet --no-compile --requirement $(VENV)/requirements.txt
+	@rm -f $(VENV)/.ready* && touch $@
 
 $(COLLECTION):
 	@mkdir -p $(dir $@) && ln -sfn $(CURDIR) $@
