@@ -10,7 +10,6 @@ import pwd
 import resource
 import shutil
 import signal
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -119,23 +118,14 @@ def test_the_limit_of_open_files_is_raised_as_far_as_it_can_be():
         assert raise_it(400, 500, 300) == (300, sentence)
 
 
-@pytest.fixture
-def folder():
-    """One that everybody may read."""
-    path = Path(tempfile.mkdtemp())
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path)
-
-
 @only_root
 @pytest.mark.skipif(not SYSTEMS, reason="there is no Python that another user may run")
-def test_a_whole_proxy_is_nobodys_and_still_binds_and_renews_itself(folder):
+def test_a_whole_proxy_is_nobodys_and_still_binds_and_renews_itself(open_folder):
     low = free_ports_of_root(2)
     with Echo("a") as echo:
         service = {"name": "web", "bind": LOCAL, "port": low[0], "servers": [{"address": LOCAL, "port": echo.port}]}
         given = {"services": [service], "user": USER}
-        with Running(folder, given, program=PROGRAM) as proxy:
+        with Running(open_folder, given, program=PROGRAM) as proxy:
             assert proxy.report()["limits"] == [each for each in proxy.report()["limits"] if "open files" in each]
             for generation, change in enumerate(({}, {"bind": "*"}, {"port": low[1]}), 1):
                 port = change.get("port", low[0])
@@ -174,14 +164,14 @@ def _capabilities(pid):
 
 @only_root
 @pytest.mark.skipif(not SYSTEMS, reason="there is no Python that another user may run")
-def test_a_program_that_the_user_may_not_read_is_said_at_the_start(folder):
+def test_a_program_that_the_user_may_not_read_is_said_at_the_start(open_folder):
     (port,) = free_ports(1)
     service = {"name": "web", "bind": LOCAL, "port": port, "servers": [{"address": LOCAL, "port": 1}]}
-    archive = folder / "agent.pyz"
+    archive = open_folder / "agent.pyz"
     archive.write_bytes(_archive.build(_agent.__path__[0]))
     for mode in (0o600, 0o644):
         archive.chmod(mode)
-        with Running(folder, {"services": [service], "user": USER}, program=(SYSTEMS, archive)) as proxy:
+        with Running(open_folder, {"services": [service], "user": USER}, program=(SYSTEMS, archive)) as proxy:
             said = [limit for limit in proxy.report()["limits"] if "may not be read" in limit]
             wanted = f"new versions: {archive} may not be read by the user that it runs as"
             assert said == ([] if mode & 0o004 else [wanted])
