@@ -17,8 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._engine import Engine, W
 from ansible_collections.onprem.lb.plugins.module_utils._engine_host import Failed, Host
 from ansible_collections.onprem.lb.plugins.module_utils._engine_plan import Unit
 from ansible_collections.onprem.lb.plugins.module_utils._engine_units import DAEMONS, Daemon, Options, Places
-
-from .test_engine_host import real
+from support.agent import programs
 
 AGENT = _archive.build(os.path.join(os.path.dirname(_archive.__file__), "_agent"))
 OTHER = AGENT + b"\0"
@@ -43,7 +42,7 @@ def answer(python, agent, text, name):
     with tempfile.NamedTemporaryFile(suffix=".pyz") as archive:
         archive.write(agent)
         archive.flush()
-        return Host(real, None, None).check_config(python, archive.name, text, name)
+        return Host(programs.run, None, None).check_config(python, archive.name, text, name)
 
 
 class FakeHost(Host):

@@ -7,8 +7,7 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _ipi, _ipi_presets
-
-from .clusters import cluster, node
+from support.plans.clusters import cluster, node
 
 PLANS = {}
 

@@ -8,8 +8,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _simulator
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import group, machine, packet, tracking
 from support.scope import FULL
-
-from . import schedule_judge, schedules
+from support.vrrp import schedule_judge, schedules
 
 SCHEDULES = 10_000 if FULL else 2_000
 SITUATIONS = {

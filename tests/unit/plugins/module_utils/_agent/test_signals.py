@@ -11,8 +11,7 @@ import threading
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.signals import Signals
-
-from .checks.loops import run_until
+from support.agent.loops import run_until
 
 USR1, USR2 = signal.SIGUSR1, signal.SIGUSR2
 

@@ -13,8 +13,7 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status, visitors
-
-from .visits import while_running
+from support.agent.visits import while_running
 
 
 @pytest.fixture

@@ -13,9 +13,8 @@ import time
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import visitors
 from ansible_collections.onprem.lb.plugins.module_utils._agent.visitors import Visitors
-
-from .checks.loops import run_until
-from .visits import while_running
+from support.agent.loops import run_until
+from support.agent.visits import while_running
 
 
 def shout(received, ended):

@@ -14,9 +14,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import acc
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import children as programs
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.scripts import Script
 from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
-
-from .loops import SECOND, Runs, run_until
-from .programs import ME, alive, pids, shell, text
+from support.agent.loops import SECOND, Runs, run_until
+from support.agent.programs import ME, alive, pids, shell, text
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 
