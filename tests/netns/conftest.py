@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import pytest
-import unit.conftest  # noqa: F401 (makes the collection importable)
+from support import collection
 from support.leaks import nothing_is_left  # noqa: F401
 from support.netns.links import lent
+
+collection.make_importable()
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _pair
 from support.netns.keepaliveds import EVENTS, Cluster
 from support.netns.links import why_not
 from support.netns.recorder import View
+from support.plans.pairs import member
 from support.scope import FULL
-from unit.plugins.module_utils.pairs import member
 
 AT_ONCE = 4
 VIP, VIP2 = "192.0.2.10", "192.0.2.11"

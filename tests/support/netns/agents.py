@@ -19,10 +19,10 @@ import time
 from typing import Dict
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
-from unit.roles.test_golden import keepalived as render
 
 from support.netns.namespaces import inside
 from support.paths import ROOT
+from support.rendering import keepalived as render
 
 TRACKED = "down"
 LIMIT_S = 20

@@ -18,10 +18,9 @@ import signal
 import subprocess
 import time
 
-from unit.roles.test_golden import keepalived as render
-
 from support.netns.links import Link, sh
 from support.netns.recorder import Recorder
+from support.rendering import keepalived as render
 
 STEADY = 0.4  # seconds: longer than a second round of announcements or a late one of a loser takes
 EVENTS = ("haproxy_killed", "keepalived_stopped", "host_cut")

@@ -20,9 +20,11 @@ from pathlib import Path
 
 import pytest
 
-from support import leaks
+from support import collection, leaks
 from support.netns.namespaces import inside
 from support.paths import COLLECTIONS
+
+collection.make_importable()
 
 VIP, VIP6 = "192.0.2.100", "2001:db8::100"
 PORT = 8443

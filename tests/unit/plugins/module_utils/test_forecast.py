@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _pair, _rehearsal
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine
-
-from .pairs import member, pair
+from support.plans.pairs import member, pair
 
 POLLED = {"track_events": False, "track_interval": 1}
 
