@@ -19,9 +19,9 @@ from typing import Any, Callable
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-import unit.conftest  # noqa: E402
+from support import collection  # noqa: E402
 
-unit.conftest.reachable()  # the collection
+collection.make_importable()
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet  # noqa: E402
 from scapy.layers.inet import IP  # noqa: E402
 from scapy.layers.inet6 import IPv6  # noqa: E402

@@ -12,12 +12,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "netns")]
 
-import unit.conftest  # noqa: E402
+from support import collection  # noqa: E402
 
-unit.conftest.reachable()  # the collection
+collection.make_importable()
 import agents  # noqa: E402
 from links import Link  # noqa: E402
-from unit.roles.test_golden import keepalived as render  # noqa: E402
+from support.rendering import keepalived as render  # noqa: E402
 from wire import Wire  # noqa: E402
 
 PYZ = ROOT / ".cache" / "agent.pyz"

@@ -12,10 +12,10 @@ import random
 import sys
 import time
 
-import unit.conftest
+from support import collection
 
-unit.conftest.reachable()  # the collection
-from unit.plugins.module_utils._agent.vrrp import mutations  # noqa: E402
+collection.make_importable()
+from support.vrrp import mutations  # noqa: E402
 
 STEP = 100_000
 

@@ -16,11 +16,11 @@ import multiprocessing
 import sys
 import time
 
-import unit.conftest
+from support import collection
 
-unit.conftest.reachable()  # the collection
-from unit.plugins.module_utils import schedule_judge  # noqa: E402
-from unit.plugins.module_utils.schedule_judge import NOTHING, Figures, Violation  # noqa: E402
+collection.make_importable()
+from support.vrrp import schedule_judge  # noqa: E402
+from support.vrrp.schedule_judge import NOTHING, Figures, Violation  # noqa: E402
 
 CHUNK = 500  # schedules that a process plays before it reports
 STEP = 20  # chunks between two lines of progress

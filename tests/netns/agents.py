@@ -20,8 +20,8 @@ from typing import Dict
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
 from recorder import inside
-from unit.conftest import ROOT
-from unit.roles.test_golden import keepalived as render
+from support.paths import ROOT
+from support.rendering import keepalived as render
 
 TRACKED = "down"
 LIMIT_S = 20

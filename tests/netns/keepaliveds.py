@@ -20,7 +20,7 @@ import time
 
 from links import Link, sh
 from recorder import Recorder
-from unit.roles.test_golden import keepalived as render
+from support.rendering import keepalived as render
 
 STEADY = 0.4  # seconds: longer than a second round of announcements or a late one of a loser takes
 EVENTS = ("haproxy_killed", "keepalived_stopped", "host_cut")

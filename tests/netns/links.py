@@ -18,9 +18,10 @@ import sys
 import time
 
 import pytest
+from support import collection
+from support.paths import COLLECTIONS
 
-# Makes the collection importable, too.
-from unit.conftest import COLLECTIONS
+collection.make_importable()
 
 VIP, VIP6 = "192.0.2.100", "2001:db8::100"
 PORT = 8443

@@ -18,7 +18,7 @@ import pytest
 from links import PORT, VIP
 from recorder import inside
 from stages import LIMIT_S, instance
-from unit.plugins.module_utils._agent.proxy.masters import Echo, Running
+from support.proxy.masters import Echo, Running
 
 EVERY_MS, LONG_MS = 2, 2500  # a connection is opened, and for how long
 LATE_MS = 200  # long before a packet would be sent again, and after whatever a busy machine may cost

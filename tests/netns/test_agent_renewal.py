@@ -20,7 +20,7 @@ from ansible_collections.onprem.lb.plugins.module_utils import _archive
 from links import VIP
 from stages import INTERVAL, LIMIT_S, Living, instance, until
 from steadiness import Witness
-from unit.conftest import ROOT
+from support.paths import ROOT
 
 RENEWALS = 5
 NONE = b"#!/usr/bin/env python3\nthis is no archive\n"

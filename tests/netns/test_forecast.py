@@ -22,7 +22,7 @@ from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _pair
 from keepaliveds import EVENTS, Cluster
 from links import why_not
 from recorder import View
-from unit.plugins.module_utils.pairs import member
+from support.plans.pairs import member
 
 PLAYS = 3
 VIP, VIP2 = "192.0.2.10", "192.0.2.11"

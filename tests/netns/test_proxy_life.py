@@ -21,9 +21,9 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _archive
 from links import VIP, VIP6, lent
 from recorder import inside
-from unit.conftest import ROOT
-from unit.plugins.module_utils._agent.proxy.masters import Echo, Load, Running, ask, get
-from unit.plugins.module_utils._agent.proxy.proxies import LIMIT, until
+from support.paths import ROOT
+from support.proxy.masters import Echo, Load, Running, ask, get
+from support.proxy.proxies import LIMIT, until
 
 SYSTEMS = shutil.which("python3", path="/usr/bin:/bin")  # one that everybody may run
 SERVERS = "192.0.2.2"

@@ -20,7 +20,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent import status
 from links import lent, sh
 from recorder import inside
 from stages import until
-from unit.conftest import ROOT
+from support.paths import ROOT
 
 LIMIT_S = 20
 PORT, SERVICE = 8080, "service"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils import (
@@ -15,8 +13,8 @@ from ansible_collections.onprem.lb.plugins.module_utils import (
     _services,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
+from support.paths import ROLES
 
-ROLES = Path(__file__).resolve().parents[3] / "roles"
 NAMES = sorted(path.name for path in ROLES.iterdir())
 
 

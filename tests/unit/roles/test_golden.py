@@ -6,67 +6,20 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
-import yaml
 from ansible_collections.onprem.lb.plugins.module_utils import (
     _engine,
     _engine_config,
     _engine_units,
-    _haproxy,
-    _instances,
     _ipi,
     _pair,
     _redirect,
 )
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-from ..plugins.module_utils.clusters import cluster
-from ..plugins.module_utils.pairs import pair
-
-ROOT = Path(__file__).resolve().parents[3]
-GOLDEN = ROOT / "tests" / "golden"
-
-
-def render(role, template, **variables):
-    """Render as Ansible does: the role's defaults, the given variables, and trimmed blocks."""
-    defaults = yaml.safe_load((ROOT / "roles" / role / "defaults" / "main.yml").read_text())
-    folder = FileSystemLoader(ROOT / "roles" / role / "templates")
-    jinja = Environment(loader=folder, trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
-    return jinja.get_template(template).render({**defaults, **variables})
-
-
-def haproxy(services, of="Debian", monitors=(), **variables):
-    stats = {key: variables[name] for name, key in STATS.items() if name in variables}
-    tuning = {name: variables[f"haproxy_{name}"] for name in _haproxy.TUNING if f"haproxy_{name}" in variables}
-    model = _haproxy.model(
-        {"services": services, "monitors": list(monitors), "stats": stats, "tuning": tuning}, [], "lb1"
-    )
-    assert model["faults"] == []
-    families = yaml.safe_load((ROOT / "roles" / "haproxy" / "vars" / "main.yml").read_text())["__haproxy_families"]
-    return render("haproxy", "haproxy.cfg.j2", __haproxy_model=model, __haproxy_family=families[of], **variables)
-
-
-STATS = {
-    "haproxy_stats_address": "address",
-    "haproxy_stats_port": "port",
-    "haproxy_stats_user": "user",
-    "haproxy_stats_password": "password",
-    "haproxy_metrics_path": "metrics",
-}
-
-
-NOTHING = {"sync_groups": [], "scripts": [], "track_files": [], "auth_pass": ""}
-
-
-def keepalived(settings, name, **variables):
-    raw = {name: variables[f"keepalived_{name}"] for name in _instances.RAW if f"keepalived_{name}" in variables}
-    model = _instances.model({**NOTHING, "raw": raw, **settings})
-    assert model["faults"] == []
-    return render(
-        "keepalived", "keepalived.conf.j2", __keepalived_model=model, **{"keepalived_router_id": name, **variables}
-    )
+from support.paths import GOLDEN
+from support.plans.clusters import cluster
+from support.plans.pairs import pair
+from support.rendering import haproxy, keepalived, render
 
 
 def of_pair(name, **settings):

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
-
-from .test_golden import ROOT, render
+from support.paths import ROOT
+from support.rendering import render
 
 REDIRECT = "/usr/sbin/nft --file /etc/onprem-lb/api-redirect.nft"
 

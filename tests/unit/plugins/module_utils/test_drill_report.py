@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ansible_collections.onprem.lb.plugins.module_utils import _drill_report, _pair
-
-from .pairs import pair
+from support.plans.pairs import pair
 
 
 def seen(outage=20.0, silence=None, before="lb1", after="lb2", **changes):

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import functools
 import grp
 import hashlib
 import os
 import sys
+import tempfile
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _archive, _engine
@@ -15,8 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._engine import Engine, W
 from ansible_collections.onprem.lb.plugins.module_utils._engine_host import Failed, Host
 from ansible_collections.onprem.lb.plugins.module_utils._engine_plan import Unit
 from ansible_collections.onprem.lb.plugins.module_utils._engine_units import DAEMONS, Daemon, Options, Places
-
-from .test_engine_host import real
+from support.agent import programs
 
 AGENT = _archive.build(os.path.join(os.path.dirname(_archive.__file__), "_agent"))
 OTHER = AGENT + b"\0"
@@ -35,12 +36,21 @@ VRRP = {
 }
 
 
+@functools.lru_cache(maxsize=None)
+def answer(python, agent, text, name):
+    """Return what the real agent says of a configuration. To start it takes long, and it always says the same."""
+    with tempfile.NamedTemporaryFile(suffix=".pyz") as archive:
+        archive.write(agent)
+        archive.flush()
+        return Host(programs.run, None, None).check_config(python, archive.name, text, name)
+
+
 class FakeHost(Host):
     """Files are real; users, units and processes are remembered."""
 
     def __init__(self, folder):
         places = Places(f"{folder}/lib", f"{folder}/etc", f"{folder}/units")
-        super().__init__(real, lambda name: None, places, f"{folder}/proc")
+        super().__init__(None, lambda name: None, places, f"{folder}/proc")
         os.makedirs(f"{folder}/proc", exist_ok=True)
         self.known, self.states, self.told, self.breaks = set(), {}, [], ""
 
@@ -58,6 +68,13 @@ class FakeHost(Host):
 
     def has_raw_sockets(self):
         return True
+
+    def python_version(self, python):
+        return sys.version_info[:2]
+
+    def check_config(self, python, archive, text, path):
+        with open(archive, "rb") as agent:
+            return answer(python, agent.read(), text, os.path.basename(path))
 
     def users(self):
         return frozenset(self.known)

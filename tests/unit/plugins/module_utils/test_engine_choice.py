@@ -7,8 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _pair, _pair_check
 from ansible_collections.onprem.lb.plugins.module_utils._engine_choice import Choice, choose, turns
-
-from .pairs import member, pair
+from support.plans.pairs import member, pair
 
 FRESH = {"os_family": "Debian", "missing_packages": ["haproxy", "keepalived"], "unobtainable": "", "active_units": []}
 AGENTS = ["onprem-lb-proxy.service", "onprem-lb-vrrp.service"]

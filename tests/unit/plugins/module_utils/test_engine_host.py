@@ -13,6 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils import _archive, _engine
 from ansible_collections.onprem.lb.plugins.module_utils._engine_host import Failed, Host
 from ansible_collections.onprem.lb.plugins.module_utils._engine_plan import Unit
 from ansible_collections.onprem.lb.plugins.module_utils._engine_units import Daemon, Places
+from support.agent.programs import run
 
 PROXY, VRRP = Daemon("proxy"), Daemon("vrrp")
 
@@ -107,7 +108,7 @@ def test_the_version_asked_is_the_one_that_answers_and_it_speaks_of_the_real_pat
     archive = tmp_path / "agent.pyz"
     archive.write_bytes(_archive.build(os.path.join(os.path.dirname(_archive.__file__), "_agent")))
     here, _systemctl = host(tmp_path)
-    here.run = real
+    here.run = run
     good = '{"services": [{"name": "web", "port": 443, "servers": ["192.0.2.1"]}]}'
     assert here.check_config(sys.executable, str(archive), good, "/etc/x/proxy.json") == []
     assert here.check_config(sys.executable, str(archive), '{"services": 1}', "/etc/x/proxy.json") == [
@@ -120,16 +121,9 @@ def test_the_version_asked_is_the_one_that_answers_and_it_speaks_of_the_real_pat
     assert sentence == "/etc/x/proxy.json is refused without a word (exit code 3)."
 
 
-def real(command):
-    import subprocess
-
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    return ran.returncode, ran.stdout, ran.stderr
-
-
 def test_a_python_is_one_that_says_its_version(tmp_path):
     here, _systemctl = host(tmp_path)
-    here.run = real
+    here.run = run
     assert here.python_version(sys.executable) == sys.version_info[:2]
     assert here.python_version("/bin/true") == () == here.python_version("/nowhere")
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _archive, _engine_source
-
-from ...conftest import COLLECTIONS
+from support.paths import COLLECTIONS
 
 AGENT = Path(_archive.__file__).parent / "_agent"
 

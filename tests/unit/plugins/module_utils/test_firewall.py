@@ -16,8 +16,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._firewall.model import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-
-from .firewalls import (
+from support.firewalls import (
     DPORT,
     INPUT,
     LO,

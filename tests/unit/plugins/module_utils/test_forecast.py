@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _pair
-
-from .pairs import member, pair
+from support.plans.pairs import member, pair
 
 POLLED = {"track_events": False, "track_interval": 1}
 

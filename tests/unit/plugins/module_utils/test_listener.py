@@ -9,9 +9,8 @@ import struct
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _listener
-
-from ._agent.net.packets import A6, GROUP, GROUP6, V2, V3, V6, A, ipv4, ipv6
-from .bpf_machine import run
+from support.bpf_machine import run
+from support.vrrp.packets import A6, GROUP, GROUP6, V2, V3, V6, A, ipv4, ipv6
 
 MAC = bytes.fromhex("020000000001")
 

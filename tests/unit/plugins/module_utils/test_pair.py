@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _members, _pair
-
-from .pairs import member, pair
+from support.plans.pairs import member, pair
 
 
 def instances(plan, name):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _pair, _pair_check
-
-from .pairs import pair
+from support.plans.pairs import pair
 
 VIP = "192.0.2.10"
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _pair, _vrid
-
-from .pairs import pair
+from support.plans.pairs import pair
 
 TWO = ["192.0.2.10", "192.0.2.11"]
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 from ansible_collections.onprem.lb.plugins.filter import api_redirect
 from ansible_collections.onprem.lb.plugins.module_utils import _redirect
+from support.paths import FILTERS
 
-FILTERS = Path(__file__).resolve().parents[4] / "plugins" / "filter"
 VIPS = ["192.0.2.10", "2001:db8::10"]
 
 

@@ -1,8 +1,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A loop for each test that asks for one."""
+"""A loop, and a folder for other users, for each test that asks for one."""
 
 from __future__ import annotations
+
+import tempfile
+from pathlib import Path
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
@@ -13,3 +16,11 @@ def loop():
     found = Loop()
     yield found
     found.close()
+
+
+@pytest.fixture
+def open_folder():
+    """One that every user may read: what is above pytest's own is closed to others."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)

@@ -13,8 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent import config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet, settings
 from hypothesis import given
 from hypothesis import strategies as st
-
-from .configs import CHECKS, FRONT, GOOD, SIX, with_front, written
+from support.vrrp.configs import CHECKS, FRONT, GOOD, SIX, with_front, written
 
 
 def faults_of(text):

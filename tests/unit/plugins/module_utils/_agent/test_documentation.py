@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import config, show
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+from support.paths import DOCS
+from support.vrrp.reports import REPORT
 
-from .reports import REPORT
-
-TEXT = (Path(__file__).resolve().parents[5] / "docs" / "agent.md").read_text()
+TEXT = (DOCS / "agent.md").read_text()
 LINES = [line for line in TEXT.splitlines() if line.startswith("| `")]
 ROWS = {line.split("|")[1].strip(): line for line in reversed(LINES)}  # the first of a name counts
 

@@ -11,8 +11,8 @@ import sys
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import inheritance
 from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
-
-from .checks.loops import run_until
+from support.agent.loops import run_until
+from support.agent.programs import is_there
 
 
 @pytest.fixture
@@ -24,10 +24,6 @@ def loop():
 
 def child(program):
     return os.posix_spawn(sys.executable, [sys.executable, "-S", "-c", program], {})
-
-
-def is_there(pid):
-    return os.path.exists(f"/proc/{pid}")
 
 
 def test_a_child_that_ends_later_is_reaped(loop):

@@ -17,12 +17,11 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION, _
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import control
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import life as proxy_life
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+from support.paths import ROOT
+from support.proxy.reports import REPORT as PROXY_REPORT
+from support.vrrp.configs import written
+from support.vrrp.reports import REPORT
 
-from .configs import written
-from .proxy.reports import REPORT as PROXY_REPORT
-from .reports import REPORT
-
-ROOT = Path(__file__).resolve().parents[5]
 HEAVY = {"ssl", "http", "subprocess", "asyncio", "inspect", "dataclasses", "urllib", "difflib", "logging", "email"}
 
 

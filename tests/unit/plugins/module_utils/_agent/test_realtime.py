@@ -6,30 +6,12 @@ from __future__ import annotations
 
 import errno
 import gc
-import json
 import os
 import sys
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import realtime
-
-LIMIT = 30  # seconds for a child, whatever happens
-
-
-def in_a_child(function):
-    """Return what a function returns in a process of its own."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(writing, json.dumps(function()).encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as answer:
-        text = answer.read()
-    os.waitpid(child, 0)
-    return json.loads(text)
+from support.agent.programs import in_a_child
 
 
 def prepared():

@@ -8,8 +8,7 @@ import re
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import show
-
-from .reports import FRONT, NEW, NOW, QUIET, REPORT
+from support.vrrp.reports import FRONT, NEW, NOW, QUIET, REPORT
 
 TABLE = """\
 onprem.lb 0.1.0, process 4711, up 3d 4h, /etc/onprem-lb-agent/vrrp.json

@@ -13,8 +13,7 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status, visitors
-
-from .visits import while_running
+from support.agent.visits import while_running
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def test_a_report_larger_than_a_sockets_buffer_arrives_whole(loop, path, serve):
 
 
 def test_who_does_not_read_is_dropped_and_keeps_nobody_waiting(loop, path, serve, monkeypatch):
-    monkeypatch.setattr(visitors, "PATIENCE", 100_000)
+    monkeypatch.setattr(visitors, "PATIENCE", 1_000_000)
     serve(lambda: {"text": "x" * 3_000_000})
 
     def visit():

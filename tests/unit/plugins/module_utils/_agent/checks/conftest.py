@@ -9,8 +9,7 @@ import signal
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.children import Children
-
-from .loops import run_until
+from support.agent.loops import run_until
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import socket
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.channel import Channel
-
-from .loops import SECOND, run_until
+from support.agent.loops import SECOND, run_until
 
 
 class End:

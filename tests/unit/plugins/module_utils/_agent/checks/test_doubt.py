@@ -11,9 +11,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import ser
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Checks
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.outcome import Outcome, Probe
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import TCP, Check
-
-from .loops import SECOND, Time, run_until
-from .servers import Server, silent
+from support.agent.loops import SECOND, Time, run_until
+from support.agent.servers import Server, silent
 
 
 class Recorded(Probe):

@@ -9,8 +9,7 @@ import os
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import files
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.files import File
-
-from .loops import SECOND, Runs, run_until
+from support.agent.loops import SECOND, Runs, run_until
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ import struct
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import http
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import NetworkProbe
-
-from .loops import SECOND, Runs
-from .servers import Server, answering, hear, silent
+from support.agent.loops import SECOND, Runs
+from support.agent.servers import Server, answering, hear, silent
 
 OK = b"HTTP/1.1 200 OK\r\n\r\nall is well"
 

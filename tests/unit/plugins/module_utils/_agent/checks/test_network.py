@@ -9,8 +9,7 @@ import socket
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import NetworkProbe, Unfit
-
-from .loops import SECOND, Runs, run_until
+from support.agent.loops import SECOND, Runs, run_until
 
 
 @pytest.fixture(params=["127.0.0.1", "::1"])

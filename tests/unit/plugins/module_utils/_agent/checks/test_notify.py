@@ -7,9 +7,8 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import notify
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.notify import Notifications
-
-from .loops import SECOND, run_until
-from .programs import ME, shell, text
+from support.agent.loops import SECOND, run_until
+from support.agent.programs import ME, shell, text
 
 
 class Case:

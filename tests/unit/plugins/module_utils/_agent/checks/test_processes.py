@@ -11,8 +11,7 @@ import subprocess
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import kernel, processes
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.processes import Process
-
-from .loops import Runs, run_until
+from support.agent.loops import Runs, run_until
 
 SLEEP = shutil.which("sleep")
 # Names are the whole host's, and another run of these tests may be under way.

@@ -7,8 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.outcome import Outcome, Probe
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.repeated import Repeated
-
-from .loops import SECOND, Time
+from support.agent.loops import SECOND, Time
 
 
 class Slow(Probe):

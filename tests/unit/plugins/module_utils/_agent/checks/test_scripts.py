@@ -14,9 +14,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import acc
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import children as programs
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.scripts import Script
 from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
-
-from .loops import SECOND, Runs, run_until
-from .programs import ME, alive, pids, shell, text
+from support.agent.loops import SECOND, Runs, run_until
+from support.agent.programs import ME, alive, pids, shell, text
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 
@@ -142,20 +141,12 @@ def groups():
 
 
 @as_root
-def test_it_runs_as_the_user_who_is_named_with_that_users_groups_alone(script, groups, tmp_path):
-    tmp_path.chmod(0o777)
-    result = tmp_path / "result"
-    os.chmod(str(tmp_path.parent), 0o755)
-    os.chmod(str(tmp_path.parent.parent), 0o755)
+def test_it_runs_as_the_user_who_is_named_with_that_users_groups_alone(script, groups, open_folder):
+    result = open_folder / "result"
     result.touch()
     result.chmod(0o666)
-    assert (
-        script(
-            shell(f"id -un >{result}; id -G >>{result}; grep -E 'Cap(Prm|Eff)' /proc/$$/status >>{result}"), "nobody"
-        )
-        .one()
-        .success
-    )
+    line = f"id -un >{result}; id -G >>{result}; grep -E 'Cap(Prm|Eff)' /proc/$$/status >>{result}"
+    assert script(shell(line), "nobody").one().success
     nobody = pwd.getpwnam("nobody")
     name, found, *capabilities = text(result).splitlines()
     assert name == "nobody"

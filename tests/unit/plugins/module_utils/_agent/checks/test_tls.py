@@ -12,9 +12,8 @@ import subprocess
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import http, tls
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import NetworkProbe
-
-from .loops import SECOND, Runs
-from .servers import Server, answering, silent
+from support.agent.loops import SECOND, Runs
+from support.agent.servers import Server, answering, silent
 
 OK = b"HTTP/1.1 200 OK\r\n\r\n"
 

@@ -9,8 +9,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import wat
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import NetworkProbe
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.outcome import Outcome, Probe
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import FILE, PROCESS, TCP, Check
-
-from .loops import SECOND, Time
+from support.agent.loops import SECOND, Time
 
 
 class Told(Probe):

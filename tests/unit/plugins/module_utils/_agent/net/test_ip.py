@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scapy.layers.inet import IP
 from scapy.layers.inet6 import IPv6
-
-from .packets import A6, GROUP, GROUP6, V2, V6, A, ipv4, ipv6
+from support.vrrp.packets import A6, GROUP, GROUP6, V2, V6, A, ipv4, ipv6
 
 MESSAGE = packet.encode(V2, A, GROUP)
 MESSAGE6 = packet.encode(V6, A6, GROUP6)

@@ -11,8 +11,7 @@ import struct
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import sockets
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
-
-from .packets import A6, GROUP, GROUP6, V2, V6, A, ipv4
+from support.vrrp.packets import A6, GROUP, GROUP6, V2, V6, A, ipv4
 
 MESSAGE, MESSAGE6 = packet.encode(V2, A, GROUP), packet.encode(V6, A6, GROUP6)
 JOIN4, JOIN6 = (0, 35), (41, 20)

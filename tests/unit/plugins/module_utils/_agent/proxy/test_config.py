@@ -12,8 +12,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent import host
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config, settings
 from hypothesis import given
 from hypothesis import strategies as st
-
-from .configs import DNS, GOOD, WEB, with_check, with_monitor, with_server, with_service, written
+from support.proxy.configs import DNS, GOOD, WEB, with_check, with_monitor, with_server, with_service, written
 
 SECOND = 1_000_000
 

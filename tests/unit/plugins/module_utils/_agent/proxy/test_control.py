@@ -12,14 +12,13 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import control
 from hypothesis import given
 from hypothesis import strategies as st
-
-from ..visits import while_running
-from .test_health import Case, service
+from support.agent.visits import while_running
+from support.proxy.health import HealthCase, service
 
 
 @pytest.fixture
 def health():
-    return Case(service()).health
+    return HealthCase(service()).health
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def test_an_order_for_nobody_is_refused(ask, server, sentence):
     )
 )
 def test_garbage_is_refused(request):
-    answer = control.answers(dict, lambda request: control.obey(Case(service()).health, request))
+    answer = control.answers(dict, lambda request: control.obey(HealthCase(service()).health, request))
     assert json.loads(answer(request, True)) == {"refused": "a server and one of ready, drain, maint are wanted."}
 
 

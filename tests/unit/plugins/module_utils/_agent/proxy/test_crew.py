@@ -12,35 +12,8 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import crew, settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.crew import Crew, Generation, Hand, portions
-
-from ..checks.loops import SECOND, run_until
-
-
-class Worker:
-    """Stands for ``forked.Forked``, and for the process behind it."""
-
-    def __init__(self, pid, end, connection):
-        self.pid, self.end, self.connection = pid, end, connection
-        self.killed, self.over = False, None
-        end.setblocking(False)
-
-    def ending(self):
-        return self.over
-
-    def kill(self):
-        self.killed = True
-
-    def die(self, how="exit code 1"):
-        self.over = how
-        self.end.close()
-
-    def heard(self):
-        found = []
-        while True:
-            try:
-                found.append(json.loads(self.end.recv(1 << 17)))
-            except BlockingIOError:
-                return found
+from support.agent.loops import SECOND, run_until
+from support.proxy.workers import FakeWorker
 
 
 class Case:
@@ -57,7 +30,7 @@ class Case:
             self.fails -= 1
             raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.workers.append(Worker(100 + len(self.workers), theirs, ours))
+        self.workers.append(FakeWorker(100 + len(self.workers), theirs, ours))
         return self.workers[-1]
 
     def warning(self, text):

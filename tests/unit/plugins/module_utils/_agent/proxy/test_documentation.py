@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config, health, metrics
+from support.paths import DOCS
+from support.proxy.reports import REPORT
 
-from .reports import REPORT
-
-TEXT = (Path(__file__).resolve().parents[6] / "docs" / "proxy.md").read_text()
+TEXT = (DOCS / "proxy.md").read_text()
 SCHEMAS = {
     "## The configuration": config.CONFIGURATION,
     "### A service": config.SERVICE,

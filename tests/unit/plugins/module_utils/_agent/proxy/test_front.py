@@ -19,8 +19,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.front impor
     Timeouts,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.relay import Relay
-
-from .proxies import LIMIT, LOCAL, listening
+from support.proxy.proxies import LIMIT, LOCAL, listening
 
 
 class Stage:

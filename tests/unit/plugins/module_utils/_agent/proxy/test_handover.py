@@ -11,9 +11,8 @@ import sys
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import handover
-
-from ..checks.loops import run_until
-from ..test_inheritance import is_there
+from support.agent.loops import run_until
+from support.agent.programs import is_there
 
 
 @pytest.mark.parametrize(

@@ -7,69 +7,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result, Run
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Run
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.health import Health, Surroundings
-
-from ..checks.loops import SECOND, Time
-
-A, B = settings.Server("a", "192.0.2.1", 8080, weight=10), settings.Server("b", "192.0.2.2", 8080)
-
-
-def service(servers=(A, B), name="web", **health):
-    return settings.Service(name, ("*",), 80, tuple(servers), health=settings.Health(**health))
-
-
-class Case:
-    """Health with a clock that the test turns, and checks that it makes."""
-
-    def __init__(self, *services, remembered=None, begun=0):
-        self.time, self.wall = Time(), 1000.0
-        self.time.pass_(begun)
-        self.wanted, self.doubts, self.told, self.log, self.faults = [], [], [], [], set()
-        self.health = Health(Surroundings(self.time, self, self, self.told.append, lambda: self.wall))
-        self.health.apply(services, remembered)
-
-    # the checks
-
-    def want(self, checks, _user):
-        self.wanted = checks
-
-    def doubt(self, name, why):
-        self.doubts.append((name, why))
-
-    def found(self, key, up, detail="because"):
-        """Let a check find something; return what the workers are told of it."""
-        self.told.clear()
-        self.health.take_result(Result(key, up, 0, detail))
-        return [order for orders in self.told for order in orders.items()]
-
-    def ran(self, key, success, detail):
-        self.health.take_run(Run(key, success, detail, 1500))
-
-    def order(self, key, order):
-        self.told.clear()
-        self.health.command(key, order)
-        return [order for orders in self.told for order in orders.items()]
-
-    # the log
-
-    def info(self, text):
-        self.log.append(text)
-
-    warning = info
-
-    def fault(self, key, text):
-        self.faults.add(key)
-        self.log.append(f"fault {key}: {text}")
-
-    def cured(self, key, text):
-        if key in self.faults:
-            self.faults.remove(key)
-            self.log.append(f"cured {key}: {text}")
-
-    def states(self):
-        return {key: self.health[key].state for key in self.health.known()}
+from support.agent.loops import SECOND
+from support.proxy.health import A, B, HealthCase, service
 
 
 def told(state, weight=10, shutdown=False):
@@ -77,9 +18,9 @@ def told(state, weight=10, shutdown=False):
 
 
 def test_before_the_first_check_a_server_is_up_or_what_was_chosen():
-    assert Case(service()).states() == {"web/a": "up", "web/b": "up"}
-    assert Case(service(initial="down")).states() == {"web/a": "down", "web/b": "down"}
-    assert Case(service(type="none")).states() == {"web/a": "up", "web/b": "up"}
+    assert HealthCase(service()).states() == {"web/a": "up", "web/b": "up"}
+    assert HealthCase(service(initial="down")).states() == {"web/a": "down", "web/b": "down"}
+    assert HealthCase(service(type="none")).states() == {"web/a": "up", "web/b": "up"}
 
 
 def test_each_server_is_checked_as_its_service_says():
@@ -87,7 +28,7 @@ def test_each_server_is_checked_as_its_service_says():
         type="https", path="/x", host="h", status=(200, 204), interval=7, fast_interval=3, timeout=5, rise=4, fall=6,
         verify=True, ca="/ca",
     )  # fmt: skip
-    case = Case(settings.Service("web", ("*",), 80, (A,), health=given), service([B], "other", port=9000))
+    case = HealthCase(settings.Service("web", ("*",), 80, (A,), health=given), service([B], "other", port=9000))
     web, other = case.wanted
     assert (web.name, web.address, web.port) == ("web/a", "192.0.2.1", 8080)
     for field in (
@@ -105,11 +46,11 @@ def test_each_server_is_checked_as_its_service_says():
     ):
         assert getattr(web, field) == getattr(given, field), field
     assert (other.name, other.address, other.port, other.type) == ("other/b", "192.0.2.2", 9000, "tcp")
-    assert Case(service(type="none")).wanted == []
+    assert HealthCase(service(type="none")).wanted == []
 
 
 def test_a_change_is_told_to_the_workers_and_to_the_log():
-    case = Case(service())
+    case = HealthCase(service())
     assert case.found("web/a", True) == []
     assert case.found("web/a", False, "connection refused") == [("web/a", told("down"))]
     assert case.log[-1] == "web/a is down: connection refused. 1 of 2 servers of web are up."
@@ -119,12 +60,12 @@ def test_a_change_is_told_to_the_workers_and_to_the_log():
 
 
 def test_a_late_result_of_what_is_not_wanted_any_more_is_ignored():
-    case = Case(service())
+    case = HealthCase(service())
     assert case.found("gone/a", False) == []
 
 
 def test_that_nobody_is_left_is_said_and_that_somebody_is_back():
-    case = Case(service())
+    case = HealthCase(service())
     case.found("web/a", False)
     case.found("web/b", False)
     assert case.log[-2:] == [
@@ -136,7 +77,7 @@ def test_that_nobody_is_left_is_said_and_that_somebody_is_back():
 
 
 def test_sessions_end_with_a_server_where_that_is_wanted():
-    case = Case(service(shutdown_sessions=True))
+    case = HealthCase(service(shutdown_sessions=True))
     assert case.found("web/a", False) == [("web/a", told("down", shutdown=True))]
     assert case.found("web/a", True) == [("web/a", told("up"))]
     assert case.order("web/a", "maint") == [("web/a", told("maint", shutdown=True))]
@@ -144,7 +85,7 @@ def test_sessions_end_with_a_server_where_that_is_wanted():
 
 
 def test_orders_stand_above_and_beside_what_checks_find():
-    case = Case(service())
+    case = HealthCase(service())
     assert case.order("web/a", "drain") == [("web/a", told("drain"))]
     assert case.found("web/a", False) == [("web/a", told("down"))]
     assert case.order("web/a", "maint") == [("web/a", told("maint"))]
@@ -156,7 +97,7 @@ def test_orders_stand_above_and_beside_what_checks_find():
 def test_usable_is_who_gets_new_connections():
     none = settings.Server("none", "192.0.2.3", 80, weight=0)
     backup = settings.Server("backup", "192.0.2.4", 80, backup=True)
-    case = Case(service([A, B, none, backup, backup._replace(name="other")]), service(name="other"))
+    case = HealthCase(service([A, B, none, backup, backup._replace(name="other")]), service(name="other"))
     assert case.health.usable("web") == 2
     case.order("web/a", "drain")
     assert case.health.usable("web") == 1
@@ -170,7 +111,7 @@ def test_usable_is_who_gets_new_connections():
 
 
 def test_a_live_failure_is_a_doubt_of_what_is_believed_to_be_up():
-    case = Case(service(), service(name="free", type="none"))
+    case = HealthCase(service(), service(name="free", type="none"))
     case.health.take_failure("web/a", "connection refused")
     assert case.doubts == [("web/a", "connection refused")]
     case.found("web/a", False)
@@ -181,7 +122,7 @@ def test_a_live_failure_is_a_doubt_of_what_is_believed_to_be_up():
 
 
 def test_a_slow_start_raises_the_weight_in_steps():
-    case = Case(service(slow_start=60 * SECOND))
+    case = HealthCase(service(slow_start=60 * SECOND))
     case.found("web/a", False)
     assert case.found("web/a", True) == [("web/a", told("up", 0.5))]
     case.told.clear()
@@ -193,7 +134,7 @@ def test_a_slow_start_raises_the_weight_in_steps():
 
 
 def test_who_was_up_at_the_start_or_is_ready_after_a_drain_starts_at_once():
-    case = Case(service(slow_start=60 * SECOND, initial="down"))
+    case = HealthCase(service(slow_start=60 * SECOND, initial="down"))
     assert case.found("web/a", True) == [("web/a", told("up", 10))]
     case.order("web/a", "drain")
     assert case.order("web/a", "ready") == [("web/a", told("up", 10))]
@@ -202,7 +143,7 @@ def test_who_was_up_at_the_start_or_is_ready_after_a_drain_starts_at_once():
 
 
 def test_a_slow_start_ends_with_the_next_failure():
-    case = Case(service(slow_start=60 * SECOND))
+    case = HealthCase(service(slow_start=60 * SECOND))
     case.found("web/a", False)
     case.found("web/a", True)
     case.time.pass_(10 * SECOND)
@@ -215,29 +156,29 @@ def test_a_slow_start_ends_with_the_next_failure():
 
 def test_a_slow_start_goes_on_over_a_reload_and_a_new_version():
     slow = service(slow_start=60 * SECOND)
-    case = Case(slow)
+    case = HealthCase(slow)
     case.found("web/a", False)
     case.found("web/a", True)
     case.time.pass_(30 * SECOND)
     case.health.apply([slow])
     remembered = json.loads(json.dumps(case.health.remember()))
-    for one in (case, Case(slow, remembered=remembered, begun=30 * SECOND)):
+    for one in (case, HealthCase(slow, remembered=remembered, begun=30 * SECOND)):
         assert one.health.orders()["web/a"]["weight"] == 5
         one.told.clear()
         one.time.pass_(40 * SECOND)
         assert one.told[-1] == {"web/a": told("up", 10)} and len(one.told) == 10
-    assert Case(service(), remembered=remembered).health.orders()["web/a"]["weight"] == 10
+    assert HealthCase(service(), remembered=remembered).health.orders()["web/a"]["weight"] == 10
 
 
 def test_a_new_worker_is_told_everything():
-    case = Case(service())
+    case = HealthCase(service())
     case.found("web/a", False)
     case.order("web/b", "drain")
     assert case.health.orders() == {"web/a": told("down"), "web/b": told("drain", 1)}
 
 
 def test_a_reload_keeps_what_is_believed_while_the_check_is_the_same():
-    case = Case(service())
+    case = HealthCase(service())
     case.found("web/a", False)
     case.order("web/b", "maint")
     case.health.apply([service([A._replace(weight=3), B])])
@@ -246,7 +187,7 @@ def test_a_reload_keeps_what_is_believed_while_the_check_is_the_same():
 
 
 def test_a_reload_that_changes_the_check_begins_anew_but_orders_stay():
-    case = Case(service())
+    case = HealthCase(service())
     case.found("web/a", False)
     case.order("web/b", "drain")
     case.health.apply([service([A._replace(port=8081), B._replace(port=8081)])])
@@ -254,23 +195,23 @@ def test_a_reload_that_changes_the_check_begins_anew_but_orders_stay():
 
 
 def test_a_successor_believes_what_was_believed():
-    case = Case(service())
+    case = HealthCase(service())
     case.wall = 1234.0
     case.ran("web/a", False, "connection refused")
     case.found("web/a", False)
     case.order("web/b", "drain")
     remembered = json.loads(json.dumps(case.health.remember()))
-    after = Case(service(), remembered=remembered)
+    after = HealthCase(service(), remembered=remembered)
     assert after.states() == {"web/a": "down", "web/b": "drain"}
     assert after.health["web/a"].run == Run("web/a", False, "connection refused", 1500)
     assert (after.health["web/a"].since, after.health["web/a"].run_at) == (1234.0, 1234.0)
     assert after.health["web/b"].run is None
-    changed = Case(service(fall=7), remembered=remembered)
+    changed = HealthCase(service(fall=7), remembered=remembered)
     assert changed.states() == {"web/a": "up", "web/b": "drain"}
 
 
 def test_since_when_it_is_so():
-    case = Case(service())
+    case = HealthCase(service())
     case.wall = 2000.0
     case.found("web/a", True)
     assert case.health["web/a"].since == 1000.0
@@ -280,7 +221,7 @@ def test_since_when_it_is_so():
 
 
 def test_what_the_last_check_has_found_is_known_whatever_is_believed():
-    case = Case(service())
+    case = HealthCase(service())
     assert case.health["web/a"].run is None
     for moment, success in ((2000.0, True), (2002.0, False)):
         case.wall = moment
@@ -295,6 +236,6 @@ def test_what_the_last_check_has_found_is_known_whatever_is_believed():
 
 @pytest.mark.parametrize("order", ["drain", "maint"])
 def test_nothing_is_told_where_nothing_changes_for_the_workers(order):
-    case = Case(service())
+    case = HealthCase(service())
     case.found("web/a", False)
     assert case.order("web/a", order) == ([] if order == "drain" else [("web/a", told("maint"))])

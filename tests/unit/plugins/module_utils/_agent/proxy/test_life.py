@@ -14,9 +14,9 @@ import threading
 import time
 
 import pytest
-
-from .masters import FOLDER, Echo, Load, Running, ask, free_ports, get
-from .proxies import LIMIT, LOCAL, until
+from support.paths import MODULE_UTILS
+from support.proxy.masters import Echo, Load, Running, ask, free_ports, get
+from support.proxy.proxies import LIMIT, LOCAL, until
 
 QUICK = {"interval": 0.1, "rise": 2, "fall": 2}
 
@@ -313,7 +313,7 @@ def test_a_second_proxy_at_the_same_socket_is_refused(start, tmp_path, echoes, p
     command = [sys.executable, "-m", "_agent", "proxy", "--config", str(tmp_path / "second.json")]
     (other,) = free_ports(1)
     (tmp_path / "second.json").write_text(proxy.path.read_text().replace(str(port), str(other)))
-    ran = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=LIMIT, check=False)
+    ran = subprocess.run(command, cwd=MODULE_UTILS, capture_output=True, text=True, timeout=LIMIT, check=False)
     assert ran.returncode == 1
     assert ran.stderr == f"another agent answers at {proxy.socket}: stop it first, or name another status_socket.\n"
 

@@ -10,8 +10,7 @@ import socket
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import listeners
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.listeners import Listeners, Place, Refused
-
-from .masters import free_ports
+from support.proxy.masters import free_ports
 
 
 @pytest.fixture

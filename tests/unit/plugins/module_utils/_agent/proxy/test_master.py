@@ -16,11 +16,10 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import crew
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.life import Life
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.listeners import Refused
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import Master
-
-from ..checks.loops import run_until
-from .masters import free_ports
-from .proxies import LOCAL
-from .test_crew import Worker
+from support.agent.loops import run_until
+from support.proxy.masters import free_ports
+from support.proxy.proxies import LOCAL
+from support.proxy.workers import FakeWorker
 
 A, B = settings.Server("a", "192.0.2.1", 80), settings.Server("b", "192.0.2.2", 80)
 
@@ -49,12 +48,12 @@ class House:
         if self.fails:
             raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.workers.append(Worker(100 + len(self.workers), theirs, ours))
+        self.workers.append(FakeWorker(100 + len(self.workers), theirs, ours))
         return self.workers[-1]
 
     def inherited(self, pid, connection):
         """Return a worker that another master has forked."""
-        return Worker(pid, self.workers[pid - 100].end, connection)
+        return FakeWorker(pid, self.workers[pid - 100].end, connection)
 
     def say(self, worker, **message):
         self.workers[worker].end.send(json.dumps(message).encode())

@@ -15,10 +15,9 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import sett
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.desk import Desk
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.listeners import Listeners
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import wants
-
-from ..visits import while_running
-from .masters import ask, free_ports, get
-from .proxies import LOCAL, until
+from support.agent.visits import while_running
+from support.proxy.masters import ask, free_ports, get
+from support.proxy.proxies import LOCAL, until
 
 
 class House:

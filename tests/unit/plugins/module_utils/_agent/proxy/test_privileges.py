@@ -10,15 +10,14 @@ import pwd
 import resource
 import shutil
 import signal
-import tempfile
 from pathlib import Path
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _agent, _archive
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import privileges
-
-from .masters import Echo, Running, ask, free_ports, free_ports_of_root
-from .proxies import LOCAL, until
+from support.agent import programs
+from support.proxy.masters import Echo, Running, ask, free_ports, free_ports_of_root
+from support.proxy.proxies import LOCAL, until
 
 USER = "nobody"
 SYSTEMS = shutil.which("python3", path="/usr/bin:/bin")  # one that everybody may run
@@ -37,40 +36,16 @@ def status(pid):
     return fields
 
 
-def in_a_child(action):
-    """Return what a process of its own writes of an action."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if not pid:
-        with contextlib.suppress(BaseException):
-            os.write(writing, repr(action()).encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as file:
-        said = file.read()
-    os.waitpid(pid, 0)
-    return said
-
-
 @only_root
 def test_another_user_has_one_right_left_which_outlives_an_execve():
     def become():
         privileges.become(USER, "daemon", [])
-        try:
+        with pytest.raises(PermissionError):
             os.setuid(0)
-        except PermissionError:
-            os.execv("/bin/cat", ["cat", "/proc/self/status"])
-        return "root again"
+        return programs.run(["/bin/cat", "/proc/self/status"])
 
-    def execute():
-        os.dup2(writing, 1)
-        become()
-
-    reading, writing = os.pipe()
-    in_a_child(execute)
-    os.close(writing)
-    with os.fdopen(reading) as file:
-        fields = dict(line.split(":\t", 1) for line in file.read().splitlines())
+    _code, told, _errors = programs.in_a_child(become)
+    fields = dict(line.split(":\t", 1) for line in told.splitlines())
     entry = pwd.getpwnam(USER)
     assert fields["Uid"].split() == [str(entry.pw_uid)] * 4
     assert set(fields["Gid"].split()) == {"1"}
@@ -86,7 +61,7 @@ def test_who_forsakes_all_has_nothing():
         found = status("self")
         return [int(found[what][0], 16) for what in ("CapPrm", "CapEff", "CapInh", "CapAmb")]
 
-    assert in_a_child(forsake) == "[0, 0, 0, 0]"
+    assert programs.in_a_child(forsake) == [0, 0, 0, 0]
 
 
 def test_who_is_not_root_goes_on_and_says_so(monkeypatch):
@@ -110,7 +85,7 @@ def test_the_limit_of_open_files_is_raised_as_far_as_it_can_be():
             missing = privileges.allow_descriptors(needed, liked)
             return resource.getrlimit(resource.RLIMIT_NOFILE)[0], missing
 
-        return eval(in_a_child(action))
+        return tuple(programs.in_a_child(action))
 
     assert raise_it(100, 200, 300) == (200, None)
     if not os.access("/proc/1/mem", os.W_OK) or int(status("self")["CapEff"][0], 16) >> 24 & 1 == 0:
@@ -119,23 +94,14 @@ def test_the_limit_of_open_files_is_raised_as_far_as_it_can_be():
         assert raise_it(400, 500, 300) == (300, sentence)
 
 
-@pytest.fixture
-def folder():
-    """One that everybody may read."""
-    path = Path(tempfile.mkdtemp())
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path)
-
-
 @only_root
 @pytest.mark.skipif(not SYSTEMS, reason="there is no Python that another user may run")
-def test_a_whole_proxy_is_nobodys_and_still_binds_and_renews_itself(folder):
+def test_a_whole_proxy_is_nobodys_and_still_binds_and_renews_itself(open_folder):
     low = free_ports_of_root(2)
     with Echo("a") as echo:
         service = {"name": "web", "bind": LOCAL, "port": low[0], "servers": [{"address": LOCAL, "port": echo.port}]}
         given = {"services": [service], "user": USER}
-        with Running(folder, given, program=PROGRAM) as proxy:
+        with Running(open_folder, given, program=PROGRAM) as proxy:
             assert proxy.report()["limits"] == [each for each in proxy.report()["limits"] if "open files" in each]
             for generation, change in enumerate(({}, {"bind": "*"}, {"port": low[1]}), 1):
                 port = change.get("port", low[0])
@@ -174,14 +140,14 @@ def _capabilities(pid):
 
 @only_root
 @pytest.mark.skipif(not SYSTEMS, reason="there is no Python that another user may run")
-def test_a_program_that_the_user_may_not_read_is_said_at_the_start(folder):
+def test_a_program_that_the_user_may_not_read_is_said_at_the_start(open_folder):
     (port,) = free_ports(1)
     service = {"name": "web", "bind": LOCAL, "port": port, "servers": [{"address": LOCAL, "port": 1}]}
-    archive = folder / "agent.pyz"
+    archive = open_folder / "agent.pyz"
     archive.write_bytes(_archive.build(_agent.__path__[0]))
     for mode in (0o600, 0o644):
         archive.chmod(mode)
-        with Running(folder, {"services": [service], "user": USER}, program=(SYSTEMS, archive)) as proxy:
+        with Running(open_folder, {"services": [service], "user": USER}, program=(SYSTEMS, archive)) as proxy:
             said = [limit for limit in proxy.report()["limits"] if "may not be read" in limit]
             wanted = f"new versions: {archive} may not be read by the user that it runs as"
             assert said == ([] if mode & 0o004 else [wanted])

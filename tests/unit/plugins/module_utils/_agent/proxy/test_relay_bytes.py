@@ -13,8 +13,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import splice
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from .proxies import LIMIT, Proxy, listening, until
+from support.proxy.proxies import LIMIT, Proxy, listening, until
 
 NOISE = random.Random(6).getrandbits(8 << 20).to_bytes(1 << 20, "big")
 MEGABYTE = 1 << 20

@@ -14,8 +14,7 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import splice
-
-from .proxies import LIMIT, LOCAL, Proxy, listening, until
+from support.proxy.proxies import LIMIT, LOCAL, Proxy, listening, until
 
 RESET = struct.pack("ii", 1, 0)
 BLOCK = b"x" * 65536

@@ -13,8 +13,7 @@ from html.parser import HTMLParser
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import layout
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import metrics, page, show
-
-from .reports import NOW, QUIET, REPORT
+from support.proxy.reports import NOW, QUIET, REPORT
 
 TABLE = """\
 onprem.lb 0.1.0, process 815, up 3d 4h, /etc/onprem-lb-agent/proxy.json

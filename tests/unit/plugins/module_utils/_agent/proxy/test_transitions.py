@@ -8,9 +8,8 @@ import contextlib
 import socket
 
 import pytest
-
-from .masters import Echo, Running, ask, free_ports, get
-from .proxies import LIMIT, LOCAL, until
+from support.proxy.masters import Echo, Running, ask, free_ports, get
+from support.proxy.proxies import LIMIT, LOCAL, until
 
 NEVER = {"interval": 3600, "rise": 1, "fall": 1}  # after the first time, unless somebody has a doubt
 QUICK = {"interval": 0.1, "rise": 2, "fall": 2}

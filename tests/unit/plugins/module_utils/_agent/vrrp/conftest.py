@@ -7,8 +7,7 @@ from __future__ import annotations
 import signal
 
 import pytest
-
-from .lives import World
+from support.vrrp.lives import World
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Check, Group, Tracked
-
-from .fakes import BACK, DOWN_INTERVAL, EPOCH, FRONT, OTHER, SECOND, SIX, VIP, Host
+from support.vrrp.fakes import BACK, DOWN_INTERVAL, EPOCH, FRONT, OTHER, SECOND, SIX, VIP, Host
 
 ADD, DELETE, ANNOUNCE = f"add {VIP}/32 to eth0", f"delete {VIP}/32 from eth0", f"announce {VIP} on eth0"
 HAPROXY, LOAD = Check("haproxy", settings.PROCESS), Check("load", settings.FILE)

@@ -8,9 +8,8 @@ import errno
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import ears, packet, settings
-
-from .fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, OWN, SECOND, SIX, THIRD, VIP, Host
-from .test_reception import flip
+from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, OWN, SECOND, SIX, THIRD, VIP, Host
+from support.vrrp.packets import flip
 
 GROUP = FRONT._replace(name="group", vrid=53, multicast=True, peers=(), addresses=("192.0.2.12/32",))
 SECRET = FRONT._replace(auth_pass=b"geheim12")

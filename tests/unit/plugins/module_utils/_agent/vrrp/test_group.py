@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import group, machine, tracking
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.machine import ACTIVE, BACKUP, FAULT, SECOND
-
-from .transcripts import event, hears, name, router
+from support.vrrp.transcripts import event, hears, name, router
 
 
 class Group:

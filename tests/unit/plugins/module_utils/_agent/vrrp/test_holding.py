@@ -7,8 +7,7 @@ from __future__ import annotations
 import errno
 
 import pytest
-
-from .fakes import DOWN_INTERVAL, FRONT, OTHER, OWN, SECOND, SIX, VIP, Host
+from support.vrrp.fakes import DOWN_INTERVAL, FRONT, OTHER, OWN, SECOND, SIX, VIP, Host
 
 SECOND_VIP = "192.0.2.11"
 TWO = FRONT._replace(addresses=(f"{VIP}/32", f"{SECOND_VIP}/24"))

@@ -15,8 +15,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION, status
 from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import MILLION
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import life
-
-from .lives import (
+from support.vrrp.lives import (
     BEGIN,
     END,
     INSTANCE,

@@ -11,8 +11,7 @@ import subprocess
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION, status
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import life
-
-from .lives import (
+from support.vrrp.lives import (
     BEGIN,
     END,
     INSTANCE,

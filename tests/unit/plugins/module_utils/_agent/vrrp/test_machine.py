@@ -9,8 +9,7 @@ import itertools
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.machine import ACTIVE, BACKUP, FAULT, INITIALIZE
-
-from .transcripts import hears, name, plays, router
+from support.vrrp.transcripts import hears, name, plays, router
 
 MS = 1000
 

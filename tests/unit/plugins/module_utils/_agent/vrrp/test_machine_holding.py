@@ -7,8 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.machine import ACTIVE, BACKUP, FAULT, INITIALIZE
-
-from .transcripts import event, plays, router
+from support.vrrp.transcripts import event, plays, router
 
 SECOND = machine.SECOND
 TRACKING = router(tracked=frozenset({"haproxy"}))

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine
-
-from .transcripts import plays, router
+from support.vrrp.transcripts import plays, router
 
 TRACKING = router(tracked=frozenset({"haproxy", "link"}))
 

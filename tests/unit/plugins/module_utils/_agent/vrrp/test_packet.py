@@ -11,9 +11,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packe
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.packet import Advertisement, Discard
 from hypothesis import given
 from hypothesis import strategies as st
-
-from . import mutations
-from .mutations import CARP, NONE, PASSWORD, UNICAST, V3, V3_IPV6, V3_UNICAST, V4, V6, repaired
+from support.vrrp import mutations
+from support.vrrp.mutations import CARP, NONE, PASSWORD, UNICAST, V3, V3_IPV6, V3_UNICAST, V4, V6, repaired
 
 OF_PASSWORD = Advertisement(2, 51, 250, 1_000_000, ("192.0.2.151",), 1, b"secret", "rfc3768")
 OF_NONE = Advertisement(2, 52, 251, 1_000_000, ("192.0.2.152", "192.0.2.162"), checksum="rfc3768")

@@ -8,8 +8,7 @@ import random
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
-
-from . import mutations
+from support.vrrp import mutations
 
 PACKETS, SEED = 20_000, 3768
 

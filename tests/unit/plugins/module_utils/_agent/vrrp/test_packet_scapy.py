@@ -16,8 +16,7 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.vrrp import VRRP, VRRPv3
 from scapy.packet import Raw
 from scapy.utils import checksum as scapy_checksum
-
-from .mutations import V4
+from support.vrrp.mutations import V4
 
 # What scapy does once, on first use, is no failure on a slow machine.
 relaxed = settings(deadline=None)

@@ -8,8 +8,8 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import Datagram
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet, reception, settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.reception import Ours, judge
-
-from .fakes import FRONT, OTHER, OWN, SECOND, SIX, THIRD
+from support.vrrp.fakes import FRONT, OTHER, OWN, SECOND, SIX, THIRD
+from support.vrrp.packets import flip
 
 SECRET = FRONT._replace(auth_pass=b"geheim12")
 GROUP = FRONT._replace(multicast=True, peers=())
@@ -51,10 +51,6 @@ def summed(message):
     """A message that no router would send, with a checksum that is right."""
     total = int.from_bytes(message, "big") % 0xFFFF
     return message[:6] + (-total % 0xFFFF).to_bytes(2, "big") + message[8:]
-
-
-def flip(message):
-    return message[:-1] + bytes([message[-1] ^ 1])
 
 
 DISCARDED = {

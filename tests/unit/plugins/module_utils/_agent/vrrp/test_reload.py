@@ -9,8 +9,7 @@ import errno
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet, settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Check, Group, Tracked
-
-from .fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, SECOND, SIX, THIRD, VIP, Host
+from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, SECOND, SIX, THIRD, VIP, Host
 
 HAPROXY = Check("haproxy", settings.PROCESS)
 TRACKING = FRONT._replace(track=(Tracked("haproxy"),))

@@ -11,8 +11,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine, settings, tracking
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Check, Group, Tracked
-
-from .fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, SECOND, SIX, VIP, Host
+from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, SECOND, SIX, VIP, Host
 
 HAPROXY = Check("haproxy", settings.PROCESS, fall=3)
 LINK = Check("link", settings.INTERFACE, interface="eth1")

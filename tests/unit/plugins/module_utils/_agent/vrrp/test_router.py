@@ -8,8 +8,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink import Link
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import links, machine, packet, settings, tracking
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.router import Router
-
-from .fakes import FRONT, OTHER, OWN, SECOND, SIX, THIRD
+from support.vrrp.fakes import FRONT, OTHER, OWN, SECOND, SIX, THIRD
 
 ETH0 = Link(2, "eth0", True, bytes(6))
 TRACKING = FRONT._replace(track=(settings.Tracked("haproxy"), settings.Tracked("load", -10)))

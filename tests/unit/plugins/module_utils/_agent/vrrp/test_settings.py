@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine, packet, settings
-
-from .fakes import FRONT, SECOND, SIX
+from support.vrrp.fakes import FRONT, SECOND, SIX
 
 OTHERS = {
     "name": "other",

@@ -15,10 +15,9 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import inheritance, status
 from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import succession
+from support.agent.loops import run_until
+from support.paths import MODULE_UTILS
 
-from ..checks.loops import run_until
-
-FOLDER = Path(__file__).resolve().parents[6] / "plugins" / "module_utils"
 BEGIN = """
 import json, os, signal, sys, time
 from _agent.vrrp.succession import Predecessor
@@ -51,7 +50,7 @@ class Old:
     def starts(self, program, **environ):
         command = [sys.executable, "-c", program, str(self.said)]
         self.monkeypatch.setattr(succession.inheritance, "command_line", lambda: command)
-        environ = {"PYTHONPATH": str(FOLDER), **environ}
+        environ = {"PYTHONPATH": str(MODULE_UTILS), **environ}
         left = {"config": "{}", "door": [str(self.folder / "sock"), self.door.fileno()]}
         return succession.Successor(self.loop, environ, left, self._ready, self.ended.append)
 

@@ -9,8 +9,7 @@ import errno
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Group
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.takeover import Deed
-
-from .fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, SECOND, THIRD, VIP, Host
+from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, SECOND, THIRD, VIP, Host
 
 ELEVEN = "192.0.2.11"
 TWO = FRONT._replace(addresses=(f"{VIP}/32", f"{ELEVEN}/32"), peers=(OTHER, THIRD))

@@ -27,3 +27,8 @@ def ipv6(said=V6, hop_limit=255, following=112, destination=GROUP6):
     message = packet.encode(said, A6, destination)
     ends = ipaddress.ip_address(A6).packed + ipaddress.ip_address(destination).packed
     return struct.pack("!IHBB", 0x6C000000, len(message), following, hop_limit) + ends + message
+
+
+def flip(message):
+    """Return a message of which the last bit is wrong."""
+    return message[:-1] + bytes([message[-1] ^ 1])

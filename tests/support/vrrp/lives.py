@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent import status
 from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import MILLION
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import life, settings
 
-from .fakes import FRONT, Log
+from support.vrrp.fakes import FRONT, Log
 
 INSTANCE = {"name": "front", "interface": "eth0", "vrid": 51, "peers": ["192.0.2.2"], "addresses": ["192.0.2.10"]}
 LIMIT = 20 * MILLION

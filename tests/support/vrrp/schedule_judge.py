@@ -32,8 +32,8 @@ from typing import Any, Counter, Dict, Iterable, Iterator, List, NamedTuple, Seq
 from ansible_collections.onprem.lb.plugins.module_utils import _simulator
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine, tracking
 
-from . import schedules
-from .schedules import Action, Schedule, Weather
+from support.vrrp import schedules
+from support.vrrp.schedules import Action, Schedule, Weather
 
 STORM = 50_000  # events; a schedule has some hundreds
 

@@ -12,14 +12,12 @@ import socket
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import control
 
-from .proxies import LIMIT, LOCAL, until
-
-FOLDER = Path(__file__).resolve().parents[6] / "plugins" / "module_utils"
+from support.paths import MODULE_UTILS
+from support.proxy.proxies import LIMIT, LOCAL, until
 
 
 def _ports(first, last, share):
@@ -200,7 +198,7 @@ class Running:
         command = [*map(str, program), "proxy", "--config", str(self.path)]
         with open(self._log, "wb") as log:
             self.process = subprocess.Popen(
-                command, cwd=FOLDER, stderr=log, stdout=log, env={**os.environ, **(environ or {})}
+                command, cwd=MODULE_UTILS, stderr=log, stdout=log, env={**os.environ, **(environ or {})}
             )
         if wait:
             until(lambda: self.process.poll() is not None or self._workers())

@@ -1,0 +1,66 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Small programs for the tests, and what is known of processes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import subprocess
+import traceback
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
+
+
+def shell(line: str):
+    return ("/bin/sh", "-c", line)
+
+
+def alive(pid) -> bool:
+    """A process is there and is no zombie."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            return stat.read().rpartition(b") ")[2][:1] not in (b"Z", b"X")
+    except OSError:
+        return False
+
+
+def pids(path):
+    """Return the process numbers that programs have left in a file, as far as they are complete."""
+    return [int(line) for line in text(path).splitlines(True) if line.endswith("\n")]
+
+
+def text(path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def is_there(pid) -> bool:
+    """A process is there, or a zombie of it."""
+    return os.path.exists(f"/proc/{pid}")
+
+
+def run(command):
+    """Return the exit code, the output and the errors of a program, as ``AnsibleModule.run_command`` does."""
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def in_a_child(function):
+    """Return what a function returns in a process of its own, which it may change for good."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException):
+            try:
+                os.write(writing, json.dumps(function()).encode())
+            except Exception:
+                traceback.print_exc()
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as answer:
+        said = answer.read()
+    os.waitpid(child, 0)
+    assert said, "the child has failed"
+    return json.loads(said)

@@ -1,0 +1,71 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The collection's playbooks, run as a user runs them, on hosts that nobody can reach."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from support.paths import COLLECTIONS, ROOT
+
+PROGRAM = Path(sys.executable).parent / "ansible-playbook"
+# Whoever tries to reach a host, or to become root, fails.
+UNREACHABLE = """
+[all:vars]
+ansible_ssh_executable=there_is_none
+ansible_become=true
+ansible_become_exe=there_is_none
+"""
+CASE = "case: "
+
+
+def play(folder: Path, groups: str, playbook: str, *arguments: str) -> tuple[int, str]:
+    """Return the exit code and the output of one run; the folder is the user's home and working directory."""
+    inventory = folder / "inventory.ini"
+    inventory.write_text(UNREACHABLE + groups)
+    environment = {
+        **os.environ,
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
+        "ANSIBLE_HOME": str(folder / "ansible"),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_BECOME_EXE": "there_is_none",
+        # Also where root runs this, who would not have to become himself.
+        "ANSIBLE_BECOME_USER": "nobody",
+        "HOME": str(folder),
+    }
+    done = subprocess.run(
+        [PROGRAM, "-i", inventory, playbook, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        cwd=folder,
+        umask=0o077,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def case(name: str, playbook: str, facts: dict | None = None, **variables: str) -> list[dict]:
+    """Return the plays of one case of several that share a run.
+
+    :param facts: set on each host, and kept until the end of the run
+    :param variables: of the playbook's own plays
+    """
+    tasks = [{"ansible.builtin.set_fact": facts}] if facts else []
+    begin = {"name": CASE + name, "hosts": "all", "gather_facts": False, "tasks": tasks}
+    return [begin, {"ansible.builtin.import_playbook": playbook, "vars": variables}]
+
+
+def play_cases(folder: Path, groups: str, *cases: list[dict], arguments: tuple[str, ...] = ()) -> dict[str, str]:
+    """Play several cases in one run, which must succeed; return what each of them printed."""
+    playbook = folder / "cases.yml"
+    playbook.write_text(json.dumps([each for plays in cases for each in plays]))
+    code, said = play(folder, groups, str(playbook), *arguments)
+    assert code == 0, said
+    sections = (section.partition("]") for section in said.split(f"PLAY [{CASE}")[1:])
+    return {name: printed for name, _bracket, printed in sections}

@@ -1,0 +1,69 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The proxy's health with everything around it replaced."""
+
+from __future__ import annotations
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result, Run
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.health import Health, Surroundings
+
+from support.agent.loops import Time
+
+A, B = settings.Server("a", "192.0.2.1", 8080, weight=10), settings.Server("b", "192.0.2.2", 8080)
+
+
+def service(servers=(A, B), name="web", **health):
+    return settings.Service(name, ("*",), 80, tuple(servers), health=settings.Health(**health))
+
+
+class HealthCase:
+    """Health with a clock that the test turns, and checks that it makes."""
+
+    def __init__(self, *services, remembered=None, begun=0):
+        self.time, self.wall = Time(), 1000.0
+        self.time.pass_(begun)
+        self.wanted, self.doubts, self.told, self.log, self.faults = [], [], [], [], set()
+        self.health = Health(Surroundings(self.time, self, self, self.told.append, lambda: self.wall))
+        self.health.apply(services, remembered)
+
+    # the checks
+
+    def want(self, checks, _user):
+        self.wanted = checks
+
+    def doubt(self, name, why):
+        self.doubts.append((name, why))
+
+    def found(self, key, up, detail="because"):
+        """Let a check find something; return what the workers are told of it."""
+        self.told.clear()
+        self.health.take_result(Result(key, up, 0, detail))
+        return [order for orders in self.told for order in orders.items()]
+
+    def ran(self, key, success, detail):
+        self.health.take_run(Run(key, success, detail, 1500))
+
+    def order(self, key, order):
+        self.told.clear()
+        self.health.command(key, order)
+        return [order for orders in self.told for order in orders.items()]
+
+    # the log
+
+    def info(self, text):
+        self.log.append(text)
+
+    warning = info
+
+    def fault(self, key, text):
+        self.faults.add(key)
+        self.log.append(f"fault {key}: {text}")
+
+    def cured(self, key, text):
+        if key in self.faults:
+            self.faults.remove(key)
+            self.log.append(f"cured {key}: {text}")
+
+    def states(self):
+        return {key: self.health[key].state for key in self.health.known()}

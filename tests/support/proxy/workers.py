@@ -1,0 +1,34 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Workers that do as the test says, without a process."""
+
+from __future__ import annotations
+
+import json
+
+
+class FakeWorker:
+    """Stands for ``forked.Forked``, and for the process behind it."""
+
+    def __init__(self, pid, end, connection):
+        self.pid, self.end, self.connection = pid, end, connection
+        self.killed, self.over = False, None
+        end.setblocking(False)
+
+    def ending(self):
+        return self.over
+
+    def kill(self):
+        self.killed = True
+
+    def die(self, how="exit code 1"):
+        self.over = how
+        self.end.close()
+
+    def heard(self):
+        found = []
+        while True:
+            try:
+                found.append(json.loads(self.end.recv(1 << 17)))
+            except BlockingIOError:
+                return found
