@@ -7,7 +7,7 @@ from __future__ import annotations
 import glob
 import os
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils import _host, _neighbours, _sources
 
@@ -62,13 +62,14 @@ class Reader:
         return _neighbours.answering(links, wait) if links else {}
 
     def missing_packages(self, wanted: List[str]) -> List[str]:
+        """Return the packages that none of the host's managers has; the other family's may be there too, as a tool."""
+        installed: Set[str] = set()
         for program, arguments in QUERIES.items():
             path = self.find(program)
             if path and wanted:
                 said = self.run([path, *arguments, *wanted])[1]
-                installed = {line.split()[0] for line in said.splitlines() if line.endswith(INSTALLED)}
-                return [name for name in wanted if name not in installed]
-        return wanted
+                installed |= {line.split()[0] for line in said.splitlines() if line.endswith(INSTALLED)}
+        return [name for name in wanted if name not in installed]
 
     def unobtainable(self, missing: List[str]) -> str:
         """Return why missing packages cannot be installed, '' where they can, as far as that can be told."""

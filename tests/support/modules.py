@@ -16,7 +16,6 @@ from unittest import mock
 
 import pytest
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
 Said = Tuple[int, str, str]
@@ -48,13 +47,13 @@ class Programs:
 def run(
     module: Any, given: Mapping[str, Any], programs: Optional[Programs] = None, check: bool = False
 ) -> Dict[str, Any]:
-    """Return what a module returns, its ``invocation`` included, as it stands in what it prints.
+    """Return what a module returns, its ``invocation`` included, as it stands in what it prints, and its ``warnings``.
 
     :param given: the task's arguments
     :param check: in check mode
     """
     programs = programs or Programs()
-    printed = io.StringIO()
+    printed, warned = io.StringIO(), []
     with contextlib.ExitStack() as stack:
         stack.enter_context(patch_module_args({**given, "_ansible_check_mode": check, "_ansible_diff": True}))
         stack.enter_context(
@@ -62,16 +61,16 @@ def run(
                 AnsibleModule,
                 run_command=lambda _module, command, **_options: programs.run(command),
                 get_bin_path=lambda _module, name, **_options: programs.find(name),
+                # Ansible keeps warnings for the whole process, or shows them where it takes this for the controller.
+                warn=lambda _module, sentence: warned.append(sentence),
             )
         )
-        # A process runs one module; here the next one must not repeat the warnings of this one.
-        stack.enter_context(mock.patch.object(warnings, "_global_warnings", {}))
         stack.enter_context(contextlib.redirect_stdout(printed))
         ended = stack.enter_context(pytest.raises(SystemExit))
         module.main()
     result = json.loads(printed.getvalue().strip().splitlines()[-1])
     assert ended.value.code == int(result.get("failed", False))
-    return result
+    return {**result, "warnings": warned}
 
 
 def refusal(module: Any, given: Mapping[str, Any], **others: Any) -> str:

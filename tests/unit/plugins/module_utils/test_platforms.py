@@ -72,6 +72,12 @@ def test_a_package_that_rpm_has_in_two_architectures_is_there():
     assert Reader(programs.run, programs.find).missing_packages(["haproxy"]) == []
 
 
+@pytest.mark.parametrize("own, tool", [("rpm", "dpkg-query"), ("dpkg-query", "rpm")])
+def test_the_other_familys_manager_which_knows_nothing_is_not_believed(own, tool):
+    programs = Programs({own: (0, "haproxy install ok installed\n", ""), tool: (1, "", "no packages found\n")})
+    assert Reader(programs.run, programs.find).missing_packages(["haproxy"]) == []
+
+
 def test_without_apt_the_repositories_of_dnf_say_where_packages_come_from(reached):
     said = Reader(None, Programs({"dnf": ""}).find).unobtainable(["keepalived"])
     assert said == "none of its package sources can be reached (mirrors.example)"

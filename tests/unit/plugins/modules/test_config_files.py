@@ -35,7 +35,7 @@ def keepalived_conf(password, priority=100):
     ],
 )
 def test_a_wrong_argument_is_named(given, sentence):
-    assert sentence in refusal(config_files, given)
+    assert sentence in refusal(config_files, given, check=True)
 
 
 def test_a_file_is_written_once(tmp_path):
