@@ -17,7 +17,8 @@ import time
 import pytest
 from support.netns.links import PORT, VIP
 from support.netns.namespaces import inside
-from support.netns.stages import LIMIT_S, instance
+from support.netns.stages import instance
+from support.waiting import LIMIT_S
 from unit.plugins.module_utils._agent.proxy.masters import Echo, Running
 
 EVERY_MS, LONG_MS = 2, 2500  # a connection is opened, and for how long
