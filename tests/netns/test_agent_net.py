@@ -23,7 +23,7 @@ from support.netns.links import VIP, VIP6, lent
 from support.netns.namespaces import inside
 from support.netns.recorder import frames_at
 from support.netns.spoken import SPOKEN, keepalived, way_of
-from support.netns.stages import LIMIT_S, until
+from support.waiting import LIMIT_S, until
 
 V2 = packet.Advertisement(2, 51, 100, packet.SECOND, (VIP,), packet.PASSWORD, b"secret", packet.RFC3768)
 V3 = packet.Advertisement(3, 51, 100, packet.SECOND, (VIP,), checksum=packet.RFC5798)

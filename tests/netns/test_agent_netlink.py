@@ -25,8 +25,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink impor
 )
 from support.netns.links import VIP, VIP6
 from support.netns.namespaces import inside
+from support.waiting import LIMIT_S, until
 
-LIMIT_S = 30
 MANY = 5000
 # Whether an IPv6 address of this host may be used at once; then the source it would choose itself towards another one.
 SOURCES = """
@@ -145,11 +145,7 @@ def test_an_address_that_is_checked_for_duplicates_is_told_again_when_it_is_usab
     assert states == sorted(states)
     with kernel_of(link.lb2.namespace) as other:
         link.lb2.ip("addr", "add", VIP6, "dev", "eth0")
-        end = time.monotonic() + LIMIT_S
-        failed = "dadfailed"
-        while failed not in link.lb2.output("ip", "-6", "addr", "show", "dev", "eth0"):
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        until(lambda: "dadfailed" in link.lb2.output("ip", "-6", "addr", "show", "dev", "eth0"))
         assert [found.usable for found in held(other, VIP6)] == [False]
 
 

@@ -23,12 +23,12 @@ from support.netns.frrs import Vrrpd
 from support.netns.links import Link, sh, why_not
 from support.netns.recorder import Recorder, View, hurry, message_in
 from support.scope import FULL
+from support.waiting import LIMIT_S
 
 # Each pair has a process of its own, or what reads for one would wait for what reads for another.
 FORK = multiprocessing.get_context("fork")
 GIVEN_UP = FORK.Event()
 AT_ONCE = 8
-LIMIT_S = 20
 STEADY = 0.4  # seconds: longer than a second round of announcements or a late one of a loser takes
 FIRST, SECOND = "lb1", "lb2"
 EITHER, NOBODY = "either", "nobody"

@@ -8,12 +8,12 @@ import ipaddress
 import itertools
 import json
 import struct
-import time
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.packet import Advertisement
 from support.netns.captures import BAD, GOOD, dissected
 from support.netns.spoken import SPOKEN, keepalived, way_of
+from support.waiting import until
 
 SOURCE, SOURCE6 = "192.0.2.1", "fe80::ff:fe00:1"
 LIMIT_S = 30
@@ -167,8 +167,5 @@ def test_keepalived_yields_to_what_we_say(link, tmp_path):
         heard(listener, last=False)
         assert link.client.python(SEND, json.dumps(ours)).wait(10) == 0
         wanted = [f"(V{vrid}) Master received advert from" for vrid in SPOKEN]
-        until = time.monotonic() + LIMIT_S
-        while not all(text in log.read_text() for text in wanted):
-            assert time.monotonic() < until, log.read_text()
-            time.sleep(0.02)
+        until(lambda: all(text in log.read_text() for text in wanted), log.read_text)
         assert "checksum" not in log.read_text()

@@ -11,8 +11,8 @@ import time
 
 import pytest
 from support.netns.links import why_not
-from support.netns.stages import until
 from support.netns.steadiness import LATE, NAP, Witness
+from support.waiting import until
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=str(why_not()))
 PAUSE = 0.2

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.netns.stages import until
 from support.paths import COLLECTIONS, PLAYBOOKS
+from support.waiting import until
 
 MODULE = """
 import importlib, json, os, sys

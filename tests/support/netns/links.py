@@ -15,7 +15,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -23,12 +22,12 @@ import pytest
 from support import collection, leaks
 from support.netns.namespaces import inside
 from support.paths import COLLECTIONS
+from support.waiting import until
 
 collection.make_importable()
 
 VIP, VIP6 = "192.0.2.100", "2001:db8::100"
 PORT = 8443
-LIMIT_S = 20
 _serial = itertools.count()
 
 # Accepts connections on every address, also one that comes later, and answers what it is sent. Says "ready"
@@ -90,10 +89,8 @@ class Node:
 
         Asked again and again: `ip monitor` does not say when it begins to listen, and may miss the one change.
         """
-        limit = time.monotonic() + LIMIT_S
-        while "tentative" in self.output("ip", "-6", "addr", "show", "dev", "eth0", "scope", "link"):
-            assert time.monotonic() < limit, f"{self.name} has no link-local address"
-            time.sleep(0.02)
+        show = ("ip", "-6", "addr", "show", "dev", "eth0", "scope", "link")
+        until(lambda: "tentative" not in self.output(*show), f"{self.name} has no link-local address")
 
     def check_for_duplicates(self, wanted, interface="eth0"):
         """Whether new IPv6 addresses are (RFC 4862, 5.4); it takes two seconds, in which they are of no use."""
