@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _members, _pair, _segment
-
-from .pairs import member, pair
+from support.plans.pairs import member, pair
 
 VIP6 = "2001:db8::10"
 LINK_LOCAL = "fe80::1"
