@@ -10,38 +10,14 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional
 from unittest import mock
 
 import pytest
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
 
-Said = Tuple[int, str, str]
-Answer = Union[str, Said, Callable[[List[str]], Said]]
-
-
-class Programs:
-    """The programs of a host, by name: each prints a text, ends as told, or answers its command; none other is there.
-
-    ``ran`` has every command that was run, in its order.
-    """
-
-    def __init__(self, answers: Optional[Mapping[str, Answer]] = None) -> None:
-        self.answers = dict(answers or {})
-        self.ran: List[str] = []
-
-    def find(self, name: str) -> Optional[str]:
-        return f"/usr/sbin/{name}" if name in self.answers else None
-
-    def run(self, command: Sequence[str]) -> Said:
-        words = [os.path.basename(command[0]), *command[1:]]
-        self.ran.append(" ".join(words))
-        answer = self.answers[words[0]]
-        if callable(answer):
-            return answer(words)
-        return (0, answer, "") if isinstance(answer, str) else answer
+from support.programs import Programs
 
 
 def run(
@@ -53,7 +29,8 @@ def run(
     :param check: in check mode
     """
     programs = programs or Programs()
-    printed, warned = io.StringIO(), []
+    printed = io.StringIO()
+    warned: List[str] = []
     with contextlib.ExitStack() as stack:
         stack.enter_context(patch_module_args({**given, "_ansible_check_mode": check, "_ansible_diff": True}))
         stack.enter_context(

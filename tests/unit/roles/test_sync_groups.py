@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from .test_golden import keepalived
+from support.rendering import keepalived
 
 
 def instance(name, vrid):

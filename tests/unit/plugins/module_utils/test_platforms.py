@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _host, _reader
 from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+from support.programs import Programs
 
 # The lines ID and ID_LIKE as each distribution ships them.
 OS_RELEASES = {
@@ -24,20 +25,6 @@ OS_RELEASES = {
 }
 RPM = "haproxy install ok installed\npackage keepalived is not installed\n"
 REPO = "[appstream]\nname=AppStream\nmetalink=https://mirrors.example/metalink?repo=appstream\n"
-
-
-class Programs:
-    """The programs of a host by name, each with what it ends with; ``ran`` has what was run."""
-
-    def __init__(self, answers):
-        self.answers, self.ran = answers, []
-
-    def find(self, name):
-        return f"/usr/bin/{name}" if name in self.answers else None
-
-    def run(self, command):
-        self.ran.append(command)
-        return self.answers[command[0].rpartition("/")[2]]
 
 
 @pytest.fixture
@@ -62,19 +49,18 @@ def test_each_distribution_is_of_its_family_or_is_named(name):
 
 def test_rpm_is_asked_of_packages_and_ends_with_the_number_of_those_that_it_lacks():
     programs = Programs({"rpm": (1, RPM, "")})
-    wanted = ["haproxy", "keepalived"]
-    assert Reader(programs.run, programs.find).missing_packages(wanted) == ["keepalived"]
-    assert programs.ran == [["/usr/bin/rpm", "--query", "--queryformat", "%{NAME} install ok installed\\n", *wanted]]
+    assert Reader(programs.run, programs.find).missing_packages(["haproxy", "keepalived"]) == ["keepalived"]
+    assert programs.ran == ["rpm --query --queryformat %{NAME} install ok installed\\n haproxy keepalived"]
 
 
 def test_a_package_that_rpm_has_in_two_architectures_is_there():
-    programs = Programs({"rpm": (0, "haproxy install ok installed\n" * 2, "")})
+    programs = Programs({"rpm": "haproxy install ok installed\n" * 2})
     assert Reader(programs.run, programs.find).missing_packages(["haproxy"]) == []
 
 
 @pytest.mark.parametrize("own, tool", [("rpm", "dpkg-query"), ("dpkg-query", "rpm")])
 def test_the_other_familys_manager_which_knows_nothing_is_not_believed(own, tool):
-    programs = Programs({own: (0, "haproxy install ok installed\n", ""), tool: (1, "", "no packages found\n")})
+    programs = Programs({own: "haproxy install ok installed\n", tool: (1, "", "no packages found\n")})
     assert Reader(programs.run, programs.find).missing_packages(["haproxy"]) == []
 
 
@@ -86,7 +72,7 @@ def test_without_apt_the_repositories_of_dnf_say_where_packages_come_from(reache
 
 def test_dnfs_proxy_stands_for_its_repositories(reached, tmp_path):
     (tmp_path / "dnf.conf").write_text("[main]\nproxy=http://proxy.example:3128\n")
-    assert Reader(None, Programs({}).find).unobtainable(["keepalived"]).endswith("(proxy.example)")
+    assert Reader(None, Programs().find).unobtainable(["keepalived"]).endswith("(proxy.example)")
     assert reached == [("proxy.example", 3128)]
 
 

@@ -10,9 +10,8 @@ import os
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _files
 from ansible_collections.onprem.lb.plugins.modules import agent
+from support.agent.hosts import PROXY, VRRP, FakeHost
 from support.modules import refusal, run
-
-from ..module_utils.test_engine import PROXY, VRRP, FakeHost
 
 PASSWORD = VRRP["instances"][0]["auth_pass"]
 WANTED = {"vrrp": VRRP, "proxy": PROXY}

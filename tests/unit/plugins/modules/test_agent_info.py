@@ -8,7 +8,8 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _host
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
 from ansible_collections.onprem.lb.plugins.modules import agent_info
-from support.modules import Programs, refusal, run
+from support.modules import refusal, run
+from support.programs import Programs
 
 PROXY, VRRP = "onprem-lb-proxy.service", "onprem-lb-vrrp.service"
 UNITS = f"""\

@@ -8,7 +8,8 @@ import os
 
 import pytest
 from ansible_collections.onprem.lb.plugins.modules import config_files
-from support.modules import Programs, refusal, run
+from support.modules import refusal, run
+from support.programs import Programs
 
 REFUSES = Programs({"haproxy": (1, "", "[ALERT] config : unknown keyword 'bad'\n")})
 TAKES = Programs({"haproxy": ""})

@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _host
 from ansible_collections.onprem.lb.plugins.modules import drill_event
-from support.modules import Programs, refusal, run
+from support.modules import refusal, run
+from support.programs import Programs
 
 KILLED = {"event": "haproxy_killed", "after": 1, "undo_after": 5}
 TIMERS = ["onprem-lb-drill-undo.timer", "onprem-lb-drill-play.timer"]

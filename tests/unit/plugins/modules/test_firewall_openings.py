@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.modules import firewall_openings
+from support.firewalls import FakeFirewalld, FakeHost, FakeUfw, dropping
 from support.modules import refusal, run
-
-from ..module_utils.firewalls import FakeFirewalld, FakeHost, FakeUfw, dropping
 
 ASKED = {"ports": ["443"], "vrrp_peers": ["192.0.2.12"]}
 OPEN = ["tcp 443 from anywhere", "vrrp from 192.0.2.12"]

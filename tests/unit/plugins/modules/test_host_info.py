@@ -11,10 +11,10 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _host, _pair
 from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
 from ansible_collections.onprem.lb.plugins.modules import host_info
-from support.modules import Programs, refusal, run
-
-from ..module_utils.pairs import pair
-from .segments import AUTH_PASS, DEAF, deafen, hear
+from support.modules import refusal, run
+from support.plans.pairs import pair
+from support.programs import Programs
+from support.segments import AUTH_PASS, DEAF, deafen, hear
 
 KEEPALIVED_CONF = """\
 vrrp_instance vip-192.0.2.10 {

@@ -10,7 +10,8 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _host
 from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
 from ansible_collections.onprem.lb.plugins.modules import pair_info
-from support.modules import Programs, refusal, run
+from support.modules import refusal, run
+from support.programs import Programs
 
 VIP = "192.0.2.10"
 PLAN = {

@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _neighbours, _prober
 from ansible_collections.onprem.lb.plugins.modules import vip_probe
-from support.modules import Programs, refusal, run
+from support.modules import refusal, run
+from support.programs import Programs
 
 VIP = "192.0.2.10"
 ASKED = {"address": VIP, "port": 443, "members": [{"name": "lb1", "macs": ["02:00:00:00:00:0A"]}]}

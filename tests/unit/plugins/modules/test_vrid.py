@@ -8,8 +8,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _vrid
 from ansible_collections.onprem.lb.plugins.modules import vrid
 from support.modules import refusal, run
-
-from .segments import AUTH_PASS, hear
+from support.segments import AUTH_PASS, hear
 
 POOL = {"name": "edge", "strategy": "pool"}
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.modules import vrrp_info
 from support.modules import refusal, run
-
-from .segments import AUTH_PASS, DEAF, deafen, hear
+from support.segments import AUTH_PASS, DEAF, deafen, hear
 
 
 @pytest.mark.parametrize(
