@@ -23,6 +23,7 @@ from support.netns.steadiness import Witness
 from support.paths import ROOT
 from support.waiting import until
 
+pytestmark = pytest.mark.timed
 RENEWALS = 5
 NONE = b"#!/usr/bin/env python3\nthis is no archive\n"
 

@@ -23,6 +23,7 @@ from support.netns.recorder import View
 from support.plans.pairs import member
 from support.scope import FULL
 
+pytestmark = pytest.mark.timed
 AT_ONCE = 4
 VIP, VIP2 = "192.0.2.10", "192.0.2.11"
 EACH = [[(event, "lb1")] for event in EVENTS]

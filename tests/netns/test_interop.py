@@ -25,6 +25,7 @@ from support.netns.recorder import Recorder, View, hurry, message_in
 from support.scope import FULL
 from support.waiting import LIMIT_S
 
+pytestmark = pytest.mark.timed
 # Each pair has a process of its own, or what reads for one would wait for what reads for another.
 FORK = multiprocessing.get_context("fork")
 GIVEN_UP = FORK.Event()

@@ -14,7 +14,7 @@ from support.netns.links import why_not
 from support.netns.steadiness import LATE, NAP, Witness
 from support.waiting import until
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=str(why_not()))
+pytestmark = [pytest.mark.timed, pytest.mark.skipif(bool(why_not()), reason=str(why_not()))]
 PAUSE = 0.2
 ROUNDS = 20
 
