@@ -11,3 +11,7 @@ from support import collection
 settings.register_profile("quick", max_examples=20)
 
 collection.make_importable()
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "root: only root can run it")
