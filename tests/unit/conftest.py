@@ -12,3 +12,7 @@ from support.leaks import nothing_is_left  # noqa: F401
 settings.register_profile("quick", max_examples=20)
 
 collection.make_importable()
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "root: only root can run it")

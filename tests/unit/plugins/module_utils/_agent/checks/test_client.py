@@ -25,7 +25,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings imp
     Check,
 )
 from support.agent.loops import SECOND, Time, run_until
-from support.agent.programs import ME, alive, in_a_child, pids, shell, text
+from support.agent.programs import ME, alive, pids, shell, text
 from support.agent.servers import Server, answering
 
 AGAIN = SECOND // 20  # the interval of checks whose second run is wanted
@@ -366,20 +366,16 @@ def test_after_the_end_one_that_was_to_be_started_again_is_not(loop):
     assert vrrp.checks.pid == 0
 
 
-def test_that_programs_run_as_somebody_else_than_was_named_is_said_once():
-    def said():
-        if accounts.may_change():
-            accounts.named("nobody").assume()
-        loop = Loop()
-        vrrp = Vrrp(loop)
-        vrrp.checks.want([script("true", "one", user="root"), script("true", "two", user="root")], "root")
+def test_that_programs_run_as_somebody_else_than_was_named_is_said_once(loop, monkeypatch):
+    monkeypatch.setattr(accounts, "may_change", lambda: False)
+    vrrp = Vrrp(loop)
+    try:
+        vrrp.want(script("true", "one", user="nobody"), script("true", "two", user="nobody"))
         vrrp.hears("two")
+    finally:
         vrrp.checks.stop()
-        return accounts.named("root").name, vrrp.messages
-
-    me, messages = in_a_child(said)
-    assert [message for message in messages if "root" in message] == [
-        f"Programs run as {me} and not as root: only root can become another user."
+    assert [message for message in vrrp.messages if "nobody" in message] == [
+        f"Programs run as {ME} and not as nobody: only root can become another user."
     ]
 
 

@@ -11,6 +11,7 @@ import socket
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.forked import Forked
+from support.marks import as_root
 
 
 def answer(what):
@@ -102,7 +103,7 @@ def test_a_service_manager_that_signals_everybody_does_not_end_it():
     process.end(5)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="real-time is root's")
+@as_root
 def test_it_is_not_real_time_even_if_its_parent_is(ask):
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))

@@ -15,9 +15,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import chi
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.scripts import Script
 from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
 from support.agent.loops import SECOND, Runs, run_until
-from support.agent.programs import ME, alive, pids, shell, text
-
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+from support.agent.programs import ME, alive, in_a_child, pids, shell, text
+from support.marks import as_root
 
 # Signals 32 and 33 are the C library's own: nobody else can change what is done with them.
 LIBC = 0b11 << 31
@@ -163,6 +162,15 @@ def test_it_cannot_become_root_again(script):
 def test_a_user_who_does_not_exist_is_a_failure(script):
     outcome = script(("/bin/true",), "no-such-user").one()
     assert outcome[:2] == (False, "cannot run /bin/true: there is no user no-such-user")
+
+
+def test_only_root_becomes_somebody_else():
+    def may_change():
+        before = accounts.may_change()
+        accounts.named("nobody").assume()
+        return before, accounts.may_change()
+
+    assert in_a_child(may_change) == [os.geteuid() == 0, False]
 
 
 def test_who_is_not_root_runs_it_as_itself(monkeypatch):

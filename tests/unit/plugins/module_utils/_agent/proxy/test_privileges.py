@@ -16,6 +16,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _agent, _archive
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import privileges
 from support.agent import programs
+from support.marks import as_root
 from support.proxy.masters import Echo, Running, ask, free_ports, free_ports_of_root
 from support.proxy.proxies import LOCAL, until
 
@@ -23,8 +24,6 @@ USER = "nobody"
 SYSTEMS = shutil.which("python3", path="/usr/bin:/bin")  # one that everybody may run
 PROGRAM = (SYSTEMS, "-m", "_agent")
 BIND = 1 << privileges.CAP_NET_BIND_SERVICE
-
-only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 
 def status(pid):
@@ -36,7 +35,7 @@ def status(pid):
     return fields
 
 
-@only_root
+@as_root
 def test_another_user_has_one_right_left_which_outlives_an_execve():
     def become():
         privileges.become(USER, "daemon", [])
@@ -54,7 +53,7 @@ def test_another_user_has_one_right_left_which_outlives_an_execve():
     assert fields["NoNewPrivs"] == "1"
 
 
-@only_root
+@as_root
 def test_who_forsakes_all_has_nothing():
     def forsake():
         privileges.forsake()
@@ -71,7 +70,7 @@ def test_who_is_not_root_goes_on_and_says_so(monkeypatch):
     assert privileges.become(me, "", []) == []
 
 
-@only_root
+@as_root
 @pytest.mark.parametrize("user, group, sentence", [("x-x", "", "there is no user x-x"), (USER, "y-y", "no group y-y")])
 def test_who_does_not_exist_is_named(user, group, sentence):
     with pytest.raises(LookupError, match=sentence):
@@ -94,7 +93,7 @@ def test_the_limit_of_open_files_is_raised_as_far_as_it_can_be():
         assert raise_it(400, 500, 300) == (300, sentence)
 
 
-@only_root
+@as_root
 @pytest.mark.skipif(not SYSTEMS, reason="there is no Python that another user may run")
 def test_a_whole_proxy_is_nobodys_and_still_binds_and_renews_itself(open_folder):
     low = free_ports_of_root(2)
@@ -138,7 +137,7 @@ def _capabilities(pid):
     return {int(status(pid)[what][0], 16) for what in ("CapEff", "CapPrm")}
 
 
-@only_root
+@as_root
 @pytest.mark.skipif(not SYSTEMS, reason="there is no Python that another user may run")
 def test_a_program_that_the_user_may_not_read_is_said_at_the_start(open_folder):
     (port,) = free_ports(1)
@@ -153,7 +152,7 @@ def test_a_program_that_the_user_may_not_read_is_said_at_the_start(open_folder):
             assert said == ([] if mode & 0o004 else [wanted])
 
 
-@only_root
+@as_root
 @pytest.mark.skipif(not SYSTEMS, reason="there is no Python that another user may run")
 def test_a_configuration_that_the_user_may_not_read_is_said_at_the_start(tmp_path):
     (port,) = free_ports(1)

@@ -1,0 +1,27 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Brings the programs that the unit tests run; `make packages` calls it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from support.tools import Need, bring  # noqa: E402
+
+NEEDS = (
+    Need(("openssl",), apt="openssl", dnf="openssl"),
+    # It reads what the playbook writes for it; as a service it is in another package.
+    Need(("dnsmasq",), apt="dnsmasq-base", dnf="dnsmasq"),
+    Need(("nsupdate",), apt="bind9-dnsutils", dnf="bind-utils"),
+)
+
+
+def main():
+    bring("unit", NEEDS)
+
+
+if __name__ == "__main__":
+    main()
