@@ -110,6 +110,7 @@ sanity: setup ## ansible-test sanity, which wants the collection under its own n
 
 .PHONY: packages
 packages: ## Debian packages that tests call, as root or through sudo
+	$(PYTHON) tests/unit/tools.py
 	$(PYTHON) tests/netns/tools.py
 
 .PHONY: simulate
@@ -134,12 +135,12 @@ build: setup ## the archive for Galaxy, with nothing in it that a user does not 
 	$(PYTHON) tests/archive.py .cache/build/*.tar.gz
 
 .PHONY: scenarios
-scenarios: setup ## print the scenarios that the files changed since SINCE need
-	@PYTHONPATH=tests python tests/changed.py --since $(SINCE)
+scenarios: ## print the scenarios that the files changed since SINCE need
+	@$(PYTHON) tests/changed.py --since "$(SINCE)"
 
 .PHONY: notes
 notes: setup ## what TAG releases, .cache/build/notes.md; refuses a tag that is not this version's
-	PYTHONPATH=tests python tests/release_notes.py --tag "$(TAG)" --output .cache/build/notes.md
+	python tests/release_notes.py --tag "$(TAG)" --output .cache/build/notes.md
 
 .PHONY: publish
 publish: setup ## send the archive that `make build` made to Galaxy
