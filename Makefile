@@ -3,13 +3,19 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
-READY := $(VENV)/.ready
-# What `make test` runs of the matrix: each scenario, each image.
-RUNS ?= default:debian12 agent:debian13 mixed:debian12 ipi:debian13 ipi-agent:debian12
-MATRIX := $(foreach image,debian12 debian13,$(addsuffix :$(image),default agent mixed ipi ipi-agent))
+# quick: what CI runs for each change. full: every scenario, image, Python, play.
+export SCOPE ?= quick
+# ansible-core's version, such as 2.20, in place of the one that test-requirements.txt names.
+CORE ?=
+READY := $(VENV)/.ready$(CORE)
 REPEATS ?= 1
 SCHEDULES ?= 1000000
 PACKETS ?= 1000000
+# Of the first schedule, and of all packets; without it the first million schedules, and new packets each time.
+SEED ?=
+# What `scenarios` compares with, and the version that is released.
+SINCE ?= main
+TAG ?=
 
 # A pipe fails when its first command does.
 SHELL := /bin/bash
@@ -32,7 +38,7 @@ say = @printf '\n== %s (%s)\n' "$(1)" "$$(date +%T)"
 
 .PHONY: help
 help: ## what there is
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
 .PHONY: demo
 demo: setup ## start hosts, set a pair up, fail it over, print the table
@@ -45,27 +51,48 @@ demo: setup ## start hosts, set a pair up, fail it over, print the table
 	@echo 'The figures are in .cache/drill.json; `python3 lab ssh --scenario demo lb1` enters a host, `make down` removes them all.'
 
 .PHONY: test
-test: lint unit pythons sanity netns molecule ## all that CI runs
+test: ## all that CI runs, in 12 minutes; SCOPE=full: all there is
+	@$(PYTHON) tests/suite test
+
+.PHONY: matrix
+matrix: ## the full scope: every scenario, image, Python and play
+	@SCOPE=full $(PYTHON) tests/suite test
+
+.PHONY: check
+check: ## the static gates: lint, ansible-lint, sanity, documentation, the archive
+	@$(PYTHON) tests/suite check
+
+.PHONY: unit
+unit: ## tests of what needs no host
+	@$(PYTHON) tests/suite unit
+
+.PHONY: pythons
+pythons: ## what runs on a target under other Pythons: 3.8, and with SCOPE=full all to the newest here
+	@$(PYTHON) tests/suite pythons
+
+.PHONY: netns
+netns: ## tests with real sockets in network namespaces, as root or through sudo
+	@$(PYTHON) tests/suite netns
+
+.PHONY: molecule
+molecule: ## scenarios on real systemd hosts; RUNS="default:debian12 ..." names others than the scope's
+	@RUNS="$(RUNS)" $(PYTHON) tests/suite molecule
 
 .PHONY: lint
-lint: setup ## ruff, mypy, yamllint, ansible-lint, the changelog and the archive
-	$(call say,lint)
+lint: setup ## ruff, mypy, yamllint, the changelog, the workflows
 	ruff check . && ruff format --check .
 	mypy
 	yamllint --strict .
-	cd $(COLLECTION) && ansible-lint --strict
 	antsibull-changelog lint
-	$(MAKE) --no-print-directory build
+	check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
-.PHONY: unit
-unit: setup ## tests of what needs no host
-	$(call say,unit)
-	pytest tests/unit
+.PHONY: ansible-lint
+ansible-lint: setup ## ansible-lint's production profile
+	cd $(COLLECTION) && ansible-lint --strict
 
-.PHONY: pythons
-pythons: setup ## what runs on a target under Python 3.8, and under the newest one here
-	$(call say,pythons)
-	$(PYTHON) tests/pythons.py
+.PHONY: docs
+docs: setup ## the documentation of modules, filters and roles
+	cd $(COLLECTION) && antsibull-docs lint-collection-docs --plugin-docs --skip-rstcheck .
 
 .PHONY: golden
 golden: setup ## write the golden files anew; read the difference
@@ -81,37 +108,22 @@ sanity: setup ## ansible-test sanity, which wants the collection under its own n
 	$(PYTHON) tests/bootstrap_pip.py
 	cd $(SANITY) && ansible-test sanity --venv --python $$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
-.PHONY: netns
-netns: setup ## tests with real sockets in network namespaces
-	$(call say,netns)
+.PHONY: packages
+packages: ## Debian packages that tests call, as root or through sudo
+	$(PYTHON) tests/unit/tools.py
 	$(PYTHON) tests/netns/tools.py
-	pytest -rs tests/netns
-
-.PHONY: molecule
-molecule: setup ## the scenarios on real systemd hosts: RUNS, each SCENARIO:IMAGE
-	@$(PYTHON) lab able || { echo 'molecule: skipped on this machine; in CI it must run'; test -z "$$CI"; exit; }; \
-	for run in $(RUNS); do \
-		printf '\n== molecule: %s on %s (%s)\n' "$${run%:*}" "$${run#*:}" "$$(date +%T)"; \
-		LAB_IMAGE=$${run#*:} molecule test --scenario-name $${run%:*} 2>&1 | tee .cache/molecule.log || \
-			{ echo '== what failed:'; grep -aE 'fatal: | E  ' .cache/molecule.log | cut -c1-600 | tail -3; exit 1; }; \
-	done
-
-.PHONY: matrix
-matrix: ## every scenario on every image, in some two hours
-	$(MAKE) molecule RUNS="$(MATRIX)"
 
 .PHONY: simulate
 simulate: setup ## random schedules through the state machine: SCHEDULES, a million
-	python tests/schedules.py --schedules $(SCHEDULES) --jobs $$(nproc)
+	python tests/schedules.py --schedules $(SCHEDULES) --jobs $$(nproc) --seed $(or $(SEED),0)
 
 .PHONY: fuzz
 fuzz: setup ## broken packets through the decoder: PACKETS, a million
-	python tests/fuzz_packets.py --packets $(PACKETS)
+	python tests/fuzz_packets.py --packets $(PACKETS) $(if $(SEED),--seed $(SEED))
 
 .PHONY: bench
-bench: setup ## side by side with keepalived, haproxy, other roles and decoders
+bench: setup packages ## side by side with keepalived, haproxy, other roles and decoders
 	python bench/packet.py
-	$(PYTHON) tests/netns/tools.py
 	python bench/vrrp.py
 	python bench/proxy.py
 	python bench/ordeals.py
@@ -121,6 +133,22 @@ bench: setup ## side by side with keepalived, haproxy, other roles and decoders
 build: setup ## the archive for Galaxy, with nothing in it that a user does not need
 	rm -rf .cache/build && ansible-galaxy collection build --output-path .cache/build
 	$(PYTHON) tests/archive.py .cache/build/*.tar.gz
+
+.PHONY: scenarios
+scenarios: ## print the scenarios that the files changed since SINCE need
+	@$(PYTHON) tests/changed.py --since "$(SINCE)"
+
+.PHONY: notes
+notes: setup ## what TAG releases, .cache/build/notes.md; refuses a tag that is not this version's
+	python tests/release_notes.py --tag "$(TAG)" --output .cache/build/notes.md
+
+.PHONY: publish
+publish: setup ## send the archive that `make build` made to Galaxy
+	ansible-galaxy collection publish .cache/build/*.tar.gz
+
+.PHONY: shell
+shell: setup packages ## a shell in which pytest, ansible-playbook and molecule are make's own
+	@$(SHELL) -i
 
 .PHONY: agent
 agent: ## the embedded agent as one file, .cache/agent.pyz
@@ -138,8 +166,9 @@ setup: $(READY) $(COLLECTION)
 $(READY): test-requirements.txt
 	$(call say,setup: tools into $(VENV))
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --no-compile --requirement test-requirements.txt
-	@touch $@
+	$(if $(CORE),sed --expression='s/^ansible-core.*/ansible-core==$(CORE).*/' --expression='s/^ansible>.*/ansible/',cat) $< > $(VENV)/requirements.txt
+	$(VENV)/bin/pip install --quiet --no-compile --requirement $(VENV)/requirements.txt
+	@rm -f $(VENV)/.ready* && touch $@
 
 $(COLLECTION):
 	@mkdir -p $(dir $@) && ln -sfn $(CURDIR) $@

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Callable
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "netns")]
+sys.path.insert(0, str(ROOT / "tests"))
 
-from links import Link  # noqa: E402
+from support.netns.links import Link  # noqa: E402
 
 PYZ = ROOT / ".cache" / "agent.pyz"
 # A host's own Python where there is one: it is built for speed, as the one of a developer may not be.

@@ -20,7 +20,7 @@ import time
 import balancers
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
 from balancers import BALANCER, BULK, FILE, FILES, PAIR, REQUESTS, SPARE, Stage, until
-from links import why_not
+from support.netns.links import why_not
 
 GROWTH = int(os.environ.get("GROWTH", "30"))  # seconds
 RELOADS, BETWEEN = 20, 0.5  # seconds

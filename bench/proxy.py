@@ -19,7 +19,7 @@ from collections import defaultdict
 
 import balancers
 from balancers import BALANCER, BULK, KINDS, REQUESTS, Stage
-from links import why_not
+from support.netns.links import why_not
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SECONDS = os.environ.get("SECONDS", "3")

@@ -10,13 +10,13 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "netns")]
+sys.path.insert(0, str(ROOT / "tests"))
 
 from support import collection  # noqa: E402
 
 collection.make_importable()
-import agents  # noqa: E402
-from links import Link  # noqa: E402
+from support.netns import agents  # noqa: E402
+from support.netns.links import Link  # noqa: E402
 from support.rendering import keepalived as render  # noqa: E402
 from wire import Wire  # noqa: E402
 

@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 import stage
-from links import why_not
+from support.netns.links import why_not
 
 PARTS = ("takeover", "weight", "load")
 

@@ -10,7 +10,7 @@ from typing import Iterator, NamedTuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.arp import arp_claim
-from recorder import frames_at, stamped
+from support.netns.recorder import frames_at, stamped
 
 # Python has no names for them.
 SO_RCVBUFFORCE, SOL_PACKET, PACKET_STATISTICS, PACKET_IGNORE_OUTGOING = 33, 263, 6, 23

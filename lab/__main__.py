@@ -1,4 +1,4 @@
-"""The lab's command line: `python3 lab up`, `down`, `able`, `status`, `inventory`, `ssh`."""
+"""The lab's command line: `python3 lab up`, `down`, `images`, `able`, `status`, `gone`, `inventory`, `ssh`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,11 @@ def parser() -> argparse.ArgumentParser:
     command("up", "start the hosts; LAB_IMAGE says from what", up)
     remove = command("down", "remove every lab of this checkout, or one scenario's", down, scenario="")
     remove.add_argument("--all", action="store_true", help="images and caches too")
+    images = command("images", "make the images that hosts start from", make_images)
+    images.add_argument("names", nargs="+", metavar="NAME")
     command("able", "say why this machine cannot carry the lab, if so", able)
+    gone = command("gone", "fail if a host of these scenarios is still there", see_gone)
+    gone.add_argument("scenarios", nargs="+", metavar="SCENARIO")
     command("status", "list the hosts of this checkout", status)
     command("inventory", "print the inventory's path", where)
     shell_on = command("ssh", "open a shell on a host, or run a command there", ssh)
@@ -61,6 +65,10 @@ def down(arguments: argparse.Namespace) -> None:
     hosts.down(CHECKOUT, arguments.scenario, caches=arguments.all)
 
 
+def make_images(arguments: argparse.Namespace) -> None:
+    hosts.make_images(Lab(CHECKOUT, ""), arguments.names)
+
+
 def able(_arguments: argparse.Namespace) -> None:
     refusal = machine.plan(machine.observe(), build_debian=True).refusal
     if refusal:
@@ -69,6 +77,12 @@ def able(_arguments: argparse.Namespace) -> None:
 
 def status(arguments: argparse.Namespace) -> None:
     sys.stdout.write(hosts.status(CHECKOUT) or "no lab is up\n")
+
+
+def see_gone(arguments: argparse.Namespace) -> None:
+    left = [line for name in arguments.scenarios for line in hosts.left(Lab(CHECKOUT, name))]
+    if left:
+        raise shell.LabError(f"still there: {', '.join(left)}")
 
 
 def where(arguments: argparse.Namespace) -> None:

@@ -50,6 +50,15 @@ def up(lab: Lab, image_name: str) -> Path:
     return lab.inventory
 
 
+def make_images(lab: Lab, names: List[str]) -> None:
+    """Make the images of these names ahead of time, where they are ours to make or not here yet."""
+    lab.cache.mkdir(parents=True, exist_ok=True)
+    with shell.alone(lab.cache):
+        here = machine.prepare(lab.cache, build_debian=any(map(image.is_built_here, names)))
+        for name in names:
+            image.ensure(here, name, lab.cache)
+
+
 def down(checkout: Path, scenario: Optional[str] = None, caches: bool = False) -> None:
     """Remove one scenario's lab or every lab of this checkout; `caches`: images and all else too."""
     cache = Lab(checkout, "").cache
@@ -84,6 +93,17 @@ def status(checkout: Path) -> str:
     ours = f"label={CHECKOUT_LABEL}={lab.checkout_id}"
     here = machine.as_it_is(lab.cache)
     return here.podman("ps", "--all", "--filter", ours, "--format", line) if here.has_podman else ""
+
+
+def left(lab: Lab) -> List[str]:
+    """Name the containers and networks of one lab, running or not."""
+    if not lab.cache.exists():
+        return []
+    here, ours = machine.as_it_is(lab.cache), f"label={LAB_LABEL}={lab.id}"
+    if not here.has_podman:
+        return []
+    containers = here.podman("ps", "--all", "--filter", ours, "--format", "{{.Names}}").split()
+    return containers + here.podman("network", "ls", "--filter", ours, "--format", "{{.Name}}").split()
 
 
 def ssh_command(lab: Lab, host: str) -> List[str]:

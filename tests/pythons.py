@@ -32,9 +32,9 @@ TOOLS = ("hypothesis", "netaddr", "pytest", "pytest-xdist", "pyyaml", "scapy")
 TESTS = [
     "_agent",
     *("test_archive.py", "test_drill.py", "test_engine.py", "test_engine_host.py", "test_engine_plan.py"),
-    *("test_engine_units.py", "test_files.py", "test_firewall.py", "test_host.py", "test_keepalived.py"),
-    *("test_listener.py", "test_neighbours.py", "test_pair_check.py", "test_probe.py", "test_prober.py"),
-    *("test_segment.py", "test_sources.py"),
+    *("test_engine_units.py", "test_files.py", "test_firewall.py", "test_firewall_system.py", "test_host.py"),
+    *("test_keepalived.py", "test_listener.py", "test_mover.py", "test_neighbours.py", "test_pair_check.py"),
+    *("test_platforms.py", "test_probe.py", "test_prober.py", "test_segment.py", "test_sources.py"),
 ]
 NAME = re.compile(r"python3\.\d+")
 # A shim of pyenv's fails while its version is not chosen, and a Debian Python may lack ensurepip.

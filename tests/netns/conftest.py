@@ -5,7 +5,11 @@
 from __future__ import annotations
 
 import pytest
-from links import lent
+from support import collection
+from support.leaks import nothing_is_left  # noqa: F401
+from support.netns.links import lent
+
+collection.make_importable()
 
 
 @pytest.fixture
@@ -17,7 +21,7 @@ def link():
 @pytest.fixture
 def stage(link, tmp_path):
     """That link with agents on it, and a record of what they do."""
-    from stages import Stage
+    from support.netns.stages import Stage
 
     made = Stage(link, tmp_path)
     try:

@@ -15,10 +15,11 @@ import sys
 import time
 
 import pytest
-from links import PORT, VIP
-from recorder import inside
-from stages import LIMIT_S, instance
+from support.netns.links import PORT, VIP
+from support.netns.namespaces import inside
+from support.netns.stages import instance
 from support.proxy.masters import Echo, Running
+from support.waiting import LIMIT_S
 
 EVERY_MS, LONG_MS = 2, 2500  # a connection is opened, and for how long
 LATE_MS = 200  # long before a packet would be sent again, and after whatever a busy machine may cost

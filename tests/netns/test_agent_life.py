@@ -17,8 +17,9 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import holding
-from links import VIP, VIP6, sh
-from stages import INTERVAL, LIMIT_S, instance, until
+from support.netns.links import VIP, VIP6, sh
+from support.netns.stages import INTERVAL, instance
+from support.waiting import LIMIT_S, until
 
 OTHER_VIP = "192.0.2.101"
 

@@ -11,8 +11,9 @@ import time
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import ipv4_header
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
-from recorder import carries_vrrp, frames_at, stamped
-from stages import INTERVAL, instance, until
+from support.netns.recorder import carries_vrrp, frames_at, stamped
+from support.netns.stages import INTERVAL, instance
+from support.waiting import until
 
 FLOOD_S, FLOODS = 3, 3
 OWN, PEER, STRANGER, CLIENT = "192.0.2.1", "192.0.2.2", "192.0.2.77", "192.0.2.3"

@@ -15,13 +15,15 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net import socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import Datagram
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.network import Network
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
-from links import VIP, VIP6, lent
-from recorder import frames_at, inside
 from scapy.layers.inet import IP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
-from stages import until
-from test_packet_decoders import GOOD, LIMIT_S, SPOKEN, dissected, keepalived, way_of
+from support.netns.captures import GOOD, dissected
+from support.netns.links import VIP, VIP6, lent
+from support.netns.namespaces import inside
+from support.netns.recorder import frames_at
+from support.netns.spoken import SPOKEN, keepalived, way_of
+from support.waiting import LIMIT_S, until
 
 V2 = packet.Advertisement(2, 51, 100, packet.SECOND, (VIP,), packet.PASSWORD, b"secret", packet.RFC3768)
 V3 = packet.Advertisement(3, 51, 100, packet.SECOND, (VIP,), checksum=packet.RFC5798)

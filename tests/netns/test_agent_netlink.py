@@ -23,10 +23,10 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink impor
     LinkIs,
     Lost,
 )
-from links import VIP, VIP6
-from recorder import inside
+from support.netns.links import VIP, VIP6
+from support.netns.namespaces import inside
+from support.waiting import LIMIT_S, until
 
-LIMIT_S = 30
 MANY = 5000
 # Whether an IPv6 address of this host may be used at once; then the source it would choose itself towards another one.
 SOURCES = """
@@ -115,7 +115,7 @@ def test_of_an_interface_that_is_gone_nothing_can_be_added_and_all_is_deleted(ke
 
 
 def test_an_address_where_ipv6_is_off_is_an_error(link, kernel):
-    link.lb1.output("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6")
+    link.lb1.setting("ipv6/conf/eth0/disable_ipv6", True)
     eth0 = named(kernel, "eth0").index
     with pytest.raises(OSError) as refused:
         kernel.adding(eth0, f"{VIP6}/128")()
@@ -137,17 +137,15 @@ def test_an_ipv6_vip_is_usable_at_once_and_alone_never_a_source(link, kernel, pr
 
 def test_an_address_that_is_checked_for_duplicates_is_told_again_when_it_is_usable(link, kernel):
     """And one that another host has is not usable."""
+    for node in link.members:
+        node.check_for_duplicates(True)
     link.lb1.ip("addr", "add", VIP6, "dev", "eth0")
     told = wait_for(kernel, lambda event: is_at(AddressIs, VIP6)(event) and event.address.usable)
     states = [event.address.usable for event in told if is_at(AddressIs, VIP6)(event)]
     assert states == sorted(states)
     with kernel_of(link.lb2.namespace) as other:
         link.lb2.ip("addr", "add", VIP6, "dev", "eth0")
-        end = time.monotonic() + LIMIT_S
-        failed = "dadfailed"
-        while failed not in link.lb2.output("ip", "-6", "addr", "show", "dev", "eth0"):
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        until(lambda: "dadfailed" in link.lb2.output("ip", "-6", "addr", "show", "dev", "eth0"))
         assert [found.usable for found in held(other, VIP6)] == [False]
 
 

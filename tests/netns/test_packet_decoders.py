@@ -4,32 +4,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
 import itertools
 import json
-import os
-import shutil
-import signal
 import struct
-import subprocess
-import time
 
-import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.packet import Advertisement
+from support.netns.captures import BAD, GOOD, dissected
+from support.netns.spoken import SPOKEN, keepalived, way_of
+from support.waiting import until
 
 SOURCE, SOURCE6 = "192.0.2.1", "fe80::ff:fe00:1"
 LIMIT_S = 30
 
 # --- tshark -----------------------------------------------------------------------------------------------------
-
-FIELDS = (
-    *("vrrp.version", "vrrp.type", "vrrp.virt_rtr_id", "vrrp.prio", "vrrp.addr_count", "vrrp.checksum.status"),
-    *("vrrp.adver_int", "vrrp.short_adver_int", "vrrp.reserved_mbz", "vrrp.auth_type", "vrrp.auth_string"),
-    *("vrrp.ip_addr", "vrrp.ipv6_addr", "_ws.malformed", "_ws.expert.message"),
-)
-GOOD, BAD = "1", "0"
 
 
 def cases():
@@ -55,20 +44,6 @@ def ip_packet(message, source, destination):
     if ":" in source:
         return struct.pack("!IHBB", 6 << 28, len(message), packet.PROTOCOL, 255) + addresses + message
     return struct.pack("!BBHHHBBH", 0x45, 0xC0, 20 + len(message), 0, 0, 255, packet.PROTOCOL, 0) + addresses + message
-
-
-def dissected(packets, folder):
-    """What tshark reads from a capture file with these IP packets: for each packet its FIELDS."""
-    if not shutil.which("tshark"):
-        pytest.skip("tshark is not installed (package tshark)")
-    capture = folder / "advertisements.pcap"
-    raw_ip = 101
-    records = [struct.pack("!IIII", 0, 0, len(data), len(data)) + data for data in packets]
-    capture.write_bytes(struct.pack("!IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, raw_ip) + b"".join(records))
-    wanted = [word for field in FIELDS for word in ("-e", field)]
-    command = ["tshark", "-r", str(capture), "-T", "fields", "-E", "separator=/t", *wanted]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-    return [dict(zip(FIELDS, line.split("\t"))) for line in done.stdout.splitlines()]
 
 
 def as_tshark_says_it(advertisement):
@@ -147,67 +122,6 @@ for source, destination, message in json.loads(sys.argv[1]):
         link.sendto(bytes.fromhex(message), (destination, 0))
 """
 
-# What keepalived is set to say, by VRID. Its checksums are RFC 5798's: before 2.2.8 it knows, and takes, no other.
-UNICAST = 55
-SPOKEN = {
-    51: Advertisement(2, 51, 250, packet.SECOND, ("192.0.2.151",), packet.PASSWORD, b"secret", packet.RFC3768),
-    52: Advertisement(2, 52, 251, packet.SECOND, ("192.0.2.152", "192.0.2.162"), checksum=packet.RFC3768),
-    53: Advertisement(3, 53, 252, 10 * packet.CENTISECOND, ("192.0.2.153",), checksum=packet.RFC5798),
-    54: Advertisement(3, 54, 253, packet.CENTISECOND, ("fe80::154", "2001:db8::154"), checksum=packet.RFC5798),
-    UNICAST: Advertisement(3, UNICAST, 254, 20 * packet.CENTISECOND, ("192.0.2.155",), checksum=packet.RFC5798),
-}
-
-
-def way_of(spoken, sender, receiver):
-    """From where to where an advertisement of SPOKEN goes."""
-    if ":" in spoken.addresses[0]:
-        return f"fe80::ff:fe00:{sender.number}", packet.GROUP6
-    return f"192.0.2.{sender.number}", f"192.0.2.{receiver.number}" if spoken.vrid == UNICAST else packet.GROUP
-
-
-def configuration(node, peer):
-    lines = ["global_defs {", "  vrrp_garp_master_repeat 1", "}"]
-    for vrid, spoken in SPOKEN.items():
-        lines += [f"vrrp_instance V{vrid} {{", "  state MASTER", "  interface eth0", f"  version {spoken.version}"]
-        lines += [f"  virtual_router_id {vrid}", f"  priority {spoken.priority}"]
-        lines += [f"  advert_int {spoken.interval / packet.SECOND:g}"]
-        if spoken.auth_type:
-            lines += ["  authentication {", "    auth_type PASS", f"    auth_pass {spoken.auth_pass.decode()}", "  }"]
-        if vrid == UNICAST:
-            own, other = way_of(spoken, node, peer)
-            lines += [f"  unicast_src_ip {own}", "  unicast_peer {", f"    {other}", "  }"]
-        lines += ["  virtual_ipaddress {", *(f"    {address}" for address in spoken.addresses), "  }", "}"]
-    return "\n".join(lines) + "\n"
-
-
-@contextlib.contextmanager
-def keepalived(node, peer, folder):
-    """keepalived in the node's namespace, and the file of its log. Ended as an administrator would."""
-    program = shutil.which("keepalived")
-    if not program:
-        pytest.skip("keepalived is not installed (package keepalived)")
-    settings, log = folder / "keepalived.conf", folder / "keepalived.log"
-    settings.write_text(configuration(node, peer))
-    command = [program, "--dont-fork", "--log-console", "--log-detail", "--vrrp", "--use-file", str(settings)]
-    command += ["--pid", str(folder / "main.pid"), "--vrrp_pid", str(folder / "vrrp.pid")]
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            ["ip", "netns", "exec", node.namespace, *command],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        yield process, log
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            # With its child, which sends and holds the addresses.
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
 
 def decoded(line):
     source, destination, hops, message = json.loads(line)
@@ -253,8 +167,5 @@ def test_keepalived_yields_to_what_we_say(link, tmp_path):
         heard(listener, last=False)
         assert link.client.python(SEND, json.dumps(ours)).wait(10) == 0
         wanted = [f"(V{vrid}) Master received advert from" for vrid in SPOKEN]
-        until = time.monotonic() + LIMIT_S
-        while not all(text in log.read_text() for text in wanted):
-            assert time.monotonic() < until, log.read_text()
-            time.sleep(0.02)
+        until(lambda: all(text in log.read_text() for text in wanted), log.read_text)
         assert "checksum" not in log.read_text()

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _archive
-from links import VIP, VIP6, lent
-from recorder import inside
+from support.netns.links import VIP, VIP6, lent
+from support.netns.namespaces import inside
 from support.paths import ROOT
 from support.proxy.masters import Echo, Load, Running, ask, get
 from support.proxy.proxies import LIMIT, until

@@ -17,12 +17,11 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
-from links import lent, sh
-from recorder import inside
-from stages import until
+from support.netns.links import lent, sh
+from support.netns.namespaces import inside
 from support.paths import ROOT
+from support.waiting import LIMIT_S, until
 
-LIMIT_S = 20
 PORT, SERVICE = 8080, "service"
 BALANCER, BALANCER6 = "192.0.2.1", "2001:db8::1"
 BLOCK = random.Random(6).getrandbits(8 * 200_000).to_bytes(200_000, "big")

@@ -15,7 +15,7 @@ import sys
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _files, _redirect
-from links import PORT, VIP, VIP6, lent, sh, why_not
+from support.netns.links import PORT, VIP, VIP6, lent, sh, why_not
 
 API, LB = 6443, 9445
 OWN = {VIP: "192.0.2.{}", VIP6: "2001:db8::{}"}

@@ -10,11 +10,11 @@ import signal
 import time
 
 import pytest
-from links import why_not
-from stages import until
-from steadiness import LATE, NAP, Witness
+from support.netns.links import why_not
+from support.netns.steadiness import LATE, NAP, Witness
+from support.waiting import until
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=str(why_not()))
+pytestmark = [pytest.mark.timed, pytest.mark.skipif(bool(why_not()), reason=str(why_not()))]
 PAUSE = 0.2
 ROUNDS = 20
 

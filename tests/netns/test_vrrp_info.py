@@ -13,9 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from stages import until
-
-ROOT = Path(__file__).resolve().parents[2]
+from support.paths import COLLECTIONS, PLAYBOOKS
+from support.waiting import until
 
 MODULE = """
 import importlib, json, os, sys
@@ -241,11 +240,12 @@ def test_the_survey_prints_one_table_for_all_hosts(link, keepalived):
     keepalived(link.lb1, instance("one", 51, ["192.0.2.100"]), holds=["192.0.2.100"])
     python = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
     hosts = {"hosts": {"a": python, "b": python}}
-    command = ["ip", "netns", "exec", link.client.namespace, "ansible-playbook", "--inventory", "/dev/stdin"]
+    playbook = Path(sys.executable).with_name("ansible-playbook")
+    command = ["ip", "netns", "exec", link.client.namespace, playbook, "--inventory", "/dev/stdin"]
     variables = ["-e", "ansible_become=false", "-e", "survey_interface=eth0", "-e", "survey_seconds=2.5"]
-    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache/collections"), "ANSIBLE_NOCOLOR": "1"}
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_NOCOLOR": "1"}
     said = subprocess.run(
-        [*command, *variables, str(ROOT / "playbooks/survey.yml")],
+        [*command, *variables, PLAYBOOKS / "survey.yml"],
         input=json.dumps({"all": hosts}),
         capture_output=True,
         text=True,

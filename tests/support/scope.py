@@ -9,12 +9,12 @@ import os
 SCOPES = ("quick", "full")
 
 
-def read_scope(environment: os._Environ[str] | dict[str, str] = os.environ) -> str:
+def read_scope() -> str:
     """Return the scope that the environment names; quick where it names none.
 
     :raises SystemExit: SCOPE has another value
     """
-    scope = environment.get("SCOPE") or SCOPES[0]
+    scope = os.environ.get("SCOPE") or SCOPES[0]
     if scope not in SCOPES:
         raise SystemExit(f"SCOPE is {scope!r}; it may be {' or '.join(SCOPES)}.")
     return scope

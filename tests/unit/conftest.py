@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 from support import collection
+from support.leaks import nothing_is_left  # noqa: F401
 
 # For Pythons under which it is enough that each line runs; see tests/pythons.py.
 settings.register_profile("quick", max_examples=20)

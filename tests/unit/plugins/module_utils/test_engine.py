@@ -4,123 +4,20 @@
 
 from __future__ import annotations
 
-import functools
 import grp
 import hashlib
 import os
 import sys
-import tempfile
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _archive, _engine
 from ansible_collections.onprem.lb.plugins.module_utils._engine import Engine, Wish
-from ansible_collections.onprem.lb.plugins.module_utils._engine_host import Failed, Host
-from ansible_collections.onprem.lb.plugins.module_utils._engine_plan import Unit
-from ansible_collections.onprem.lb.plugins.module_utils._engine_units import DAEMONS, Daemon, Options, Places
-from support.agent import programs
+from ansible_collections.onprem.lb.plugins.module_utils._engine_host import Failed
+from ansible_collections.onprem.lb.plugins.module_utils._engine_units import Daemon, Options
+from support.agent.hosts import PROXY, VRRP, FakeHost
 
 AGENT = _archive.build(os.path.join(os.path.dirname(_archive.__file__), "_agent"))
 OTHER = AGENT + b"\0"
-PROXY = {"services": [{"name": "web", "port": 443, "servers": ["192.0.2.1"]}]}
-VRRP = {
-    "instances": [
-        {
-            "name": "front",
-            "interface": "eth0",
-            "vrid": 51,
-            "auth_pass": "s3cret",
-            "addresses": ["192.0.2.10"],
-            "peers": ["192.0.2.2"],
-        }
-    ]
-}
-
-
-@functools.lru_cache(maxsize=None)
-def answer(python, agent, text, name):
-    """Return what the real agent says of a configuration. To start it takes long, and it always says the same."""
-    with tempfile.NamedTemporaryFile(suffix=".pyz") as archive:
-        archive.write(agent)
-        archive.flush()
-        return Host(programs.run, None, None).check_config(python, archive.name, text, name)
-
-
-class FakeHost(Host):
-    """Files are real; users, units and processes are remembered."""
-
-    def __init__(self, folder):
-        places = Places(f"{folder}/lib", f"{folder}/etc", f"{folder}/units")
-        super().__init__(None, lambda name: None, places, f"{folder}/proc")
-        os.makedirs(f"{folder}/proc", exist_ok=True)
-        self.known, self.states, self.told, self.breaks = set(), {}, [], ""
-
-    def _tell(self, *words):
-        self.told.append(" ".join(words))
-        if self.breaks and self.told[-1].startswith(self.breaks):
-            raise Failed(f"{self.breaks} failed")
-
-    def _runs(self, unit):
-        archive = os.path.join(self.places.library, self.pointer(self.places.link))
-        self.states[unit] = self.states.get(unit, Unit())._replace(active=True, pid=1, archive=archive, renews=True)
-
-    def has_systemd(self):
-        return True
-
-    def has_raw_sockets(self):
-        return True
-
-    def python_version(self, python):
-        return sys.version_info[:2]
-
-    def check_config(self, python, archive, text, path):
-        with open(archive, "rb") as agent:
-            return answer(python, agent.read(), text, os.path.basename(path))
-
-    def users(self):
-        return frozenset(self.known)
-
-    def units(self):
-        return {daemon.unit: self.states.get(daemon.unit, Unit()) for daemon in DAEMONS}
-
-    def rivals(self):
-        return ()
-
-    def enabled_rivals(self):
-        return frozenset()
-
-    def report(self, path):
-        return {"instances": [{"held": ["192.0.2.10/32"]}]}
-
-    def create_user(self, name):
-        self._tell("useradd", name)
-        self.known.add(name)
-
-    def remove_user(self, name):
-        self.known.remove(name)
-
-    def systemctl(self, *arguments):
-        self._tell(*arguments)
-        if arguments[0] == "enable":
-            self.states[arguments[1]] = self.states.get(arguments[1], Unit())._replace(enabled=True)
-
-    def stop(self, unit):
-        self._tell("stop", unit)
-        self.states.pop(unit, None)
-
-    def start(self, unit):
-        self._tell("start", unit)
-        self._runs(unit)
-
-    def reload(self, daemon, unit):
-        self._tell("reload", daemon.unit)
-
-    def renew(self, daemon, unit, archive):
-        self._tell("renew", daemon.unit)
-        self._runs(daemon.unit)
-
-    def restart(self, daemon, unit, gracefully):
-        self._tell("restart", daemon.unit, "gracefully" if gracefully else "at once")
-        self._runs(daemon.unit)
 
 
 @pytest.fixture(autouse=True)

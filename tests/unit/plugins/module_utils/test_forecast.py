@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _pair
+from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _pair, _rehearsal
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine
 from support.plans.pairs import member, pair
 
 POLLED = {"track_events": False, "track_interval": 1}
@@ -54,6 +55,11 @@ def test_a_check_that_must_fail_several_times_counts_several_times():
     assert worst(track_fall=3, **POLLED)["haproxy_killed"] - worst(**POLLED)["haproxy_killed"] == 2000
 
 
+def test_what_notices_a_death_after_fall_polls_notices_life_after_rise():
+    for (tracker,) in _rehearsal.cast(_pair.draft(pair(track_rise=3, track_fall=2, **POLLED))).trackers:
+        assert (tracker.notices_death, tracker.notices_life) == (2 * machine.SECOND, 3 * machine.SECOND)
+
+
 @pytest.mark.parametrize("peer", ["agent", "native"])
 def test_a_holder_that_runs_the_agent_serves_on_until_the_next_one_does(peer):
     first, second = pair()
@@ -79,6 +85,38 @@ def test_a_member_that_expects_unicast_does_not_hear_multicast():
 def test_the_fast_setting_is_fast_in_everything():
     found = worst(vrrp_version=3, advert_interval=0.1)
     assert (found["host_cut"], found["keepalived_stopped"]) == (361, 61)
+
+
+def two_holders(**settings):
+    return {event: line["two_holders_ms"] for event, line in lines(**settings).items()}
+
+
+def test_only_a_host_that_was_cut_off_meets_another_holder_until_the_next_advertisement():
+    expected = {**dict.fromkeys(worst(), 0), "host_cut": 1000 + _forecast.SWITCH_MS}
+    assert two_holders() == two_holders(preempt=False) == two_holders(priorities=[100, 98]) == expected
+
+
+def test_a_killed_router_leaves_its_address_behind_for_longer_than_a_short_interval_waits():
+    """After a death just before an Advertisement the next one takes over two intervals and the skew later."""
+    restart, skew = _rehearsal.RESTART / 1000, 100 * (256 - 253) / 256
+    quick = {"vrrp_version": 3, "advert_interval": 0.1}
+    assert two_holders(**quick)["keepalived_killed"] == round(restart - (200 + skew) + _forecast.SWITCH_MS)
+    assert two_holders(**quick)["host_cut"] == 160
+    slower = two_holders(**quick, engine="agent")["keepalived_killed"] - two_holders(**quick)["keepalived_killed"]
+    assert slower == 100  # until it has heard the other
+
+
+def test_an_agent_that_stops_serves_on_beside_its_successor():
+    grace = machine.GRACE / 1000 + _forecast.SWITCH_MS
+    assert two_holders(engine="agent")["keepalived_stopped"] == round(grace)
+    assert two_holders(engine="agent", vrrp_version=3, advert_interval=0.1)["keepalived_stopped"] == round(grace)
+
+
+def test_two_holders_are_foreseen_for_whoever_may_hold_the_vip():
+    first, second = pair(preempt=False)
+    second["settings"]["engine"] = "agent"
+    found = {line["event"]: line["two_holders_ms"] for line in foresee(first, second)["outages"]}
+    assert found["keepalived_stopped"] == 110
 
 
 def test_the_first_member_comes_back_and_the_change_costs_one_switch():
@@ -186,6 +224,8 @@ def test_the_table_says_all_of_it_in_lines():
     assert table[1].split("  ") and "haproxy killed" in table[1] and "at most    72 ms" in table[1]
     assert table[1].endswith("then back to lb1, 60 ms")
     assert "stays on lb2" in _pair.plan(pair(preempt=False))["table"][1]
+    assert [line.partition("; ")[2] for line in table if ";" in line] == ["two holders for 1060 ms"]
+    assert "host cut" in table[5] and table[5].endswith("then back to lb1, 60 ms; two holders for 1060 ms")
     assert len(table) == 7
 
 

@@ -113,6 +113,22 @@ def test_a_hand_over_between_two_questions_is_no_moment_of_two_holders():
     assert seen["no_holder_ms"] == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("second, both", [(A, 0.2), (B, 0.0)])
+def test_a_question_that_both_answered_counts_for_the_time_between_the_answers(second, both):
+    """The former holder answers it last, or for the last time before the new one does."""
+    shared = transcript(held=[(A, 0, 500), (B, 505, 1000)])
+    first = B if second == A else A
+    shared.sightings += [(500.5, first), (500.7, second)]
+    assert probe.report(shared, NAMES, True)["two_holders_ms"] == both
+
+
+def test_a_second_holder_that_answers_but_once_is_seen():
+    once = transcript(held=[(A, 0, 1000)])
+    once.sightings.append((500.7, B))
+    seen = probe.report(once, NAMES, True)
+    assert line(seen) == [(0.0, ["lb1"]), (500.7, ["lb1", "lb2"]), (505.0, ["lb1"])]
+
+
 def test_two_holders_to_the_end_leave_no_holder_after():
     seen = report(held=[(A, 0, 1000), (B, 500, 1000)])
     assert (seen["holder_before"], seen["holder_after"]) == ("lb1", None)

@@ -127,7 +127,7 @@ def test_one_that_ends_before_it_is_ready_is_said(old, program):
     assert old.ended == ["it has ended, and the log says why"] and not old.ready
 
 
-@pytest.mark.parametrize("program", ["import time; time.sleep(600)", BEGIN + "time.sleep(600)"])
+@pytest.mark.parametrize("program", ["import time; time.sleep(3)", BEGIN + "time.sleep(600)"])
 def test_one_that_is_not_ready_in_time_is_said_and_ended(old, program, monkeypatch):
     monkeypatch.setattr(succession, "PATIENCE", 1_500_000)
     new = old.starts(program)

@@ -14,7 +14,6 @@ else does. A member may hold an address by an interface of its own, which has it
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import ipaddress
 import os
 import selectors
@@ -28,7 +27,8 @@ from typing import FrozenSet, NamedTuple
 from ansible_collections.onprem.lb.plugins.module_utils import _neighbours
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.packet import PROTOCOL
 
-CLONE_NEWNET = 0x40000000
+from support.netns.namespaces import inside
+
 ETH_P_ALL = 0x0003
 GROUP = 1  # in the first octet of an Ethernet destination: broadcast or multicast
 SO_TIMESTAMPNS, SO_RCVBUFFORCE = 35, 33  # Python has no names for them
@@ -47,7 +47,6 @@ WHAT = {
     "revived": ("dead", False),
 }
 READER = 20  # real-time priority, above those that are watched
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class GivenUp(Exception):
@@ -91,22 +90,6 @@ class View(NamedTuple):
     @property
     def served(self):
         return self.believed in self.held - self.cut - self.dead
-
-
-@contextlib.contextmanager
-def inside(namespace):
-    """Sockets made here belong to the namespace, also afterwards. Only this thread enters it."""
-    with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{namespace}") as there:
-        _enter(there)
-        try:
-            yield
-        finally:
-            _enter(home)
-
-
-def _enter(namespace):
-    if _libc.setns(namespace.fileno(), CLONE_NEWNET) != 0:
-        raise OSError(ctypes.get_errno(), "setns")
 
 
 class Recorder:

@@ -8,11 +8,11 @@ import itertools
 import json
 import signal
 import threading
-import time
 
-from agents import LIMIT_S, Agent
-from links import VIP
-from recorder import Recorder, message_in
+from support.netns.agents import Agent
+from support.netns.links import VIP
+from support.netns.recorder import Recorder, message_in
+from support.waiting import LIMIT_S
 
 INTERVAL = 0.1
 
@@ -97,13 +97,6 @@ class Stage:
         """[(moment, priority)] of the advertisements."""
         found = [(one.at, one.member, message_in(one.packet)) for one in list(self.recorder.said) if one.at >= begin]
         return [(at, message[2]) for at, name, message in found if (name, message[1]) == (member, vrid)]
-
-
-def until(condition, what="it did not happen in time"):
-    limit = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < limit, what
-        time.sleep(0.01)
 
 
 def instance(node, priority=254, vrid=51, name="front", vip=VIP, **changes):

@@ -3,7 +3,7 @@
 """A link of its own for each test: a bridge, the members and a client, each a network namespace.
 
 The bridge does not snoop multicast: without a querier it would hold back what VRRP and neighbour discovery
-send. Nothing is named after anything but this process, so that several runs do not meet.
+send. Nothing is named after anything but this run and process, so that several do not meet.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
+from pathlib import Path
 
 import pytest
-from support import collection
+
+from support import collection, leaks
+from support.netns.namespaces import inside
 from support.paths import COLLECTIONS
+from support.waiting import until
 
 collection.make_importable()
 
 VIP, VIP6 = "192.0.2.100", "2001:db8::100"
 PORT = 8443
-LIMIT_S = 20
 _serial = itertools.count()
 
 # Accepts connections on every address, also one that comes later, and answers what it is sent. Says "ready"
@@ -72,6 +74,8 @@ class Node:
 
     def start(self):
         sh("ip", "netns", "add", self.namespace)
+        self.check_for_duplicates(False, "default")
+        self.forward(False)
         self.ip("link", "set", "lo", "up")
         peer = ("peer", "eth0", "netns", self.namespace)
         sh("ip", "-n", self.link.bridge, "link", "add", self.port, "type", "veth", *peer)
@@ -80,23 +84,29 @@ class Node:
         self.ip("addr", "add", f"192.0.2.{self.number}/24", "dev", "eth0")
         self.ip("addr", "add", f"2001:db8::{self.number}/64", "dev", "eth0", "nodad")
 
-        self.forward(False)
-
     def wait_for_link_local(self):
-        """Before it is checked for duplicates nothing can be sent from it.
+        """Until its link is ready it is tentative, and nothing can be sent from it.
 
         Asked again and again: `ip monitor` does not say when it begins to listen, and may miss the one change.
         """
-        limit = time.monotonic() + LIMIT_S
-        while "tentative" in self.output("ip", "-6", "addr", "show", "dev", "eth0", "scope", "link"):
-            assert time.monotonic() < limit, f"{self.name} has no link-local address"
-            time.sleep(0.02)
+        show = ("ip", "-6", "addr", "show", "dev", "eth0", "scope", "link")
+        until(lambda: "tentative" not in self.output(*show), f"{self.name} has no link-local address")
+
+    def check_for_duplicates(self, wanted, interface="eth0"):
+        """Whether new IPv6 addresses are (RFC 4862, 5.4); it takes two seconds, in which they are of no use."""
+        for name in ("accept_dad", "dad_transmits"):
+            self.setting(f"ipv6/conf/{interface}/{name}", wanted)
 
     def forward(self, wanted):
         """A new namespace takes this over from the machine, where a container engine may have switched it
         on."""
-        switches = "/proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding"
-        self.output("sh", "-c", f"echo {int(wanted)} | tee {switches}")
+        for name in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
+            self.setting(name, wanted)
+
+    def setting(self, name, value):
+        """One of the kernel's for this namespace."""
+        with inside(self.namespace):
+            Path("/proc/sys/net", name).write_text(str(int(value)))
 
     def ip(self, *arguments):
         sh("ip", "-n", self.namespace, *arguments)
@@ -104,6 +114,10 @@ class Node:
     def output(self, *command):
         command = ["ip", "netns", "exec", self.namespace, *command]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def processes_inside(self):
+        pids = subprocess.run(["ip", "netns", "pids", self.namespace], check=True, capture_output=True, text=True)
+        return list(map(int, pids.stdout.split()))
 
     def python(self, code, *arguments):
         """Starts Python code in the namespace."""
@@ -140,7 +154,7 @@ class Node:
 
 class Link:
     def __init__(self, members=2):
-        self.prefix = f"onpremlb-{os.getpid()}-{next(_serial)}"
+        self.prefix = f"{leaks.prefix()}-{os.getpid()}-{next(_serial)}"
         self.bridge = f"{self.prefix}-br"
         names = [f"lb{number}" for number in range(1, members + 1)]
         self.nodes = [Node(self, name, number) for number, name in enumerate([*names, "client"], 1)]

@@ -18,8 +18,8 @@ import signal
 import subprocess
 import time
 
-from links import Link, sh
-from recorder import Recorder
+from support.netns.links import Link, sh
+from support.netns.recorder import Recorder
 from support.rendering import keepalived as render
 
 STEADY = 0.4  # seconds: longer than a second round of announcements or a late one of a loser takes

@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from agents import Daemon
-from links import sh
+from support.netns.agents import Daemon
+from support.netns.links import sh
 
 PROGRAMS = Path("/usr/lib/frr")
 USER = "frr"  # neither program runs as anybody else, and everything that they open must be theirs

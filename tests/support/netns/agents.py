@@ -15,16 +15,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from typing import Dict
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent import status
-from recorder import inside
+
+from support.netns.namespaces import inside
 from support.paths import ROOT
 from support.rendering import keepalived as render
+from support.waiting import LIMIT_S, until
 
 TRACKED = "down"
-LIMIT_S = 20
 VRRP = ":0070 "  # protocol 112, as a port in /proc/net/raw
 
 
@@ -52,13 +52,13 @@ class Daemon:
     def starts(self):
         """Returns when it can hear others."""
         self.process = self.spawn(self.command())
+        self.group = self.process.pid
         self.until(self.listens, self.process)
 
     def until(self, condition, process):
-        limit = time.monotonic() + LIMIT_S
-        while not condition():
-            assert time.monotonic() < limit and process.poll() is None, self.log()
-            time.sleep(0.005)
+        """Wait for it, or for the end of the process, which is wrong."""
+        until(lambda: condition() or process.poll() is not None, self.log)
+        assert process.poll() is None, self.log()
 
     def spawn(self, command):
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "plugins" / "module_utils")}
@@ -133,10 +133,7 @@ class Orphan:
             return 0
 
     def wait(self, limit=LIMIT_S):
-        late = time.monotonic() + limit
-        while self.poll() is None:
-            assert time.monotonic() < late, f"process {self.pid} does not end"
-            time.sleep(0.005)
+        until(lambda: self.poll() is not None, f"process {self.pid} does not end", limit)
         return 0
 
     def send_signal(self, number):
@@ -161,12 +158,17 @@ class Agent(Daemon):
         """Have the version that is there now take over; return when it has, and the old one has ended."""
         old = self.process
         old.send_signal(signal.SIGUSR2)
-        late = time.monotonic() + LIMIT_S
-        while (self.answers() or {}).get("pid", old.pid) == old.pid:
-            assert time.monotonic() < late, self.log()
-            time.sleep(0.005)
+        until(lambda: (self.answers() or {}).get("pid", old.pid) != old.pid, self.log)
         self.process = Orphan(self.report()["pid"])
         assert old.wait(LIMIT_S) == 0, self.log()
+
+    def close(self):
+        """Also a successor that came without being waited for: it is of the same process group."""
+        super().close()
+        for pid in self.node.processes_inside() if self.process else []:
+            with contextlib.suppress(ProcessLookupError):
+                if os.getpgid(pid) == self.group:
+                    os.kill(pid, signal.SIGKILL)
 
     def answers(self):
         with contextlib.suppress(status.Refused):

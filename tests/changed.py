@@ -1,0 +1,121 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which scenarios the files need that changed since a commit.
+
+    make scenarios SINCE=main
+    make molecule RUNS="$(make --silent scenarios SINCE=main)"
+
+Prints what RUNS takes, each SCENARIO:IMAGE. In a GitHub workflow it also sets the output `runs`, a list in JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+from typing import Iterable, List, Mapping, Tuple
+
+from support.paths import ROOT
+
+# The image of each scenario: all of them together run on both.
+RUNS = {
+    "default": "debian12",
+    "agent": "debian13",
+    "mixed": "debian12",
+    "ipi": "debian13",
+    "ipi-agent": "debian12",
+    "roles": "debian13",
+}
+ALL = tuple(RUNS)
+NONE: Tuple[str, ...] = ()
+PAIR = ("default", "agent", "mixed")
+CLUSTER = ("ipi", "ipi-agent")
+ALONE = ("roles",)
+NATIVE = ("default", "mixed", "ipi", "roles")
+# The first prefix of a path decides. What has none may touch anything: it needs all.
+SCENARIOS: Mapping[str, Tuple[str, ...]] = {
+    # What no scenario runs.
+    ".ansible-lint": NONE,
+    ".ci/": NONE,
+    ".github/": NONE,
+    ".gitignore": NONE,
+    ".yamllint": NONE,
+    "LICENSE": NONE,
+    "bench/": NONE,
+    "changelogs/": NONE,
+    "docs/": NONE,
+    "lab/demo.yml": NONE,
+    "playbooks/dns.yml": NONE,
+    "playbooks/survey.yml": NONE,
+    "plugins/filter/dns_records": NONE,
+    "plugins/filter/survey_table": NONE,
+    "plugins/module_utils/_dns.py": NONE,
+    "tests/netns/": NONE,
+    "tests/unit/": NONE,
+    # What one layout uses.
+    "playbooks/ipi.yml": CLUSTER,
+    "playbooks/pair.yml": PAIR,
+    "plugins/filter/api_redirect": CLUSTER,
+    "plugins/filter/ipi_": CLUSTER,
+    "plugins/filter/pair_plan": PAIR,
+    "plugins/module_utils/_guard.py": CLUSTER,
+    "plugins/module_utils/_ipi": CLUSTER,
+    "plugins/module_utils/_redirect.py": CLUSTER,
+    "roles/ipi/": CLUSTER,
+    "roles/pair/": PAIR,
+    # What one engine uses.
+    "plugins/filter/haproxy_model": NATIVE,
+    "plugins/filter/keepalived_model": NATIVE,
+    "roles/haproxy/": NATIVE,
+    "roles/keepalived/": NATIVE,
+    # The scenarios themselves, and what they read.
+    "molecule/agent/": ("agent",),
+    "molecule/default/": ("default",),
+    "molecule/ipi-agent/": ("ipi-agent",),
+    "molecule/ipi/": CLUSTER,  # the other one plays its playbooks, too
+    "molecule/mixed/": ("mixed",),
+    "molecule/roles/": ALONE,
+    "tests/golden/": ("default",),  # haproxy and keepalived are asked there whether they take these files
+}
+PROSE = ".md"
+EXAMPLES = ("roles/agent/README.md", "roles/haproxy/README.md", "roles/keepalived/README.md")  # are played
+
+
+def runs(paths: Iterable[str]) -> List[str]:
+    """Return the scenarios that these paths need, each with its image."""
+    needed = {scenario for path in paths for scenario in scenarios(path)}
+    return [f"{scenario}:{image}" for scenario, image in RUNS.items() if scenario in needed]
+
+
+def scenarios(path: str) -> Tuple[str, ...]:
+    """Return the scenarios that a path of the checkout needs."""
+    if path.endswith(PROSE):
+        return ALONE if path in EXAMPLES else NONE
+    return next((needed for prefix, needed in SCENARIOS.items() if path.startswith(prefix)), ALL)
+
+
+def changed(since: str) -> List[str]:
+    """Return the paths that differ from where this branch left `since`, those that are not committed among them."""
+    differing = git("diff", "--name-only", "--no-renames", "--merge-base", since)
+    new = git("ls-files", "--others", "--exclude-standard")
+    return [*differing, *new]
+
+
+def git(*arguments: str) -> List[str]:
+    command = ["git", "-c", "core.quotePath=false", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--since", required=True, help="a commit, a branch or a tag")
+    found = runs(changed(parser.parse_args().since))
+    print(*found)
+    if os.environ.get("GITHUB_OUTPUT"):
+        with open(os.environ["GITHUB_OUTPUT"], "a", encoding="utf-8") as output:
+            output.write(f"runs={json.dumps(found)}\n")
+
+
+if __name__ == "__main__":
+    main()

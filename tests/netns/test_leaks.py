@@ -1,0 +1,108 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run that leaves something behind fails, and one that does not passes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.leaks import VARIABLE
+from support.netns.links import why_not
+from support.paths import ROOT
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=str(why_not()))
+
+AS_ROOT = """
+from support import leaks
+from support.leaks import nothing_is_left
+leaks.LIMIT_S = 1
+"""
+AS_ANOTHER_USER = AS_ROOT + "leaks.own_namespace = lambda: None"
+TEST = """
+import os, signal, subprocess, time
+from pathlib import Path
+from support.leaks import prefix
+
+def test_leaving():
+    {what}
+"""
+FORKED = """
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        pid = os.fork()
+        if pid == 0:
+            signal.pause()
+        os.write(writer, str(pid).encode())
+        os._exit(0)
+    os.wait()
+    Path("pid").write_text(os.read(reader, 10).decode())
+"""
+SLEEP = 'Path("pid").write_text(str(subprocess.Popen(["sleep", "60"], start_new_session=True{more}).pid))'
+PROCESSES = {
+    "a process": SLEEP.format(more=""),
+    "a process with another environment": SLEEP.format(more=", env={}"),
+    "a process that executes no program": FORKED,
+}
+
+
+@pytest.fixture
+def ran(tmp_path):
+    """What pytest returns, and says, of a run of one test with this body."""
+
+    def run(what, conftest=AS_ROOT):
+        (tmp_path / "conftest.py").write_text(conftest)
+        (tmp_path / "test_it.py").write_text(TEST.format(what=what))
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", tmp_path]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        said = tmp_path / "said"  # a pipe would be held open by what is left
+        with said.open("w") as out:
+            options = {"cwd": tmp_path, "env": environment, "stdout": out, "timeout": 60, "check": False}
+            done = subprocess.run([*command, tmp_path], **options)
+        return done.returncode, said.read_text()
+
+    yield run
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("what", PROCESSES)
+def test_a_run_that_leaves_a_process_fails(ran, tmp_path, what):
+    code, said = ran(PROCESSES[what])
+    assert (code, f"left behind: process {(tmp_path / 'pid').read_text()} (" in said) == (1, True), said
+
+
+def test_without_the_right_to_a_namespace_processes_are_known_by_their_environment(ran):
+    code, said = ran(PROCESSES["a process"], AS_ANOTHER_USER)
+    assert (code, "(sleep 60)" in said) == (1, True), said
+
+
+def test_a_run_that_leaves_a_network_namespace_fails(ran, tmp_path):
+    code, said = ran('Path("name").write_text(prefix()); subprocess.run(["ip", "netns", "add", prefix()], check=True)')
+    name = (tmp_path / "name").read_text()
+    subprocess.run(["ip", "netns", "del", name], check=True)
+    assert (code, f"left behind: network namespace {name}" in said) == (1, True), said
+
+
+def test_a_run_that_leaves_a_file_in_run_fails(ran):
+    file = Path(f"/run/onprem-left-{os.getpid()}")
+    try:
+        code, said = ran(f'Path("{file}").touch()')
+    finally:
+        file.unlink()
+    assert (code, f"left behind: file {file}" in said) == (1, True), said
+
+
+def test_a_run_that_leaves_nothing_passes_and_waits_for_what_is_just_ending(ran):
+    code, said = ran('subprocess.Popen(["sleep", "0.5"])')
+    assert code == 0, said
+
+
+def test_a_run_within_a_run_belongs_to_both(ran):
+    code, said = ran(f'assert os.environ["{VARIABLE}"].split()[:-1] == {os.environ[VARIABLE].split()}')
+    assert code == 0, said

@@ -1,0 +1,67 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`python3 tests/suite GROUP`; make calls it and sets the environment. Standard library only: it makes the tools.
+
+SCOPE  quick or full
+STRICT 1: a skip is an error; the default where CI is set
+RUNS   the scenarios to run, each SCENARIO:IMAGE; the scope's by default
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # this folder is run as a script, not as a package
+
+from support.scope import read_scope  # noqa: E402
+
+from lab import machine  # noqa: E402
+from suite import results, stages  # noqa: E402
+from suite.runner import Runner  # noqa: E402
+
+LOGS = ROOT / ".cache" / "suite"
+
+
+def look(scope: str, group: str) -> stages.Here:
+    """Look at this machine and at what was asked for."""
+    facts = machine.observe()
+    return stages.Here(
+        full=scope == "full",
+        privilege=facts.privilege,
+        lab_refusal=machine.plan(facts, build_debian=True).refusal or "",
+        programs=ROOT / ".venv" / "bin",
+        python=sys.executable,
+        logs=LOGS / group,
+        runs=tuple(os.environ.get("RUNS", "").split()),
+    )
+
+
+def is_strict() -> bool:
+    """A skip is an error where STRICT says so, and in CI unless STRICT=0 is set."""
+    return os.environ.get("STRICT", "1" if os.environ.get("CI") else "0") == "1"
+
+
+def main() -> int:
+    if len(sys.argv) != 2 or sys.argv[1] not in stages.GROUPS:
+        print(f"usage: python3 tests/suite {'|'.join(stages.GROUPS)}", file=sys.stderr)
+        return 64
+    group, scope, strict = sys.argv[1], read_scope(), is_strict()
+    os.environ["SCOPE"] = scope
+    os.chdir(ROOT)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    print(f"{group}: SCOPE={scope} STRICT={int(strict)}", flush=True)
+    here = look(scope, group)
+    shutil.rmtree(here.logs, ignore_errors=True)
+    rows = Runner(stages.for_group(group, here), here.logs, lambda line: print(line, flush=True)).run()
+    print("\n".join(["", *results.table(rows), "", f"SCOPE={scope} STRICT={int(strict)}"]))
+    print("\n".join(results.closing_lines(rows, strict)), flush=True)
+    return results.exit_code(rows, strict)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What came of a stage, read from what its program wrote; and the table of a run. Pure but for `read_junit`."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+from typing import Iterable, List, NamedTuple, Tuple
+
+# Molecule's own words for an action that did not run: no playbook, no tests, disabled.
+MOLECULE_RAN = {"Successful": "passed", "Failed": "failed"}
+MOLECULE_ACTION = re.compile(r"([\w-]+) (?:>|➜) (\w+): Executed: ([A-Z]\w*)(.*)")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+HEAD = ("stage", "passed", "failed", "skipped", "seconds", "what failed, and why something was skipped")
+WIDEST = 100  # characters of a reason
+
+
+class Result(NamedTuple):
+    """What came of one stage."""
+
+    passed: int = 0
+    failures: Tuple[str, ...] = ()  # a name for each, with the first line of its reason
+    skips: Tuple[str, ...] = ()  # a reason for each
+
+    def __add__(self, other: Result) -> Result:  # type: ignore[override]
+        return Result(self.passed + other.passed, self.failures + other.failures, self.skips + other.skips)
+
+    @property
+    def ran(self) -> bool:
+        return bool(self.passed or self.failures)
+
+
+class Row(NamedTuple):
+    """One stage of the table."""
+
+    name: str
+    result: Result
+    seconds: float
+
+
+def read_junit(files: Iterable[Path]) -> Result:
+    """Add up what pytest wrote into JUnit files."""
+    total = Result()
+    for file in files:
+        try:
+            cases = ElementTree.parse(file).iter("testcase")
+            total += sum((_judge_case(case) for case in cases), Result())
+        except (ElementTree.ParseError, OSError) as error:
+            total += Result(failures=(f"{file.name} cannot be read: {error}",))
+    return total
+
+
+def _judge_case(case: ElementTree.Element) -> Result:
+    name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name', '')}"
+    for kind in ("failure", "error"):
+        found = case.find(kind)
+        if found is not None:
+            return Result(failures=(f"{name}: {_first_line(found.get('message') or found.text or kind)}",))
+    skipped = case.find("skipped")
+    if skipped is not None:
+        return Result(skips=(_first_line(skipped.get("message") or "no reason given"),))
+    return Result(passed=1)
+
+
+def read_molecule(log: str) -> Result:
+    """Count the actions of a scenario by what molecule says of each; one that did not run counts as skipped."""
+    total = Result()
+    for scenario, action, state, note in MOLECULE_ACTION.findall(COLOUR.sub("", log)):
+        outcome = MOLECULE_RAN.get(state)
+        if outcome == "passed":
+            total += Result(passed=1)
+        elif outcome == "failed":
+            total += Result(failures=(f"{scenario} > {action}",))
+        else:
+            total += Result(skips=(_first_line(f"{scenario} > {action}: {state}{note}"),))
+    return total
+
+
+def with_exit_code(result: Result, code: int) -> Result:
+    """Hold what was read against the exit code: a stage that failed, or ran nothing, is never without a failure."""
+    if code and not result.failures:
+        return result + Result(failures=(f"exit code {code}",))
+    if not result.ran and not result.skips:
+        return result + Result(failures=("no test ran",))
+    return result
+
+
+def table(rows: List[Row]) -> List[str]:
+    """Return the rows as aligned lines in Markdown."""
+    cells = [HEAD, *(_cells(row) for row in rows)]
+    widths = [max(len(line[at]) for line in cells) for at in range(len(HEAD))]
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |" for line in cells]
+    return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]
+
+
+def _cells(row: Row) -> Tuple[str, ...]:
+    result = row.result
+    counts = (str(result.passed), str(len(result.failures)), str(len(result.skips)))
+    return (row.name, *counts, f"{row.seconds:.0f}", "; ".join(_reasons(result)))
+
+
+def _reasons(result: Result) -> List[str]:
+    """Return the first failure, and each reason of skips with how often it was given."""
+    more = len(result.failures) - 1
+    failures = [*result.failures[:1], *([f"{more} more"] if more > 0 else [])]
+    skips = [f"{count} x {reason}" if count > 1 else reason for reason, count in Counter(result.skips).most_common()]
+    return [text[:WIDEST] for text in (*failures, *skips)]
+
+
+def closing_lines(rows: List[Row], strict: bool) -> List[str]:
+    """Return the verdict: INCOMPLETE where something was left out, and the counts in the last line.
+
+    :param strict: a skip is an error
+    """
+    total = sum((row.result for row in rows), Result())
+    left_out = [row.name for row in rows if row.result.skips]
+    lines = []
+    if left_out:
+        error = ", which is an error with STRICT=1" if strict else ""
+        lines.append(f"INCOMPLETE: something was left out in {', '.join(left_out)}{error}.")
+    return [*lines, f"{total.passed} passed, {len(total.failures)} failed, {len(total.skips)} skipped"]
+
+
+def exit_code(rows: List[Row], strict: bool) -> int:
+    """Return 0 if all of it ran and passed, 1 for a failure, 2 if something was left out and STRICT is not set."""
+    if any(row.result.failures for row in rows):
+        return 1
+    left_out = any(row.result.skips for row in rows)
+    return (1 if strict else 2) if left_out else 0
+
+
+def _first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[0].strip() if lines else ""

@@ -1,0 +1,180 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs stages, two side by side where they may, and tells how it goes.
+
+A stage waits for those that it comes `after`. One that it `needs` must have succeeded, or it is skipped. A stage
+that measures time runs `alone`. What a stage prints goes into a log; a failed one's last lines are shown.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable, Dict, List, Mapping, Tuple
+
+from .results import Result, Row, read_junit, read_molecule, with_exit_code
+
+LANES = 2
+LIMIT_S = 5400  # for one stage; CI gives the whole run no more
+TELL_EVERY_S = 60
+POLL_S = 0.2
+LAST_LINES = 40
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One program to run.
+
+    :ivar counts: what its results are read from: `junit` files in its folder, `molecule`'s log, or its `exit` code;
+        of a stage that only `prepares` others nothing counts unless it fails
+    """
+
+    name: str
+    command: Tuple[str, ...]
+    counts: str = "exit"
+    needs: Tuple[str, ...] = ()
+    after: Tuple[str, ...] = ()
+    alone: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    missing: str = ""  # why it cannot run on this machine
+
+    def folder(self, logs: Path) -> Path:
+        return logs / self.name.replace(":", "-")
+
+
+@dataclass
+class Running:
+    """A stage at work."""
+
+    stage: Stage
+    process: subprocess.Popen[bytes]
+    since: float
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.since
+
+
+class Runner:
+    """Runs each stage once, as soon as it may."""
+
+    def __init__(self, stages: List[Stage], logs: Path, say: Callable[[str], None]):
+        self.waiting, self.logs, self.say = list(stages), logs, say
+        self.named = {stage.name for stage in stages}
+        self.running: List[Running] = []
+        self.rows: Dict[str, Row] = {}
+        self.begin = self.told = time.monotonic()
+
+    def run(self) -> List[Row]:
+        """Return a row for each stage, in the order of their ends."""
+        try:
+            while self.waiting or self.running:
+                self._start_what_may()
+                self._collect()
+                self._tell()
+                time.sleep(POLL_S)
+        finally:
+            for one in self.running:
+                _end(one.process)
+        return list(self.rows.values())
+
+    def _start_what_may(self) -> None:
+        for stage in list(self.waiting):
+            reason = stage.missing or self._failed_need(stage)
+            if reason:
+                self.waiting.remove(stage)
+                self._finish(stage, Result(skips=(reason,)), 0)
+            elif self._may_start(stage):
+                self.waiting.remove(stage)
+                self._start(stage)
+
+    def _failed_need(self, stage: Stage) -> str:
+        bad = [name for name in stage.needs if name in self.rows and not self._succeeded(name)]
+        return f"{bad[0]} did not succeed" if bad else ""
+
+    def _succeeded(self, name: str) -> bool:
+        result = self.rows[name].result
+        return not result.failures and not result.skips
+
+    def _may_start(self, stage: Stage) -> bool:
+        pending = [name for name in (*stage.needs, *stage.after) if name in self.named and name not in self.rows]
+        crowded = len(self.running) >= LANES or any(one.stage.alone for one in self.running)
+        return not pending and not crowded and not (stage.alone and self.running)
+
+    def _start(self, stage: Stage) -> None:
+        folder = stage.folder(self.logs)
+        folder.mkdir(parents=True)
+        self._line(f"{stage.name} ...")
+        with open(folder / "log", "wb") as log:
+            process = subprocess.Popen(
+                stage.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **stage.environment},
+                start_new_session=True,
+            )
+        self.running.append(Running(stage, process, time.monotonic()))
+
+    def _collect(self) -> None:
+        for one in list(self.running):
+            code = one.process.poll()
+            if code is None and one.seconds > LIMIT_S:
+                _end(one.process)
+                code = one.process.returncode
+            if code is not None:
+                self.running.remove(one)
+                self._finish(one.stage, self._read(one.stage, code), one.seconds)
+
+    def _read(self, stage: Stage, code: int) -> Result:
+        folder = stage.folder(self.logs)
+        if stage.counts == "junit":
+            return with_exit_code(read_junit(sorted(folder.glob("*.xml"))), code)
+        if stage.counts == "molecule":
+            log = (folder / "log").read_text(errors="replace")
+            return with_exit_code(read_molecule(log) + read_junit(sorted(folder.glob("*.xml"))), code)
+        if stage.counts == "prepares" and code == 0:
+            return Result()
+        return Result(failures=(f"exit code {code}",)) if code else Result(passed=1)
+
+    def _finish(self, stage: Stage, result: Result, seconds: float) -> None:
+        self.rows[stage.name] = Row(stage.name, result, seconds)
+        counts = f"{result.passed} passed, {len(result.failures)} failed, {len(result.skips)} skipped"
+        self._line(f"{stage.name}: {counts} in {seconds:.0f} s")
+        if result.failures:
+            self._show(stage, result)
+
+    def _show(self, stage: Stage, result: Result) -> None:
+        for failure in result.failures[:LAST_LINES]:
+            self.say(f"    {failure}")
+        log = stage.folder(self.logs) / "log"
+        self.say(f"    the last lines of {log}:")
+        for line in log.read_text(errors="replace").splitlines()[-LAST_LINES:]:
+            self.say(f"    | {line[:400]}")
+
+    def _tell(self) -> None:
+        if time.monotonic() - self.told > TELL_EVERY_S:
+            self._line("at work: " + ", ".join(f"{one.stage.name} ({one.seconds:.0f} s)" for one in self.running))
+
+    def _line(self, text: str) -> None:
+        self.told = time.monotonic()
+        minutes, seconds = divmod(int(self.told - self.begin), 60)
+        self.say(f"[{minutes:3d}:{seconds:02d}] {text}")
+
+
+def _end(process: subprocess.Popen[bytes], patience_s: float = 60) -> None:
+    """End a stage with all that it started: it is asked first, so that it can clear up."""
+    for number, wait in ((signal.SIGTERM, patience_s), (signal.SIGKILL, None)):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(wait)
+            return
+        except ProcessLookupError:
+            process.wait()
+            return
+        except subprocess.TimeoutExpired:
+            continue

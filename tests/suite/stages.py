@@ -1,0 +1,156 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What there is to run, by scope. Pure: facts of this machine in, stages out.
+
+The order is made for two cores: what only works runs beside what only waits, and what measures time runs alone. Two
+scenarios run side by side; a lock keeps their drills apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Dict, List, Tuple
+
+from .runner import Stage
+
+IMAGES = ("debian12", "debian13")
+QUICK_RUNS = ("default:debian12", "agent:debian13", "ipi:debian13")
+FULL_RUNS = tuple(
+    f"{scenario}:{image}" for scenario in ("default", "ipi-agent", "mixed", "ipi", "agent") for image in IMAGES
+)
+UNIT_WORKERS = "4"  # the unit tests wait half of their time
+AS_ROOT: Dict[str, Tuple[str, ...]] = {"root": (), "sudo": ("sudo", "--non-interactive", "--preserve-env")}
+NO_RIGHTS = "neither root nor sudo without a password"
+
+
+@dataclass(frozen=True)
+class Here:
+    """What the stages depend on: what was asked for, and what this machine allows."""
+
+    full: bool
+    privilege: str  # root, sudo (without a password) or none
+    lab_refusal: str  # why this machine cannot carry the lab, or nothing
+    programs: Path  # the virtual environment's folder of programs
+    python: str  # that runs before there is one
+    logs: Path
+    runs: Tuple[str, ...] = ()  # SCENARIO:IMAGE, to run others than the scope's
+
+    def make(self, target: str, *variables: str) -> Tuple[str, ...]:
+        return ("make", "--no-print-directory", target, *variables)
+
+
+def setup(here: Here) -> List[Stage]:
+    """The tools of the virtual environment, and the packages that tests call."""
+    no_rights = "" if here.privilege in AS_ROOT else NO_RIGHTS
+    return [
+        Stage("setup", here.make("setup"), counts="prepares"),
+        Stage("packages", here.make("packages"), counts="prepares", missing=no_rights),
+    ]
+
+
+def check(here: Here) -> List[Stage]:
+    """The static gates; the slow ones where all of it is wanted."""
+    return [_gate(here, name) for name in ("lint", "build", "ansible-lint", "docs", "sanity")]
+
+
+def quick_check(here: Here) -> List[Stage]:
+    return [_gate(here, name) for name in ("lint", "build")]
+
+
+def _gate(here: Here, name: str) -> Stage:
+    return Stage(name, here.make(name), needs=("setup",))
+
+
+def unit(here: Here) -> List[Stage]:
+    """Tests of what needs no host."""
+    return [_pytest(here, "unit", "tests/unit", "--numprocesses", UNIT_WORKERS)]
+
+
+def pythons(here: Here) -> List[Stage]:
+    """What runs on a target, under other Pythons."""
+    stage = Stage("pythons", (), counts="junit", needs=("setup",), after=("unit",))
+    command = (str(here.programs / "python"), "tests/pythons.py", "--junit", str(stage.folder(here.logs)))
+    return [_with_command(stage, command)]
+
+
+def netns(here: Here) -> List[Stage]:
+    """Tests with real sockets in network namespaces, as root."""
+    as_root = AS_ROOT.get(here.privilege, ())
+    # Root leaves no compiled files in the user's folders.
+    root = (*as_root, "env", f"PATH={here.programs}:/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONDONTWRITEBYTECODE=1")
+    stage = _pytest(here, "netns", "tests/netns", "-p", "no:cacheprovider")
+    before = ("packages", "unit", "pythons", "images", "lint", "build", "ansible-lint", "docs", "sanity")
+    return [Stage("netns", (*root, *stage.command), "junit", stage.needs, before, alone=True)]
+
+
+def _pytest(here: Here, name: str, *arguments: str) -> Stage:
+    stage = Stage(name, (), counts="junit", needs=("setup",), after=("packages",))
+    junit = f"--junitxml={stage.folder(here.logs) / 'junit.xml'}"
+    return _with_command(stage, (str(here.programs / "pytest"), junit, *arguments))
+
+
+def _with_command(stage: Stage, command: Tuple[str, ...]) -> Stage:
+    return Stage(stage.name, command, stage.counts, stage.needs, stage.after, stage.alone)
+
+
+def molecule(here: Here) -> List[Stage]:
+    """The scenarios on real systemd hosts, and the images of these hosts."""
+    runs = here.runs or (FULL_RUNS if here.full else QUICK_RUNS)
+    images = tuple(dict.fromkeys(run.partition(":")[2] for run in runs))
+    build = Stage(
+        "images",
+        (here.python, "lab", "images", *images),
+        counts="prepares",
+        after=("packages",),
+        missing=here.lab_refusal,
+    )
+    names = tuple(dict.fromkeys(run.partition(":")[0] for run in runs))
+    gone = Stage("leftovers", (here.python, "lab", "gone", *names), needs=("images",), after=runs)
+    return [build, *(_scenario(here, run) for run in runs), gone]
+
+
+def _scenario(here: Here, run: str) -> Stage:
+    name, _colon, image = run.partition(":")
+    return Stage(
+        run,
+        ("molecule", "test", "--scenario-name", name),
+        counts="molecule",
+        needs=("setup", "images"),
+        after=("netns", "simulate", "fuzz"),
+        environment={"LAB_IMAGE": image, "NO_COLOR": "1", "MOLECULE_JUNIT": str(here.logs / run.replace(":", "-"))},
+    )
+
+
+def random_schedules(here: Here) -> List[Stage]:
+    """A million schedules through the state machine, a million packets through the decoder."""
+    return [
+        Stage(name, here.make(name), needs=("setup",), after=("unit", "pythons", "sanity"))
+        for name in ("simulate", "fuzz")
+    ]
+
+
+def test(here: Here) -> List[Stage]:
+    """All that the scope has."""
+    parts = [quick_check, unit, pythons, netns, molecule]
+    if here.full:
+        parts = [check, unit, pythons, random_schedules, netns, molecule]
+    return [stage for part in parts for stage in part(here)]
+
+
+GROUPS: Dict[str, Callable[[Here], List[Stage]]] = {
+    "check": check,
+    "unit": unit,
+    "pythons": pythons,
+    "netns": netns,
+    "molecule": molecule,
+    "test": test,
+}
+
+
+def for_group(group: str, here: Here) -> List[Stage]:
+    """Return the stages of a group, what they need first.
+
+    :raises KeyError: there is no such group
+    """
+    return [*setup(here), *GROUPS[group](here)]

@@ -1,0 +1,57 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs a module's main() in this process, with arguments as Ansible hands them over, on a host of fake programs.
+
+The fakes stand where a module reaches for the host: AnsibleModule's ``run_command`` and ``get_bin_path``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from typing import Any, Dict, List, Mapping, Optional
+from unittest import mock
+
+import pytest
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.testing import patch_module_args
+
+from support.programs import Programs
+
+
+def run(
+    module: Any, given: Mapping[str, Any], programs: Optional[Programs] = None, check: bool = False
+) -> Dict[str, Any]:
+    """Return what a module returns, its ``invocation`` included, as it stands in what it prints, and its ``warnings``.
+
+    :param given: the task's arguments
+    :param check: in check mode
+    """
+    programs = programs or Programs()
+    printed = io.StringIO()
+    warned: List[str] = []
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(patch_module_args({**given, "_ansible_check_mode": check, "_ansible_diff": True}))
+        stack.enter_context(
+            mock.patch.multiple(
+                AnsibleModule,
+                run_command=lambda _module, command, **_options: programs.run(command),
+                get_bin_path=lambda _module, name, **_options: programs.find(name),
+                # Ansible keeps warnings for the whole process, or shows them where it takes this for the controller.
+                warn=lambda _module, sentence: warned.append(sentence),
+            )
+        )
+        stack.enter_context(contextlib.redirect_stdout(printed))
+        ended = stack.enter_context(pytest.raises(SystemExit))
+        module.main()
+    result = json.loads(printed.getvalue().strip().splitlines()[-1])
+    assert ended.value.code == int(result.get("failed", False))
+    return {**result, "warnings": warned}
+
+
+def refusal(module: Any, given: Mapping[str, Any], **others: Any) -> str:
+    """Return the sentence with which a module fails; it must fail, and change nothing by that."""
+    result = run(module, given, **others)
+    assert result.get("failed") is True and not result.get("changed")
+    return result["msg"]

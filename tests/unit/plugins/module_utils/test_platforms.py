@@ -1,0 +1,80 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host of each platform says of itself is understood: its os-release, its packages and where they come from."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils import _host, _reader
+from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+from support.programs import Programs
+
+# The lines ID and ID_LIKE as each distribution ships them.
+OS_RELEASES = {
+    "Debian 12": ("ID=debian", "Debian"),
+    "Debian 13": ("ID=debian", "Debian"),
+    "Ubuntu 24.04": ("ID=ubuntu\nID_LIKE=debian", "Debian"),
+    "RHEL 9": ('ID="rhel"\nID_LIKE="fedora"', "RedHat"),
+    "Rocky 9": ('ID="rocky"\nID_LIKE="rhel centos fedora"', "RedHat"),
+    "Alma 9": ('ID="almalinux"\nID_LIKE="rhel centos fedora"', "RedHat"),
+    "CentOS Stream 10": ('ID="centos"\nID_LIKE="rhel fedora"', "RedHat"),
+    "Oracle 9": ('ID="ol"\nID_LIKE="fedora"', "RedHat"),
+    "Fedora 41": ("ID=fedora", "RedHat"),
+    "SLES 15": ('ID="sles"\nID_LIKE="suse"', "sles"),
+    "Alpine 3": ("ID=alpine", "alpine"),
+}
+RPM = "haproxy install ok installed\npackage keepalived is not installed\n"
+REPO = "[appstream]\nname=AppStream\nmetalink=https://mirrors.example/metalink?repo=appstream\n"
+
+
+@pytest.fixture
+def reached(monkeypatch, tmp_path):
+    """A RedHat host's dnf.conf and one repository; gives the places that were tried, of which none answers."""
+    tried = []
+    (tmp_path / "os.repo").write_text(REPO)
+    (tmp_path / "dnf.conf").write_text("[main]\n")
+    monkeypatch.setattr(_reader, "YUM_SOURCES", (f"{tmp_path}/*.repo",))
+    monkeypatch.setattr(_reader, "YUM_SETTINGS", (f"{tmp_path}/dnf.conf",))
+    monkeypatch.setattr(_host, "any_reachable", lambda places, _patience: tried.extend(places))
+    return tried
+
+
+@pytest.mark.parametrize("name", OS_RELEASES)
+def test_each_distribution_is_of_its_family_or_is_named(name):
+    ids, family = OS_RELEASES[name]
+    text = f'NAME="{name}"\nVERSION_ID="9"\nPLATFORM_ID="platform:el9"\n{ids}\nVARIANT_ID=server\n'
+    assert _host.os_family(text) == family
+    assert (_host.family_problem(family) == "") == (family in ("Debian", "RedHat"))
+
+
+def test_rpm_is_asked_of_packages_and_ends_with_the_number_of_those_that_it_lacks():
+    programs = Programs({"rpm": (1, RPM, "")})
+    assert Reader(programs.run, programs.find).missing_packages(["haproxy", "keepalived"]) == ["keepalived"]
+    assert programs.ran == ["rpm --query --queryformat %{NAME} install ok installed\\n haproxy keepalived"]
+
+
+def test_a_package_that_rpm_has_in_two_architectures_is_there():
+    programs = Programs({"rpm": "haproxy install ok installed\n" * 2})
+    assert Reader(programs.run, programs.find).missing_packages(["haproxy"]) == []
+
+
+@pytest.mark.parametrize("own, tool", [("rpm", "dpkg-query"), ("dpkg-query", "rpm")])
+def test_the_other_familys_manager_which_knows_nothing_is_not_believed(own, tool):
+    programs = Programs({own: "haproxy install ok installed\n", tool: (1, "", "no packages found\n")})
+    assert Reader(programs.run, programs.find).missing_packages(["haproxy"]) == []
+
+
+def test_without_apt_the_repositories_of_dnf_say_where_packages_come_from(reached):
+    said = Reader(None, Programs({"dnf": ""}).find).unobtainable(["keepalived"])
+    assert said == "none of its package sources can be reached (mirrors.example)"
+    assert reached == [("mirrors.example", 443)]
+
+
+def test_dnfs_proxy_stands_for_its_repositories(reached, tmp_path):
+    (tmp_path / "dnf.conf").write_text("[main]\nproxy=http://proxy.example:3128\n")
+    assert Reader(None, Programs().find).unobtainable(["keepalived"]).endswith("(proxy.example)")
+    assert reached == [("proxy.example", 3128)]
+
+
+def test_where_apt_has_no_lists_there_is_none_to_be_fetched(tmp_path):
+    assert Reader(None, None).package_lists_are_fresh(str(tmp_path / "lists"))

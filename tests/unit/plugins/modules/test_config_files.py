@@ -1,0 +1,121 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module config_files: what is asked of it, said by it, and left by it. How files are replaced: test_files."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from ansible_collections.onprem.lb.plugins.modules import config_files
+from support.modules import refusal, run
+from support.programs import Programs
+
+REFUSES = Programs({"haproxy": (1, "", "[ALERT] config : unknown keyword 'bad'\n")})
+TAKES = Programs({"haproxy": ""})
+
+
+def keepalived_conf(password, priority=100):
+    return f"    auth_pass {password}\n    priority {priority}\n"
+
+
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        ({}, "missing required arguments: files"),
+        ({"files": [{"content": "x"}]}, "missing required arguments: path found in files"),
+        ({"files": "none"}, "dictionary requested"),
+        (
+            {"files": [{"path": "/x", "check": "nginx"}]},
+            "value of check must be one of: none, haproxy, ",
+        ),
+        ({"files": [{"path": "/x", "state": "gone"}]}, "value of state must be one of: present, absent"),
+        ({"files": [{"path": "/x", "owner": "me"}]}, "module: files.owner. Supported parameters include"),
+        ({"files": [], "secrets": {"a": 1}}, "cannot be converted to a list"),
+        ({"files": [{"path": "/x", "mode": "u=rw"}]}, "The mode of /x is u=rw: an octal one is wanted"),
+    ],
+)
+def test_a_wrong_argument_is_named(given, sentence):
+    assert sentence in refusal(config_files, given, check=True)
+
+
+def test_a_file_is_written_once(tmp_path):
+    file = {"path": str(tmp_path / "a.conf"), "content": "text\n", "mode": "0600"}
+    first = run(config_files, {"files": [file]})
+    assert (first["changed"], first["paths"], (tmp_path / "a.conf").read_text()) == (True, [file["path"]], "text\n")
+    again = run(config_files, {"files": [file]})
+    assert (again["changed"], again["paths"], again["diff"]) == (False, [], [])
+
+
+def test_check_mode_says_the_same_and_writes_nothing(tmp_path):
+    (tmp_path / "gone.conf").write_text("old\n")
+    files = [
+        {"path": str(tmp_path / "a.conf"), "content": "text\n", "check": "haproxy"},
+        {"path": str(tmp_path / "gone.conf"), "state": "absent"},
+    ]
+    said = run(config_files, {"files": files}, TAKES, check=True)
+    assert os.listdir(tmp_path) == ["gone.conf"]
+    done = run(config_files, {"files": files}, TAKES)
+    assert os.listdir(tmp_path) == ["a.conf"]
+    keys = ("changed", "paths", "diff", "unchecked", "stale")
+    assert [said[key] for key in keys] == [done[key] for key in keys] and said["changed"]
+
+
+def test_a_refusal_is_one_sentence_and_changes_no_file(tmp_path):
+    good, bad = tmp_path / "good.conf", tmp_path / "bad.cfg"
+    good.write_text("old\n")
+    files = [
+        {"path": str(good), "content": "new\n"},
+        {"path": str(bad), "content": "bad\n", "check": "haproxy"},
+    ]
+    for check in (True, False):
+        assert refusal(config_files, {"files": files}, programs=REFUSES, check=check) == (
+            f"haproxy refuses the new {bad}, so nothing was changed. "
+            "It says: [ALERT] config : unknown keyword 'bad' (exit code 1)"
+        )
+    assert (os.listdir(tmp_path), good.read_text()) == (["good.conf"], "old\n")
+
+
+def test_a_place_where_nothing_can_be_written_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+    said = refusal(config_files, {"files": [{"path": str(tmp_path / "file" / "a.conf"), "content": "x"}]})
+    assert "Not a directory" in said and "Traceback" not in said
+
+
+def test_a_program_that_is_not_there_yet_is_said(tmp_path):
+    file = {"path": str(tmp_path / "a.conf"), "content": "x\n", "check": "keepalived"}
+    assert run(config_files, {"files": [file]}, check=True)["unchecked"] == [file["path"]]
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_no_password_is_in_a_result_neither_the_new_one_nor_the_one_before(tmp_path, check):
+    path = tmp_path / "keepalived.conf"
+    path.write_text(keepalived_conf("before77", 99))
+    given = {"files": [{"path": str(path), "content": keepalived_conf("secret88")}], "secrets": ["secret88"]}
+    result = run(config_files, given, check=check)
+    assert "secret88" not in str(result) and "before77" not in str(result)
+    assert "priority 99" in result["diff"][0]["before"] and "priority 100" in result["diff"][0]["after"]
+
+
+def test_no_password_is_in_a_diff_also_where_it_is_not_named_as_a_secret(tmp_path):
+    given = {"files": [{"path": str(tmp_path / "a.conf"), "content": keepalived_conf("secret88")}]}
+    assert run(config_files, given)["diff"][0]["after"] == keepalived_conf("********")
+
+
+def test_no_password_is_in_a_refusal(tmp_path):
+    file = {"path": str(tmp_path / "a.cfg"), "content": keepalived_conf("secret88"), "check": "haproxy"}
+    echoes = Programs({"haproxy": (1, "", "[ALERT] config : unknown keyword in 'auth_pass secret88'\n")})
+    result = run(config_files, {"files": [file], "secrets": ["secret88"]}, echoes)
+    assert result["failed"] and "auth_pass ********" in result["msg"] and "secret88" not in str(result)
+
+
+@pytest.mark.parametrize("written, stale", [(None, True), ((1, 1), False)])
+def test_a_file_that_its_unit_has_not_loaded_counts_as_changed(tmp_path, written, stale):
+    """The unit's main process is this one: older than a file of now, younger than one of 1970."""
+    path = tmp_path / "haproxy.cfg"
+    path.write_text("text\n")
+    path.chmod(0o644)
+    os.utime(path, written)
+    file = {"path": str(path), "content": "text\n", "unit": "haproxy.service"}
+    result = run(config_files, {"files": [file]}, Programs({"systemctl": f"{os.getpid()}\n"}))
+    assert (result["changed"], result["stale"], result["paths"]) == (stale, [str(path)] * stale, [])

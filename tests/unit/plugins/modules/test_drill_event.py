@@ -1,0 +1,122 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module drill_event: what is asked of it, said by it, and done by it. What a failure is made of: test_drill."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils import _host
+from ansible_collections.onprem.lb.plugins.modules import drill_event
+from support.modules import refusal, run
+from support.programs import Programs
+
+KILLED = {"event": "haproxy_killed", "after": 1, "undo_after": 5}
+TIMERS = ["onprem-lb-drill-undo.timer", "onprem-lb-drill-play.timer"]
+CHANGING = ("systemd-run", "systemctl stop", "systemctl start", "nft add")
+
+
+class Host(Programs):
+    """Runs systemd, nft and a haproxy, and has the timers and tables of earlier drills that it is given."""
+
+    def __init__(self, left=(), nft=True, arms=(0, "", "")):
+        answers = {"systemctl": self._systemctl, "systemd-run": lambda _words: arms}
+        super().__init__({**answers, **({"nft": self._nft} if nft else {})})
+        self.left = left
+
+    def _systemctl(self, words):
+        if words[1] == "is-active":
+            return (0 if words[-1] in self.left else 3), "", ""
+        return 0, "LoadState=loaded\nActiveState=active\n", ""
+
+    def _nft(self, words):
+        return (1 if words[1] == "list" else 0), "", ""
+
+    @property
+    def changes(self):
+        return [command for command in self.ran if command.startswith(CHANGING)]
+
+
+@pytest.fixture(autouse=True)
+def systemd(monkeypatch, tmp_path):
+    monkeypatch.setattr(_host, "SYSTEMD", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        ({}, "missing required arguments: event"),
+        ({"event": "haproxy_frozen"}, "There is no event haproxy_frozen; there are haproxy_killed, "),
+        ({"event": "host_cut"}, "event is host_cut but all of the following are missing: interface"),
+        ({"event": "host_cut", "interface": "eth0; reboot"}, "'eth0; reboot' is not the name of one."),
+        ({"event": "host_cut", "interface": "no-such-link"}, "There is no interface no-such-link on this host."),
+        ({"event": "own", "command": {"undo": "true"}}, "missing required arguments: play found in command"),
+        ({"event": "haproxy_killed", "after": "soon"}, "argument 'after' is of type str"),
+        ({"event": "haproxy_killed", "after": -1}, "after and undo_after cannot be negative."),
+        ({"event": "haproxy_killed", "engine": "both"}, "value of engine must be one of: native, agent"),
+        ({"event": "haproxy_killed", "when": "now"}, "module: when. Supported parameters include"),
+    ],
+)
+def test_a_wrong_argument_is_named_and_nothing_is_played(given, sentence):
+    host = Host()
+    assert sentence in refusal(drill_event, given, programs=host)
+    assert not [command for command in host.ran if command.startswith("systemd-run")]
+
+
+def test_a_failure_is_armed_after_its_undoing():
+    host = Host()
+    done = run(drill_event, KILLED, host)
+    assert (done["changed"], done["units"]) == (True, TIMERS)
+    armed = [command for command in host.ran if command.startswith("systemd-run")]
+    assert [f"--unit={name[:-6]} " in command for name, command in zip(TIMERS, armed)] == [True, True]
+    assert "--on-active=6000ms" in armed[0] and "--on-active=1000ms" in armed[1]
+    assert armed[1].endswith(done["commands"]["play"]) and armed[0].endswith(done["commands"]["undo"])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        KILLED,
+        {"event": "host_cut", "interface": "lo"},
+        {"event": "own", "command": {"play": "touch /tmp/x", "undo": "rm /tmp/x"}},
+        {"event": "none"},
+    ],
+    ids=lambda given: given["event"],
+)
+def test_check_mode_says_what_would_be_played_and_plays_nothing(given):
+    host, real = Host(left=TIMERS), Host(left=TIMERS)
+    said, done = run(drill_event, given, host, check=True), run(drill_event, given, real)
+    assert host.changes == [] and real.changes != []
+    assert said["changed"]
+    assert [said[key] for key in ("units", "commands")] == [done[key] for key in ("units", "commands")]
+    assert sorted(said["cleared"]) == sorted(done["cleared"]) == sorted(TIMERS)
+
+
+def test_where_nothing_is_left_none_changes_nothing():
+    done = run(drill_event, {"event": "none"}, Host())
+    assert (done["changed"], done["units"], done["plays_at"], done["undone_at"]) == (False, [], None, None)
+
+
+def test_a_failure_that_cannot_be_armed_takes_its_undoing_back():
+    host = Host(arms=(1, "", "Failed to start transient timer unit.\nmore\n"))
+    assert refusal(drill_event, KILLED, programs=host) == (
+        "systemd-run failed (exit code 1): Failed to start transient timer unit."
+    )
+    assert host.ran[-1] == "systemctl stop onprem-lb-drill-play.timer onprem-lb-drill-undo.timer"
+
+
+def test_a_host_without_systemd_is_refused_before_anything_is_asked(monkeypatch, tmp_path):
+    monkeypatch.setattr(_host, "SYSTEMD", str(tmp_path / "none"))
+    host = Host()
+    assert refusal(drill_event, KILLED, programs=host).startswith("A drill needs systemd on the host")
+    assert host.ran == []
+
+
+def test_a_host_without_nft_cannot_be_cut_off():
+    said = refusal(drill_event, {"event": "host_cut", "interface": "lo"}, programs=Host(nft=False))
+    assert said == "host_cut needs the command nft: install the package nftables."
+
+
+def test_what_is_no_running_unit_cannot_fail():
+    host = Host()
+    host.answers["systemctl"] = lambda words: (3, "LoadState=loaded\nActiveState=failed\n", "")
+    assert refusal(drill_event, KILLED, programs=host) == "haproxy.service is not running (failed): it cannot fail."

@@ -1,0 +1,151 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module host_info: what is asked of it and said by it, and what a plan makes of that."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils import _host, _pair
+from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+from ansible_collections.onprem.lb.plugins.modules import host_info
+from support.modules import refusal, run
+from support.plans.pairs import pair
+from support.programs import Programs
+from support.segments import AUTH_PASS, DEAF, deafen, hear
+
+KEEPALIVED_CONF = """\
+vrrp_instance vip-192.0.2.10 {
+    virtual_router_id 51
+    auth_pass native77
+}
+"""
+VRRP_JSON = {
+    "instances": [
+        {"name": "vip-192.0.2.10", "vrid": 52, "auth_pass": "agents88"},
+        {"name": "vip-192.0.2.11", "vrid": 53, "auth_pass": "native77"},
+    ]
+}
+ADDRESS = {"interface": "eth0", "address": "192.0.2.1", "prefix": 24, "mac": "02:00:00:00:00:01"}
+IP_JSON = [{"ifname": "eth0", "address": ADDRESS["mac"], "addr_info": [{"local": "192.0.2.1", "prefixlen": 24}]}]
+UNITS = """\
+Id=haproxy.service
+ActiveState=active
+UnitFileState=enabled
+
+Id=keepalived.service
+ActiveState=inactive
+UnitFileState=disabled
+"""
+PROGRAMS = {
+    "ip": json.dumps(IP_JSON),
+    "systemctl": lambda words: (0, f"{os.getpid()}\n" if "--value" in words else UNITS, ""),
+    "dpkg-query": (1, "haproxy install ok installed\n", "no packages found matching keepalived\n"),
+    "apt-get": "",
+}
+
+
+@pytest.fixture(autouse=True)
+def host(monkeypatch, tmp_path):
+    """A Debian host with systemd, keepalived's configuration and the agent's; gives the arguments that name them."""
+    (tmp_path / "os-release").write_text("ID=debian\n")
+    (tmp_path / "keepalived.conf").write_text(KEEPALIVED_CONF)
+    (tmp_path / "vrrp.json").write_text(json.dumps(VRRP_JSON))
+    monkeypatch.setattr(_host, "SYSTEMD", str(tmp_path))
+    monkeypatch.setattr(_host, "OS_RELEASE", str(tmp_path / "os-release"))
+    monkeypatch.setattr(_host, "SELINUX", str(tmp_path / "enforce"))
+    monkeypatch.setattr(Reader, "answering", lambda *_asked: {"192.0.2.10": ["02:00:00:00:00:63"]})
+    monkeypatch.setattr(Reader, "unobtainable", lambda _reader, missing: f"no way to {missing}")
+    return {"keepalived_config": str(tmp_path / "keepalived.conf"), "agent_config": str(tmp_path / "vrrp.json")}
+
+
+def look(given, check=False, programs=None):
+    return run(host_info, given, Programs(programs or PROGRAMS), check=check)
+
+
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        ({"wait": "long"}, "argument 'wait' is of type str"),
+        ({"units": {"a": 1}}, "cannot be converted to a list"),
+        ({"loaded": "haproxy.cfg"}, "dictionary requested"),
+        ({"with_auth_pass": "perhaps"}, "argument 'with_auth_pass' is of type str"),
+        ({"vip": "192.0.2.10"}, "module: vip. Supported parameters include"),
+    ],
+)
+def test_a_wrong_argument_is_named(given, sentence):
+    assert sentence in refusal(host_info, given)
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_all_that_was_asked_for_is_returned_in_both_modes(host, check):
+    asked = {
+        "vips": ["192.0.2.10"],
+        "packages": ["haproxy", "keepalived"],
+        "programs": ["ip", "killall"],
+        "units": ["haproxy.service", "keepalived.service"],
+    }
+    found = look({**host, **asked}, check)
+    assert (found["os_family"], found["addresses"], found["problems"]) == ("Debian", [ADDRESS], [])
+    assert found["answering"] == {"192.0.2.10": ["02:00:00:00:00:63"]}
+    assert (found["missing_packages"], found["missing_programs"]) == (["keepalived"], ["killall"])
+    assert found["unobtainable"] == "no way to ['keepalived']"
+    assert found["active_units"] == found["enabled_units"] == ["haproxy.service"]
+    assert (found["heard"], found["selinux"]) == ([], False) and "changed" not in found
+
+
+def test_of_two_configurations_on_one_host_that_of_keepalived_counts(host):
+    assert look(host)["vrids"] == {"vip-192.0.2.10": 51, "vip-192.0.2.11": 53}
+
+
+def test_passwords_are_returned_only_to_whoever_asks_for_them(host, monkeypatch):
+    hear(monkeypatch, ("192.0.2.99", 51))
+    shown = str(look({**host, "listen": 1}))
+    assert not [password for password in ("native77", "agents88", AUTH_PASS) if password in shown]
+    found = look({**host, "listen": 1, "with_auth_pass": True})
+    assert found["auth_passes"] == ["native77", "agents88"]
+    assert found["heard"][0]["auth_pass"] == AUTH_PASS
+
+
+def test_a_file_that_its_unit_has_not_loaded_is_stale(host, tmp_path):
+    """The unit's main process is this one."""
+    new, old = tmp_path / "new.cfg", tmp_path / "old.cfg"
+    new.write_text("")
+    old.write_text("")
+    os.utime(old, (1, 1))
+    loaded = {str(path): "haproxy.service" for path in (new, old)}
+    assert look({**host, "loaded": loaded})["stale"] == [str(new)]
+
+
+@pytest.mark.parametrize("engine", ["native", "agent"])
+def test_a_member_that_cannot_listen_for_others_is_refused_by_the_plan(host, monkeypatch, engine):
+    deafen(monkeypatch)
+    found = look({**host, "listen": 1})
+    assert (found["heard"], found["problems"]) == ([], [DEAF])
+    members = pair(engine=engine)
+    members[1]["host"]["problems"] = found["problems"]
+    assert _pair.plan(members)["faults"] == [f"lb2: {DEAF}"]
+
+
+def test_who_is_not_to_listen_is_no_problem(host, monkeypatch):
+    deafen(monkeypatch)
+    assert look(host)["problems"] == []
+
+
+def test_what_keeps_a_host_from_being_a_balancer_is_said_each_in_a_sentence(host, monkeypatch, tmp_path):
+    monkeypatch.setattr(_host, "SYSTEMD", str(tmp_path / "none"))
+    (tmp_path / "os-release").write_text("ID=alpine\n")
+
+    def answering(*_asked):
+        raise PermissionError
+
+    monkeypatch.setattr(Reader, "answering", answering)
+    problems = look(host, programs={"apt-get": ""})["problems"]
+    assert [sentence.partition(":")[0] for sentence in problems] == [
+        "systemd does not run here",
+        "the program ip is missing",
+        "this is alpine",
+        "there is no right to open raw sockets",
+    ]

@@ -1,0 +1,67 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the roles do on the RedHat family and under SELinux, of which no host runs here: as far as their tasks tell."""
+
+from __future__ import annotations
+
+import pytest
+from support.roles import calls
+
+APT, DNF = "ansible.builtin.apt", "ansible.builtin.dnf"
+SEBOOLEAN, CONFIG_FILES = "ansible.posix.seboolean", "onprem.lb.config_files"
+FAMILIES = {"Debian": APT, "RedHat": DNF}
+PACKAGES = {"haproxy": ["haproxy"], "keepalived": ["keepalived", "psmisc"]}
+
+
+def host(role, family="RedHat", missing=(), selinux=False, check=False, state="present"):
+    """The variables of a role's run on a host where all is set up but the packages that are missing."""
+    found = {
+        "os_family": family,
+        "missing_packages": list(missing),
+        "package_lists_fresh": True,
+        "selinux": selinux,
+        "active_units": [f"{role}.service"],
+        "enabled_units": [f"{role}.service"],
+    }
+    return {
+        f"{role}_state": state,
+        f"{role}_packages": PACKAGES[role],
+        f"__{role}_host_given": found,
+        f"__{role}_host": found,
+        f"__{role}_host_read": found,
+        f"__{role}_files": [],
+        f"__{role}_secrets": [],
+        f"__{role}_written": {"changed": False},
+        "ansible_check_mode": check,
+    }
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_missing_packages_come_by_the_familys_own_manager(role, family):
+    ((manager, call),) = calls(role, host(role, family, missing=PACKAGES[role]), APT, DNF)
+    assert (manager, call["name"], call.get("state", "present")) == (FAMILIES[family], PACKAGES[role], "present")
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_nothing_is_installed_where_nothing_is_missing_nor_in_check_mode(role, family):
+    assert calls(role, host(role, family), APT, DNF) == []
+    assert calls(role, host(role, family, missing=PACKAGES[role], check=True), APT, DNF) == []
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_packages_are_removed_by_the_familys_own_manager_but_not_killall_which_others_use(role, family):
+    ((manager, call),) = calls(role, host(role, family, state="absent"), APT, DNF)
+    assert (manager, call["name"], call["state"]) == (FAMILIES[family], [role], "absent")
+
+
+def test_where_selinux_is_enabled_haproxy_may_connect_to_any_port_before_it_gets_a_file_that_needs_it():
+    boolean, files = calls("haproxy", host("haproxy", selinux=True), SEBOOLEAN, CONFIG_FILES)
+    assert boolean == (SEBOOLEAN, {"name": "haproxy_connect_any", "state": True, "persistent": True})
+    assert files[0] == CONFIG_FILES
+
+
+def test_where_selinux_is_not_enabled_no_boolean_is_set():
+    assert [name for name, _call in calls("haproxy", host("haproxy"), SEBOOLEAN, CONFIG_FILES)] == [CONFIG_FILES]

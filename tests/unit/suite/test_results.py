@@ -1,0 +1,99 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run is never called green when something failed or did not run."""
+
+from __future__ import annotations
+
+import pytest
+from suite.results import Result, Row, closing_lines, exit_code, read_junit, read_molecule, table, with_exit_code
+
+GOOD = Row("unit", Result(passed=7), 12.4)
+BAD = Row("netns", Result(5, ("test_vip::test_a: gone",)), 60.0)
+SKIPPED = Row("default:debian12", Result(0, (), ("no podman",)), 0.0)
+
+JUNIT = """<?xml version="1.0"?><testsuites><testsuite>
+<testcase classname="unit.test_vip" name="test_good"/>
+<testcase classname="unit.test_vip" name="test_bad"><failure message="assert 1 == 2&#10;more">trace</failure></testcase>
+<testcase classname="unit.test_vip" name="test_broken"><error message="fixture fell"/></testcase>
+<testcase classname="unit.test_vip" name="test_left_out"><skipped message="needs root"/></testcase>
+<testcase classname="unit.test_vip" name="test_expected"><skipped type="pytest.xfail" message="some day"/></testcase>
+</testsuite></testsuites>"""
+
+MOLECULE = """\
+INFO     default > converge: Executed: Successful
+\x1b[31mERROR\x1b[0m    \x1b[mdefault\x1b[0m > idempotence: Executed: Failed
+WARNING  default > side_effect: Executed: Missing playbook (Remove from test_sequence to suppress)
+INFO     default ➜ verify: Executed: Successful
+INFO     something else: Successful
+"""
+
+
+def test_junit_files_tell_failures_errors_and_every_kind_of_skip(tmp_path):
+    file = tmp_path / "junit.xml"
+    file.write_text(JUNIT)
+    assert read_junit([file]) == Result(
+        1, ("test_vip::test_bad: assert 1 == 2", "test_vip::test_broken: fixture fell"), ("needs root", "some day")
+    )
+
+
+def test_a_junit_file_that_was_cut_off_is_a_failure(tmp_path):
+    file = tmp_path / "junit.xml"
+    file.write_text(JUNIT[:200])
+    assert [failure.split(":")[0] for failure in read_junit([file]).failures] == ["junit.xml cannot be read"]
+
+
+def test_an_action_that_molecule_did_not_run_is_skipped():
+    assert read_molecule(MOLECULE) == Result(
+        2,
+        ("default > idempotence",),
+        ("default > side_effect: Missing playbook (Remove from test_sequence to suppress)",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("result", "code", "failures"),
+    [
+        (Result(passed=3), 0, ()),
+        (Result(passed=3), 1, ("exit code 1",)),
+        (Result(), 0, ("no test ran",)),
+        (Result(), 5, ("exit code 5",)),
+        (Result(failures=("a",)), 1, ("a",)),
+        (Result(skips=("no podman",)), 0, ()),
+    ],
+)
+def test_a_stage_that_failed_or_ran_nothing_has_a_failure(result, code, failures):
+    assert with_exit_code(result, code).failures == failures
+
+
+@pytest.mark.parametrize(
+    ("rows", "strict", "code"),
+    [
+        ([GOOD], False, 0),
+        ([GOOD], True, 0),
+        ([GOOD, BAD], False, 1),
+        ([GOOD, SKIPPED], False, 2),
+        ([GOOD, SKIPPED], True, 1),
+        ([BAD, SKIPPED], False, 1),
+    ],
+)
+def test_only_a_complete_run_without_a_failure_ends_with_0(rows, strict, code):
+    assert exit_code(rows, strict) == code
+
+
+def test_the_last_line_counts_and_the_one_before_says_what_was_left_out():
+    assert closing_lines([GOOD, BAD], strict=True) == ["12 passed, 1 failed, 0 skipped"]
+    assert closing_lines([GOOD, SKIPPED], strict=True) == [
+        "INCOMPLETE: something was left out in default:debian12, which is an error with STRICT=1.",
+        "7 passed, 0 failed, 1 skipped",
+    ]
+
+
+def test_the_table_has_a_row_for_each_stage_with_the_reasons():
+    skips = Row("unit", Result(1, (), ("needs root", "no openssl", "needs root")), 1.0)
+    lines = table([BAD, skips])
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:]]
+    assert cells == [
+        ["netns", "5", "1", "0", "60", "test_vip::test_a: gone"],
+        ["unit", "1", "0", "3", "1", "2 x needs root; no openssl"],
+    ]
+    assert len({len(line) for line in lines}) == 1

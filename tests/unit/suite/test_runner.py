@@ -1,0 +1,123 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Stages run in their order, apart where they must, and none is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from suite.runner import Runner, Stage
+from support.paths import ROOT
+
+# Writes down when it began and ended.
+NOTED = "echo begin {0} >>{1}/events; sleep 0.3; echo end {0} >>{1}/events"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Returns the rows by name, and what was said."""
+
+    def run_stages(*stages):
+        said = []
+        rows = Runner(list(stages), tmp_path / "logs", said.append).run()
+        return {row.name: row.result for row in rows}, "\n".join(said)
+
+    return run_stages
+
+
+@pytest.fixture
+def events(tmp_path):
+    return lambda: (tmp_path / "events").read_text().splitlines()
+
+
+def noted(tmp_path, name, **options):
+    return Stage(name, ("sh", "-c", NOTED.format(name, tmp_path)), **options)
+
+
+def test_a_stage_begins_after_those_that_it_comes_after(run, tmp_path, events):
+    run(noted(tmp_path, "b", after=("a",)), noted(tmp_path, "a"))
+    assert events() == ["begin a", "end a", "begin b", "end b"]
+
+
+def test_two_run_side_by_side_and_the_third_waits(run, tmp_path, events):
+    run(*(noted(tmp_path, name) for name in "abc"))
+    assert sorted(events()[:2]) == ["begin a", "begin b"]
+    assert events()[2].startswith("end")
+
+
+def test_what_runs_alone_has_nobody_beside_it(run, tmp_path, events):
+    run(noted(tmp_path, "a"), noted(tmp_path, "b", alone=True), noted(tmp_path, "c"))
+    at = events().index("begin b")
+    assert events()[at + 1] == "end b"
+    assert {"end a", "end c"} <= set(events()[:at]) or "end a" in events()[:at]
+
+
+def test_what_needs_a_stage_that_failed_is_skipped_and_says_so(run):
+    rows, _said = run(Stage("setup", ("false",)), Stage("unit", ("true",), needs=("setup",)))
+    assert rows["setup"].failures == ("exit code 1",)
+    assert rows["unit"].skips == ("setup did not succeed",)
+
+
+def test_what_only_comes_after_it_runs_all_the_same(run):
+    rows, _said = run(Stage("unit", ("false",)), Stage("netns", ("true",), after=("unit", "not asked for")))
+    assert rows["netns"].passed == 1
+
+
+def test_what_this_machine_cannot_run_is_skipped_with_the_reason(run):
+    rows, said = run(Stage("packages", ("false",), missing="no rights"))
+    assert rows["packages"].skips == ("no rights",)
+    assert "packages: 0 passed, 0 failed, 1 skipped" in said
+
+
+def test_a_stage_that_prepares_counts_only_when_it_fails(run):
+    rows, _said = run(Stage("a", ("true",), counts="prepares"), Stage("b", ("false",), counts="prepares"))
+    assert (rows["a"].passed, rows["b"].failures) == (0, ("exit code 1",))
+
+
+def test_the_last_lines_of_a_failed_stage_are_shown(run):
+    _rows, said = run(Stage("lint", ("sh", "-c", "echo first; echo what went wrong; exit 3")))
+    assert "| what went wrong" in said
+
+
+def test_results_of_pytest_are_read_from_its_junit_file(run, tmp_path):
+    (tmp_path / "test_two.py").write_text("def test_a(): pass\ndef test_b(): assert False\n")
+    junit = f"--junitxml={tmp_path}/logs/unit/junit.xml"
+    rows, _said = run(
+        Stage("unit", (sys.executable, "-m", "pytest", "-c/dev/null", junit, f"{tmp_path}/test_two.py"), counts="junit")
+    )
+    assert (rows["unit"].passed, len(rows["unit"].failures)) == (1, 1)
+
+
+def test_who_ends_the_suite_ends_what_it_started(tmp_path):
+    """The whole program: the stage is a sleeper that writes down its process id."""
+    code = (
+        "import pathlib, signal, sys\n"
+        "from suite.runner import Runner, Stage\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
+        f"folder = pathlib.Path({str(tmp_path)!r})\n"
+        "Runner([Stage('a', ('sh', '-c', f'echo $$ >{folder}/pid; exec sleep 60'))], folder / 'logs', print).run()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.DEVNULL) as suite:
+        pid = int(_awaited(lambda: (tmp_path / "pid").read_text().strip()))
+        suite.send_signal(signal.SIGTERM)
+        assert suite.wait(20) == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def _awaited(read, limit_s=20):
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end:
+        try:
+            if read():
+                return read()
+        except FileNotFoundError:
+            pass
+        time.sleep(0.02)
+    raise AssertionError("it never began")

@@ -1,0 +1,86 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each scope runs, and what a machine's lack of rights makes of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+from suite.stages import FULL_RUNS, GROUPS, NO_RIGHTS, QUICK_RUNS, Here, for_group
+from support.paths import ROOT
+
+HERE = Here(full=False, privilege="root", lab_refusal="", programs=Path("bin"), python="python3", logs=Path("logs"))
+SCENARIOS = sorted(path.parent.name for path in (ROOT / "molecule").glob("*/molecule.yml"))
+
+
+def names(group, where=HERE):
+    return [stage.name for stage in for_group(group, where)]
+
+
+def stage(group, name, where=HERE):
+    return next(stage for stage in for_group(group, where) if stage.name == name)
+
+
+def here(**changes):
+    return dataclasses.replace(HERE, **changes)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_each_stage_comes_once_and_waits_for_none_that_is_never_there(full):
+    found = for_group("test", here(full=full))
+    assert len({one.name for one in found}) == len(found)
+    every = {one.name for one in for_group("test", here(full=True))}
+    assert {name for one in found for name in one.after} <= every
+    assert {name for one in found for name in one.needs} <= {one.name for one in found}
+
+
+def test_the_full_scope_has_every_scenario_on_every_image():
+    assert set(FULL_RUNS) == {f"{name}:{image}" for name in SCENARIOS for image in ("debian12", "debian13")}
+    assert set(QUICK_RUNS) < set(FULL_RUNS)
+    assert set(FULL_RUNS) < set(names("test", here(full=True)))
+
+
+def test_the_full_scope_has_the_slow_gates_and_the_million():
+    assert {"sanity", "ansible-lint", "docs", "simulate", "fuzz"} <= set(names("test", here(full=True)))
+    assert set(names("test")) < set(names("test", here(full=True)))
+
+
+def test_chosen_scenarios_replace_those_of_the_scope():
+    assert names("molecule", here(runs=("mixed:debian13",))) == [
+        "setup",
+        "packages",
+        "images",
+        "mixed:debian13",
+        "leftovers",
+    ]
+
+
+def test_what_measures_time_runs_alone_and_after_all_that_works():
+    netns = stage("test", "netns", here(full=True))
+    assert netns.alone
+    assert {"unit", "pythons", "lint", "sanity", "images"} <= set(netns.after)
+    for run in QUICK_RUNS:
+        assert "netns" in stage("test", run).after
+
+
+@pytest.mark.parametrize(("privilege", "first"), [("root", "env"), ("sudo", "sudo"), ("none", "env")])
+def test_netns_runs_itself_through_sudo_where_it_must(privilege, first):
+    assert stage("netns", "netns", here(privilege=privilege)).command[0] == first
+
+
+def test_without_rights_packages_and_scenarios_are_skipped_with_the_reason():
+    refused = here(privilege="none", lab_refusal="become root")
+    assert stage("test", "packages", refused).missing == NO_RIGHTS
+    assert stage("test", "images", refused).missing == "become root"
+    assert all("images" in stage("test", run, refused).needs for run in QUICK_RUNS)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_each_group_is_a_target_of_make_and_each_gate_too(group):
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    assert group in targets
+    made = {one.command[-1] for one in for_group(group, here(full=True)) if one.command[0] == "make"}
+    assert made <= targets

@@ -1,0 +1,104 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which scenarios a change needs: too few would let it in untried."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import changed
+import pytest
+from support.paths import ROOT
+
+PAIR = ["default:debian12", "agent:debian13", "mixed:debian12"]
+CLUSTER = ["ipi:debian13", "ipi-agent:debian12"]
+ALONE = ["roles:debian13"]
+EVERY = PAIR + CLUSTER + ALONE
+
+
+@pytest.mark.parametrize(
+    "path, needed",
+    [
+        ("plugins/module_utils/_never_seen.py", EVERY),
+        ("a-new-folder/file", EVERY),
+        ("lab/hosts.py", EVERY),
+        ("Makefile", EVERY),
+        ("roles/agent/tasks/main.yml", EVERY),  # the layouts use it for native members, too
+        ("roles/pair/tasks/main.yml", PAIR),
+        ("roles/ipi/tasks/main.yml", CLUSTER),
+        ("plugins/module_utils/_ipi_vips.py", CLUSTER),
+        ("roles/keepalived/vars/main.yml", ["default:debian12", "mixed:debian12", "ipi:debian13", *ALONE]),
+        ("plugins/module_utils/_agent/proxy/config.py", EVERY),  # haproxy's services are judged by it
+        ("molecule/ipi/drill.yml", CLUSTER),
+        ("molecule/ipi-agent/drill.yml", CLUSTER[1:]),
+        ("molecule/never-seen/molecule.yml", EVERY),
+        ("lab/demo.yml", []),
+        ("tests/unit/test_changed.py", []),
+        ("docs/agent.md", []),
+        ("roles/pair/README.md", []),
+        ("roles/haproxy/README.md", ALONE),  # its example is played
+    ],
+)
+def test_a_path_needs_the_scenarios_that_use_it(path, needed):
+    assert changed.runs([path]) == needed
+
+
+def test_several_paths_need_what_each_of_them_needs_and_nothing_twice():
+    assert changed.runs(["docs/agent.md", "molecule/mixed/drill.yml", "roles/pair/tasks/main.yml"]) == PAIR
+    assert changed.runs([]) == []
+
+
+def test_each_scenario_has_an_image_and_each_image_a_scenario():
+    assert set(changed.RUNS) == {file.parent.name for file in ROOT.glob("molecule/*/molecule.yml")}
+    assert set(changed.RUNS.values()) == {"debian12", "debian13"}
+
+
+@pytest.mark.parametrize("prefix", [*changed.SCENARIOS, *changed.EXAMPLES])
+def test_a_prefix_stands_for_something_that_is_there(prefix):
+    assert any(ROOT.glob(prefix + "*" if not prefix.endswith("/") else prefix))
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A repository with one commit that holds `kept`, `edited` and `moved`."""
+    monkeypatch.setattr(changed, "ROOT", tmp_path)
+    for name in ("kept", "edited", "moved"):
+        (tmp_path / name).write_text(name)
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message=first")
+    return tmp_path
+
+
+def git(folder, *arguments):
+    who = ("-c", "user.name=a test", "-c", "user.email=test@example.com")
+    subprocess.run(["git", "-C", str(folder), *who, *arguments], check=True)
+
+
+def test_edited_new_moved_and_removed_files_count_committed_or_not(checkout):
+    git(checkout, "switch", "--quiet", "--create=topic")
+    git(checkout, "mv", "moved", "elsewhere")
+    git(checkout, "commit", "--quiet", "--message=second")
+    (checkout / "edited").write_text("other")
+    (checkout / "nové").write_text("")
+    assert sorted(changed.changed("main")) == ["edited", "elsewhere", "moved", "nové"]
+
+
+def test_what_others_did_since_on_the_branch_that_one_left_does_not_count(checkout):
+    git(checkout, "switch", "--quiet", "--create=topic")
+    git(checkout, "switch", "--quiet", "main")
+    (checkout / "theirs").write_text("")
+    git(checkout, "add", "--all")
+    git(checkout, "commit", "--quiet", "--message=theirs")
+    git(checkout, "switch", "--quiet", "topic")
+    assert changed.changed("main") == []
+
+
+def test_a_workflow_gets_the_runs_as_a_list_that_a_matrix_takes(checkout, monkeypatch, capsys):
+    (checkout / "Makefile").write_text("")
+    monkeypatch.setenv("GITHUB_OUTPUT", str(checkout / "kept"))
+    monkeypatch.setattr("sys.argv", ["changed.py", "--since", "HEAD"])
+    changed.main()
+    assert capsys.readouterr().out.split() == EVERY
+    assert json.loads((checkout / "kept").read_text().partition("runs=")[2]) == EVERY
