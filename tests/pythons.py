@@ -1,27 +1,33 @@
-"""What runs on a target, tested under the oldest Python that is promised and the newest of this machine.
+"""What runs on a target, tested under other Pythons: the oldest that is promised; with SCOPE=full all from it on.
 
     make pythons
+    python3 tests/pythons.py --junit FOLDER
 
 Interpreters are looked for in pyenv's folder and on the PATH; each gets a virtual environment without Ansible in
-.cache/pythons. One that is not here is skipped with a sentence.
+.cache/pythons. One that is not here is skipped, which is said, and written into its JUnit file like what the others
+have done.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from xml.etree import ElementTree
 
-ROOT = Path(__file__).resolve().parent.parent
+from support.paths import ROOT
+from support.scope import FULL
+
 VENVS = ROOT / ".cache" / "pythons"
 UNIT = ROOT / "tests" / "unit" / "plugins" / "module_utils"
 OLDEST = (3, 8)
+WORKERS = "4"  # the tests wait more than they work
 # What the tests import; pip takes versions that this Python can run.
-TOOLS = ("hypothesis", "netaddr", "pytest", "pyyaml", "scapy")
+TOOLS = ("hypothesis", "netaddr", "pytest", "pytest-xdist", "pyyaml", "scapy")
 # The agent, and what else the modules do on a target.
 TESTS = [
     "_agent",
@@ -76,19 +82,16 @@ def found(files: Iterable[Path], ask: Callable[[Path], str] = asked) -> List[Int
     return list(answers.values())
 
 
-def chosen(here: Iterable[Interpreter], ours: Tuple[int, int]) -> Dict[str, Optional[Interpreter]]:
-    """Return what is to run, by what it is for; None is missing.
+def chosen(here: Iterable[Interpreter], ours: Tuple[int, int], full: bool) -> Dict[str, Optional[Interpreter]]:
+    """Return what is to run, by version; None is missing.
 
-    :param ours: the version under which `make unit` runs; the newest is only asked for where it is another one
+    :param ours: the version under which `make unit` runs, which is left out
+    :param full: each version up to the newest here; else the oldest alone
     """
     by_version = {interpreter.version: interpreter for interpreter in here}
-    newest = max([*by_version, ours])
-    runs: Dict[str, Optional[Interpreter]] = {}
-    if ours != OLDEST:
-        runs["{}.{}, the oldest that is promised".format(*OLDEST)] = by_version.get(OLDEST)
-    if newest != ours:
-        runs["{}.{}, the newest here".format(*newest)] = by_version[newest]
-    return runs
+    last = max([OLDEST, *by_version]) if full else OLDEST
+    versions = [(OLDEST[0], minor) for minor in range(OLDEST[1], last[1] + 1)]
+    return {"{}.{}".format(*version): by_version.get(version) for version in versions if version != ours}
 
 
 def made(interpreter: Interpreter) -> Path:
@@ -105,36 +108,80 @@ def made(interpreter: Interpreter) -> Path:
     return python
 
 
-def tested(interpreter: Interpreter) -> Tuple[bool, str]:
-    """Run the tests; return whether all is well, and what was said."""
-    pytest = ("-m", "pytest", "-p", "no:cacheprovider", "--hypothesis-profile=quick")
+def tested(interpreter: Interpreter, report: Optional[Path]) -> Tuple[bool, str]:
+    """Run the tests; return whether all is well, and what was said.
+
+    :param report: the JUnit file to write
+    """
+    pytest = ["-m", "pytest", "-p", "no:cacheprovider", "--hypothesis-profile=quick", "--numprocesses", WORKERS]
+    if report:
+        pytest.append(f"--junitxml={report}")
     try:
         done = run(str(made(interpreter)), *pytest, *(str(UNIT / name) for name in TESTS))
     except subprocess.CalledProcessError as error:
-        return False, f"{error}\n{error.output}"
+        said = f"{error}\n{error.output}"
+        write_verdict(report, interpreter.name, "error", said)
+        return False, said
     return done.returncode == 0, done.stdout
 
 
+def write_verdict(report: Optional[Path], name: str, verdict: str, why: str) -> None:
+    """Write a JUnit file of one test that has not run.
+
+    :param verdict: skipped or error
+    """
+    if report:
+        counts = {"tests": "1", "skipped": "0", "errors": "0", "failures": "0"}
+        counts["errors" if verdict == "error" else verdict] = "1"
+        suite = ElementTree.Element("testsuite", name="pythons", time="0", **counts)
+        case = ElementTree.SubElement(suite, "testcase", classname="pythons", name=name, time="0")
+        ElementTree.SubElement(case, verdict, message=why)
+        suites = ElementTree.Element("testsuites")
+        suites.append(suite)
+        ElementTree.ElementTree(suites).write(report, encoding="utf-8", xml_declaration=True)
+
+
 def run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    """Run a command where each module is compiled once, also where the user's environment says otherwise."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(VENVS / "compiled")
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--junit", type=Path, help="a folder, for a JUnit file of each version")
+    folder = parser.parse_args().junit
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
     # The one that this Python is of, or the user's: $HOME may be another.
     pyenvs = [Path(sys.base_prefix).parent.parent, Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")]
-    good, results = True, {}
-    # The tests wait more than they work: two runs at once take little longer than one.
-    with ThreadPoolExecutor() as pool:
-        for what, interpreter in chosen(found(candidates(os.environ["PATH"], pyenvs)), sys.version_info[:2]).items():
-            if interpreter:
-                results[what] = pool.submit(tested, interpreter)
-            else:
-                print(f"pythons: {what}, is not on this machine: skipped", flush=True)
-    for what, result in results.items():
-        passed, said = result.result()
-        print(f"pythons: {what}: {said.splitlines()[-1] if passed else said}")
-        good &= passed
+    here = found(candidates(os.environ["PATH"], pyenvs))
+    good = True
+    for name, interpreter in chosen(here, sys.version_info[:2], FULL).items():
+        report = folder and folder / f"pythons-{name}.xml"
+        good &= reported(name, interpreter, report)
     return 0 if good else 1
+
+
+def reported(name: str, interpreter: Optional[Interpreter], report: Optional[Path]) -> bool:
+    """Test one version, and say how that went; return whether nothing has failed."""
+    if interpreter is None:
+        why = f"there is no Python {name} with venv on this machine"
+        print(f"pythons: {name}: skipped: {why}", flush=True)
+        write_verdict(report, name, "skipped", why)
+        return True
+    passed, said = tested(interpreter, report)
+    print(f"pythons: {name}: {said.splitlines()[-1] if passed else said}", flush=True)
+    return passed
 
 
 if __name__ == "__main__":

@@ -6,27 +6,47 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import pythons
 from pythons import Interpreter
 
 OLD, MIDDLE, NEW = (Interpreter((3, minor), f"/usr/bin/python3.{minor}") for minor in (8, 11, 13))
-OLDEST = "3.8, the oldest that is promised"
 
 
 @pytest.mark.parametrize(
-    "here, ours, runs",
+    "here, ours, quick, full",
     [
-        ([MIDDLE, NEW, OLD], MIDDLE, {OLDEST: OLD, "3.13, the newest here": NEW}),
-        ([OLD, MIDDLE], MIDDLE, {OLDEST: OLD}),
-        ([OLD, MIDDLE], NEW, {OLDEST: OLD}),
-        ([OLD, NEW], OLD, {"3.13, the newest here": NEW}),
-        ([], MIDDLE, {OLDEST: None}),
+        ([MIDDLE, NEW, OLD], MIDDLE, {"3.8": OLD}, {"3.8": OLD, "3.9": None, "3.10": None, "3.12": None, "3.13": NEW}),
+        ([OLD, MIDDLE], NEW, {"3.8": OLD}, {"3.8": OLD, "3.9": None, "3.10": None, "3.11": MIDDLE}),
+        ([OLD], OLD, {}, {}),
+        ([], MIDDLE, {"3.8": None}, {"3.8": None}),
     ],
 )
-def test_the_oldest_is_always_asked_for_and_the_newest_where_the_others_do_not_run_it(here, ours, runs):
-    assert pythons.chosen(here, ours.version) == runs
+def test_the_oldest_is_always_asked_for_and_in_full_each_one_up_to_the_newest(here, ours, quick, full):
+    assert pythons.chosen(here, ours.version, full=False) == quick
+    assert pythons.chosen(here, ours.version, full=True) == full
+
+
+def test_one_that_is_missing_is_said_and_is_a_skipped_test_that_says_why(tmp_path, capsys):
+    report = tmp_path / "pythons-3.8.xml"
+    assert pythons.reported("3.8", None, report)
+    assert capsys.readouterr().out == "pythons: 3.8: skipped: there is no Python 3.8 with venv on this machine\n"
+    (suite,) = ElementTree.parse(report).getroot()
+    assert {key: suite.get(key) for key in ("tests", "skipped", "errors", "failures")} == {
+        **dict.fromkeys(("errors", "failures"), "0"),
+        **dict.fromkeys(("tests", "skipped"), "1"),
+    }
+    assert suite.find("testcase/skipped").get("message") == "there is no Python 3.8 with venv on this machine"
+
+
+def test_one_whose_environment_cannot_be_made_fails(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(pythons, "VENVS", tmp_path)
+    report = tmp_path / "pythons-3.8.xml"
+    assert not pythons.reported("3.8", OLD._replace(path="/bin/false"), report)
+    assert "returned non-zero exit status 1" in capsys.readouterr().out
+    assert ElementTree.parse(report).find("testsuite/testcase/error") is not None
 
 
 def test_of_each_name_the_first_that_answers_is_taken_and_no_other_asked():
