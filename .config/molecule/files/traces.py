@@ -58,7 +58,7 @@ def said(command):
     program, *arguments = command.split()
     if not shutil.which(program) or (program == "firewall-cmd" and not running("firewalld")):
         return ""
-    return subprocess.run([program, *arguments], check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
+    return subprocess.run([program, *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def lines(command, word):
