@@ -17,7 +17,7 @@ SYSTEMCTL = ("systemctl", "--no-legend", "--no-pager", "--plain")
 
 
 def said(*command):
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
 def described(path):

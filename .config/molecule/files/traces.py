@@ -54,11 +54,11 @@ WORDS = {
 
 
 def said(command):
-    """Return what a command says; one that fails ends the look. Without the program there is nothing to say."""
+    """Return what a command says, '' where the host lacks it; one that fails ends the look. nft warns on stderr."""
     program, *arguments = command.split()
     if not shutil.which(program) or (program == "firewall-cmd" and not running("firewalld")):
         return ""
-    return subprocess.run([program, *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def lines(command, word):
