@@ -30,7 +30,7 @@ FILES = {
         f"{UNITS}/*.wants/onprem-lb-*.service",
         "/run/onprem-lb-*",
     ],
-    "down_file": ["/run/*.down"],
+    "anywhere": ["/run/*.down"],  # written when a balancer starts, which not every member's has done since the set-up
     "redirect": [
         "/etc/onprem-lb/api-redirect.nft",
         "/etc/onprem-lb/machine-config.nft",
@@ -85,7 +85,7 @@ def look(vips):
         found[kind].update({f"process {name}": running(name) for name in names})
     for kind, commands in WORDS.items():
         found[kind].update({f"{word} in {command}": lines(command, word) for command, word in commands.items()})
-    found["vips"] = {vip: lines("ip -oneline address", f" {vip}/") for vip in vips}
+    found["anywhere"].update({vip: lines("ip -oneline address", f" {vip}/") for vip in vips})
     return found
 
 
