@@ -15,7 +15,7 @@ MARGIN = 1.5  # seconds that a failure lasts longer than the plan allows for the
 PATIENCE = 10.0  # seconds in which a harmless failure must stay one: longer than any check takes to notice it
 SLACK_MS = 15.0  # a probe's own grid and its way to the server, which silence includes and an outage does not
 MOST = 15.0  # seconds that are waited for the first holder to be back
-ENOUGH = 3  # measurements of which the median is trusted; one alone may have met a busy moment of the probe's host
+ENOUGH = 3  # rounds, of which one may be faulty: it may have met a busy moment of the hosts
 
 
 def rounds(plan: Dict[str, Any], events: List[str], repeats: int) -> List[Dict[str, Any]]:
@@ -73,22 +73,26 @@ def _on_a_link(addresses: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
 
 
 def in_doubt(played: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
-    """Return the rounds to play again: those of every event whose measurements are too few to be blamed.
+    """Return the rounds to play again: those that bring every event with a faulty round to three.
 
     :param played: as `report` takes it
     """
     again = []
     for group in _grouped(played):
-        if len(group) < ENOUGH and _row(group)["faults"]:
+        because = _because(group)
+        if because:
             bare = {key: value for key, value in group[0].items() if key not in ("member", "seen")}
-            again += [{**bare, "repeat": repeat + 1} for repeat in range(len(group), ENOUGH)]
+            again += [{**bare, "repeat": repeat + 1, "because": because} for repeat in range(len(group), ENOUGH)]
     return again
 
 
 def report(played: List[Dict[str, Any]]) -> Dict[str, Any]:
-    """Return ``{rows, table, faults}``: one row for each event and VIP, judged by the median of its repeats.
+    """Return ``{rows, table, faults}``: one row for each event and VIP.
 
-    :param played: the rounds, each with ``member`` (where it was played) and ``seen``
+    Each round is judged by itself. A row fails when more than a third of its rounds are faulty.
+
+    :param played: the rounds, each with ``member`` (where it was played), ``interval_ms`` (of the probe) and ``seen``;
+        those that `in_doubt` returned have ``because``
     """
     rows = [_row(group) for group in _grouped(played)]
     faults = [f"{row['vip']}, {row['event']}: {why}" for row in rows for why in row["faults"]]
@@ -106,7 +110,9 @@ def _row(played: List[Dict[str, Any]]) -> Dict[str, Any]:
     group = [item for item in played if not _missed(item)] or played
     outages = [item["seen"]["takeover"]["outage_ms"] for item in group]
     seen = [item["seen"] for item in group]
-    row = {
+    faulty = sum(bool(_faults(item)) for item in played)
+    broken = _broken(played)
+    return {
         "event": group[0]["event"],
         "vip": group[0]["vip"],
         "before": sorted({item["holder_before"] for item in seen if item["holder_before"]}),
@@ -121,10 +127,25 @@ def _row(played: List[Dict[str, Any]]) -> Dict[str, Any]:
         "failed": sum(item["failed_attempts"] for item in seen),
         "most_holders": max(item["most_holders"] for item in seen),
         "two_holders_ms": max(item["two_holders_ms"] for item in seen),
+        "two_holders_limit_ms": group[0]["foreseen"]["two_holders_ms"],
         "no_holder_ms": max(item["no_holder_ms"] for item in seen),
+        "rounds": len(played),
+        "faulty": faulty,
+        "repeated": sum("because" in item for item in played),
+        "because": _because(played),
+        "broken": broken,
+        "faults": broken if ENOUGH * faulty > len(played) else [],
     }
-    row["faults"] = _row_faults(row, group)
-    return row
+
+
+def _because(played: List[Dict[str, Any]]) -> str:
+    """Return the first fault of several rounds, or nothing."""
+    return next((why for item in played for why in _faults(item)), "")
+
+
+def _broken(played: List[Dict[str, Any]]) -> List[str]:
+    """Return every fault, each with the round that it was found in."""
+    return [f"round {number} of {len(played)}: {why}" for number, item in enumerate(played, 1) for why in _faults(item)]
 
 
 def _successor(seen: Dict[str, Any]) -> str:
@@ -135,23 +156,42 @@ def _successor(seen: Dict[str, Any]) -> str:
     return seen["holder_before"] or ""
 
 
-def _row_faults(row: Dict[str, Any], group: List[Dict[str, Any]]) -> List[str]:
-    faults = []
-    if row["outage_ms"] > row["limit_ms"]:
-        faults.append(f"the VIP was gone for {row['outage_ms']} ms, the plan says at most {row['limit_ms']} ms.")
-    elif row["limit_ms"] and row["silence_ms"] > row["limit_ms"] + SLACK_MS:
+def _faults(item: Dict[str, Any]) -> List[str]:
+    """Return a sentence for each way in which one round broke the plan."""
+    if _missed(item):
+        return [f"{item['member']} did not hold the VIP when the probe began: nothing was measured."]
+    found = [_gone(item), _shared(item), _astray(item), _returned(item)]
+    return [sentence for sentence in found if sentence]
+
+
+def _gone(item: Dict[str, Any]) -> str:
+    """Say for how long nobody was served, if the plan says less."""
+    takeover, limit = item["seen"]["takeover"], item["foreseen"]["outage_ms"]
+    if takeover["outage_ms"] > limit:
+        return f"the VIP was gone for {takeover['outage_ms']} ms, the plan says at most {limit} ms."
+    if limit and takeover["silence_ms"] > limit + SLACK_MS:
         # Connections that a former holder kept and passed on succeed late: nothing failed, and nobody was served.
-        faults.append(f"nothing answered for {row['silence_ms']} ms, the plan says at most {row['limit_ms']} ms.")
-    if all(_missed(item) for item in group):
-        faults.append(f"{group[0]['member']} did not hold the VIP when the probe began: nothing was measured.")
-        return faults
-    astray = [why for why in map(_astray, group) if why]
-    if 2 * len(astray) > len(group):
-        faults.append(astray[0])
-    foreseen = group[0]["foreseen"]
-    if foreseen["back"] != foreseen["after"] and row["comeback_ms"] > foreseen["back_ms"]:
-        faults.append(f"the return took {row['comeback_ms']} ms, the plan says at most {foreseen['back_ms']} ms.")
-    return faults
+        return f"nothing answered for {takeover['silence_ms']} ms, the plan says at most {limit} ms."
+    return ""
+
+
+def _shared(item: Dict[str, Any]) -> str:
+    """Say for how long there were two holders, if the plan says less.
+
+    One question may meet the very moment of a hand-over, and both answer; the next one is an interval later.
+    """
+    shared, limit = item["seen"]["two_holders_ms"], item["foreseen"]["two_holders_ms"]
+    if shared > limit + item["interval_ms"]:
+        return f"two members held the VIP for {shared} ms, the plan says at most {limit} ms."
+    return ""
+
+
+def _returned(item: Dict[str, Any]) -> str:
+    """Say what the return of the first holder cost, if the plan says less."""
+    cost, foreseen = item["seen"]["comeback"]["outage_ms"], item["foreseen"]
+    if foreseen["back"] != foreseen["after"] and cost > foreseen["back_ms"]:
+        return f"the return took {cost} ms, the plan says at most {foreseen['back_ms']} ms."
+    return ""
 
 
 def _missed(item: Dict[str, Any]) -> bool:
@@ -193,7 +233,10 @@ def table(rows: List[Dict[str, Any]]) -> List[str]:
         "plan",
         "return",
         "failed/tried",
-        "holders at most",
+        "two holders/plan",
+        "faulty/rounds",
+        "repeated",
+        "because",
     ]
     cells = [head, *([_cell(row, column) for column in head] for row in rows)]
     widths = [max(len(line[at]) for line in cells) for at in range(len(head))]
@@ -213,6 +256,9 @@ def _cell(row: Dict[str, Any], column: str) -> str:
         "plan": f"{row['limit_ms']} ms",
         "return": f"{row['comeback_ms']:.0f} ms",
         "failed/tried": f"{row['failed']}/{row['tried']}",
-        "holders at most": str(row["most_holders"]),
+        "two holders/plan": f"{row['two_holders_ms']:.0f}/{row['two_holders_limit_ms']} ms",
+        "faulty/rounds": f"{row['faulty']}/{row['rounds']}",
+        "repeated": str(row["repeated"]),
+        "because": row["because"],
     }
     return cells[column]

@@ -12,9 +12,12 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 from ansible_collections.onprem.lb.plugins.module_utils import _engine_plan as plan
 from ansible_collections.onprem.lb.plugins.module_utils import _files
+from ansible_collections.onprem.lb.plugins.module_utils._agent import config as vrrp_config
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
 from ansible_collections.onprem.lb.plugins.module_utils._engine_host import Failed, Host
 from ansible_collections.onprem.lb.plugins.module_utils._engine_units import (
     DAEMONS,
+    PROXY,
     VRRP,
     Daemon,
     Options,
@@ -23,6 +26,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._engine_units import (
 
 Move = Callable[[str, str], None]
 BY_UNIT = {daemon.unit: daemon for daemon in DAEMONS}
+PARSERS = {PROXY: proxy_config.parse, VRRP: vrrp_config.parse}
 
 
 class Wish(NamedTuple):
@@ -61,6 +65,9 @@ class Engine:
         :raises Failed: with every reason, before anything is changed; or when a daemon does not come along, and then
             the next run goes on where this one has ended
         """
+        misread = self._misread(wish)
+        if misread:
+            raise Failed(" ".join(misread))
         wanted, pending = self._wanted(wish, agent)
         found = self._look(wanted, pending, agent)
         wrong = plan.faults(wanted, found)
@@ -72,6 +79,15 @@ class Engine:
         if not dry:
             self._do_all(steps, wish, wanted, pending, agent)
         return Result([str(step) for step in steps], self._diff(wanted, found, pending), wanted.archive)
+
+    def _misread(self, wish: Wish) -> List[str]:
+        """Return what is wrong with the configurations wherever they are to be read."""
+        return [
+            sentence
+            for daemon in DAEMONS
+            if wish.configs.get(daemon.name) is not None
+            for sentence in PARSERS[daemon.name](document(wish.configs[daemon.name]), self.places.config(daemon))[1]
+        ]
 
     def _wanted(self, wish: Wish, agent: bytes) -> Tuple[plan.Wanted, List[_files.Change]]:
         """Return the host as it is to be, and which files have to change for that."""

@@ -50,7 +50,7 @@ class Host:
     # -- what is there
 
     def has_systemd(self) -> bool:
-        return os.path.isdir("/run/systemd/system")
+        return _host.has_systemd()
 
     def has_raw_sockets(self) -> bool:
         try:

@@ -33,7 +33,7 @@ def masked(text: str) -> str:
 
 
 class Refused(Exception):
-    """A program refuses its new file; nothing was changed."""
+    """A file cannot be what is wanted, or its program refuses it; nothing was changed."""
 
 
 class Change(NamedTuple):
@@ -57,17 +57,26 @@ class Change(NamedTuple):
 
 
 def changes(wanted: List[Dict[str, Any]]) -> List[Change]:
-    """Compare each wanted file with the one on disk and return those that differ in content or mode."""
+    """Compare each wanted file with the one on disk and return those that differ in content or mode.
+
+    :raises Refused: when a mode is none
+    """
     found = []
     for item in wanted:
         before, mode, group = _on_disk(item["path"])
         after = item["content"] if item["state"] == "present" else None
-        to_be = int(str(item["mode"]), 8)
+        to_be = _permissions(item["mode"], item["path"])
         other_group = "group" in item and group != _number_of(item["group"])
         if before != after or (after is not None and (mode != to_be or other_group)):
             given = {"group": item["group"]} if "group" in item else {}
             found.append(Change(item["path"], before, after, to_be, item["check"], **given))
     return found
+
+
+def _permissions(mode: Any, path: str) -> int:
+    if not re.fullmatch("[0-7]{3,4}", str(mode)):
+        raise Refused(f"The mode of {path} is {mode}: an octal one is wanted, in quotes, such as '0640'.")
+    return int(str(mode), 8)
 
 
 def _on_disk(path: str) -> Tuple[Optional[str], Optional[int], Optional[int]]:

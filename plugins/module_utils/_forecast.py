@@ -62,7 +62,8 @@ def forecast(plan: Plan) -> Dict[str, Any]:
         ``{SERVICE: {instances, fatal, harmless, unaware}}``: the events that move the VIP, those that do not with the
         milliseconds that they may cost all the same, and the trackers that notice none of them
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
-        ``{event, vip, member, before, after, outage_ms, back, back_ms}``; ``back`` is the holder after the failure
+        ``{event, vip, member, before, after, outage_ms, back, back_ms, two_holders_ms}``; ``back`` is the holder after
+        the failure
     """
     who = _rehearsal.cast(plan)
     watched = plan.get("watched") or {"haproxy": {"instances": list(who.vips), **HAPROXY}}
@@ -107,7 +108,9 @@ def _lines(
     for act in acts:
         if _concerns(act, vip):
             played = [s.outcome for s in first if s.act is act and s.member == holder]
-            lines += [_line(event, who.addresses[vip], holder, played) for event in act.events]
+            # Where nobody preempts another member may hold the VIP when it fails.
+            shared = max(s.outcome.shared for s in scenes if s.act is act and s.member in s.outcome.before)
+            lines += [_line(event, who.addresses[vip], holder, played, shared) for event in act.events]
     for its in watched.values():
         if vip in its["instances"]:
             lines += [_still(event, who.addresses[vip], holder, ms) for event, ms in its["harmless"].items()]
@@ -118,7 +121,7 @@ def _concerns(act: Act, vip: str) -> bool:
     return act.failure.kind != SERVICE or vip in act.failure.vips
 
 
-def _line(event: str, vip: str, holder: Optional[str], played: List[Outcome]) -> Dict[str, Any]:
+def _line(event: str, vip: str, holder: Optional[str], played: List[Outcome], shared: int) -> Dict[str, Any]:
     worst = max(played, key=lambda outcome: outcome.outage)
     back = max(played, key=lambda outcome: outcome.back_outage)
     after = worst.after[0] if len(worst.after) == 1 else None
@@ -132,12 +135,21 @@ def _line(event: str, vip: str, holder: Optional[str], played: List[Outcome]) ->
         "outage_ms": round(worst.outage / 1000 + SWITCH_MS),
         "back": returned,
         "back_ms": round(back.back_outage / 1000 + SWITCH_MS) if returned != after else 0,
+        "two_holders_ms": _shared_ms(shared),
     }
+
+
+def _shared_ms(shared: int) -> int:
+    """Return for how long two holders are to be expected: none where the VIP is handed over from one to the other.
+
+    Then they overlap for no longer than the Advertisement is under way, here for microseconds.
+    """
+    return round(shared / 1000 + SWITCH_MS) if shared >= 1000 else 0
 
 
 def _still(event: str, vip: str, holder: str, outage_ms: int) -> Dict[str, Any]:
     line = dict.fromkeys(("member", "before", "after", "back"), holder)
-    return {"event": event, "vip": vip, **line, "outage_ms": outage_ms, "back_ms": 0}
+    return {"event": event, "vip": vip, **line, "outage_ms": outage_ms, "back_ms": 0, "two_holders_ms": 0}
 
 
 def _faults(plan: Plan, who: Cast, acts: List[Act], scenes: List[Scene]) -> List[str]:
@@ -292,4 +304,5 @@ def _told(line: Dict[str, Any]) -> str:
     back = (
         f"back to {line['back']}, {line['back_ms']} ms" if line["back"] != line["after"] else f"stays on {line['back']}"
     )
-    return f"{told}   then {back}"
+    shared = f"; two holders for {line['two_holders_ms']} ms" if line["two_holders_ms"] else ""
+    return f"{told}   then {back}{shared}"

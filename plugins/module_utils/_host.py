@@ -16,6 +16,17 @@ from typing import Any, Dict, Iterable, List, Tuple
 
 FAMILIES = ("Debian", "RedHat")  # whose packages and paths the roles know
 LISTEN = "0A"  # TCP_LISTEN in /proc/net/tcp
+SYSTEMD = "/run/systemd/system"  # is there where systemd runs, sd_booted(3)
+SELINUX = "/sys/fs/selinux/enforce"  # is there where SELinux is enabled, enforcing or not
+OS_RELEASE = "/etc/os-release"
+
+
+def has_systemd() -> bool:
+    return os.path.isdir(SYSTEMD)
+
+
+def has_selinux() -> bool:
+    return os.path.exists(SELINUX)
 
 
 def os_family(os_release: str) -> str:

@@ -95,22 +95,33 @@ def _stretches(times: List[float], everyone: List[float], transcript: Transcript
         missed = bisect.bisect_left(asks, following) - bisect.bisect_right(asks, this) - (following != end)
         others = bisect.bisect_left(everyone, following) - bisect.bisect_right(everyone, this)
         if missed >= (MISSED_WITH_OTHER if others else MISSED_ALONE):
-            found.append((begin, _last_held(this, everyone, asks, end)))
+            found.append((begin, _last_held(begin, this, times, everyone, transcript)))
             begin = following
     if begin < end:
         found.append((begin, end))
     return found
 
 
-def _last_held(last: float, everyone: List[float], asks: List[float], end: float) -> float:
+def _last_held(begin: float, last: float, times: List[float], everyone: List[float], transcript: Transcript) -> float:
     """A member that answered for the last time held the address until the next question, which it did not
-    answer, or until somebody else claimed it, whatever came first."""
+    answer, or until somebody else claimed it, whatever came first. If somebody else had answered the same
+    question before, nobody knows that the member held it for any longer: two holders are not counted for
+    longer than they were seen, but for one that was seen only once."""
+    asks, end = transcript.asks, transcript.length_ms
     ask = bisect.bisect_right(asks, last)
+    asked = asks[ask - 1] if ask else 0.0
+    if begin < last and _count(everyone, asked, last) > _count(times, asked, last):
+        return last
     other = bisect.bisect_right(everyone, last)
     return min(
         asks[ask] if ask < len(asks) else end,
         everyone[other] if other < len(everyone) else end,
     )
+
+
+def _count(times: List[float], begin: float, end: float) -> int:
+    """How many are within a stretch, its end left out."""
+    return bisect.bisect_left(times, end) - bisect.bisect_left(times, begin)
 
 
 def timeline(transcript: Transcript, names: Mapping[str, str]) -> List[Transition]:

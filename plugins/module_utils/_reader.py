@@ -7,7 +7,7 @@ from __future__ import annotations
 import glob
 import os
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils import _host, _neighbours, _sources
 
@@ -20,6 +20,8 @@ DAY = 86400.0
 PATIENCE = 4.0  # seconds for a package source to answer
 APT_SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
 APT_SETTINGS = ("/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*")
+YUM_SOURCES = ("/etc/yum.repos.d/*.repo",)
+YUM_SETTINGS = ("/etc/dnf/dnf.conf",)
 QUERIES = {
     "dpkg-query": ["--show", "--showformat", "${Package} ${Status}\\n"],
     "rpm": ["--query", "--queryformat", f"%{{NAME}} {INSTALLED}\\n"],
@@ -60,13 +62,14 @@ class Reader:
         return _neighbours.answering(links, wait) if links else {}
 
     def missing_packages(self, wanted: List[str]) -> List[str]:
+        """Return the packages that none of the host's managers has; the other family's may be there too, as a tool."""
+        installed: Set[str] = set()
         for program, arguments in QUERIES.items():
             path = self.find(program)
             if path and wanted:
                 said = self.run([path, *arguments, *wanted])[1]
-                installed = {line.split()[0] for line in said.splitlines() if line.endswith(INSTALLED)}
-                return [name for name in wanted if name not in installed]
-        return wanted
+                installed |= {line.split()[0] for line in said.splitlines() if line.endswith(INSTALLED)}
+        return [name for name in wanted if name not in installed]
 
     def unobtainable(self, missing: List[str]) -> str:
         """Return why missing packages cannot be installed, '' where they can, as far as that can be told."""
@@ -75,7 +78,7 @@ class Reader:
         if self.find("apt-get"):
             sources = _sources.apt(self._texts(*APT_SOURCES), self._texts(*APT_SETTINGS))
         else:
-            sources = _sources.yum(self._texts("/etc/yum.repos.d/*.repo"), self._texts("/etc/dnf/dnf.conf"))
+            sources = _sources.yum(self._texts(*YUM_SOURCES), self._texts(*YUM_SETTINGS))
         return _sources.unobtainable(sources, lambda places: _host.any_reachable(places, PATIENCE))
 
     def _texts(self, *patterns: str) -> List[str]:

@@ -9,7 +9,7 @@ address) takes no time here.
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils import _engine_choice, _simulator
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine, packet, tracking
@@ -17,6 +17,9 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machi
 SECOND = machine.SECOND
 JUST = 10  # microseconds: just after something, when its effect has arrived everywhere
 SERVICE, STOP, CRASH, CUT = "service", "stop", "crash", "cut"  # how a member fails
+# For so long at most a killed router's addresses stay on its interface: systemd starts it again after 250 ms, and it
+# comes up.
+RESTART = SECOND // 2
 
 Watched = Dict[str, Dict[str, Any]]
 
@@ -66,6 +69,7 @@ class Outcome(NamedTuple):
     outage: int
     back: Tuple[str, ...]
     back_outage: int
+    shared: int  # for how long a client could meet two holders
     served: bool  # somebody alive holds it during the failure, and after it
     priorities: Dict[str, int]  # effective, at the end of the failure
 
@@ -192,6 +196,8 @@ def play(who: Cast, opening: _simulator.Simulation, member: str, failure: Failur
     middle = begin.fork()
     _fail(who, middle, member, failure)
     middle.run(at + who.patience)
+    if failure.kind == CUT:
+        _fall_into_step(middle)
     end = middle.fork()
     _recover(who, end, member, failure)
     end.run(middle.now + who.patience)
@@ -218,11 +224,62 @@ def _outcome(
         outage=_longest_gap(who, middle, vip, dead, begin.now),
         back=back,
         back_outage=_longest_gap(who, end, vip, nobody, middle.now),
+        shared=_shared(who, vip, member, failure, worlds),
         served=bool(_holders(who, middle, vip, dead)) and bool(back),
         priorities={
             who.seats[seat].member: machine.priority_of(who.seats[seat].router, middle.states[seat])
             for seat in who.vips[vip]
         },
+    )
+
+
+def _fall_into_step(world: _simulator.Simulation) -> None:
+    """Let all holders advertise now: their clocks drift, so that they may have done so just before a cut ends.
+
+    The next Advertisement is then as far away as it can be. Who hears a farewell advertises at once (RFC 9568 6.4.3).
+    """
+    for seat in world.holding:
+        farewell = world.seats[seat].advertisement._replace(priority=0)
+        world.inject(seat, machine.Received(farewell, world.seats[seat].router.source))
+    world.run(world.now + JUST)
+
+
+def _shared(
+    who: Cast,
+    vip: str,
+    member: str,
+    failure: Failure,
+    worlds: Tuple[_simulator.Simulation, _simulator.Simulation, _simulator.Simulation],
+) -> int:
+    """Return for how long a client could meet two holders.
+
+    Whoever is cut off holds its addresses too, but no client meets it before it is back.
+    """
+    begin, middle, end = worlds
+    seats = frozenset(who.vips[vip])
+    since = middle.now if failure.kind == CUT else begin.now
+    shared = _time(end, lambda holding: len(holding & seats) > 1, since, end.now)
+    left = [_left_for(who.seats[seat]) for seat in begin.of(member) if seat in begin.holding & seats]
+    if failure.kind == CRASH and left:
+        shared += _time(end, lambda holding: bool(holding & seats), since, since + max(left))
+    return shared
+
+
+def _left_for(seat: _simulator.Seat) -> int:
+    """Return for how long the addresses of a killed router stay where they are.
+
+    keepalived removes them when it is back, the agent as soon as it has heard then that somebody else has them.
+    """
+    return RESTART + seat.router.interval if seat.lingers else RESTART
+
+
+def _time(world: _simulator.Simulation, when: Callable[[FrozenSet[int]], bool], begin: int, until: int) -> int:
+    """Return for how long between two moments those who held were such."""
+    ends = [moment.at for moment in world.history[1:]] + [world.now]
+    return sum(
+        max(0, min(end, until) - max(moment.at, begin))
+        for moment, end in zip(world.history, ends)
+        if when(moment.holding)
     )
 
 

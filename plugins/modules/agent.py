@@ -146,12 +146,16 @@ def wish(params):
     return _engine.Wish(configs, options, params["python"] or sys.executable, params["replace"])
 
 
+def passwords(vrrp):
+    """Whoever forgets to name them as secrets is still not to find them in a result."""
+    routers = (vrrp or {}).get("instances")
+    found = [each.get("auth_pass") for each in routers if isinstance(each, dict)] if isinstance(routers, list) else []
+    return [str(each) for each in found if each]
+
+
 def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    # Whoever forgets to name them as secrets is still not to find them in a result.
-    routers = (module.params["vrrp"] or {}).get("instances") or []
-    passwords = [each.get("auth_pass") for each in routers if isinstance(each, dict)]
-    module.no_log_values.update(str(each) for each in passwords if each)
+    module.no_log_values.update(passwords(module.params["vrrp"]))
     reader = Reader.of(module)
     engine = _engine.Engine(Host(reader.run, reader.find), mover(module))
     if os.geteuid() != 0:

@@ -126,9 +126,9 @@ def main():
     )
     wanted = module.params["files"]
     reader = Reader.of(module)
-    pending = _files.changes(wanted)
     stale = [item["path"] for item in wanted if item["unit"] and reader.is_stale(item["path"], item["unit"])]
     try:
+        pending = _files.changes(wanted)
         unchecked = _files.replace_all(pending, reader.find, reader.run, mover(module), dry=module.check_mode)
     except (_files.Refused, OSError) as error:
         module.fail_json(msg=str(error))

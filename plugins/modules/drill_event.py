@@ -134,14 +134,14 @@ import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils import _drill
+from ansible_collections.onprem.lb.plugins.module_utils import _drill, _host
 
 
 def run_event(module):
     params = module.params
     event, run = params["event"], module.run_command
     have_nft = bool(module.get_bin_path("nft"))
-    if not os.path.isdir("/run/systemd/system"):
+    if not _host.has_systemd():
         raise _drill.Refused("A drill needs systemd on the host, and this host does not run it.")
     if min(params["after"], params["undo_after"]) < 0:
         raise _drill.Refused("after and undo_after cannot be negative.")

@@ -165,7 +165,6 @@ problems:
 """
 
 import concurrent.futures
-import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils import _host, _listener
@@ -190,11 +189,11 @@ def look(params, reader):
     problems = []
     answering = {}
     addresses = reader.addresses()
-    if not os.path.isdir("/run/systemd/system"):
+    if not _host.has_systemd():
         problems.append("systemd does not run here: haproxy and keepalived need it for their units.")
     if addresses is None:
         problems.append("the program ip is missing: install iproute2 (Debian) or iproute (RedHat).")
-    family = _host.os_family(reader.text("/etc/os-release"))
+    family = _host.os_family(reader.text(_host.OS_RELEASE))
     if _host.family_problem(family):
         problems.append(_host.family_problem(family))
     try:
@@ -220,7 +219,7 @@ def look(params, reader):
             **_host.vrids(reader.text(params["keepalived_config"])),
         },
         "stale": [path for path, unit in params["loaded"].items() if reader.is_stale(path, unit)],
-        "selinux": os.path.exists("/sys/fs/selinux/enforce"),
+        "selinux": _host.has_selinux(),
         "problems": problems,
     }
 

@@ -217,7 +217,7 @@ most_holders:
   returned: success
   type: int
 two_holders_ms:
-  description: For how long there was more than one holder.
+  description: For how long there was more than one holder, as far as their answers prove it.
   returned: success
   type: float
 no_holder_ms:
