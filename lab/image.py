@@ -34,14 +34,17 @@ PACKAGES = (
     "nftables",
     "curl",
 )
+# A firewall that a host may have: installed, and not running until somebody starts it. netbase has /etc/protocols,
+# without which firewalld does not know esp and does not start.
+FIREWALLS = {"debian12": ("ufw",), "debian13": ("firewalld", "netbase")}
 # Unpacking without fsync is safe for hosts that are thrown away; apt's own timers would take its lock at
 # a time of their choosing, and the kernel's modules are not a container's to load.
 OPTIONS = (
     "--variant=minbase",
-    "--include=" + ",".join(PACKAGES),
     "--dpkgopt=force-unsafe-io",
     '--aptopt=Acquire::Languages "none"',
     '--customize-hook=systemctl --root="$1" mask apt-daily.timer apt-daily-upgrade.timer systemd-modules-load.service',
+    '--customize-hook=systemctl --root="$1" disable firewalld.service 2>/dev/null || true',
 )
 # mmdebstrap mounts /proc, /sys and the host's /dev/shm into its tree. In namespaces of its own these mounts,
 # and every process that it started, are gone the moment it is: what removes the tree can follow no mount.
@@ -58,7 +61,7 @@ def is_built_here(name: str) -> bool:
 
 def recipe(name: str) -> Tuple[str, ...]:
     """Give the mmdebstrap arguments that make this image, up to the target."""
-    return (*OPTIONS, SUITES[name])
+    return (*OPTIONS, "--include=" + ",".join(PACKAGES + FIREWALLS[name]), SUITES[name])
 
 
 def recipe_hash(name: str) -> str:

@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import pytest
+from support.lab import fetch, holders
 
 BALANCERS = ("lb1", "lb2")
 PORTS = (8443, 80, 443)
 DAEMONS = {"onprem-lb-proxy": 0x400, "onprem-lb-vrrp": 0x807000}  # and its capabilities, by capability(7)'s numbers
 
 
-@pytest.fixture(scope="module")
-def hosts(request):
-    """Every lab host by name."""
-    import testinfra
-
-    backend = request.config.getoption("--ansible-inventory")
-    names = (*BALANCERS, "client")
-    return {name: testinfra.get_host(f"ansible://{name}?ansible_inventory={backend}", sudo=True) for name in names}
-
-
 @pytest.fixture(params=["lab_vip", "lab_vip6"])
-def vip(request, hosts):
-    return hosts["client"].ansible.get_variables()[request.param]
+def vip(request, variables):
+    return variables[request.param]
 
 
 def test_exactly_one_balancer_holds_the_vip(hosts, vip):
-    held = [name for name in BALANCERS if f" {vip}/" in hosts[name].check_output("ip -oneline address")]
-    assert len(held) == 1
+    assert len(holders(hosts, BALANCERS, vip)) == 1
 
 
 @pytest.mark.parametrize("port", PORTS)
 def test_the_backends_answer_through_the_vip(hosts, vip, port):
-    where = f"[{vip}]" if ":" in vip else vip
-    answer = hosts["client"].run(f"curl --silent --max-time 3 http://{where}:{port}/")
+    answer = fetch(hosts["client"], vip, port)
     assert answer.rc == 0 and answer.stdout.strip() in ("node1", "node2")
 
 

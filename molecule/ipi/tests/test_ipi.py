@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
+from support.lab import fetch, holders, until
 
 MASTERS = ("master1", "master2", "master3")
 NODES = (*MASTERS, "worker1")
 EVERYWHERE = (*NODES, "client")
+NO_ANSWER = 28  # curl's exit code when the time is over
 NATIVE, AGENT = ("haproxy", "keepalived"), ("onprem-lb-proxy", "onprem-lb-vrrp")
-
-
-@pytest.fixture(scope="module")
-def hosts(request):
-    """Every lab host by name."""
-    import testinfra
-
-    backend = request.config.getoption("--ansible-inventory")
-    return {name: testinfra.get_host(f"ansible://{name}?ansible_inventory={backend}", sudo=True) for name in EVERYWHERE}
-
-
-@pytest.fixture(scope="module")
-def variables(hosts):
-    return hosts["client"].ansible.get_variables()
 
 
 @pytest.fixture(params=["lab_vip", "lab_vip6"])
@@ -35,25 +22,6 @@ def api(request, variables):
 @pytest.fixture
 def ingress(variables):
     return variables["lab_vip2"]
-
-
-def until(condition, limit=20.0):
-    """Poll until a condition holds; return whether it did."""
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.2)
-    return False
-
-
-def holders(hosts, vip, among=NODES):
-    return [name for name in among if f" {vip}/" in hosts[name].check_output("ip -oneline address")]
-
-
-def ask(host, address, port, scheme="http"):
-    where = f"[{address}]" if ":" in address else address
-    return host.run(f"curl --silent --insecure --max-time 3 {scheme}://{where}:{port}/")
 
 
 def engine(host):
@@ -67,26 +35,26 @@ def redirects(host):
 
 
 def test_exactly_one_master_holds_the_api_and_one_node_the_ingress(hosts, api, ingress):
-    assert len(holders(hosts, api)) == 1
-    assert holders(hosts, api)[0] in MASTERS
-    assert len(holders(hosts, ingress)) == 1
+    assert len(holders(hosts, NODES, api)) == 1
+    assert holders(hosts, NODES, api)[0] in MASTERS
+    assert len(holders(hosts, NODES, ingress)) == 1
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
 def test_the_api_answers_through_its_vip_from_every_host_and_from_every_master_in_turn(hosts, api, name):
-    seen = {ask(hosts[name], api, 6443, "https").stdout.strip() for _turn in range(6)}
+    seen = {fetch(hosts[name], api, 6443, "https").stdout.strip() for _turn in range(6)}
     assert seen == set(MASTERS)
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
 def test_the_router_of_the_holder_answers_through_the_ingress_vip(hosts, ingress, name):
-    assert ask(hosts[name], ingress, 80).stdout.strip() == holders(hosts, ingress)[0]
+    assert fetch(hosts[name], ingress, 80).stdout.strip() == holders(hosts, NODES, ingress)[0]
 
 
 @pytest.mark.parametrize("name", MASTERS)
 def test_a_masters_own_address_is_its_own_api_server(hosts, variables, name):
     own = hosts[name].ansible.get_variables()["lab_address"]
-    assert {ask(hosts["client"], own, 6443, "https").stdout.strip() for _turn in range(4)} == {name}
+    assert {fetch(hosts["client"], own, 6443, "https").stdout.strip() for _turn in range(4)} == {name}
 
 
 @pytest.mark.parametrize("name", MASTERS)
@@ -103,13 +71,13 @@ def test_each_node_runs_its_own_engine_and_nothing_of_the_other(hosts, name):
 
 
 def test_without_a_balancer_there_is_no_redirect_and_the_node_still_reaches_the_api(hosts, api):
-    name = holders(hosts, api)[0]
+    name = holders(hosts, NODES, api)[0]
     host = hosts[name]
     try:
         host.check_output(f"systemctl stop {engine(host)[0]}")
         assert not redirects(host)
-        assert until(lambda: holders(hosts, api) != [name])
-        assert ask(host, api, 6443, "https").stdout.strip() in MASTERS
+        assert until(lambda: holders(hosts, NODES, api) != [name])
+        assert fetch(host, api, 6443, "https").stdout.strip() in MASTERS
     finally:
         host.check_output(f"systemctl start {engine(host)[0]}")
     assert until(lambda: redirects(host))
@@ -132,17 +100,29 @@ def test_nftables_that_empties_the_ruleset_brings_ours_back(hosts):
         host.check_output(f"systemctl stop nftables && systemctl restart {engine(host)[0]} onprem-lb-machine-config")
 
 
-def test_strangers_do_not_reach_the_machine_config_server(hosts, variables):
-    rules = hosts["master1"].check_output("nft list table inet onprem_lb_machine_config")
-    assert "tcp dport 22623" in rules
-    assert variables["lab_network"] in rules
+@pytest.fixture
+def machine_config(hosts):
+    """A server on every master's port 22623, where the machine config server has its secrets."""
+    for name in MASTERS:
+        hosts[name].check_output("systemd-run --collect --unit onprem-lb-secrets python3 -m http.server 22623")
+    assert until(lambda: all(hosts[name].socket("tcp://0.0.0.0:22623").is_listening for name in MASTERS))
+    yield 22623
+    for name in MASTERS:
+        hosts[name].check_output("systemctl stop onprem-lb-secrets")
+
+
+def test_members_reach_the_machine_config_server_and_strangers_do_not(hosts, variables, machine_config):
+    own = hosts["master1"].ansible.get_variables()["lab_address"]
+    for address in (own, variables["lab_vip"]):
+        assert [name for name in NODES if fetch(hosts[name], address, machine_config).rc != 0] == []
+        assert fetch(hosts["client"], address, machine_config, limit=1).rc == NO_ANSWER
 
 
 def test_the_vips_stay_while_the_balancer_is_reloaded_everywhere(hosts, api):
-    before = holders(hosts, api)
+    before = holders(hosts, NODES, api)
     for name in MASTERS:
         hosts[name].check_output(f"systemctl reload {engine(hosts[name])[0]}")
-    assert holders(hosts, api) == before
+    assert holders(hosts, NODES, api) == before
 
 
 def test_the_status_pages_say_that_the_balancer_runs_and_serves(hosts):

@@ -1,0 +1,75 @@
+"""Prints what a run of the collection may change on this host, a line each, so that two looks can be compared."""
+
+import hashlib
+import os
+import shutil
+import stat
+import subprocess
+
+TREES = ("/etc", "/usr/local", "/var/lib/apt/lists")
+# What the engines keep while they run.
+RUNTIME = ("haproxy", "keepalived", "onprem")
+# Each reload gives them new ones.
+WORKERS = ("haproxy", "onprem-lb-proxy", "proxy-worker")
+# systemd starts these when somebody asks for them or logs in.
+ON_DEMAND = ("systemd-", "user@", "user-runtime-dir@")
+SYSTEMCTL = ("systemctl", "--no-legend", "--no-pager", "--plain")
+
+
+def said(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def described(path):
+    status = os.lstat(path)
+    content = ""
+    if stat.S_ISLNK(status.st_mode):
+        content = os.readlink(path)
+    elif stat.S_ISREG(status.st_mode):
+        with open(path, "rb") as file:
+            content = hashlib.sha256(file.read()).hexdigest()
+    return f"file {path} {stat.filemode(status.st_mode)} {status.st_uid}:{status.st_gid} {content}"
+
+
+def files():
+    starts = [*TREES, *(f"/run/{name}" for name in os.listdir("/run") if name.startswith(RUNTIME))]
+    for start in starts:
+        yield described(start)
+        for folder, folders, names in os.walk(start):
+            yield from (described(os.path.join(folder, name)) for name in folders + names)
+
+
+def units():
+    yield from (f"unit {line}" for line in said(*SYSTEMCTL, "list-unit-files"))
+    for line in said(*SYSTEMCTL, "list-units", "--type=service", "--state=running"):
+        unit = line.split()[0]
+        if not unit.startswith(ON_DEMAND):
+            yield f"running {unit} {said('systemctl', 'show', '--property=MainPID', unit)[0]}"
+
+
+def workers():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/comm") as file:
+                name = file.read().strip()
+        except FileNotFoundError:  # gone since the folder was read
+            continue
+        if name in WORKERS:
+            yield f"process {name} {pid}"
+
+
+def kernel():
+    yield from (f"setting {line}" for line in said("sysctl", "--all", "--ignore", "--pattern", r"^net\.ipv[46]\."))
+    yield from (f"address {line}" for line in said("ip", "-brief", "address"))
+    yield from (f"route {line}" for line in said("ip", "route"))
+    if shutil.which("nft"):
+        yield from (f"rule {line.strip()}" for line in said("nft", "--stateless", "list", "ruleset"))
+
+
+def packages():
+    query = ("dpkg-query", "--show") if shutil.which("dpkg-query") else ("rpm", "--query", "--all")
+    yield from (f"package {line}" for line in said(*query))
+
+
+for look in (files, units, workers, kernel, packages):
+    print("\n".join(sorted(look())))

@@ -1,0 +1,28 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the scenarios' tests share: the lab's hosts, and what the inventory says of them."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def inventory(request):
+    return request.config.getoption("--ansible-inventory")
+
+
+@pytest.fixture(scope="session")
+def hosts(inventory):
+    """Every lab host by name."""
+    import testinfra
+    from testinfra.utils.ansible_runner import AnsibleRunner
+
+    names = AnsibleRunner.get_runner(inventory).get_hosts()
+    return {name: testinfra.get_host(f"ansible://{name}?ansible_inventory={inventory}", sudo=True) for name in names}
+
+
+@pytest.fixture(scope="session")
+def variables(hosts):
+    """What the inventory says of every host: the VIPs, for example."""
+    return hosts["client"].ansible.get_variables()

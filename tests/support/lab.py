@@ -1,0 +1,28 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the scenarios' tests do on the lab's hosts, each of which is one of testinfra's."""
+
+from __future__ import annotations
+
+import time
+
+
+def until(condition, limit=20.0):
+    """Poll until a condition holds; return whether it did."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def holders(hosts, names, vip):
+    """Return which of these hosts have the VIP."""
+    return [name for name in names if f" {vip}/" in hosts[name].check_output("ip -oneline address")]
+
+
+def fetch(host, address, port, scheme="http", limit=3):
+    """Ask for a page from a host, for `limit` seconds; the result has curl's exit code and the page."""
+    where = f"[{address}]" if ":" in address else address
+    return host.run(f"curl --silent --insecure --max-time {limit} {scheme}://{where}:{port}/")
