@@ -30,6 +30,8 @@ export MOLECULE_GLOB := molecule/*/molecule.yml
 export COLUMNS := 200
 # Molecule keys its state by the folder's name alone.
 export MOLECULE_EPHEMERAL_DIRECTORY := $(CURDIR)/.cache/molecule
+# Where the tests of a scenario write what came of each.
+export MOLECULE_JUNIT ?= $(CURDIR)/.cache/molecule
 COLLECTION := .cache/collections/ansible_collections/onprem/lb
 DEMO := .cache/lab/demo/inventory.yml
 SANITY := .cache/sanity/ansible_collections/onprem/lb

@@ -17,17 +17,9 @@ import subprocess
 from typing import Iterable, List, Mapping, Tuple
 
 from support.paths import ROOT
+from support.scenarios import IMAGE_OF
 
-# The image of each scenario: all of them together run on both.
-RUNS = {
-    "default": "debian12",
-    "agent": "debian13",
-    "mixed": "debian12",
-    "ipi": "debian13",
-    "ipi-agent": "debian12",
-    "roles": "debian13",
-}
-ALL = tuple(RUNS)
+ALL = tuple(IMAGE_OF)
 NONE: Tuple[str, ...] = ()
 PAIR = ("default", "agent", "mixed")
 CLUSTER = ("ipi", "ipi-agent")
@@ -85,7 +77,7 @@ EXAMPLES = ("roles/agent/README.md", "roles/haproxy/README.md", "roles/keepalive
 def runs(paths: Iterable[str]) -> List[str]:
     """Return the scenarios that these paths need, each with its image."""
     needed = {scenario for path in paths for scenario in scenarios(path)}
-    return [f"{scenario}:{image}" for scenario, image in RUNS.items() if scenario in needed]
+    return [f"{scenario}:{image}" for scenario, image in IMAGE_OF.items() if scenario in needed]
 
 
 def scenarios(path: str) -> Tuple[str, ...]:

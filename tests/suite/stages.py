@@ -8,18 +8,16 @@ scenarios run side by side; a lock keeps their drills apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, Dict, List, Tuple
 
+from support.scenarios import EVERY
+
 from .runner import Stage
 
-IMAGES = ("debian12", "debian13")
 QUICK_RUNS = ("default:debian12", "agent:debian13", "ipi:debian13")
-FULL_RUNS = tuple(
-    f"{scenario}:{image}" for scenario in ("default", "ipi-agent", "mixed", "ipi", "agent") for image in IMAGES
-)
-UNIT_WORKERS = "4"  # the unit tests wait half of their time
+WORKERS = ("--numprocesses", "4", "--dist", "loadfile")  # tests wait half of their time
 AS_ROOT: Dict[str, Tuple[str, ...]] = {"root": (), "sudo": ("sudo", "--non-interactive", "--preserve-env")}
 NO_RIGHTS = "neither root nor sudo without a password"
 
@@ -63,40 +61,46 @@ def _gate(here: Here, name: str) -> Stage:
 
 
 def unit(here: Here) -> List[Stage]:
-    """Tests of what needs no host."""
-    return [_pytest(here, "unit", "tests/unit", "--numprocesses", UNIT_WORKERS)]
+    """Tests of what needs no host; those that only root can run through sudo where it must be."""
+    if here.privilege == "root":
+        return [_pytest(here, "unit", "tests/unit", *WORKERS)]
+    no_rights = "" if here.privilege in AS_ROOT else NO_RIGHTS
+    plain = _pytest(here, "unit", "tests/unit", "-m", "not root", *WORKERS)
+    as_root = _as_root(here, _pytest(here, "unit-as-root", "tests/unit", "-m", "root", *WORKERS))
+    return [plain, replace(as_root, missing=no_rights)]
 
 
 def pythons(here: Here) -> List[Stage]:
     """What runs on a target, under other Pythons."""
     stage = Stage("pythons", (), counts="junit", needs=("setup",), after=("unit",))
     command = (str(here.programs / "python"), "tests/pythons.py", "--junit", str(stage.folder(here.logs)))
-    return [_with_command(stage, command)]
+    return [replace(stage, command=command)]
 
 
 def netns(here: Here) -> List[Stage]:
-    """Tests with real sockets in network namespaces, as root."""
-    as_root = AS_ROOT.get(here.privilege, ())
-    # Root leaves no compiled files in the user's folders.
-    root = (*as_root, "env", f"PATH={here.programs}:/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONDONTWRITEBYTECODE=1")
-    stage = _pytest(here, "netns", "tests/netns", "-p", "no:cacheprovider")
-    before = ("packages", "unit", "pythons", "images", "lint", "build", "ansible-lint", "docs", "sanity")
-    return [Stage("netns", (*root, *stage.command), "junit", stage.needs, before, alone=True)]
+    """Tests with real sockets in network namespaces, as root; what is held against milliseconds runs alone."""
+    work = ("packages", "unit", "unit-as-root", "pythons", "images", "lint", "build", "ansible-lint", "docs", "sanity")
+    side_by_side = _as_root(here, _pytest(here, "netns", "tests/netns", "-m", "not timed", *WORKERS))
+    timed = _as_root(here, _pytest(here, "netns-timed", "tests/netns", "-m", "timed"))
+    return [side_by_side, replace(timed, after=(*work, "netns"), alone=True)]
+
+
+def _as_root(here: Here, stage: Stage) -> Stage:
+    """Leave no compiled file of root's in the user's folders."""
+    path = f"PATH={here.programs}:/usr/sbin:/usr/bin:/sbin:/bin"
+    prefix = (*AS_ROOT.get(here.privilege, ()), "env", path, "PYTHONDONTWRITEBYTECODE=1")
+    return replace(stage, command=(*prefix, *stage.command, "-p", "no:cacheprovider"))
 
 
 def _pytest(here: Here, name: str, *arguments: str) -> Stage:
     stage = Stage(name, (), counts="junit", needs=("setup",), after=("packages",))
     junit = f"--junitxml={stage.folder(here.logs) / 'junit.xml'}"
-    return _with_command(stage, (str(here.programs / "pytest"), junit, *arguments))
-
-
-def _with_command(stage: Stage, command: Tuple[str, ...]) -> Stage:
-    return Stage(stage.name, command, stage.counts, stage.needs, stage.after, stage.alone)
+    return replace(stage, command=(str(here.programs / "pytest"), junit, *arguments))
 
 
 def molecule(here: Here) -> List[Stage]:
     """The scenarios on real systemd hosts, and the images of these hosts."""
-    runs = here.runs or (FULL_RUNS if here.full else QUICK_RUNS)
+    runs = here.runs or (EVERY if here.full else QUICK_RUNS)
     images = tuple(dict.fromkeys(run.partition(":")[2] for run in runs))
     build = Stage(
         "images",
@@ -117,7 +121,7 @@ def _scenario(here: Here, run: str) -> Stage:
         ("molecule", "test", "--scenario-name", name),
         counts="molecule",
         needs=("setup", "images"),
-        after=("netns", "simulate", "fuzz"),
+        after=("netns-timed", "simulate", "fuzz"),
         environment={"LAB_IMAGE": image, "NO_COLOR": "1", "MOLECULE_JUNIT": str(here.logs / run.replace(":", "-"))},
     )
 

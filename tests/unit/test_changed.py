@@ -10,6 +10,7 @@ import subprocess
 import changed
 import pytest
 from support.paths import ROOT
+from support.scenarios import IMAGE_OF, IMAGES
 
 PAIR = ["default:debian12", "agent:debian13", "mixed:debian12"]
 CLUSTER = ["ipi:debian13", "ipi-agent:debian12"]
@@ -50,8 +51,8 @@ def test_several_paths_need_what_each_of_them_needs_and_nothing_twice():
 
 
 def test_each_scenario_has_an_image_and_each_image_a_scenario():
-    assert set(changed.RUNS) == {file.parent.name for file in ROOT.glob("molecule/*/molecule.yml")}
-    assert set(changed.RUNS.values()) == {"debian12", "debian13"}
+    assert set(IMAGE_OF) == {file.parent.name for file in ROOT.glob("molecule/*/molecule.yml")}
+    assert set(IMAGE_OF.values()) == set(IMAGES)
 
 
 @pytest.mark.parametrize("prefix", [*changed.SCENARIOS, *changed.EXAMPLES])

@@ -9,11 +9,11 @@ import re
 from pathlib import Path
 
 import pytest
-from suite.stages import FULL_RUNS, GROUPS, NO_RIGHTS, QUICK_RUNS, Here, for_group
+from suite.stages import GROUPS, NO_RIGHTS, QUICK_RUNS, Here, for_group
 from support.paths import ROOT
+from support.scenarios import EVERY
 
 HERE = Here(full=False, privilege="root", lab_refusal="", programs=Path("bin"), python="python3", logs=Path("logs"))
-SCENARIOS = sorted(path.parent.name for path in (ROOT / "molecule").glob("*/molecule.yml"))
 
 
 def names(group, where=HERE):
@@ -32,15 +32,13 @@ def here(**changes):
 def test_each_stage_comes_once_and_waits_for_none_that_is_never_there(full):
     found = for_group("test", here(full=full))
     assert len({one.name for one in found}) == len(found)
-    every = {one.name for one in for_group("test", here(full=True))}
+    every = {one.name for one in for_group("test", here(full=True, privilege="sudo"))}
     assert {name for one in found for name in one.after} <= every
     assert {name for one in found for name in one.needs} <= {one.name for one in found}
 
 
 def test_the_full_scope_has_every_scenario_on_every_image():
-    assert set(FULL_RUNS) == {f"{name}:{image}" for name in SCENARIOS for image in ("debian12", "debian13")}
-    assert set(QUICK_RUNS) < set(FULL_RUNS)
-    assert set(FULL_RUNS) < set(names("test", here(full=True)))
+    assert set(QUICK_RUNS) < set(EVERY) < set(names("test", here(full=True)))
 
 
 def test_the_full_scope_has_the_slow_gates_and_the_million():
@@ -59,16 +57,33 @@ def test_chosen_scenarios_replace_those_of_the_scope():
 
 
 def test_what_measures_time_runs_alone_and_after_all_that_works():
-    netns = stage("test", "netns", here(full=True))
-    assert netns.alone
-    assert {"unit", "pythons", "lint", "sanity", "images"} <= set(netns.after)
+    timed = stage("test", "netns-timed", here(full=True))
+    assert timed.alone
+    assert {"unit", "netns", "pythons", "lint", "sanity", "images"} <= set(timed.after)
     for run in QUICK_RUNS:
-        assert "netns" in stage("test", run).after
+        assert "netns-timed" in stage("test", run).after
+
+
+def marks(found):
+    """Return what the stages' pytest chooses by, of those that test this folder."""
+    return [one.command[one.command.index("-m") + 1] if "-m" in one.command else "" for one in found]
+
+
+def test_the_two_stages_of_netns_leave_no_test_out():
+    assert marks(for_group("netns", HERE)[2:]) == ["not timed", "timed"]
 
 
 @pytest.mark.parametrize(("privilege", "first"), [("root", "env"), ("sudo", "sudo"), ("none", "env")])
 def test_netns_runs_itself_through_sudo_where_it_must(privilege, first):
-    assert stage("netns", "netns", here(privilege=privilege)).command[0] == first
+    assert {one.command[0] for one in for_group("netns", here(privilege=privilege))[2:]} == {first}
+
+
+def test_what_only_root_can_run_is_run_as_root_too():
+    assert marks(for_group("unit", HERE)[2:]) == [""]
+    plain, as_root = for_group("unit", here(privilege="sudo"))[2:]
+    assert marks([plain, as_root]) == ["not root", "root"]
+    assert as_root.command[0] == "sudo"
+    assert stage("unit", "unit-as-root", here(privilege="none")).missing == NO_RIGHTS
 
 
 def test_without_rights_packages_and_scenarios_are_skipped_with_the_reason():

@@ -1,0 +1,19 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The scenarios of molecule/, and the images of the lab's hosts that they run on."""
+
+from __future__ import annotations
+
+IMAGES = ("debian12", "debian13")
+# The image of each scenario where one is enough; between them they cover both.
+IMAGE_OF = {
+    "default": "debian12",
+    "agent": "debian13",
+    "mixed": "debian12",
+    "ipi": "debian13",
+    "ipi-agent": "debian12",
+    "roles": "debian13",
+}
+EACH_ONCE = tuple(f"{scenario}:{image}" for scenario, image in IMAGE_OF.items())
+# The longest first: two run side by side, and a long one at the end would run alone.
+EVERY = tuple(f"{scenario}:{image}" for scenario in IMAGE_OF for image in IMAGES)
