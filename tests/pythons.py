@@ -113,7 +113,7 @@ def tested(interpreter: Interpreter, report: Optional[Path]) -> Tuple[bool, str]
 
     :param report: the JUnit file to write
     """
-    pytest = ["-m", "pytest", "-p", "no:cacheprovider", "--hypothesis-profile=quick", "--numprocesses", WORKERS]
+    pytest = ["-m", "pytest", "-p", "no:cacheprovider", "--hypothesis-profile=each line", "--numprocesses", WORKERS]
     if report:
         pytest.append(f"--junitxml={report}")
     try:

@@ -7,9 +7,14 @@ from __future__ import annotations
 from hypothesis import settings
 from support import collection
 from support.leaks import nothing_is_left  # noqa: F401
+from support.scope import SCOPE
 
-# For Pythons under which it is enough that each line runs; see tests/pythons.py.
-settings.register_profile("quick", max_examples=20)
+# How many examples each property is tried with. "each line" is for Pythons under which it is enough that each line
+# runs; see tests/pythons.py.
+settings.register_profile("each line", max_examples=20)
+settings.register_profile("quick", max_examples=50)
+settings.register_profile("full", max_examples=200)
+settings.load_profile(SCOPE)
 
 collection.make_importable()
 

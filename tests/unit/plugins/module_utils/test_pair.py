@@ -158,16 +158,6 @@ BAD = {
         "when haproxy dies on lb1, its 100 ties with lb2's 100, so the VIP would never move: "
         "make the weight larger than 2",
     ),
-    "weight_too_small": ({"priorities": [110, 98], "track_weight": 2}, "its 110 stays above lb2's 100"),
-    "negative_weight_too_small": ({"priorities": [110, 98], "track_weight": -12}, "its 98 ties with lb2's 98"),
-    "weight_clamped_to_a_tie": (
-        {"track_weight": 4},
-        "its 254 ties with lb2's 254, so the VIP would never move: set",
-    ),
-    "weight_without_preemption": (
-        {"priorities": [100, 98], "track_weight": 4, "preempt": False},
-        "lb1 keeps the VIP, because lb2 does not preempt a holder that only lowers its priority: set the weight to 0",
-    ),
     "weight_out_of_range": ({"track_weight": 999}, "pair_track_weight is 999: a weight from -253 to 253 is wanted."),
     "auth_pass_too_long": ({"auth_pass": "123456789"}, "pair_auth_pass has 9 characters"),
     "fast_with_version_2": ({"advert_interval": 0.1}, "VRRP version 2 takes 1 to 255 whole seconds; version 3 takes"),

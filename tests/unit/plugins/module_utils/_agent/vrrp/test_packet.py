@@ -56,9 +56,9 @@ def test_known_bytes_are_written(message, way, advertisement):
 
 
 @pytest.mark.parametrize(("message", "way", "advertisement"), VECTORS)
-@pytest.mark.parametrize("padding", [b"\x00", b"\x00" * 18, b"\xff" * 7, bytes(range(200))])
-def test_padding_behind_the_message_is_nobodys_fault(message, way, advertisement, padding):
-    assert packet.decode(message + padding, *way) == advertisement
+def test_padding_behind_the_message_is_nobodys_fault(message, way, advertisement):
+    for padding in (b"\x00", b"\x00" * 18, b"\xff" * 7, bytes(range(200))):
+        assert packet.decode(message + padding, *way) == advertisement
 
 
 def test_without_being_asked_for_another_one_version_3_has_the_checksum_of_rfc_5798():
@@ -104,10 +104,10 @@ def test_a_nul_within_a_password_is_part_of_it():
     assert packet.decode(message, *V4).auth_pass == b"\x00a\x00b"
 
 
-@pytest.mark.parametrize("last", range(1, 256))
-def test_a_password_may_end_in_whatever_is_no_nul(last):
-    advertisement = OF_PASSWORD._replace(auth_pass=b"mellon" + bytes([last]))
-    assert packet.decode(packet.encode(advertisement, *V4), *V4) == advertisement
+def test_a_password_may_end_in_whatever_is_no_nul():
+    for last in range(1, 256):
+        advertisement = OF_PASSWORD._replace(auth_pass=b"mellon" + bytes([last]))
+        assert packet.decode(packet.encode(advertisement, *V4), *V4) == advertisement
 
 
 def test_a_checksum_of_all_ones_is_as_good_as_zero():
