@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pwd
@@ -52,12 +51,12 @@ def in_a_child(function):
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
-        with contextlib.suppress(BaseException):
-            try:
-                os.write(writing, json.dumps(function()).encode())
-            except Exception:
-                traceback.print_exc()
-        os._exit(0)
+        try:
+            os.write(writing, json.dumps(function()).encode())
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as answer:
         said = answer.read()
