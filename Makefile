@@ -21,6 +21,9 @@ TAG ?=
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 export PATH := $(BIN):$(PATH)
+# Whatever is compiled once need not be again, wherever it is told not to leave it beside the sources.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/compiled
 # Nothing of this is to be found, or left, in the home folder.
 export ANSIBLE_HOME := $(CURDIR)/.cache/ansible
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg

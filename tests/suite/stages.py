@@ -86,10 +86,11 @@ def netns(here: Here) -> List[Stage]:
 
 
 def _as_root(here: Here, stage: Stage) -> Stage:
-    """Leave no compiled file of root's in the user's folders."""
+    """Leave no file of root's in the user's folders."""
+    prefix = AS_ROOT.get(here.privilege, ())
+    leave_nothing = ("PYTHONDONTWRITEBYTECODE=1",) if prefix else ()
     path = f"PATH={here.programs}:/usr/sbin:/usr/bin:/sbin:/bin"
-    prefix = (*AS_ROOT.get(here.privilege, ()), "env", path, "PYTHONDONTWRITEBYTECODE=1")
-    return replace(stage, command=(*prefix, *stage.command, "-p", "no:cacheprovider"))
+    return replace(stage, command=(*prefix, "env", path, *leave_nothing, *stage.command, "-p", "no:cacheprovider"))
 
 
 def _pytest(here: Here, name: str, *arguments: str) -> Stage:
