@@ -19,7 +19,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _pair
 from support.netns.keepaliveds import EVENTS, Cluster
 from support.netns.links import why_not
-from support.netns.recorder import View
+from support.netns.recorder import View, hurry
 from support.plans.pairs import member
 from support.scope import FULL
 
@@ -175,7 +175,7 @@ def played(tmp_path_factory):
     if why_not("keepalived"):
         pytest.skip(why_not("keepalived"))
     given_up = threading.Event()
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(AT_ONCE, initializer=hurry) as pool:
         try:
             plays = {
                 name: pool.submit(play, case, tmp_path_factory.mktemp("play"), given_up)
