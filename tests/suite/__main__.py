@@ -56,6 +56,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     print(f"{group}: SCOPE={scope} STRICT={int(strict)}", flush=True)
     here = look(scope, group)
+    # The Python that runs this may have put its own folder of programs first, as pyenv's does.
+    os.environ["PATH"] = os.pathsep.join([str(here.programs), os.environ["PATH"]])
     shutil.rmtree(here.logs, ignore_errors=True)
     rows = Runner(stages.for_group(group, here), here.logs, lambda line: print(line, flush=True)).run()
     print("\n".join(["", *results.table(rows), "", f"SCOPE={scope} STRICT={int(strict)}"]))

@@ -16,8 +16,14 @@ from support.scenarios import EVERY
 
 from .runner import Stage
 
-QUICK_RUNS = ("default:debian12", "agent:debian13", "ipi:debian13")
+QUICK_RUNS = ("default:debian12", "agent:debian13")  # each engine, each image
 WORKERS = ("--numprocesses", "4", "--dist", "loadfile")  # tests wait half of their time
+WAITERS = (
+    "--numprocesses",
+    "3",
+    "--dist",
+    "loadfile",
+)  # plays, which wait nearly all of it
 AS_ROOT: Dict[str, Tuple[str, ...]] = {"root": (), "sudo": ("sudo", "--non-interactive", "--preserve-env")}
 NO_RIGHTS = "neither root nor sudo without a password"
 
@@ -81,7 +87,7 @@ def netns(here: Here) -> List[Stage]:
     """Tests with real sockets in network namespaces, as root; what is held against milliseconds runs alone."""
     work = ("packages", "unit", "unit-as-root", "pythons", "images", "lint", "build", "ansible-lint", "docs", "sanity")
     side_by_side = _as_root(here, _pytest(here, "netns", "tests/netns", "-m", "not timed", *WORKERS))
-    timed = _as_root(here, _pytest(here, "netns-timed", "tests/netns", "-m", "timed"))
+    timed = _as_root(here, _pytest(here, "netns-timed", "tests/netns", "-m", "timed", *WAITERS))
     return [side_by_side, replace(timed, after=(*work, "netns"), alone=True)]
 
 

@@ -122,6 +122,7 @@ def test_sessions_are_cut_where_that_is_wanted_of_a_server_that_goes_down(case):
 def test_an_order_outlives_a_reload(case):
     proxy = case({**QUICK, "type": "tcp"})
     proxy.order("web/a", "maint")
+    until(lambda: names(proxy) == {"b"})  # those who still serve have heard of it
     proxy.reload()
     assert proxy.server("web/a")["state"] == "maint" and names(proxy) == {"b"}
 
