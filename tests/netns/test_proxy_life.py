@@ -23,7 +23,8 @@ from support.netns.links import VIP, VIP6, lent
 from support.netns.namespaces import inside
 from support.paths import ROOT
 from support.proxy.masters import Echo, Load, Running, ask, get
-from support.proxy.proxies import LIMIT, until
+from support.proxy.proxies import LIMIT
+from support.waiting import until
 
 SYSTEMS = shutil.which("python3", path="/usr/bin:/bin")  # one that everybody may run
 SERVERS = "192.0.2.2"

@@ -4,18 +4,6 @@
 
 from __future__ import annotations
 
-import time
-
-
-def until(condition, limit=20.0):
-    """Poll until a condition holds; return whether it did."""
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.2)
-    return False
-
 
 def holders(hosts, names, vip):
     """Return which of these hosts have the VIP."""

@@ -10,11 +10,24 @@ LIMIT_S = 20
 
 
 def until(condition, what="it did not happen in time", limit=LIMIT_S):
-    """Ask again and again.
+    """Return what a condition returns as soon as that is true; fail when the limit in seconds has passed.
 
-    :param what: to say when the limit has passed, or a function that says it then
+    :param what: to say then, or a function that says it
     """
     late = time.monotonic() + limit
-    while not condition():
+    while True:
+        found = condition()
+        if found:
+            return found
         assert time.monotonic() < late, what() if callable(what) else what
         time.sleep(0.005)
+
+
+def happens(condition, limit=LIMIT_S):
+    """Return whether a condition on another host comes true within the limit in seconds."""
+    late = time.monotonic() + limit
+    while not condition():
+        if time.monotonic() > late:
+            return False
+        time.sleep(0.2)
+    return True

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 
 import pytest
-from support.lab import fetch, holders, until
+from support.lab import fetch, holders
 from support.paths import GOLDEN
+from support.waiting import happens
 
 GOLDEN_FILES = sorted(path.name for path in GOLDEN.iterdir() if path.name.endswith(("haproxy.cfg", "keepalived.conf")))
 BALANCERS = ("lb1", "lb2")
@@ -46,12 +47,12 @@ def test_a_balancer_with_a_dead_haproxy_does_not_hold_a_vip(hosts, vips, name):
     other = next(balancer for balancer in BALANCERS if balancer != name)
     hosts[name].check_output("systemctl stop haproxy")
     try:
-        assert until(lambda: all(holders(hosts, BALANCERS, vip) == [other] for vip in vips))
+        assert happens(lambda: all(holders(hosts, BALANCERS, vip) == [other] for vip in vips))
         assert all(fetch(hosts["client"], vip, 80).rc == 0 for vip in vips)
     finally:
         hosts[name].check_output("systemctl start haproxy")
     # The first member takes the VIPs back after three advertisements; then they stay.
-    assert until(lambda: all(holders(hosts, BALANCERS, vip) == [BALANCERS[0]] for vip in vips))
+    assert happens(lambda: all(holders(hosts, BALANCERS, vip) == [BALANCERS[0]] for vip in vips))
 
 
 def test_the_statistics_and_metrics_are_for_the_balancer_itself_only(hosts):
@@ -81,7 +82,7 @@ def test_the_runtime_socket_hands_over_its_listeners(hosts, name):
 def test_a_reload_leaves_the_vips_where_they_are(hosts, vips):
     for name in BALANCERS:
         hosts[name].check_output("systemctl reload haproxy keepalived")
-    assert not until(lambda: any(holders(hosts, BALANCERS, vip) != [BALANCERS[0]] for vip in vips), limit=2.0)
+    assert not happens(lambda: any(holders(hosts, BALANCERS, vip) != [BALANCERS[0]] for vip in vips), limit=2.0)
 
 
 @pytest.mark.parametrize("name", BALANCERS)
@@ -90,7 +91,7 @@ def test_the_firewall_is_open_for_the_services_and_closed_for_the_rest(hosts, na
     address = hosts[name].ansible.get_variables()["lab_address"]
     hosts[name].check_output("systemd-run --collect --unit onprem-lb-closed python3 -m http.server 8082")
     try:
-        assert until(lambda: hosts[name].socket("tcp://0.0.0.0:8082").is_listening)
+        assert happens(lambda: hosts[name].socket("tcp://0.0.0.0:8082").is_listening)
         assert fetch(hosts["client"], address, 80).rc == 0
         assert fetch(hosts["client"], address, 8082, limit=1).rc != 0
     finally:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
-from support.lab import fetch, holders, until
+from support.lab import fetch, holders
+from support.waiting import happens
 
 MASTERS = ("master1", "master2", "master3")
 NODES = (*MASTERS, "worker1")
@@ -76,18 +77,18 @@ def test_without_a_balancer_there_is_no_redirect_and_the_node_still_reaches_the_
     try:
         host.check_output(f"systemctl stop {engine(host)[0]}")
         assert not redirects(host)
-        assert until(lambda: holders(hosts, NODES, api) != [name])
+        assert happens(lambda: holders(hosts, NODES, api) != [name])
         assert fetch(host, api, 6443, "https").stdout.strip() in MASTERS
     finally:
         host.check_output(f"systemctl start {engine(host)[0]}")
-    assert until(lambda: redirects(host))
+    assert happens(lambda: redirects(host))
 
 
 def test_a_killed_balancer_leaves_no_redirect_behind_but_the_next_one_brings_it(hosts):
     host = hosts["master3"]
     balancer = engine(host)[0]
     host.check_output(f"systemctl kill --signal=KILL {balancer}")
-    assert until(lambda: host.service(balancer).is_running and redirects(host))
+    assert happens(lambda: host.service(balancer).is_running and redirects(host))
 
 
 def test_nftables_that_empties_the_ruleset_brings_ours_back(hosts):
@@ -105,7 +106,7 @@ def machine_config(hosts):
     """A server on every master's port 22623, where the machine config server has its secrets."""
     for name in MASTERS:
         hosts[name].check_output("systemd-run --collect --unit onprem-lb-secrets python3 -m http.server 22623")
-    assert until(lambda: all(hosts[name].socket("tcp://0.0.0.0:22623").is_listening for name in MASTERS))
+    assert happens(lambda: all(hosts[name].socket("tcp://0.0.0.0:22623").is_listening for name in MASTERS))
     yield 22623
     for name in MASTERS:
         hosts[name].check_output("systemctl stop onprem-lb-secrets")

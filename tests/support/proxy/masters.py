@@ -17,7 +17,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent import status
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import control
 
 from support.paths import MODULE_UTILS
-from support.proxy.proxies import LIMIT, LOCAL, until
+from support.proxy.proxies import LIMIT, LOCAL
+from support.waiting import until
 
 
 def _ports(first, last, share):

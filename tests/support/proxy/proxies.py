@@ -18,6 +18,8 @@ import traceback
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import Worker
 
+from support.waiting import until
+
 LOCAL = "127.0.0.1"
 LIMIT = 10.0  # seconds for anything that is to happen
 SERVICE = "service"
@@ -28,17 +30,6 @@ def listening(backlog: int = 128, address: str = LOCAL) -> socket.socket:
     server = socket.create_server((address, 0), family=family, backlog=backlog)
     server.settimeout(LIMIT)
     return server
-
-
-def until(condition, limit: float = LIMIT):
-    """Return what a condition returns as soon as that is true; fail when that takes too long."""
-    late = time.monotonic() + limit
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < late, "it did not happen in time"
-        time.sleep(0.002)
 
 
 class Proxy:

@@ -8,11 +8,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from suite.runner import Runner, Stage
 from support.paths import ROOT
+from support.waiting import until
 
 # Writes down when it began and ended.
 NOTED = "echo begin {0} >>{1}/events; sleep 0.3; echo end {0} >>{1}/events"
@@ -102,22 +102,11 @@ def test_who_ends_the_suite_ends_what_it_started(tmp_path):
         f"folder = pathlib.Path({str(tmp_path)!r})\n"
         "Runner([Stage('a', ('sh', '-c', f'echo $$ >{folder}/pid; exec sleep 60'))], folder / 'logs', print).run()\n"
     )
+    told = tmp_path / "pid"
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
     with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.DEVNULL) as suite:
-        pid = int(_awaited(lambda: (tmp_path / "pid").read_text().strip()))
+        pid = int(until(lambda: told.exists() and told.read_text().strip()))
         suite.send_signal(signal.SIGTERM)
         assert suite.wait(20) == 143
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-
-
-def _awaited(read, limit_s=20):
-    end = time.monotonic() + limit_s
-    while time.monotonic() < end:
-        try:
-            if read():
-                return read()
-        except FileNotFoundError:
-            pass
-        time.sleep(0.02)
-    raise AssertionError("it never began")

@@ -16,7 +16,8 @@ import time
 import pytest
 from support.paths import MODULE_UTILS
 from support.proxy.masters import Echo, Load, Running, ask, free_ports, get
-from support.proxy.proxies import LIMIT, LOCAL, until
+from support.proxy.proxies import LIMIT, LOCAL
+from support.waiting import until
 
 QUICK = {"interval": 0.1, "rise": 2, "fall": 2}
 

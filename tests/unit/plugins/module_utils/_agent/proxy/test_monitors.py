@@ -17,7 +17,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.listeners i
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import wants
 from support.agent.visits import while_running
 from support.proxy.masters import ask, free_ports, get
-from support.proxy.proxies import LOCAL, until
+from support.proxy.proxies import LOCAL
+from support.waiting import until
 
 
 class House:

@@ -18,7 +18,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import priv
 from support.agent import programs
 from support.marks import as_root
 from support.proxy.masters import Echo, Running, ask, free_ports, free_ports_of_root
-from support.proxy.proxies import LOCAL, until
+from support.proxy.proxies import LOCAL
+from support.waiting import until
 
 USER = "nobody"
 SYSTEMS = shutil.which("python3", path="/usr/bin:/bin")  # one that everybody may run

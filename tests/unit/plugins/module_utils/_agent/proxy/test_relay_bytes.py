@@ -13,7 +13,8 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import splice
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.proxy.proxies import LIMIT, Proxy, listening, until
+from support.proxy.proxies import LIMIT, Proxy, listening
+from support.waiting import until
 
 NOISE = random.Random(6).getrandbits(8 << 20).to_bytes(1 << 20, "big")
 MEGABYTE = 1 << 20

@@ -14,7 +14,8 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import splice
-from support.proxy.proxies import LIMIT, LOCAL, Proxy, listening, until
+from support.proxy.proxies import LIMIT, LOCAL, Proxy, listening
+from support.waiting import until
 
 RESET = struct.pack("ii", 1, 0)
 BLOCK = b"x" * 65536

@@ -9,7 +9,8 @@ import socket
 
 import pytest
 from support.proxy.masters import Echo, Running, ask, free_ports, get
-from support.proxy.proxies import LIMIT, LOCAL, until
+from support.proxy.proxies import LIMIT, LOCAL
+from support.waiting import until
 
 NEVER = {"interval": 3600, "rise": 1, "fall": 1}  # after the first time, unless somebody has a doubt
 QUICK = {"interval": 0.1, "rise": 2, "fall": 2}
