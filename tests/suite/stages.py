@@ -78,7 +78,7 @@ def unit(here: Here) -> List[Stage]:
 
 def pythons(here: Here) -> List[Stage]:
     """What runs on a target, under other Pythons."""
-    stage = Stage("pythons", (), counts="junit", needs=("setup",), after=("unit",))
+    stage = Stage("pythons", (), counts="junit", needs=("setup",))
     command = (str(here.programs / "python"), "tests/pythons.py", "--junit", str(stage.folder(here.logs)))
     return [replace(stage, command=command)]
 
@@ -118,17 +118,19 @@ def molecule(here: Here) -> List[Stage]:
     )
     names = tuple(dict.fromkeys(run.partition(":")[0] for run in runs))
     gone = Stage("leftovers", (here.python, "lab", "gone", *names), needs=("images",), after=runs)
-    return [build, *(_scenario(here, run) for run in runs), gone]
+    return [build, *(_scenario(here, run, runs[:at]) for at, run in enumerate(runs)), gone]
 
 
-def _scenario(here: Here, run: str) -> Stage:
+def _scenario(here: Here, run: str, earlier: Tuple[str, ...]) -> Stage:
+    """A scenario has one lab: its run on another image comes after this one's."""
     name, _colon, image = run.partition(":")
+    same_lab = tuple(other for other in earlier if other.partition(":")[0] == name)
     return Stage(
         run,
         ("molecule", "test", "--scenario-name", name),
         counts="molecule",
         needs=("setup", "images"),
-        after=("netns-timed", "simulate", "fuzz"),
+        after=("netns-timed", "simulate", "fuzz", *same_lab),
         environment={"LAB_IMAGE": image, "NO_COLOR": "1", "MOLECULE_JUNIT": str(here.logs / run.replace(":", "-"))},
     )
 
@@ -143,9 +145,9 @@ def random_schedules(here: Here) -> List[Stage]:
 
 def test(here: Here) -> List[Stage]:
     """All that the scope has."""
-    parts = [quick_check, unit, pythons, netns, molecule]
+    parts = [quick_check, unit, netns, pythons, molecule]
     if here.full:
-        parts = [check, unit, pythons, random_schedules, netns, molecule]
+        parts = [check, unit, netns, pythons, random_schedules, molecule]
     return [stage for part in parts for stage in part(here)]
 
 

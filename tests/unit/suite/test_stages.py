@@ -86,6 +86,11 @@ def test_what_only_root_can_run_is_run_as_root_too():
     assert stage("unit", "unit-as-root", here(privilege="none")).missing == NO_RIGHTS
 
 
+def test_a_scenario_is_never_run_on_two_images_at_once():
+    assert "default:debian12" in stage("test", "default:debian13", here(full=True)).after
+    assert "default:debian12" not in stage("test", "mixed:debian12", here(full=True)).after
+
+
 def test_without_rights_packages_and_scenarios_are_skipped_with_the_reason():
     refused = here(privilege="none", lab_refusal="become root")
     assert stage("test", "packages", refused).missing == NO_RIGHTS
