@@ -9,6 +9,7 @@ RUNS   the scenarios to run, each SCENARIO:IMAGE; the scope's by default
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -37,7 +38,7 @@ def look(scope: str, group: str) -> stages.Here:
         programs=ROOT / ".venv" / "bin",
         python=sys.executable,
         logs=LOGS / group,
-        runs=tuple(os.environ.get("RUNS", "").split()),
+        runs=stages.read_runs(os.environ.get("RUNS", "")),
     )
 
 
@@ -50,14 +51,30 @@ def main() -> int:
     if len(sys.argv) != 2 or sys.argv[1] not in stages.GROUPS:
         print(f"usage: python3 tests/suite {'|'.join(stages.GROUPS)}", file=sys.stderr)
         return 64
-    group, scope, strict = sys.argv[1], read_scope(), is_strict()
-    os.environ["SCOPE"] = scope
     os.chdir(ROOT)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    print(f"{group}: SCOPE={scope} STRICT={int(strict)}", flush=True)
+    LOGS.mkdir(parents=True, exist_ok=True)
+    with open(LOGS / "lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return run(sys.argv[1], read_scope(), is_strict())
+        except BlockingIOError:
+            print("Another run of tests is at work in this checkout: wait for it, or end it.", file=sys.stderr)
+        except ValueError as error:
+            print(error, file=sys.stderr)
+        except KeyboardInterrupt:
+            print("Interrupted: nothing is proved. `make down` removes the hosts that are left.", file=sys.stderr)
+            return 130
+    return 64
+
+
+def run(group: str, scope: str, strict: bool) -> int:
+    """Run the stages of a group and tell what came of them; return the exit code."""
+    os.environ["SCOPE"] = scope
     here = look(scope, group)
     # The Python that runs this may have put its own folder of programs first, as pyenv's does.
     os.environ["PATH"] = os.pathsep.join([str(here.programs), os.environ["PATH"]])
+    print(f"{group}: SCOPE={scope} STRICT={int(strict)}", flush=True)
     shutil.rmtree(here.logs, ignore_errors=True)
     rows = Runner(stages.for_group(group, here), here.logs, lambda line: print(line, flush=True)).run()
     print("\n".join(["", *results.table(rows), "", f"SCOPE={scope} STRICT={int(strict)}"]))

@@ -8,6 +8,7 @@ that measures time runs `alone`. What a stage prints goes into a log; a failed o
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -167,14 +168,18 @@ class Runner:
 
 
 def _end(process: subprocess.Popen[bytes], patience_s: float = 60) -> None:
-    """End a stage with all that it started: it is asked first, so that it can clear up."""
-    for number, wait in ((signal.SIGTERM, patience_s), (signal.SIGKILL, None)):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(wait)
-            return
-        except ProcessLookupError:
-            process.wait()
-            return
-        except subprocess.TimeoutExpired:
-            continue
+    """End a stage with all that it started. It is interrupted first, so that its tests can clear up."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is None:
+            _signal_group(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(patience_s)
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        return
+    except PermissionError:  # it runs through sudo
+        subprocess.run(["sudo", "--non-interactive", "kill", f"-{int(number)}", "--", f"-{pid}"], check=False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, Dict, List, Tuple
 
-from support.scenarios import EVERY
+from support.scenarios import EVERY, IMAGE_OF
 
 from .runner import Stage
 
@@ -42,6 +42,19 @@ class Here:
 
     def make(self, target: str, *variables: str) -> Tuple[str, ...]:
         return ("make", "--no-print-directory", target, *variables)
+
+
+def read_runs(text: str) -> Tuple[str, ...]:
+    """Return the scenarios that RUNS names.
+
+    :raises ValueError: one of them is no SCENARIO:IMAGE, or there is no such scenario
+    """
+    for run in text.split():
+        name, _colon, image = run.partition(":")
+        if name not in IMAGE_OF or not image:
+            known = ", ".join(IMAGE_OF)
+            raise ValueError(f"RUNS has {run!r}: it takes SCENARIO:IMAGE, such as default:debian12; there are {known}.")
+    return tuple(dict.fromkeys(text.split()))
 
 
 def setup(here: Here) -> List[Stage]:

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from suite.stages import GROUPS, NO_RIGHTS, QUICK_RUNS, Here, for_group
+from suite.stages import GROUPS, NO_RIGHTS, QUICK_RUNS, Here, for_group, read_runs
 from support.paths import ROOT
 from support.scenarios import EVERY
 
@@ -84,6 +84,18 @@ def test_what_only_root_can_run_is_run_as_root_too():
     assert marks([plain, as_root]) == ["not root", "root"]
     assert as_root.command[0] == "sudo"
     assert stage("unit", "unit-as-root", here(privilege="none")).missing == NO_RIGHTS
+
+
+@pytest.mark.parametrize("text", ["default", "default:", "nonsense:debian12", "default:debian12 :debian13"])
+def test_runs_that_are_no_scenario_on_an_image_are_refused_by_name(text):
+    with pytest.raises(ValueError, match=f"RUNS has '{text.split()[-1]}': it takes SCENARIO:IMAGE"):
+        read_runs(text)
+
+
+def test_runs_may_be_images_of_registries_and_come_once():
+    assert read_runs("") == ()
+    wanted = "agent:quay.io/almalinuxorg/9-init:9"
+    assert read_runs(f"{wanted} {wanted} default:debian12") == (wanted, "default:debian12")
 
 
 def test_a_scenario_is_never_run_on_two_images_at_once():
