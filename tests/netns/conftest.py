@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import pytest
-from support import collection
-from support.leaks import nothing_is_left  # noqa: F401
+from support import collection, leaks
 from support.netns.links import lent
 
 collection.make_importable()
+nothing_is_left = leaks.nothing_is_left
 
 
 @pytest.fixture

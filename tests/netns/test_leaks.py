@@ -62,8 +62,9 @@ def ran(tmp_path):
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         said = tmp_path / "said"  # a pipe would be held open by what is left
         with said.open("w") as out:
-            options = {"cwd": tmp_path, "env": environment, "stdout": out, "timeout": 60, "check": False}
-            done = subprocess.run([*command, tmp_path], **options)
+            done = subprocess.run(
+                [*command, tmp_path], cwd=tmp_path, env=environment, stdout=out, timeout=60, check=False
+            )
         return done.returncode, said.read_text()
 
     yield run

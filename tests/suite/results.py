@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 from typing import Iterable, List, NamedTuple, Tuple
+from xml.etree import ElementTree
 
 # Molecule's own words for an action that did not run: no playbook, no tests, disabled.
 MOLECULE_RAN = {"Successful": "passed", "Failed": "failed"}

@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 from hypothesis import settings
-from support import collection
-from support.leaks import nothing_is_left  # noqa: F401
+from support import collection, leaks
 from support.scope import SCOPE
 
 # How many examples each property is tried with. "each line" is for Pythons under which it is enough that each line
@@ -17,6 +16,7 @@ settings.register_profile("full", max_examples=200)
 settings.load_profile(SCOPE)
 
 collection.make_importable()
+nothing_is_left = leaks.nothing_is_left
 
 
 def pytest_configure(config):
