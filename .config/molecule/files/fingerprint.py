@@ -1,10 +1,14 @@
-"""Prints what a run of the collection may change on this host, a line each, so that two looks can be compared."""
+"""Prints what a run of the collection may change on this host, a line each, so that two looks can be compared.
+
+The addresses that it is given may move meanwhile: they are left out.
+"""
 
 import hashlib
 import os
 import shutil
 import stat
 import subprocess
+import sys
 
 TREES = ("/etc", "/usr/local", "/var/lib/apt/lists")
 # What the engines keep while they run.
@@ -60,7 +64,9 @@ def workers():
 
 def kernel():
     yield from (f"setting {line}" for line in said("sysctl", "--all", "--ignore", "--pattern", r"^net\.ipv[46]\."))
-    yield from (f"address {line}" for line in said("ip", "-brief", "address"))
+    for line in said("ip", "-brief", "address"):
+        words = [word for word in line.split() if word.partition("/")[0] not in sys.argv[1:]]
+        yield f"address {' '.join(words)}"
     yield from (f"route {line}" for line in said("ip", "route"))
     if shutil.which("nft"):
         yield from (f"rule {line.strip()}" for line in said("nft", "--stateless", "list", "ruleset"))
