@@ -1,4 +1,4 @@
-"""Brings the programs that the tests here run; `make netns` calls it.
+"""Brings the programs that the tests here run; `make packages` calls it.
 
 keepalived's unit does not start without a configuration, so installing it starts nothing. FRR's would: it is masked.
 """

@@ -43,8 +43,14 @@ def look(scope: str, group: str) -> stages.Here:
 
 
 def is_strict() -> bool:
-    """A skip is an error where STRICT says so, and in CI unless STRICT=0 is set."""
-    return os.environ.get("STRICT", "1" if os.environ.get("CI") else "0") == "1"
+    """A skip is an error where STRICT is 1, and in CI unless it is 0.
+
+    :raises ValueError: STRICT is anything else
+    """
+    strict = os.environ.get("STRICT") or ("1" if os.environ.get("CI") else "0")
+    if strict not in ("0", "1"):
+        raise ValueError(f"STRICT is {strict!r}; it may be 0 or 1.")
+    return strict == "1"
 
 
 def main() -> int:

@@ -76,7 +76,7 @@ def read_molecule(log: str) -> Result:
             total += Result(failures=(f"{scenario} > {action}",))
         else:
             total += Result(skips=(_first_line(f"{scenario} > {action}: {state}{note}"),))
-    return total
+    return total if total != Result() else Result(failures=("molecule told of no action",))
 
 
 def with_exit_code(result: Result, code: int) -> Result:

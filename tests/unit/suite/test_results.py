@@ -50,6 +50,10 @@ def test_an_action_that_molecule_did_not_run_is_skipped():
     )
 
 
+def test_a_log_of_molecule_in_which_no_action_is_found_is_a_failure():
+    assert read_molecule("something else").failures == ("molecule told of no action",)
+
+
 @pytest.mark.parametrize(
     ("result", "code", "failures"),
     [

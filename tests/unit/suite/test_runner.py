@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -110,3 +111,22 @@ def test_who_ends_the_suite_ends_what_it_started(tmp_path):
         assert suite.wait(20) == 143
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("STRICT", "yes", "STRICT is 'yes'; it may be 0 or 1."),
+        ("SCOPE", "fast", "SCOPE is 'fast'; it may be quick or full."),
+        ("RUNS", "default", "RUNS has 'default': it takes SCENARIO:IMAGE"),
+    ],
+)
+def test_a_variable_that_means_nothing_is_refused_before_anything_runs(tmp_path, variable, value, said):
+    shutil.copytree(ROOT / "tests" / "suite", tmp_path / "tests" / "suite")
+    for needed in ("lab", "tests/support"):
+        (tmp_path / needed).symlink_to(ROOT / needed)
+    command = [sys.executable, str(tmp_path / "tests" / "suite"), "unit"]
+    done = subprocess.run(command, env={**os.environ, variable: value}, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert " ..." not in done.stdout
