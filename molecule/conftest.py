@@ -5,6 +5,12 @@
 from __future__ import annotations
 
 import pytest
+from support.callback.one_drill import let_drills_end
+
+
+@pytest.fixture(autouse=True)
+def no_drill_is_disturbed():
+    let_drills_end()
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,10 @@ MOLECULE_RAN = {"Successful": "passed", "Failed": "failed"}
 MOLECULE_ACTION = re.compile(r"([\w-]+) (?:>|➜) (\w+): Executed: ([A-Z]\w*)(.*)")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HEAD = ("stage", "passed", "failed", "skipped", "seconds", "what failed, and why something was skipped")
-WIDEST = 100  # characters of a reason
+ANSIBLE_ERROR = re.compile(r"^\[ERROR\]: (?:Task failed: )?(?:Action failed: )?(.*)", re.MULTILINE)
+WIDEST = 100  # characters of a reason in the table
+LONGEST = 600  # characters of a failure below it
+MOST = 20  # failures below it
 
 
 class Result(NamedTuple):
@@ -66,14 +69,18 @@ def _judge_case(case: ElementTree.Element) -> Result:
 
 
 def read_molecule(log: str) -> Result:
-    """Count the actions of a scenario by what molecule says of each; one that did not run counts as skipped."""
-    total = Result()
-    for scenario, action, state, note in MOLECULE_ACTION.findall(COLOUR.sub("", log)):
+    """Count the actions of a scenario by what molecule says of each; one that did not run counts as skipped.
+
+    The reason of a failure is Ansible's last error: molecule goes no further.
+    """
+    total, plain = Result(), COLOUR.sub("", log)
+    reasons = ANSIBLE_ERROR.findall(plain)[-1:] or ["see the log"]
+    for scenario, action, state, note in MOLECULE_ACTION.findall(plain):
         outcome = MOLECULE_RAN.get(state)
         if outcome == "passed":
             total += Result(passed=1)
         elif outcome == "failed":
-            total += Result(failures=(f"{scenario} > {action}",))
+            total += Result(failures=(f"{scenario} > {action}: {reasons[0]}",))
         else:
             total += Result(skips=(_first_line(f"{scenario} > {action}: {state}{note}"),))
     return total if total != Result() else Result(failures=("molecule told of no action",))
@@ -111,13 +118,13 @@ def _reasons(result: Result) -> List[str]:
 
 
 def closing_lines(rows: List[Row], strict: bool) -> List[str]:
-    """Return the verdict: INCOMPLETE where something was left out, and the counts in the last line.
+    """Return the verdict: what failed, INCOMPLETE where something was left out, and the counts in the last line.
 
     :param strict: a skip is an error
     """
     total = sum((row.result for row in rows), Result())
     left_out = [row.name for row in rows if row.result.skips]
-    lines = []
+    lines = [f"FAILED {row.name}: {text}"[:LONGEST] for row in rows for text in row.result.failures][:MOST]
     if left_out:
         error = ", which is an error with STRICT=1" if strict else ""
         lines.append(f"INCOMPLETE: something was left out in {', '.join(left_out)}{error}.")

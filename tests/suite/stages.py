@@ -3,7 +3,7 @@
 """What there is to run, by scope. Pure: facts of this machine in, stages out.
 
 The order is made for two cores: what only works runs beside what only waits, and what measures time runs alone. Two
-scenarios run side by side; a lock keeps their drills apart.
+scenarios run side by side; while one of them drills, the other waits.
 """
 
 from __future__ import annotations

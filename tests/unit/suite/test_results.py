@@ -21,6 +21,7 @@ JUNIT = """<?xml version="1.0"?><testsuites><testsuite>
 
 MOLECULE = """\
 INFO     default > converge: Executed: Successful
+[ERROR]: Task failed: Action failed: the VIP was gone
 \x1b[31mERROR\x1b[0m    \x1b[mdefault\x1b[0m > idempotence: Executed: Failed
 WARNING  default > side_effect: Executed: Missing playbook (Remove from test_sequence to suppress)
 INFO     default ➜ verify: Executed: Successful
@@ -45,7 +46,7 @@ def test_a_junit_file_that_was_cut_off_is_a_failure(tmp_path):
 def test_an_action_that_molecule_did_not_run_is_skipped():
     assert read_molecule(MOLECULE) == Result(
         2,
-        ("default > idempotence",),
+        ("default > idempotence: the VIP was gone",),
         ("default > side_effect: Missing playbook (Remove from test_sequence to suppress)",),
     )
 
@@ -84,8 +85,11 @@ def test_only_a_complete_run_without_a_failure_ends_with_0(rows, strict, code):
     assert exit_code(rows, strict) == code
 
 
-def test_the_last_line_counts_and_the_one_before_says_what_was_left_out():
-    assert closing_lines([GOOD, BAD], strict=True) == ["12 passed, 1 failed, 0 skipped"]
+def test_the_last_line_counts_and_those_before_say_what_failed_and_what_was_left_out():
+    assert closing_lines([GOOD, BAD], strict=True) == [
+        "FAILED netns: test_vip::test_a: gone",
+        "12 passed, 1 failed, 0 skipped",
+    ]
     assert closing_lines([GOOD, SKIPPED], strict=True) == [
         "INCOMPLETE: something was left out in default:debian12, which is an error with STRICT=1.",
         "7 passed, 0 failed, 1 skipped",
