@@ -158,7 +158,7 @@ shell: setup packages ## a shell in which pytest, ansible-playbook and molecule 
 .PHONY: agent
 agent: ## the embedded agent as one file, .cache/agent.pyz
 	@mkdir -p .cache
-	$(PYTHON) plugins/module_utils/_archive.py .cache/agent.pyz
+	$(PYTHON) plugins/module_utils/_host/deploy/archive.py plugins/module_utils/_agent .cache/agent.pyz
 
 .PHONY: down
 down: ## remove every lab host, network and inventory of this checkout

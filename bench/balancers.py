@@ -211,8 +211,9 @@ def _end(process: subprocess.Popen) -> None:
 
 def build() -> None:
     """Make the archive that the agent runs from, as on a host."""
-    archive = ROOT / "plugins" / "module_utils" / "_archive.py"
-    subprocess.run([sys.executable, str(archive), str(PYZ)], check=True, stdout=subprocess.DEVNULL)
+    utils = ROOT / "plugins" / "module_utils"
+    command = [sys.executable, str(utils / "_host" / "deploy" / "archive.py"), str(utils / "_agent"), str(PYZ)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def _origin(folder: Path, port: int) -> list[str]:

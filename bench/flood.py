@@ -14,7 +14,7 @@ import time
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.arp import mac_bytes
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 
 WORSE, OTHERS, INVALID, PASSWORD, ALL = KINDS = (
     "valid, of a worse router",

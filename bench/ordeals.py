@@ -18,7 +18,7 @@ import sys
 import time
 
 import balancers
-from ansible_collections.onprem.lb.plugins.module_utils._agent import status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
 from balancers import BALANCER, BULK, FILE, FILES, PAIR, REQUESTS, SPARE, Stage, until
 from support.netns.links import why_not
 

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support import collection  # noqa: E402
 
 collection.make_importable()
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet  # noqa: E402
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet  # noqa: E402
 from scapy.layers.inet import IP  # noqa: E402
 from scapy.layers.inet6 import IPv6  # noqa: E402
 from scapy.layers.vrrp import VRRP, VRRPv3  # noqa: E402

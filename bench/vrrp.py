@@ -28,8 +28,9 @@ def main() -> None:
         return
     # Ended like that it still removes what it has made.
     signal.signal(signal.SIGTERM, lambda *_ignored: sys.exit(1))
-    archive = stage.ROOT / "plugins" / "module_utils" / "_archive.py"
-    subprocess.run([sys.executable, str(archive), str(stage.PYZ)], check=True, stdout=subprocess.DEVNULL)
+    utils = stage.ROOT / "plugins" / "module_utils"
+    command = [sys.executable, str(utils / "_host" / "deploy" / "archive.py"), str(utils / "_agent"), str(stage.PYZ)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     for part in os.environ.get("ONLY", ",".join(PARTS)).split(","):
         importlib.import_module(part).measure()
 

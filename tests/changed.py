@@ -42,7 +42,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "playbooks/survey.yml": NONE,
     "plugins/filter/dns_records": NONE,
     "plugins/filter/survey_table": NONE,
-    "plugins/module_utils/_dns.py": NONE,
+    "plugins/module_utils/_plan/dns.py": NONE,
     "tests/netns/": NONE,
     "tests/unit/": NONE,
     # What one layout uses.
@@ -51,9 +51,8 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "plugins/filter/api_redirect": CLUSTER,
     "plugins/filter/ipi_": CLUSTER,
     "plugins/filter/pair_plan": PAIR,
-    "plugins/module_utils/_guard.py": CLUSTER,
-    "plugins/module_utils/_ipi": CLUSTER,
-    "plugins/module_utils/_redirect.py": CLUSTER,
+    "plugins/module_utils/_plan/layouts/ipi": CLUSTER,
+    "plugins/module_utils/_plan/layouts/nft_": CLUSTER,
     "roles/ipi/": CLUSTER,
     "roles/pair/": PAIR,
     # What one engine uses.

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils import _engine_config
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
 
 
 def agent_config(settings, listeners=(), host=""):

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.module_utils import _redirect
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect as _redirect
 
 
 def api_redirect(vips, port, to_port):

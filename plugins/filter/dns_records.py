@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.module_utils import _dns
+from ansible_collections.onprem.lb.plugins.module_utils._plan import dns as _dns
 
 
 def dns_records(layouts):

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils import _drill_report
+from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report as _drill_report
 
 
 def drill_rounds(plan, events, repeats):

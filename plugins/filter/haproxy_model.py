@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils import _haproxy
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy as _haproxy
 
 
 def haproxy_model(settings, listeners, host):

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.module_utils import _addresses, _ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi as _ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import subnets as _addresses
 
 
 def ipi_plan(members):

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils import _instances
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances as _instances
 
 
 def keepalived_model(settings):

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent import schema
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config import schema
 
 
 def misspelt_variables(names, known):

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.module_utils import _vrid
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
 
 
 def openshift_vrids(name):

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils import _addresses
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import subnets as _addresses
 
 
 def pair_assumed_host(vips, host, rank, interface=""):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import uuid
 
-from ansible_collections.onprem.lb.plugins.module_utils import _members
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
 
 
 def pair_auth_pass(members):

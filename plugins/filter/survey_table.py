@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils import _segment
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers as _segment
 
 
 def survey_table(hosts):

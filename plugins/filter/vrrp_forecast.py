@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils import _forecast
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast as _forecast
 
 
 def vrrp_forecast(plan):

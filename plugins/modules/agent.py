@@ -112,11 +112,13 @@ import os
 import sys
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils import _engine, _engine_source, _files
-from ansible_collections.onprem.lb.plugins.module_utils._engine_host import Failed, Host
-from ansible_collections.onprem.lb.plugins.module_utils._engine_units import Options
-from ansible_collections.onprem.lb.plugins.module_utils._mover import mover
-from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host import files as _files
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment as _engine
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import embedded as _engine_source
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options
+from ansible_collections.onprem.lb.plugins.module_utils._host.mover import mover
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 OPTIONS = {
     "down_file": {"type": "str", "default": ""},

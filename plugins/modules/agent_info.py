@@ -76,9 +76,10 @@ problems:
 import sys
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils import _engine, _host
-from ansible_collections.onprem.lb.plugins.module_utils._engine_host import Host
-from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment as _engine
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Host
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 ARGUMENTS = {
     "vrrp": {"type": "bool", "default": False},

@@ -102,9 +102,9 @@ unchecked:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils import _files
-from ansible_collections.onprem.lb.plugins.module_utils._mover import mover
-from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host import files as _files
+from ansible_collections.onprem.lb.plugins.module_utils._host.mover import mover
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 FILE = {
     "path": {"type": "path", "required": True},

@@ -109,14 +109,14 @@ msg:
 from typing import Any, Dict
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._firewall.core import plan
-from ansible_collections.onprem.lb.plugins.module_utils._firewall.model import (
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.core import plan
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import (
     FirewallError,
     Plan,
     apply,
     wanted_openings,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._firewall.system import SystemHost
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import SystemHost
 
 
 def result(todo: Plan) -> Dict[str, Any]:

@@ -167,8 +167,9 @@ problems:
 import concurrent.futures
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils import _host, _listener
-from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer as _listener
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 ARGUMENTS = {
     "vips": {"type": "list", "elements": "raw", "default": []},

@@ -60,15 +60,16 @@ holders:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils import _host, _pair_check
-from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._host import verification as _pair_check
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 WAIT = 0.2  # for answers on the link, in seconds; a neighbour answers within some milliseconds
 PAUSE = 0.2  # between two looks; a look itself takes longer
 
 
 def look(plan, config, reader):
-    """Return what `_pair_check.faults` wants to know."""
+    """Return what `verification.faults` wants to know."""
     addresses = reader.addresses() or []
     vips = [vip["address"] for vip in plan["vips"]]
     return {

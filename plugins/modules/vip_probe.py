@@ -253,7 +253,8 @@ longest_stall_ms:
 import ipaddress
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils import _neighbours, _prober
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import prober as _prober
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours as _neighbours
 
 MEMBER = {
     "name": {"type": "str", "required": True},

@@ -124,7 +124,9 @@ heard:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils import _listener, _segment, _vrid
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer as _listener
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers as _segment
 
 ARGUMENTS = {
     "name": {"type": "str", "required": True},

@@ -118,7 +118,7 @@ conflicts:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils import _listener
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer as _listener
 
 ARGUMENTS = {
     "interface": {"type": "str"},

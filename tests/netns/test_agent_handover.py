@@ -44,7 +44,7 @@ class Member:
         self.node = node
         folder = stage.folder / f"proxy-{node.name}"
         folder.mkdir()
-        program = ["ip", "netns", "exec", node.namespace, sys.executable, "-m", "_agent"]
+        program = ["ip", "netns", "exec", node.namespace, sys.executable, "-m", "_agent.cli"]
         service = {"name": "web", "bind": [VIP], "port": PORT, "servers": [SERVER]}
         # Whose client has moved on has nobody to hear its end from: such sessions are only waited for.
         whole = {"services": [service], "hard_stop_after": 1}

@@ -16,7 +16,7 @@ import subprocess
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import holding
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import addresses as holding
 from support.netns.links import VIP, VIP6, sh
 from support.netns.stages import INTERVAL, instance
 from support.waiting import LIMIT_S, until

@@ -10,7 +10,7 @@ import statistics
 import time
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import ipv4_header
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from support.netns.recorder import carries_vrrp, frames_at, stamped
 from support.netns.stages import INTERVAL, instance
 from support.waiting import until

@@ -15,12 +15,12 @@ import sys
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _archive
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
 from support.netns.agents import Keepalived
 from support.netns.links import VIP
 from support.netns.stages import INTERVAL, Living, instance
 from support.netns.steadiness import Witness
-from support.paths import ROOT
+from support.paths import AGENT
 from support.waiting import until
 
 pytestmark = pytest.mark.timed
@@ -41,7 +41,7 @@ class Archived(Living):
 
     def install(self, version="", content=b""):
         """Put a version in its place as a whole: the running one goes on with its own."""
-        modules = _archive.sources(str(ROOT / "plugins" / "module_utils" / "_agent"))
+        modules = _archive.sources(str(AGENT))
         modules["__init__.py"] += f'VERSION = "{version}"\n'.encode()
         new = self.archive.with_suffix(".new")
         new.write_bytes(content or _archive.pack(modules))

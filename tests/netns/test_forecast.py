@@ -16,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast as _forecast
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from support.netns.keepaliveds import EVENTS, Cluster
 from support.netns.links import why_not
 from support.netns.recorder import View, hurry

@@ -17,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._forecast import SWITCH_MS
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.forecast import SWITCH_MS
 from support.netns.agents import TRACKED, Agent, Keepalived
 from support.netns.captures import GOOD, dissected
 from support.netns.frrs import Vrrpd

@@ -9,8 +9,8 @@ import itertools
 import json
 import struct
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.packet import Advertisement
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
 from support.netns.captures import BAD, GOOD, dissected
 from support.netns.spoken import SPOKEN, keepalived, way_of
 from support.waiting import until

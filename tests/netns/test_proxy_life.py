@@ -18,10 +18,10 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _archive
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
 from support.netns.links import VIP, VIP6, lent
 from support.netns.namespaces import inside
-from support.paths import ROOT
+from support.paths import AGENT
 from support.proxy.masters import Echo, Load, Running, ask, get
 from support.proxy.proxies import LIMIT
 from support.waiting import until
@@ -54,7 +54,7 @@ class Host:
 
     def install(self, version=None):
         """Put the archive in its place, as a package manager does: the old one is still what it was, elsewhere."""
-        modules = _archive.sources(str(ROOT / "plugins" / "module_utils" / "_agent"))
+        modules = _archive.sources(str(AGENT))
         if version:
             modules["__init__.py"] += f'VERSION = "{version}"\n'.encode()
         new = self.archive.with_suffix(".new")

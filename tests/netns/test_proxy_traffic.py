@@ -16,10 +16,10 @@ import threading
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
 from support.netns.links import lent, sh
 from support.netns.namespaces import inside
-from support.paths import ROOT
+from support.paths import MODULE_UTILS
 from support.waiting import LIMIT_S, until
 
 PORT, SERVICE = 8080, "service"
@@ -72,14 +72,14 @@ class Proxy:
         return server
 
     def __enter__(self):
-        command = [sys.executable, "-m", "_agent", "proxy", "--config", str(self.folder / "proxy.json")]
+        command = [sys.executable, "-m", "_agent.cli", "proxy", "--config", str(self.folder / "proxy.json")]
         with open(self.folder / "log", "w") as log:
             self.process = subprocess.Popen(
                 ["ip", "netns", "exec", self.node.namespace, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "PYTHONPATH": str(ROOT / "plugins" / "module_utils")},
+                env={**os.environ, "PYTHONPATH": str(MODULE_UTILS)},
             )
         try:
             until(lambda: self.process.poll() is not None or self.workers())

@@ -14,7 +14,8 @@ import subprocess
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _files, _redirect
+from ansible_collections.onprem.lb.plugins.module_utils._host import files as _files
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect as _redirect
 from support.netns.links import PORT, VIP, VIP6, lent, sh, why_not
 
 API, LB = 6443, 9445

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils import _bpf
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import bpf as _bpf
 
 PROTOCOL = 0xFFFFF000  # it lies beyond the packet, at SKF_AD_OFF
 

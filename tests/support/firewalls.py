@@ -9,7 +9,7 @@ import copy
 import json
 import shlex
 
-from ansible_collections.onprem.lb.plugins.module_utils._firewall import ruleset, ufw
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import ruleset, ufw
 
 
 class FakeHost:

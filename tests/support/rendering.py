@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils import _haproxy, _instances
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy as _haproxy
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances as _instances
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from support.paths import ROLES

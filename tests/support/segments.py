@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils import _listener
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.packet import PASSWORD, SECOND, Advertisement
-from ansible_collections.onprem.lb.plugins.module_utils._segment import Heard, Segment
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import PASSWORD, SECOND, Advertisement
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer as _listener
+from ansible_collections.onprem.lb.plugins.module_utils._shared.vrrp_routers import Heard, Segment
 
 AUTH_PASS = "overhear"
 DEAF = "There is no right to open raw sockets: use become, or give the container NET_RAW."

@@ -28,7 +28,7 @@ EVERY = PAIR + CLUSTER + ALONE
         ("roles/agent/tasks/main.yml", EVERY),  # the layouts use it for native members, too
         ("roles/pair/tasks/main.yml", PAIR),
         ("roles/ipi/tasks/main.yml", CLUSTER),
-        ("plugins/module_utils/_ipi_vips.py", CLUSTER),
+        ("plugins/module_utils/_plan/layouts/ipi_vips.py", CLUSTER),
         ("roles/keepalived/vars/main.yml", ["default:debian12", "mixed:debian12", "ipi:debian13", *ALONE]),
         ("plugins/module_utils/_agent/proxy/config.py", EVERY),  # haproxy's services are judged by it
         ("molecule/ipi/drill.yml", CLUSTER),

@@ -9,9 +9,9 @@ import os
 import sys
 import tempfile
 
-from ansible_collections.onprem.lb.plugins.module_utils._engine_host import Failed, Host
-from ansible_collections.onprem.lb.plugins.module_utils._engine_plan import Unit
-from ansible_collections.onprem.lb.plugins.module_utils._engine_units import DAEMONS, Places
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import Unit
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import DAEMONS, Places
 
 from support.agent import programs
 

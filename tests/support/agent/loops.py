@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import heapq
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop, Timer
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop, Timer
 
 SECOND = 1_000_000
 LIMIT = 10 * SECOND

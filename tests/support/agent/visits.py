@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import threading
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import MILLION
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import MILLION
 
 LIMIT = 20 * MILLION
 

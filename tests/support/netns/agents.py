@@ -17,10 +17,10 @@ import subprocess
 import sys
 from typing import Dict
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent import status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
 
 from support.netns.namespaces import inside
-from support.paths import ROOT
+from support.paths import MODULE_UTILS
 from support.rendering import keepalived as render
 from support.waiting import LIMIT_S, until
 
@@ -61,7 +61,7 @@ class Daemon:
         assert process.poll() is None, self.log()
 
     def spawn(self, command):
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "plugins" / "module_utils")}
+        environment = {**os.environ, "PYTHONPATH": str(MODULE_UTILS)}
         # `ip netns exec` becomes the program, so that its id is the program's.
         with open(self.folder / "log", "a") as log:
             return subprocess.Popen(
@@ -186,7 +186,7 @@ class Agent(Daemon):
         (self.folder / "agent.json").write_text(json.dumps(settings))
 
     def command(self):
-        return [sys.executable, "-m", "_agent", "vrrp", "--config", str(self.folder / "agent.json")]
+        return [sys.executable, "-m", "_agent.cli", "vrrp", "--config", str(self.folder / "agent.json")]
 
 
 class Keepalived(Daemon):

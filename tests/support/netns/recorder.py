@@ -24,8 +24,8 @@ import time
 from functools import partial
 from typing import FrozenSet, NamedTuple
 
-from ansible_collections.onprem.lb.plugins.module_utils import _neighbours
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.packet import PROTOCOL
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import PROTOCOL
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours as _neighbours
 
 from support.netns.namespaces import inside
 

@@ -11,8 +11,8 @@ import signal
 import subprocess
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.packet import Advertisement
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
 
 # What keepalived is set to say, by VRID. Its checksums are RFC 5798's: before 2.2.8 it knows, and takes, no other.
 UNICAST = 55

@@ -13,8 +13,8 @@ import subprocess
 import sys
 import threading
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent import status
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import control
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin as control
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
 
 from support.paths import MODULE_UTILS
 from support.proxy.proxies import LIMIT, LOCAL
@@ -191,7 +191,7 @@ class Load:
 class Running:
     """A proxy under way. Its configuration may be written anew; at the end nothing of it is left."""
 
-    def __init__(self, folder, configuration, wait=True, environ=None, program=(sys.executable, "-m", "_agent")):
+    def __init__(self, folder, configuration, wait=True, environ=None, program=(sys.executable, "-m", "_agent.cli")):
         self.folder = folder
         self.path, self.socket = folder / "proxy.json", str(folder / "run" / "proxy.sock")
         self._log = folder / "log"

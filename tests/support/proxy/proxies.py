@@ -16,7 +16,7 @@ import time
 import traceback
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import Worker
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.worker import Worker
 
 from support.waiting import until
 

@@ -13,11 +13,12 @@ import itertools
 import os
 from functools import partial
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent import loop as loops
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import Datagram
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import daemon, packet, settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import loop as loops
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import daemon, settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 
 SECOND = loops.MILLION
 EPOCH = 1_700_000_000  # when the clock shows 0

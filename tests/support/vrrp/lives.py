@@ -9,9 +9,10 @@ import json
 import os
 import signal
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent import status
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import MILLION
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import life, settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import MILLION
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import lifecycle as life
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
 
 from support.vrrp.fakes import FRONT, Log
 

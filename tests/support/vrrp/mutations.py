@@ -13,7 +13,7 @@ import random
 import struct
 from typing import Any, Dict, NamedTuple, Set, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 
 V4, V6, UNICAST = ("192.0.2.1", "224.0.0.18"), ("fe80::ff:fe00:1", "ff02::12"), ("192.0.2.1", "192.0.2.3")
 WAYS = (V4, V6, UNICAST)

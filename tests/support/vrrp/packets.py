@@ -7,7 +7,7 @@ from __future__ import annotations
 import ipaddress
 import struct
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 
 A, GROUP = "192.0.2.1", "224.0.0.18"
 A6, GROUP6 = "fe80::1", "ff02::12"

@@ -29,8 +29,8 @@ import ipaddress
 import random
 from typing import Any, Counter, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils import _simulator
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine, tracking
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, tracking
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import simulator as _simulator
 
 from support.vrrp import schedules
 from support.vrrp.schedules import Action, Schedule, Weather

@@ -12,8 +12,8 @@ from __future__ import annotations
 import random
 from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils import _simulator
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine, packet, tracking
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet, tracking
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import simulator as _simulator
 
 MILLISECOND = 1000
 DRIFT = 500  # microseconds that a clock gains or loses in each second, at most

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import effects, machine, packet, tracking
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import effects, machine, packet, tracking
 
 OTHER = "192.0.2.1"
 # By type: tuples without fields are all equal.

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils import (
-    _engine_config,
-    _haproxy,
-    _instances,
-    _ipi_sketch,
-    _pair,
-    _services,
-)
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_cluster as _ipi_sketch
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy as _haproxy
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances as _instances
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import services as _services
 from support.paths import ROLES
 
 NAMES = sorted(path.name for path in ROLES.iterdir())

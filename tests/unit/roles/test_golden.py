@@ -8,14 +8,12 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import (
-    _engine,
-    _engine_config,
-    _engine_units,
-    _ipi,
-    _pair,
-    _redirect,
-)
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment as _engine
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import units as _engine_units
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi as _ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect as _redirect
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
 from support.paths import GOLDEN
 from support.plans.clusters import cluster
 from support.plans.pairs import pair

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Callable, Dict, NamedTuple, Optional, Sequence
 
-from ..loop import Loop, Timer
+from ..runtime.forked import Forked
+from ..runtime.ipc import Channel, Message
+from ..runtime.loop import Loop, Timer
 from ..vrrp.settings import INTERFACE, SCRIPT, Check
 from . import server
-from .channel import Channel, Message
-from .forked import Forked
 from .outcome import MILLION, in_words
 
 NAME = "vrrp-checks"

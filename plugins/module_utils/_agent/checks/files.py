@@ -8,7 +8,7 @@ import os
 import re
 from typing import Callable, Optional, Tuple
 
-from ..loop import Loop
+from ..runtime.loop import Loop
 from .kernel import Inotify
 from .outcome import Done, Outcome, Probe, in_words
 

@@ -14,7 +14,7 @@ import socket
 import struct
 from typing import Callable, Generator, Optional
 
-from ..loop import READ, WRITE, Loop, Timer
+from ..runtime.loop import READ, WRITE, Loop, Timer
 from .outcome import Done, Outcome, Probe, in_words, seconds
 
 Steps = Generator[int, None, str]

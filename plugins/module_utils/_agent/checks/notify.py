@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections import deque
 from typing import Callable, Deque, Dict, Sequence, Tuple
 
-from ..loop import Loop
-from . import accounts
-from .children import Child, Children
+from ..runtime import accounts
+from ..runtime.loop import Loop
 from .outcome import MILLION, in_words, seconds
+from .subprocesses import Child, Children
 
 LIMIT = 30 * MILLION
 MOST = 100  # calls that wait for a program which does not get on; the oldest news is worth least

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from typing import Callable, Iterator, Optional
 
-from ..loop import Loop
+from ..runtime.loop import Loop
 from . import kernel
 from .outcome import Done, Outcome, Probe
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Optional, Sequence
 
-from ..loop import Loop, Timer
-from . import accounts
-from .children import Child, Children
+from ..runtime import accounts
+from ..runtime.loop import Loop, Timer
 from .outcome import Done, Outcome, Probe, in_words, seconds
+from .subprocesses import Child, Children
 
 
 class Script(Probe):

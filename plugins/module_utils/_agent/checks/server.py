@@ -7,14 +7,14 @@ from __future__ import annotations
 import socket
 from typing import Any, Callable, Dict, List, Optional
 
-from ..loop import Loop
+from ..runtime import accounts
+from ..runtime.ipc import Channel, Message
+from ..runtime.loop import Loop
 from ..vrrp.settings import SCRIPT, Check
-from . import accounts
-from .channel import Channel, Message
-from .children import Children
 from .notify import Notifications
 from .outcome import MILLION, Outcome
-from .watch import Watch
+from .runner import Watch
+from .subprocesses import Children
 
 # From the parent: what a check's number is about and what is believed of it, that one is not wanted any more, that what
 # it is about was found not to work, and a program to be run.

@@ -8,7 +8,7 @@ import socket
 import struct
 from typing import NamedTuple, Optional
 
-from ..vrrp.packet import PROTOCOL, REQUIRED_HOP_LIMIT
+from ..vrrp.core.packet import PROTOCOL, REQUIRED_HOP_LIMIT
 
 IPV4, IPV6 = 0x0800, 0x86DD
 # Internetwork control, Class Selector 6 (RFC 4594, 3.2): what keepalived and routers give VRRP.

@@ -15,7 +15,7 @@ import time
 from functools import partial
 from typing import Any, Callable, List, Optional, Tuple
 
-from ..vrrp.packet import GROUP, GROUP6, PROTOCOL, REQUIRED_HOP_LIMIT
+from ..vrrp.core.packet import GROUP, GROUP6, PROTOCOL, REQUIRED_HOP_LIMIT
 from . import linux
 from .ip import IPV4, TRAFFIC_CLASS, Datagram, ipv4_header, read
 

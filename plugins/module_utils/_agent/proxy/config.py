@@ -11,9 +11,10 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Type
 
-from .. import document, fields
-from .. import host as this_host
-from ..schema import (
+from ..config import fields
+from ..config import file as document
+from ..config import host as this_host
+from ..config.schema import (
     Faults,
     Field,
     anything,

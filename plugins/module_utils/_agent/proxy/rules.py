@@ -11,9 +11,9 @@ import ipaddress
 from itertools import combinations
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
-from ..schema import Faults
+from ..config.schema import Faults
 from . import settings
-from .listeners import Place, places
+from .master.listeners import Place, places
 
 Item = Dict[str, Any]
 

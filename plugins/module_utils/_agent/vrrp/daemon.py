@@ -12,13 +12,15 @@ import time
 from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Set
 
 from ..checks.client import Result
-from ..loop import MILLION, Loop, Timer
 from ..net import netlink
-from . import effects, group, links, machine, report, settings, tracking
-from .ears import Ears
-from .holding import Holding
+from ..runtime.loop import MILLION, Loop, Timer
+from . import links, report, settings
+from .addresses import Holding
+from .core import effects, machine, tracking
+from .core import sync_group as group
+from .prepared import Takeover
 from .router import ADDRESSES, Router
-from .takeover import Takeover
+from .transport import Ears
 
 REFUSED, REFUSED_LONGEST = 10 * MILLION, 300 * MILLION  # until addresses that were refused are tried again
 EVE = 600  # microseconds before silence is believed: time to make a takeover ready

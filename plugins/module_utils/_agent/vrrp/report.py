@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, Mapping
 
 from . import links, settings
-from .ears import Ear
 from .router import Router
+from .transport import Ear
 
 NOT_KNOWN = {"up": None, "since": None, "value": 0, "detail": ""}  # of a check that has found nothing yet
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from ..loop import Timer
-from . import links, machine, packet, reception, settings, tracking
+from ..runtime.loop import Timer
+from . import links, settings
+from . import validation as reception
+from .core import machine, packet, tracking
 
 Words = List[Tuple[str, Callable[[], Any]]]  # destinations, and what sends to them
 ADDRESSES = "the virtual addresses"  # a reading: FAULT while the kernel refuses them

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What must hold for a Virtual Router, whoever runs it: keepalived (``_instances``) or this agent (``config``). Pure.
+"""What must hold for a Virtual Router, keepalived's or this agent's. Pure.
 
 An instance is a dict with the keys of the model, each value good by itself: see ``schema.read``. Times are seconds.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Dict, List, Optional, Tuple
 
-from ..schema import Faults, Field, integer, word
+from ..config.schema import Faults, Field, integer, word
 
 AUTH_PASS_LENGTH = 8  # what both ends compare; RFC 2338 section 5.3.10
 V3_INTERVAL = (0.01, 40.95)  # 12 bits of centiseconds, RFC 9568 section 5.2.7

@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What the VRRP daemon is told to do: typed, complete, immutable. Times are microseconds.
 
-Values and names are those of the collection's model; a file of them is read by ``_agent.config``.
+Values and names are those of the collection's model; a file of them is read by ``config``.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple, Optional, Tuple
 
-from . import machine, packet
+from .core import machine, packet
 
 PROCESS, TCP, HTTP, HTTPS, SCRIPT, FILE, INTERFACE = "process", "tcp", "http", "https", "script", "file", "interface"
 CHECK_TYPES = (PROCESS, TCP, HTTP, HTTPS, SCRIPT, FILE, INTERFACE)

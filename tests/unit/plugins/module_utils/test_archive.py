@@ -11,9 +11,8 @@ import sys
 import zipfile
 from pathlib import Path
 
-from ansible_collections.onprem.lb.plugins.module_utils import _archive
-
-AGENT = Path(_archive.__file__).parent / "_agent"
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
+from support.paths import AGENT
 
 
 def test_the_same_sources_give_the_same_bytes_whenever_and_in_whatever_order(tmp_path):
@@ -48,7 +47,7 @@ def test_every_module_of_the_agent_is_in_it():
 
 def test_the_file_runs_by_itself(tmp_path):
     path = tmp_path / "agent.pyz"
-    _archive.main(str(path))
+    _archive.main(str(AGENT), str(path))
     command = [str(path)] if os.access(path, os.X_OK) else []
     environ = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     ran = subprocess.run(
@@ -81,9 +80,9 @@ def test_a_running_version_imports_from_its_own_file_after_its_name_means_anothe
     late = b"from .greeting import WORD\n"
     waits = b"def main():\n    print(flush=True)\n    input()\n    from . import late\n"
     waits += b"    print(late.WORD, flush=True)\n    input()\n"
-    old = {"__init__.py": b"", "__main__.py": waits, "late.py": late, "greeting.py": b"WORD = 'old'\n"}
+    old = {"__init__.py": b"", "cli.py": waits, "late.py": late, "greeting.py": b"WORD = 'old'\n"}
     (tmp_path / "agent-1.pyz").write_bytes(_archive.pack(old))
-    (tmp_path / "agent-2.pyz").write_bytes(_archive.pack({"__init__.py": b"", "__main__.py": b"def main(): ..."}))
+    (tmp_path / "agent-2.pyz").write_bytes(_archive.pack({"__init__.py": b"", "cli.py": b"def main(): ..."}))
     link = tmp_path / "agent.pyz"
     link.symlink_to("agent-1.pyz")
     command = [sys.executable, str(link)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 import struct
 
-from ansible_collections.onprem.lb.plugins.module_utils import _bpf
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import bpf as _bpf
 
 
 class FakeSocket:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.onprem.lb.plugins.filter.dns_records import dns_records
-from ansible_collections.onprem.lb.plugins.module_utils import _dns
+from ansible_collections.onprem.lb.plugins.module_utils._plan import dns as _dns
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

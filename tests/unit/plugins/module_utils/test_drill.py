@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _drill as drill
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import faults as drill
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -10,13 +10,15 @@ import os
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _archive, _engine
-from ansible_collections.onprem.lb.plugins.module_utils._engine import Engine, Wish
-from ansible_collections.onprem.lb.plugins.module_utils._engine_host import Failed
-from ansible_collections.onprem.lb.plugins.module_utils._engine_units import Daemon, Options
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment as _engine
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.deployment import Engine, Wish
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Daemon, Options
+from support import paths
 from support.agent.hosts import PROXY, VRRP, FakeHost
 
-AGENT = _archive.build(os.path.join(os.path.dirname(_archive.__file__), "_agent"))
+AGENT = _archive.build(str(paths.AGENT))
 OTHER = AGENT + b"\0"
 
 

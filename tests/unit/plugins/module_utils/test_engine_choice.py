@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _pair, _pair_check
-from ansible_collections.onprem.lb.plugins.module_utils._engine_choice import Choice, choose, turns
+from ansible_collections.onprem.lb.plugins.module_utils._host import verification as _pair_check
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import Choice, choose, turns
 from support.plans.pairs import member, pair
 
 FRESH = {"os_family": "Debian", "missing_packages": ["haproxy", "keepalived"], "unobtainable": "", "active_units": []}

@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _engine_config
-from ansible_collections.onprem.lb.plugins.module_utils._agent import config as vrrp_config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config as vrrp_config
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
 
 SERVICE = {"name": "web", "port": 443, "servers": ["192.0.2.31"]}
 INSTANCE = {"name": "front", "interface": "eth0", "vrid": 51, "addresses": ["192.0.2.10"], "peers": ["192.0.2.2"]}

@@ -9,11 +9,13 @@ import signal
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _archive, _engine_host
-from ansible_collections.onprem.lb.plugins.module_utils._engine_host import Failed, Host
-from ansible_collections.onprem.lb.plugins.module_utils._engine_plan import Unit
-from ansible_collections.onprem.lb.plugins.module_utils._engine_units import Daemon, Places
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import system as _engine_host
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import Unit
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Daemon, Places
 from support.agent.programs import run
+from support.paths import AGENT
 
 PROXY, VRRP = Daemon("proxy"), Daemon("vrrp")
 
@@ -106,7 +108,7 @@ def test_a_link_is_moved_and_a_half_made_one_is_in_nobodys_way(tmp_path):
 
 def test_the_version_asked_is_the_one_that_answers_and_it_speaks_of_the_real_path(tmp_path):
     archive = tmp_path / "agent.pyz"
-    archive.write_bytes(_archive.build(os.path.join(os.path.dirname(_archive.__file__), "_agent")))
+    archive.write_bytes(_archive.build(str(AGENT)))
     here, _systemctl = host(tmp_path)
     here.run = run
     good = '{"services": [{"name": "web", "port": 443, "servers": ["192.0.2.1"]}]}'

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _engine_plan as plan
-from ansible_collections.onprem.lb.plugins.module_utils._engine_plan import Found, Rival, Unit, Wanted
-from ansible_collections.onprem.lb.plugins.module_utils._engine_units import DAEMONS, Daemon
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import steps as plan
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import Found, Rival, Unit, Wanted
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import DAEMONS, Daemon
 
 VRRP, PROXY = Daemon("vrrp"), Daemon("proxy")
 LINK, ARCHIVE, OLD = "/lib/agent.pyz", "/lib/agent-2.pyz", "/lib/agent-1.pyz"

@@ -9,23 +9,21 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _archive, _engine_source
-from support.paths import COLLECTIONS
-
-AGENT = Path(_archive.__file__).parent / "_agent"
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import embedded as _engine_source
+from support.paths import AGENT, COLLECTIONS
 
 MODULE = """\
 #!/usr/bin/python
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils import _engine_source
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import embedded
 
 import hashlib
 
 module = AnsibleModule({})
-module.exit_json(digest=hashlib.sha256(_engine_source.archive()).hexdigest(), version=_engine_source.VERSION)
+module.exit_json(digest=hashlib.sha256(embedded.archive()).hexdigest(), version=embedded.VERSION)
 """
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _files
+from ansible_collections.onprem.lb.plugins.module_utils._host import files as _files
 
 
 class Programs:
-    """haproxy, keepalived and nft, as far as `_files` asks them: they refuse a file that holds the word `bad`."""
+    """haproxy, keepalived and nft, as far as `files` asks them: they refuse a file that holds the word `bad`."""
 
     def __init__(self, installed=("haproxy", "keepalived", "nft")):
         self.installed = installed

@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._firewall import core, firewalld, nftables
-from ansible_collections.onprem.lb.plugins.module_utils._firewall.model import (
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import core, firewalld, nftables
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import (
     FirewallError,
     Opening,
     apply,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._firewall.system import SystemHost
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import SystemHost
 
 
 class Module:

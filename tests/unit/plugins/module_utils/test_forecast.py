@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _forecast, _pair, _rehearsal
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast as _forecast
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import scenario as _rehearsal
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from support.plans.pairs import member, pair
 
 POLLED = {"track_events": False, "track_interval": 1}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _haproxy
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy as _haproxy
 
 WEB = {"name": "web", "port": 80, "servers": ["192.0.2.31"]}
 

@@ -7,8 +7,8 @@ import socket
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _host
-from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 IP_JSON = """[
  {"ifname": "lo", "address": "00:00:00:00:00:00", "addr_info": [{"local": "127.0.0.1", "prefixlen": 8}]},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _instances
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances as _instances
 
 GOOD = {"name": "vip", "interface": "eth0", "vrid": 51, "addresses": ["192.0.2.10"], "peers": ["192.0.2.2"]}
 ALIVE = {"name": "alive", "command": "/usr/bin/killall -0 haproxy"}

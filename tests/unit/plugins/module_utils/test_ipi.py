@@ -6,7 +6,8 @@ import copy
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _ipi, _ipi_presets
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi as _ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_presets as _ipi_presets
 from support.plans.clusters import cluster, node
 
 PLANS = {}

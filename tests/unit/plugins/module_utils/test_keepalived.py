@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _keepalived
+from ansible_collections.onprem.lb.plugins.module_utils._host import keepalived_test as _keepalived
 
 V12 = (2, 2, 7)
 V13 = (2, 3, 3)

@@ -8,7 +8,7 @@ import socket
 import struct
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _listener
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer as _listener
 from support.bpf_machine import run
 from support.vrrp.packets import A6, GROUP, GROUP6, V2, V3, V6, A, ipv4, ipv6
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _members
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 12, 40, 253])

@@ -7,8 +7,8 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _files
-from ansible_collections.onprem.lb.plugins.module_utils._mover import mover
+from ansible_collections.onprem.lb.plugins.module_utils._host import files as _files
+from ansible_collections.onprem.lb.plugins.module_utils._host.mover import mover
 
 OWN = ["system_u", "object_r", "haproxy_etc_t", "s0"]
 DEFAULT = ["system_u", "object_r", "etc_t", "s0"]

@@ -7,8 +7,8 @@ import json
 import struct
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _neighbours as neighbours
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import arp, linux, ndisc
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours
 
 MAC = bytes.fromhex("525400000001")
 OTHER = "52:54:00:00:00:02"

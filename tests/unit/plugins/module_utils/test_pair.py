@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _members, _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from support.plans.pairs import member, pair
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _pair, _vrid
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
 from support.plans.pairs import pair
 
 TWO = ["192.0.2.10", "192.0.2.11"]

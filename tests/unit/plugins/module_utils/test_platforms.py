@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _host, _reader
-from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._host import reader as _reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from support.programs import Programs
 
 # The lines ID and ID_LIKE as each distribution ships them.

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _probe as probe
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import measurement as probe
 from hypothesis import given
 from hypothesis import strategies as st
 

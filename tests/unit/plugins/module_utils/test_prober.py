@@ -10,7 +10,7 @@ import heapq
 import math
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _prober as prober
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import prober
 
 A, B = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
 NAMES = {A: "lb1", B: "lb2"}

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 from ansible_collections.onprem.lb.plugins.filter import api_redirect
-from ansible_collections.onprem.lb.plugins.module_utils import _redirect
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect as _redirect
 from support.paths import FILTERS
 
 VIPS = ["192.0.2.10", "2001:db8::10"]

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _simulator
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import group, machine, packet, tracking
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet, tracking
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import sync_group as group
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import simulator as _simulator
 from support.scope import FULL
 from support.vrrp import schedule_judge, schedules
 

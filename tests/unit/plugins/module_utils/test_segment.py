@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.filter.survey_table import survey_table
-from ansible_collections.onprem.lb.plugins.module_utils import _segment
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.packet import Advertisement, Discard
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement, Discard
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers as _segment
 from hypothesis import given
 from hypothesis import strategies as st
 

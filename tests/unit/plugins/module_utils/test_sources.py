@@ -7,7 +7,8 @@ from __future__ import annotations
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _host, _sources
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._host import package_sources as _sources
 
 LIST = """\
 # deb http://commented.example/ x main

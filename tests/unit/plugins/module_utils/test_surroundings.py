@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _members, _pair, _segment
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers as _segment
 from support.plans.pairs import member, pair
 
 VIP6 = "2001:db8::10"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _urls
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks as _urls
 
 READY, API = "http://localhost:9444/ready", "https://localhost:6443/readyz"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.onprem.lb.plugins.filter.openshift_vrids import openshift_vrids
-from ansible_collections.onprem.lb.plugins.module_utils import _vrid
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _host
-from ansible_collections.onprem.lb.plugins.module_utils._agent import status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
 from ansible_collections.onprem.lb.plugins.modules import agent_info
 from support.modules import refusal, run
 from support.programs import Programs

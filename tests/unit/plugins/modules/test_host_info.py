@@ -8,8 +8,9 @@ import json
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _host, _pair
-from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.modules import host_info
 from support.modules import refusal, run
 from support.plans.pairs import pair

@@ -7,8 +7,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _host
-from ansible_collections.onprem.lb.plugins.module_utils._reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.modules import pair_info
 from support.modules import refusal, run
 from support.programs import Programs

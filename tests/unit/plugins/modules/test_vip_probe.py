@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _neighbours, _prober
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import prober as _prober
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours as _neighbours
 from ansible_collections.onprem.lb.plugins.modules import vip_probe
 from support.modules import refusal, run
 from support.programs import Programs

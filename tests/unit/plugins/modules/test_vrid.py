@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _vrid
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
 from ansible_collections.onprem.lb.plugins.modules import vrid
 from support.modules import refusal, run
 from support.segments import AUTH_PASS, hear

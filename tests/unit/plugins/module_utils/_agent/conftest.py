@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import config
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet, settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config, settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from hypothesis import given
 from hypothesis import strategies as st
 from support.vrrp.configs import CHECKS, FRONT, GOOD, SIX, with_front, written

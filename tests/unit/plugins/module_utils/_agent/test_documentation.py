@@ -8,8 +8,7 @@ import json
 import re
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import config, show
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config, settings, show
 from support.paths import DOCS
 from support.vrrp.reports import REPORT
 

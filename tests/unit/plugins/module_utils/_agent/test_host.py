@@ -10,7 +10,7 @@ import stat
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import host
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config import host
 
 STRANGER, RUNNER = 4711, 4712
 

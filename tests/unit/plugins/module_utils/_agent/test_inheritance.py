@@ -9,8 +9,8 @@ import socket
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import inheritance
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import upgrade_state as inheritance
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from support.agent.loops import run_until
 from support.agent.programs import is_there
 

@@ -8,7 +8,7 @@ import os
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import log
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import log
 
 
 class Pipe:

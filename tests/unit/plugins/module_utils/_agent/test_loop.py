@@ -12,8 +12,8 @@ import socket
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import loop as loops
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import MILLION, Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import loop as loops
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import MILLION, Loop
 
 LIMIT = 20 * MILLION
 

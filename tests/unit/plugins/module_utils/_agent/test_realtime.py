@@ -10,7 +10,7 @@ import os
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import realtime
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import realtime
 from support.agent.programs import in_a_child
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import schema
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config import schema
 
 
 @pytest.mark.parametrize("value, expected", [("yes", True), ("False", False), (True, True), ("off", False)])

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import show
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import show
 from support.vrrp.reports import FRONT, NEW, NOW, QUIET, REPORT
 
 TABLE = """\

@@ -10,7 +10,7 @@ import signal
 import threading
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.signals import Signals
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.signals import Signals
 from support.agent.loops import run_until
 
 USR1, USR2 = signal.SIGUSR1, signal.SIGUSR2

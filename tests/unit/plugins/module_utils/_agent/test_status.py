@@ -12,7 +12,8 @@ import threading
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import status, visitors
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server as visitors
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
 from support.agent.visits import while_running
 
 

@@ -11,8 +11,8 @@ import socket
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import visitors
-from ansible_collections.onprem.lb.plugins.module_utils._agent.visitors import Visitors
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server as visitors
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.request_server import Visitors
 from support.agent.loops import run_until
 from support.agent.visits import while_running
 

@@ -8,7 +8,7 @@ import os
 import signal
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.children import Children
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.subprocesses import Children
 from support.agent.loops import run_until
 
 

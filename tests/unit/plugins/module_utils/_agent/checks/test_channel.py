@@ -7,7 +7,7 @@ from __future__ import annotations
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.channel import Channel
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.ipc import Channel
 from support.agent.loops import SECOND, run_until
 
 

@@ -11,9 +11,10 @@ import sys
 import threading
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import accounts, client
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import client
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Checks, Result
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import accounts
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import (
     FILE,
     HTTP,

@@ -7,7 +7,8 @@ from __future__ import annotations
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import server, watch
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import runner as watch
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Checks
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.outcome import Outcome, Probe
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import TCP, Check

@@ -10,7 +10,7 @@ import signal
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.forked import Forked
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.forked import Forked
 from support.marks import as_root
 
 

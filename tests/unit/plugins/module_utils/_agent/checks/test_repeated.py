@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.outcome import Outcome, Probe
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.repeated import Repeated
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.periodic import Repeated
 from support.agent.loops import SECOND, Time
 
 

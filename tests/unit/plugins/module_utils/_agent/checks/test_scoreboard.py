@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import scoreboard
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import rise_fall as scoreboard
 
 UP, DOWN, MAYBE = "U", "D", "?"
 

@@ -10,10 +10,10 @@ import signal
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import accounts
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import children as programs
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import subprocesses as programs
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.scripts import Script
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import accounts
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from support.agent.loops import SECOND, Runs, run_until
 from support.agent.programs import ME, alive, in_a_child, pids, shell, text
 from support.marks import as_root

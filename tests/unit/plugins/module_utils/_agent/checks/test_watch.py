@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import watch
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import runner as watch
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import NetworkProbe
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.outcome import Outcome, Probe
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import FILE, PROCESS, TCP, Check

@@ -10,7 +10,7 @@ import struct
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import sockets
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from support.vrrp.packets import A6, GROUP, GROUP6, V2, V6, A, ipv4
 
 MESSAGE, MESSAGE6 = packet.encode(V2, A, GROUP), packet.encode(V6, A6, GROUP6)

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import balance
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.balance import (
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import balance
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.balance import (
     LeastConnections,
     RoundRobin,
     Source,

@@ -8,7 +8,7 @@ import json
 import ssl
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import host
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config import host
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config, settings
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,7 +76,7 @@ def test_what_the_settings_default_to_is_what_the_file_defaults_to():
 
 
 def test_the_keys_are_those_of_the_collections_model():
-    from ansible_collections.onprem.lb.plugins.module_utils import _services
+    from ansible_collections.onprem.lb.plugins.module_utils._plan.model import services as _services
 
     own_to_haproxy = {"frontend_lines", "backend_lines"}
     for schema, model in (

@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import status
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import control
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin as control
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from hypothesis import given
 from hypothesis import strategies as st
 from support.agent.visits import while_running

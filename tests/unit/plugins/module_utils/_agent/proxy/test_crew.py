@@ -9,9 +9,15 @@ import json
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import crew, settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.crew import Crew, Generation, Hand, portions
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers as crew
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.workers import (
+    Crew,
+    Generation,
+    Hand,
+    portions,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from support.agent.loops import SECOND, run_until
 from support.proxy.workers import FakeWorker
 

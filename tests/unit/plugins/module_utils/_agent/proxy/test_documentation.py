@@ -8,7 +8,9 @@ import json
 import re
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config, health, metrics
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import server_states as health
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import metrics
 from support.paths import DOCS
 from support.proxy.reports import REPORT
 

@@ -8,10 +8,10 @@ import contextlib
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import session
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.end import BULK, RELAYING, End
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.relay import BOTH_WAYS, BULKY, Relay
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.splice import Pipe
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import session
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.endpoint import BULK, RELAYING, End
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.event_loop import BOTH_WAYS, BULKY, Relay
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.splice import Pipe
 
 
 class Front:

@@ -9,8 +9,10 @@ import errno
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import servers, settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.front import (
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import servers
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.event_loop import Relay
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.frontend import (
     ACCEPTS,
     Door,
     Front,
@@ -18,7 +20,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.front impor
     Limits,
     Timeouts,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.relay import Relay
 from support.proxy.proxies import LIMIT, LOCAL, listening
 
 

@@ -10,7 +10,7 @@ import socket
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import handover
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import upgrade as handover
 from support.agent.loops import run_until
 from support.agent.programs import is_there
 

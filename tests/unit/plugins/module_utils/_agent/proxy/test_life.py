@@ -311,7 +311,7 @@ def test_systemd_hears_that_it_is_ready_and_alive(tmp_path, start, echoes, port)
 
 def test_a_second_proxy_at_the_same_socket_is_refused(start, tmp_path, echoes, port):
     proxy = start(service(port, echoes))
-    command = [sys.executable, "-m", "_agent", "proxy", "--config", str(tmp_path / "second.json")]
+    command = [sys.executable, "-m", "_agent.cli", "proxy", "--config", str(tmp_path / "second.json")]
     (other,) = free_ports(1)
     (tmp_path / "second.json").write_text(proxy.path.read_text().replace(str(port), str(other)))
     ran = subprocess.run(command, cwd=MODULE_UTILS, capture_output=True, text=True, timeout=LIMIT, check=False)

@@ -8,8 +8,8 @@ import os
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import listeners
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.listeners import Listeners, Place, Refused
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import listeners
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.listeners import Listeners, Place, Refused
 from support.proxy.masters import free_ports
 
 

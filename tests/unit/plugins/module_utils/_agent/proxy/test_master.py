@@ -11,11 +11,12 @@ import socket
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import crew, settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.life import Life
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.listeners import Refused
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import Master
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers as crew
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.lifecycle import Life
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.listeners import Refused
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.master import Master
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from support.agent.loops import run_until
 from support.proxy.masters import free_ports
 from support.proxy.proxies import LOCAL

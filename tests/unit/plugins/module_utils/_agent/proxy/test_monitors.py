@@ -9,12 +9,13 @@ import socket
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import visitors
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings, web
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.desk import Desk
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.listeners import Listeners
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import wants
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.http_endpoints import Desk
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.listeners import Listeners
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.master import wants
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import http as web
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server as visitors
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from support.agent.visits import while_running
 from support.proxy.masters import ask, free_ports, get
 from support.proxy.proxies import LOCAL

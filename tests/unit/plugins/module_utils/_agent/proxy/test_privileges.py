@@ -13,8 +13,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils import _agent, _archive
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import privileges
+from ansible_collections.onprem.lb.plugins.module_utils import _agent
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import privileges
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
 from support.agent import programs
 from support.marks import as_root
 from support.proxy.masters import Echo, Running, ask, free_ports, free_ports_of_root
@@ -23,7 +24,7 @@ from support.waiting import until
 
 USER = "nobody"
 SYSTEMS = shutil.which("python3", path="/usr/bin:/bin")  # one that everybody may run
-PROGRAM = (SYSTEMS, "-m", "_agent")
+PROGRAM = (SYSTEMS, "-m", "_agent.cli")
 BIND = 1 << privileges.CAP_NET_BIND_SERVICE
 
 

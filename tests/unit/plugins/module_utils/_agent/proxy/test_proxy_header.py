@@ -7,7 +7,7 @@ from __future__ import annotations
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import proxy_header
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import proxy_header
 
 
 def test_of_ipv4():

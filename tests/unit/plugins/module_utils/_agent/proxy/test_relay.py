@@ -7,7 +7,7 @@ from __future__ import annotations
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.relay import (
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.event_loop import (
     BATCH,
     BULKY,
     ERR,

@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import splice
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import splice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.proxy.proxies import LIMIT, Proxy, listening

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.servers import Pool, Table
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.servers import Pool, Table
 
 A, B = settings.Server("a", "192.0.2.1", 80), settings.Server("b", "192.0.2.2", 80)
 SPARE, SECOND_SPARE = (settings.Server(name, "192.0.2.3", 80, backup=True) for name in ("spare", "second"))

@@ -13,7 +13,7 @@ import struct
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import splice
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import splice
 from support.proxy.proxies import LIMIT, LOCAL, Proxy, listening
 from support.waiting import until
 

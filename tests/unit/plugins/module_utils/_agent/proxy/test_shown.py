@@ -11,8 +11,10 @@ from base64 import b64encode
 from html.parser import HTMLParser
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import layout
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import metrics, page, show
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import html as page
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import metrics
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import text as show
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import text_table as layout
 from support.proxy.reports import NOW, QUIET, REPORT
 
 TABLE = """\

@@ -8,8 +8,8 @@ import os
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import splice
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.splice import SPARE, Pipe, Pipes
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import splice
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.splice import SPARE, Pipe, Pipes
 
 MAKERS = [splice._splice_of_libc] + [splice._splice_of_python] * hasattr(os, "splice")
 

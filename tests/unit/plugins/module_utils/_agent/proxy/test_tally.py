@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.tally import Tally
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.counters import Tally
 
 SECOND = 1_000_000
 

@@ -8,7 +8,7 @@ import http.client
 import io
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import web
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import http as web
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -378,7 +378,7 @@ def test_an_instance_is_reported_with_its_group_and_with_what_it_holds(host):
 
 
 def test_the_report_can_be_shown(host):
-    from ansible_collections.onprem.lb.plugins.module_utils._agent import show
+    from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import show
 
     host.start(TRACKING, BACK, groups=(BOTH,), checks=(HAPROXY, LOAD))
     agent = {"agent": "x", "version": "1", "pid": 1, "since": EPOCH, "config": "", "config_fault": None, "limits": []}

@@ -7,7 +7,9 @@ from __future__ import annotations
 import errno
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import ears, packet, settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import transport as ears
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, OWN, SECOND, SIX, THIRD, VIP, Host
 from support.vrrp.packets import flip
 

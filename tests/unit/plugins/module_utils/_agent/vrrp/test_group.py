@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import group, machine, tracking
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.machine import ACTIVE, BACKUP, FAULT, SECOND
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, tracking
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import sync_group as group
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.machine import ACTIVE, BACKUP, FAULT, SECOND
 from support.vrrp.transcripts import event, hears, name, router
 
 

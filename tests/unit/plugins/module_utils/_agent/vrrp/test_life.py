@@ -12,9 +12,10 @@ import socket
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION, status
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import MILLION
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import life
+from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import MILLION
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import lifecycle as life
 from support.vrrp.lives import (
     BEGIN,
     END,

@@ -7,8 +7,13 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.machine import ACTIVE, BACKUP, FAULT, INITIALIZE
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.machine import (
+    ACTIVE,
+    BACKUP,
+    FAULT,
+    INITIALIZE,
+)
 from support.vrrp.transcripts import hears, name, plays, router
 
 MS = 1000

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine
 from support.vrrp.transcripts import plays, router
 
 TRACKING = router(tracked=frozenset({"haproxy", "link"}))

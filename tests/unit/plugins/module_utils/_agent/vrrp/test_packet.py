@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.packet import Advertisement, Discard
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement, Discard
 from hypothesis import given
 from hypothesis import strategies as st
 from support.vrrp import mutations

@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from support.vrrp import mutations
 
 PACKETS, SEED = 20_000, 3768

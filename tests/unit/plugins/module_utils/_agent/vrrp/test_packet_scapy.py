@@ -7,8 +7,8 @@ from __future__ import annotations
 import ipaddress
 import socket
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.packet import Advertisement
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scapy.layers.inet import IP

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 
 OURS = packet.Advertisement(2, 51, 100, packet.SECOND, ("192.0.2.100",), packet.PASSWORD, b"mellon78")
 ENDS = ("192.0.2.1", packet.GROUP)

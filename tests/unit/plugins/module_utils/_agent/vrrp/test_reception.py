@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import Datagram
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet, reception, settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.reception import Ours, judge
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import validation as reception
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.validation import Ours, judge
 from support.vrrp.fakes import FRONT, OTHER, OWN, SECOND, SIX, THIRD
 from support.vrrp.packets import flip
 

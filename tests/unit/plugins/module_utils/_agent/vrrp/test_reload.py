@@ -7,7 +7,8 @@ from __future__ import annotations
 import errno
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import packet, settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Check, Group, Tracked
 from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, SECOND, SIX, THIRD, VIP, Host
 

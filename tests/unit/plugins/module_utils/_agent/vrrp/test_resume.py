@@ -9,7 +9,8 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine, settings, tracking
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, tracking
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Check, Group, Tracked
 from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, SECOND, SIX, VIP, Host
 

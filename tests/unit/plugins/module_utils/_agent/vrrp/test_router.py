@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink import Link
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import links, machine, packet, settings, tracking
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import links, settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet, tracking
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.router import Router
 from support.vrrp.fakes import FRONT, OTHER, OWN, SECOND, SIX, THIRD
 

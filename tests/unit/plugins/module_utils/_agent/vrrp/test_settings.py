@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import machine, packet, settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet
 from support.vrrp.fakes import FRONT, SECOND, SIX
 
 OTHERS = {

@@ -12,9 +12,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import inheritance, status
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import Loop
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import succession
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import upgrade_state as inheritance
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import upgrade as succession
 from support.agent.loops import run_until
 from support.paths import MODULE_UTILS
 

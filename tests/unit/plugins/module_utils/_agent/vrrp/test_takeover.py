@@ -7,8 +7,8 @@ from __future__ import annotations
 import errno
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.prepared import Deed
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Group
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.takeover import Deed
 from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, SECOND, THIRD, VIP, Host
 
 ELEVEN = "192.0.2.11"

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import tracking
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import tracking
 
 FAULT = tracking.FAULT
 

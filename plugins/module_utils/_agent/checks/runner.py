@@ -1,0 +1,94 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One check: what is run for it, how often, and when what it finds out is worth telling."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, Optional, Tuple
+
+from ..runtime.loop import Loop
+from ..vrrp.settings import FILE, HTTP, HTTPS, PROCESS, SCRIPT, TCP, Check
+from . import http, tls
+from . import rise_fall as scoreboard
+from .files import File
+from .network import NetworkProbe, Talk, say_nothing
+from .outcome import Outcome, Probe
+from .periodic import Repeated
+from .processes import Process
+from .scripts import Script
+from .subprocesses import Children
+
+OnResult = Callable[[bool, int, str], None]  # up, value, detail
+OnRun = Callable[[Outcome], None]
+
+
+class Watch:
+    """Tells what is first believed, and each change of it; of each run before that, where it is wanted."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        check: Check,
+        children: Children,
+        on_result: OnResult,
+        on_run: OnRun,
+        believed: Optional[bool] = None,
+    ) -> None:
+        self._on_result, self._on_run = on_result, on_run if check.every else None
+        # The number in a file counts at once, as in keepalived: whoever writes it has thought about it before.
+        self._interval, self._fast_interval = check.interval, check.fast_interval or check.interval
+        self._rise, self._fall = (1, 1) if check.type == FILE else (check.rise, check.fall)
+        self._board = scoreboard.UNKNOWN._replace(up=believed)
+        self._told: Optional[Tuple[bool, int]] = None
+        self._urgent = False
+        probe = probe_of(loop, check, children, self._look_now)
+        self._repeated = Repeated(loop, check.interval, probe, self._count)
+        self._repeated.start()
+
+    def stop(self) -> None:
+        self._repeated.stop()
+
+    def doubt(self, why: str) -> None:
+        """Somebody found out that it does not work: that counts as a failed run, and is looked into at once."""
+        if self._board.up:
+            self._count(Outcome(False, why))
+            self._repeated.hurry()
+
+    def _look_now(self) -> None:
+        """Something has happened: look, and look again until it is certain what is to be believed."""
+        self._urgent = True
+        self._repeated.hurry()
+
+    def _count(self, outcome: Outcome) -> None:
+        if self._on_run:
+            self._on_run(outcome)
+        self._board = scoreboard.count(self._board, outcome.success, self._rise, self._fall)
+        self._repeated.pace(self._interval if self._board.settled else self._fast_interval)
+        self._urgent = self._urgent and not self._board.settled
+        if self._urgent:
+            self._repeated.hurry()
+        belief = bool(self._board.up), outcome.value
+        if belief != self._told and self._board.settled:
+            self._told = belief
+            self._on_result(*belief, outcome.detail)
+
+
+def probe_of(loop: Loop, check: Check, children: Children, look_now: Callable[[], None]) -> Probe:
+    """Return what finds out about a check. Raises ImportError for https where Python has no TLS."""
+    if check.type == PROCESS:
+        return Process(loop, check.process, look_now)
+    if check.type == FILE:
+        return File(loop, check.file, look_now)
+    if check.type == SCRIPT:
+        return Script(loop, children, check.command, check.user, check.timeout)
+    talks: Dict[str, Callable[[Check], Talk]] = {TCP: lambda _tcp: say_nothing, HTTP: _http, HTTPS: _https}
+    return NetworkProbe(loop, check.address, check.port, check.timeout, talks[check.type](check))
+
+
+def _http(check: Check, default_port: int = 80) -> Talk:
+    host = http.host_header(check.host or check.address, check.port, default_port)
+    return http.talk(host, check.path, check.status)
+
+
+def _https(check: Check) -> Talk:
+    return tls.talk(check.host or check.address, check.verify, check.ca, _http(check, 443))

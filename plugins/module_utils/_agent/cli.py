@@ -1,0 +1,212 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The agent's command line: `python3 agent.pyz COMMAND`, or `python3 -m _agent.cli COMMAND` beside this package.
+
+Only what a command needs is imported: both processes live long and are to stay small.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, List, Optional, Tuple
+
+from . import VERSION
+
+GOOD, REFUSED = 0, 1  # and 2 for a wrong command line, which is argparse's
+FORMATS = ("table", "json", "prometheus")
+CONFIGURED = (
+    ("vrrp", "be a VRRP router"),
+    ("proxy", "balance TCP connections"),
+    ("check-config", "say what is wrong with a configuration of either"),
+)
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Return the exit code. Every refusal is a sentence on the standard error."""
+    given = _parse(arguments)
+    commands = {
+        "vrrp": _vrrp,
+        "proxy": _proxy,
+        "check-config": _check_config,
+        "status": _status,
+        "server": _server,
+    }
+    return commands[given.command](given)
+
+
+def _parse(arguments: Optional[List[str]]) -> Any:
+    import argparse
+
+    parser = argparse.ArgumentParser(prog="agent", description="The embedded agent of the collection onprem.lb.")
+    parser.add_argument("--version", action="version", version=f"onprem.lb agent {VERSION}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, purpose in CONFIGURED:
+        command = commands.add_parser(name, help=purpose, description=f"{purpose}.".capitalize())
+        command.add_argument("--config", metavar="FILE", required=True, help="the configuration, JSON")
+    status = commands.add_parser("status", help="show what the agent does", description="Show what the agent does.")
+    status.add_argument("--socket", metavar="PATH", help="where it answers, if not at a default path")
+    status.add_argument("--format", choices=FORMATS, default=FORMATS[0])
+    _add_server(commands)
+    return parser.parse_args(arguments)
+
+
+def _add_server(commands: Any) -> None:
+    from .proxy.master.server_states import ORDERS
+
+    purpose = "take a server out of the proxy's service, or back"
+    server = commands.add_parser("server", help=purpose, description=f"{purpose}.".capitalize())
+    server.add_argument("order", choices=ORDERS, help="drain: nothing new; maint: as if it were down; ready: as before")
+    server.add_argument("server", metavar="SERVICE/SERVER")
+    server.add_argument("--socket", metavar="PATH", help="where the proxy answers, if not at the default path")
+
+
+def _vrrp(given: Any) -> int:
+    import os
+
+    environ = dict(os.environ)  # for a new version: the notifier takes out what is for this process alone
+    from .vrrp import config
+
+    settings, faults = config.load(given.config)
+    if settings is None:
+        return _refuse(*faults)
+    missing = _missing_right()
+    if missing:
+        return _refuse(missing)
+    from .runtime.log import Log
+    from .runtime.sd_notify import Notifier
+    from .vrrp import lifecycle as life
+
+    return life.main(given.config, settings, Log(), Notifier(), environ)
+
+
+def _proxy(given: Any) -> int:
+    import os
+
+    environ = dict(os.environ)  # for a new version: the notifier takes out what is for this process alone
+    from .proxy import config
+
+    settings, faults = config.load(given.config)
+    if settings is None:
+        return _refuse(*faults)
+    from .proxy.master import lifecycle as life
+    from .runtime.log import Log
+    from .runtime.sd_notify import Notifier
+
+    return life.main(given.config, settings, Log(), Notifier(), environ)
+
+
+def _missing_right() -> Optional[str]:
+    """Ask the kernel for what the agent cannot do without."""
+    import socket
+
+    from .vrrp.core import packet
+
+    so_rcvbufforce = 33  # wants CAP_NET_ADMIN, and changes nothing here
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_RAW, packet.PROTOCOL) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, so_rcvbufforce, 65536)
+    except PermissionError:
+        return "the agent may not open raw sockets and set addresses: it wants CAP_NET_RAW and CAP_NET_ADMIN, or root."
+    return None
+
+
+def _check_config(given: Any) -> int:
+    from .config import file as document
+    from .config import host
+
+    text, faults = document.load(given.config)
+    if faults:
+        return _refuse(*faults)
+    parsed, faults = document.parse(text, given.config)
+    if faults:
+        return _refuse(*faults)
+    kind, faults = document.kind(parsed, given.config)
+    if faults:
+        return _refuse(*faults)
+    counts, faults = {document.VRRP: _count_vrrp, document.PROXY: _count_proxy}[kind](text, given.config, host)
+    if faults:
+        return _refuse(*faults)
+    sys.stdout.write(f"{given.config} is good: {', '.join(counts)}.\n")
+    return GOOD
+
+
+def _count_vrrp(text: str, path: str, host: Any) -> Tuple[List[str], List[str]]:
+    """Return what there is in a configuration, and what is wrong with it."""
+    from .vrrp import config
+
+    settings, faults = config.parse(text, path, host)
+    if settings is None:
+        return [], faults
+    groups, checks = settings.groups, settings.checks
+    return [_count(settings.instances, "instance"), _count(groups, "sync group"), _count(checks, "check")], []
+
+
+def _count_proxy(text: str, path: str, host: Any) -> Tuple[List[str], List[str]]:
+    from .proxy import config
+
+    settings, faults = config.parse(text, path, host)
+    if settings is None:
+        return [], faults
+    servers = [server for service in settings.services for server in service.servers]
+    return [_count(settings.services, "service"), _count(servers, "server"), _count(settings.monitors, "monitor")], []
+
+
+def _count(items: Any, name: str) -> str:
+    return f"{len(items)} {name}{'' if len(items) == 1 else 's'}"
+
+
+def _status(given: Any) -> int:
+    """Ask the agent at a socket, or each one that has a socket at a default path."""
+    import os
+
+    from .proxy.settings import Settings as Proxy
+    from .runtime import status_socket as status
+    from .vrrp.settings import Settings as Vrrp
+
+    usual = [Vrrp(()).status_socket, Proxy(()).status_socket]
+    exit_code = GOOD
+    for path in [given.socket] if given.socket else [path for path in usual if os.path.exists(path)] or usual:
+        try:
+            sys.stdout.write(_shown(status.fetch(path), given.format))
+        except status.Refused as refused:
+            exit_code = _refuse(str(refused))
+    return exit_code
+
+
+def _shown(report: Any, form: str) -> str:
+    import json
+    import time
+
+    if form == "json":
+        return json.dumps(report, indent=2) + "\n"
+    if "services" in report:
+        from .proxy.views import metrics
+        from .proxy.views import text as show
+
+        return metrics.prometheus(report) if form == "prometheus" else show.table(report, time.time())
+    from .vrrp import show as vrrp
+
+    return vrrp.prometheus(report) if form == "prometheus" else vrrp.table(report, time.time())
+
+
+def _server(given: Any) -> int:
+    from .proxy.master import admin as control
+    from .proxy.settings import Settings
+    from .runtime import status_socket as status
+
+    try:
+        done = control.request(given.socket or Settings(()).status_socket, given.server, given.order)
+    except status.Refused as refused:
+        return _refuse(str(refused))
+    sys.stdout.write(f"{done}\n")
+    return GOOD
+
+
+def _refuse(*sentences: str) -> int:
+    for sentence in sentences:
+        sys.stderr.write(f"{sentence}\n")
+    return REFUSED
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,132 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What each key of the agent's configuration may hold: checks for ``schema.Field``. Pure, and none of them raises."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from typing import Any, Optional, Tuple
+
+from ..vrrp import rules
+from ..vrrp.core import packet
+from .schema import integer, list_of, one_of, text, word
+
+Checked = Tuple[Any, Optional[str]]
+
+LONGEST_INTERFACE = 15  # IFNAMSIZ, with its NUL
+LONGEST_SOCKET = 107  # sun_path, with its NUL
+SCOPED = "leave out the % and what follows, the interface is known."
+UNREACHABLE = "no host can be reached at that address."
+
+checksum = one_of(packet.RFC5798, packet.RFC9568)
+
+
+def interface(value: Any) -> Checked:
+    found, wrong = word(value)
+    if not wrong and len(found) > LONGEST_INTERFACE:
+        return None, f"an interface's name has at most {LONGEST_INTERFACE} characters."
+    return found, wrong
+
+
+def address(value: Any) -> Checked:
+    """An address, written as the kernel writes it, because both are compared as text."""
+    if "%" in str(value):
+        return None, SCOPED
+    try:
+        return _as_the_kernel_writes(ipaddress.ip_address(str(value))), None
+    except ValueError:
+        return None, "an IPv4 or IPv6 address is wanted."
+
+
+def router_address(value: Any) -> Checked:
+    """The address of another router, or of this one."""
+    found, wrong = address(value)
+    if not wrong and not _reachable(ipaddress.ip_address(found)):
+        return None, UNREACHABLE
+    return found, wrong
+
+
+def vip(value: Any) -> Checked:
+    """A virtual address with its prefix length."""
+    if "%" in str(value):
+        return None, SCOPED
+    found, wrong = rules.vip(value)
+    if wrong:
+        return None, wrong
+    with_subnet = ipaddress.ip_interface(found)
+    ip, subnet = with_subnet.ip, with_subnet.network
+    if not _reachable(ip):
+        return None, UNREACHABLE
+    if ip.version == 4 and subnet.prefixlen < 31 and ip in (subnet.network_address, subnet.broadcast_address):
+        return None, "this is the subnet's own network or broadcast address."
+    return f"{_as_the_kernel_writes(ip)}/{subnet.prefixlen}", None
+
+
+def _reachable(ip: Any) -> bool:
+    impossible = ip.is_multicast or ip.is_loopback or ip.is_unspecified or str(ip) == "255.255.255.255"
+    return not impossible and not (ip.version == 6 and ip.ipv4_mapped)
+
+
+def _as_the_kernel_writes(ip: Any) -> str:
+    return socket.inet_ntop(socket.AF_INET6 if ip.version == 6 else socket.AF_INET, ip.packed)
+
+
+def program(value: Any) -> Checked:
+    """A program and its arguments, as a list or as a shell would split it; no shell runs it."""
+    import shlex
+
+    try:
+        words = shlex.split(value) if isinstance(value, str) else value
+    except ValueError as error:
+        return None, f"{str(error).lower()}."
+    if not isinstance(words, list) or not words or not all(isinstance(item, str) for item in words):
+        return None, "a program and its arguments are wanted."
+    if not all(item.isprintable() for item in words):
+        return None, "printable characters are wanted."
+    if not words[0].startswith("/"):
+        return None, "write the program's whole path."
+    return tuple(words), None
+
+
+def process(value: Any) -> Checked:
+    """What the kernel calls a running program."""
+    found, wrong = text(value)
+    if wrong or not found.isprintable() or not found.strip() or "/" in found:
+        return None, "the name of a program, without its folder, is wanted."
+    return found, None
+
+
+def path(value: Any) -> Checked:
+    """A file's whole path."""
+    if isinstance(value, str) and value.isprintable() and value.startswith("/"):
+        return value, None
+    return None, "a whole path is wanted, from / on."
+
+
+def socket_path(value: Any) -> Checked:
+    found, wrong = path(value)
+    if not wrong and len(found.encode()) > LONGEST_SOCKET:
+        return None, f"the path of a socket has at most {LONGEST_SOCKET} bytes."
+    return found, wrong
+
+
+def url_path(value: Any) -> Checked:
+    """It goes into the first line of a request as it is."""
+    if (
+        isinstance(value, str)
+        and value.startswith("/")
+        and value.isascii()
+        and value.isprintable()
+        and " " not in value
+    ):
+        return value, None
+    return None, "the path of a URL is wanted, from / on and without spaces."
+
+
+def status(value: Any) -> Checked:
+    """The lowest and the highest HTTP status that is a success."""
+    found, wrong = list_of(integer(100, 599, "an HTTP status"), at_least=2)(value)
+    if wrong or len(found) != 2 or found[0] > found[1]:
+        return None, "two of 100 to 599 are wanted, the lowest and the highest that are a success."
+    return tuple(found), None

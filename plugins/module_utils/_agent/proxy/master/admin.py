@@ -1,0 +1,64 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The status socket of a proxy: whoever says nothing is told everything, and a request changes a server's state.
+
+A request is one JSON mapping, ``{"server": "SERVICE/SERVER", "order": "ready|drain|maint"}``; the answer is
+``{"done": SENTENCE}`` or ``{"refused": SENTENCE}``. Whoever asks says first that this was all.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Dict, List, Optional
+
+from ...config.schema import nearest
+from ...runtime import status_socket as status
+from ...runtime.request_server import Answer
+from .server_states import ORDERS, Health
+
+LONGEST = 4096  # bytes of a request
+
+
+def answers(report: Callable[[], Dict[str, Any]], obey: Callable[[Any], Dict[str, Any]]) -> Answer:
+    """Return what answers those who come to the socket."""
+
+    def answer(received: bytes, ended: bool) -> Optional[bytes]:
+        if not ended and len(received) <= LONGEST:
+            return None
+        return status.document(obey(_request(received)) if received else report())
+
+    return answer
+
+
+def _request(received: bytes) -> Any:
+    try:
+        return json.loads(received)
+    except (ValueError, RecursionError):
+        return None
+
+
+def obey(health: Health, request: Any) -> Dict[str, Any]:
+    """Change the state of a server, and say how it went."""
+    key, order = (request.get("server"), request.get("order")) if isinstance(request, dict) else (None, None)
+    if not isinstance(key, str) or order not in ORDERS:
+        return {"refused": f"a server and one of {', '.join(ORDERS)} are wanted."}
+    if key not in health:
+        return {"refused": _unknown(key, health.known())}
+    health.command(key, order)
+    return {"done": f"{key} is {health[key].state}."}
+
+
+def _unknown(key: str, known: List[str]) -> str:
+    near = nearest(key, known)
+    return f"there is no server {key}: {f'did you mean {near}?' if near else 'write it as SERVICE/SERVER.'}"
+
+
+def request(path: str, server: str, order: str) -> str:
+    """Have a running proxy change the state of a server; return how it went. Raises status.Refused.
+
+    :param server: SERVICE/SERVER
+    """
+    answer = status.fetch(path, request=json.dumps({"server": server, "order": order}).encode())
+    if "done" not in answer:
+        raise status.Refused(answer.get("refused", f"what answers at {path} is no proxy."))
+    return str(answer["done"])

@@ -1,0 +1,75 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What all workers have counted together, those that have ended included. Pure; times are microseconds.
+
+Something counted is known as SERVICE or SERVICE/SERVER, and its counts are those of ``servers``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, NamedTuple
+
+from ...runtime.loop import MILLION
+
+Counts = Dict[str, int]
+
+LAP = MILLION  # so often a worker tells what has changed
+CURRENT = "current"  # what goes down again, and with the worker
+RATED = ("sessions", "bytes_in", "bytes_out")  # what is also shown per second
+ALL = (*RATED, CURRENT, "connect_errors", "retries", "resets", "refused")
+
+
+class Told(NamedTuple):
+    """The last that a worker said of something."""
+
+    counts: Counts
+    at: int
+    rates: Dict[str, float]  # per second
+
+
+class Tally:
+    """Sums over workers, each known by its process number."""
+
+    def __init__(self, ended: Dict[str, Counts]) -> None:
+        """
+        :param ended: sums of workers that are not any more
+        """
+        self.ended = ended
+        self._told: Dict[int, Dict[str, Told]] = {}
+
+    def take(self, worker: int, counters: Dict[str, Counts], now: int) -> None:
+        """Hear what a worker has counted since its start."""
+        told = self._told.setdefault(worker, {})
+        for key, counts in counters.items():
+            told[key] = Told(counts, now, _rates(told.get(key), counts, now))
+
+    def retire(self, worker: int) -> None:
+        """A worker has ended: what it had is over, what it did counts."""
+        for key, told in self._told.pop(worker, {}).items():
+            ended = self.ended.setdefault(key, {})
+            for what, count in told.counts.items():
+                if what != CURRENT:
+                    ended[what] = ended.get(what, 0) + count
+
+    def of(self, key: str, now: int) -> Dict[str, Any]:
+        """Return the sums of something, and ``rates`` of some of them."""
+        all_told = [told[key] for told in self._told.values() if key in told]
+        parts = [self.ended.get(key, {}), *(told.counts for told in all_told)]
+        # Nothing is told of what has not changed.
+        fresh = [told.rates for told in all_told if now - told.at < 2 * LAP]
+        sums = {what: sum(part.get(what, 0) for part in parts) for what in ALL}
+        return {**sums, "rates": {what: sum(rates.get(what, 0) for rates in fresh) for what in RATED}}
+
+    def current(self, worker: int) -> int:
+        """Return how many sessions a worker has."""
+        return sum(told.counts.get(CURRENT, 0) for key, told in self._told.get(worker, {}).items() if "/" not in key)
+
+    def by_worker(self) -> Dict[int, Dict[str, Counts]]:
+        return {worker: {key: each.counts for key, each in told.items()} for worker, told in self._told.items()}
+
+
+def _rates(before: Any, counts: Counts, now: int) -> Dict[str, float]:
+    """What was not told for longer than a lap had not changed until the last one."""
+    old, gap = (before.counts, now - before.at) if before else ({}, LAP)
+    duration = gap if LAP / 2 < gap < 1.5 * LAP else LAP
+    return {what: max(0, counts.get(what, 0) - old.get(what, 0)) * MILLION / duration for what in RATED}

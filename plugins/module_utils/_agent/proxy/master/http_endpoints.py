@@ -1,0 +1,81 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the master itself answers over HTTP: monitor endpoints for checks from elsewhere, and the page for people."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, List, Optional
+
+from ...runtime.loop import Loop
+from ...runtime.request_server import Visitors
+from ..settings import Monitor, Settings
+from ..views import http as web
+from .listeners import Place, Sockets, places
+
+Usable = Callable[[str], int]  # how many servers of a service get new connections
+Shelf = Dict[str, Callable[[], web.Page]]  # by path
+
+
+class Desk:
+    """Every socket at which something is answered."""
+
+    def __init__(self, loop: Loop, usable: Usable, pages: Shelf) -> None:
+        """
+        :param pages: what there is to see beside the monitors
+        """
+        self._loop, self._usable, self._pages = loop, usable, pages
+        self._shelves: Dict[Place, Shelf] = {}
+        self._visitors: Dict[Place, Visitors] = {}
+        self.stopping = False
+
+    def apply(self, settings: Settings, sockets: Sockets) -> None:
+        """Answer what the settings want. Where something was answered before nobody is sent away.
+
+        To be called while the sockets that are not wanted any more are still open.
+        """
+        shelves: Dict[Place, Shelf] = {}
+        for monitor in settings.monitors:
+            for place in places(monitor.bind, monitor.port):
+                shelves.setdefault(place, {})[monitor.path] = self._watched(monitor)
+        if settings.page:
+            for place in places(settings.page.bind, settings.page.port):
+                shelves[place] = self._pages
+        self._shelves = shelves
+        for place in [place for place in self._visitors if place not in shelves]:
+            self._visitors.pop(place).close()
+        for place in shelves:
+            if place not in self._visitors:
+                self._visitors[place] = Visitors(self._loop, sockets[place], web.answers(self._finder(place)))
+
+    def __contains__(self, place: Place) -> bool:
+        return place in self._shelves
+
+    @property
+    def visitors(self) -> List[Visitors]:
+        return list(self._visitors.values())
+
+    def close(self) -> None:
+        for visitors in self._visitors.values():
+            visitors.close()
+        self._visitors.clear()
+
+    def lacking(self, monitor: Monitor) -> List[str]:
+        """Return why a monitor fails, nothing where it does not."""
+        if self.stopping:
+            return ["the proxy is stopping"]
+        counted = [(wanted.service, self._usable(wanted.service), wanted.servers) for wanted in monitor.at_least]
+        return [f"{service} has {there} of {wanted} servers" for service, there, wanted in counted if there < wanted]
+
+    def _watched(self, monitor: Monitor) -> Callable[[], web.Page]:
+        def page() -> web.Page:
+            lacking = self.lacking(monitor)
+            return web.Page(f"{monitor.name}: {', '.join(lacking) or 'good'}\n", 503 if lacking else 200)
+
+        return page
+
+    def _finder(self, place: Place) -> web.Find:
+        def find(path: str) -> Optional[web.Page]:
+            page = self._shelves[place].get(path)
+            return page() if page else None
+
+        return find

@@ -1,0 +1,222 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The proxy as a whole: who listens where, who relays, what is known of the servers, and who is told of it.
+
+It goes from one settings to the next in two steps: ``prepare`` opens what is new and may be refused, ``go_over`` has
+everybody follow. Between the two nothing has changed.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
+
+from ...checks.client import Result, Run
+from ...checks.outcome import lower
+from ...runtime import status_socket as status
+from ...runtime import upgrade_state as inheritance
+from ...runtime.loop import Loop
+from ...runtime.request_server import Visitors
+from ..settings import Settings
+from ..views import html as page
+from ..views import metrics
+from . import admin as control
+from . import report
+from .counters import Tally
+from .http_endpoints import Desk
+from .listeners import Listeners, Place, Refused, Sockets, places
+from .server_states import Health, Orders, Surroundings
+from .workers import Crew, Hand
+
+Report = Dict[str, Any]
+
+
+class Prepared(NamedTuple):
+    """What other settings need."""
+
+    settings: Settings
+    sockets: Sockets
+    door: status.Door
+
+
+class Master:
+    """To be made, prepared, started."""
+
+    def __init__(self, loop: Loop, log: Any, describe: Callable[[], Report], gone: Callable[[], None]) -> None:
+        """
+        :param describe: returns what is to be said of the process itself
+        :param gone: is called when it is stopping and the last worker has ended
+        """
+        self._loop, self._log, self._describe, self._gone = loop, log, describe, gone
+        self.settings = Settings(())
+        self.stopping = False
+        self._listeners = Listeners({})
+        self._door: Any = None  # a status.Door, from the first settings on
+        self.tally = Tally({})
+        self.crew = Crew(loop, log, self._orders, self._hear, self._lose)
+
+    def start(self, checks: Any, prepared: Prepared, inherited: Optional[Dict[str, Any]]) -> None:
+        """Serve. Raises OSError when there cannot be a worker.
+
+        :param checks: a checks.client.Checks whose results come to ``take_result``, and its runs to ``take_run``
+        :param inherited: what a predecessor's ``remember`` has returned
+        """
+        self.health = Health(Surroundings(self._loop, checks, self._log, self.crew.tell))
+        self.desk = Desk(
+            self._loop,
+            self.health.usable,
+            {"/": lambda: page.page(self.report(), time.time()), "/metrics": lambda: metrics.page(self.report())},
+        )
+        self.go_over(prepared, inherited["members"] if inherited else {})
+
+    def prepare(self, wanted: Settings) -> Prepared:
+        """Open what settings want and is not open yet. Raises Refused."""
+        sockets = self._listeners.prepare(wants(wanted))
+        if self._door and self._door.path == wanted.status_socket:
+            return Prepared(wanted, sockets, self._door)
+        try:
+            return Prepared(wanted, sockets, self._open_door(wanted.status_socket))
+        except status.Refused as refused:
+            self._listeners.discard(sockets)
+            raise Refused([str(refused)]) from refused
+
+    def discard(self, prepared: Prepared) -> None:
+        """Take back what was prepared."""
+        self._listeners.discard(prepared.sockets)
+        if prepared.door is not self._door:
+            prepared.door.close()
+
+    def go_over(self, prepared: Prepared, remembered: Optional[Dict[str, Any]] = None) -> None:
+        """Have everybody follow. Raises OSError when there cannot be a worker, and then nothing has changed.
+
+        :param remembered: what a predecessor has known of the servers
+        """
+        wanted, sockets, door = prepared
+        before = self.health.apply(wanted.services, remembered)
+        try:
+            self.crew.employ(
+                wanted, [(each.name, sockets[place]) for each in wanted.services for place in _places(each)]
+            )
+        except OSError:
+            self.health.go_over(before)
+            raise
+        self.desk.apply(wanted, sockets)
+        self._listeners.keep(sockets)
+        if self._door and self._door is not door:
+            self._door.close()
+        self._door, self.settings = door, wanted
+
+    def take_result(self, result: Result) -> None:
+        self.health.take_result(result)
+
+    def take_run(self, run: Run) -> None:
+        self.health.take_run(run)
+
+    def leave(self, duration: int) -> int:
+        """Take nobody new, and give those who are there some microseconds. Return how many they are."""
+        self.stopping = self.desk.stopping = True
+        self._listeners.keep({place: each for place, each in self._listeners.items() if place in self.desk})
+        self.crew.drain(duration)
+        if not self.crew.hands:
+            self._gone()
+        return sum(self.tally.current(hand.pid) for hand in self.crew.hands)
+
+    def close(self) -> None:
+        self.desk.close()
+        if self._door:
+            self._door.close()
+        self._listeners.close()
+
+    def report(self) -> Report:
+        known = report.build(self.settings, self.health, self.tally, self.crew, self.desk, self._loop.now())
+        return {**self._describe(), "state": "draining" if self.stopping else "serving", **known}
+
+    # -- from one program to the next
+
+    def rest(self) -> None:
+        """Ask those who want to know something to wait outside."""
+        for visitors in self._visitors:
+            visitors.rest()
+
+    def go_on(self) -> None:
+        for visitors in self._visitors:
+            visitors.go_on()
+
+    @property
+    def asked(self) -> int:
+        """How many are inside who have not heard their answer."""
+        return sum(len(visitors) for visitors in self._visitors)
+
+    @property
+    def _visitors(self) -> List[Visitors]:
+        return [*self.desk.visitors, *([self._door.visitors] if self._door else [])]
+
+    def remember(self) -> Dict[str, Any]:
+        """Return in JSON's terms what a successor is to know, and the descriptors that it is to have."""
+        return {
+            "door": [self._door.path, self._door.socket.fileno()],
+            "listeners": [[*place, each.fileno()] for place, each in self._listeners.items()],
+            "hands": [hand.remember() for hand in self.crew.hands if not hand.gone],
+            "gone": [hand.pid for hand in self.crew.hands if hand.gone],
+            "members": self.health.remember(),
+            "ended": self.tally.ended,
+            "told": self.tally.by_worker(),
+        }
+
+    def inherit(self, known: Dict[str, Any]) -> None:
+        """Take over what a predecessor has remembered; before ``prepare``."""
+        self._listeners = Listeners(
+            {Place(address, port): inheritance.socket_of(number) for address, port, number in known["listeners"]}
+        )
+        path, number = known["door"]
+        self._door = self._open_door(path, number)
+        self.tally = Tally(known["ended"])
+        for each in known["hands"]:
+            hand = Hand.recalled(each, inheritance.socket_of(each["connection"]))
+            self.crew.adopt(hand)
+        for pid, counters in known["told"].items():
+            self.tally.take(int(pid), counters, self._loop.now())
+        for pid in known["gone"]:
+            self.tally.retire(pid)
+            inheritance.reap(self._loop, pid)
+
+    def _open_door(self, path: str, given: int = -1) -> status.Door:
+        answer = control.answers(self.report, lambda request: control.obey(self.health, request))
+        return status.Door(self._loop, path, answer, inheritance.socket_of(given) if given >= 0 else None)
+
+    # -- the workers
+
+    def _orders(self) -> Orders:
+        return self.health.orders()
+
+    def _hear(self, hand: Hand, message: Dict[str, Any]) -> None:
+        """Take what a worker says."""
+        self.tally.take(hand.pid, message.get("counters", {}), self._loop.now())
+        if "failed" in message and self.crew.agrees(hand, message["failed"]):
+            self.health.take_failure(message["failed"], lower(message["why"]))
+        if "fault" in message:
+            self._log.fault(*message["fault"])
+        if "cured" in message:
+            self._log.cured(*message["cured"])
+
+    def _lose(self, hand: Hand) -> None:
+        self.tally.retire(hand.pid)
+        if self.stopping and not self.crew.hands:
+            self._gone()
+
+
+def wants(settings: Settings) -> Dict[Place, str]:
+    """Return where settings want to listen, and for whom."""
+    wanted: Dict[Place, List[str]] = {}
+    for what, items in (("service", settings.services), ("monitor", settings.monitors)):
+        for item in items:
+            for place in _places(item):
+                wanted.setdefault(place, []).append(f"{what} {item.name}")
+    for place in _places(settings.page) if settings.page else []:
+        wanted.setdefault(place, []).append("page")
+    return {place: ", ".join(who) for place, who in wanted.items()}
+
+
+def _places(item: Any) -> List[Place]:
+    """Return where a service, a monitor or the page listens."""
+    return places(item.bind, item.port)

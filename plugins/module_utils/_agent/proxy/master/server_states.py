@@ -1,0 +1,271 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What is believed of each server: from its checks, from connections that failed, and from what a person has ordered.
+
+A server is known as SERVICE/SERVER. What the workers are told of one is a mapping: ``state``, ``weight``, and whether
+its sessions are to end (``shutdown``).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional
+
+from ...checks.client import Result, Run
+from ...runtime.loop import MILLION, Loop, Timer
+from ...vrrp.settings import Check
+from ..settings import DOWN, DRAIN, MAINT, NONE, UP, Server, Service
+
+READY = "ready"  # the order that takes the others back
+ORDERS = (READY, DRAIN, MAINT)
+STEPS = 20  # of a slow start, as HAProxy's
+SHORTEST_STEP = MILLION // 10
+LEAST_SHARE = 0.05  # of its weight, for whoever has just come up
+
+Orders = Dict[str, Dict[str, Any]]  # by the server's key, what the workers are told
+
+
+class Surroundings(NamedTuple):
+    """All that this has to do with."""
+
+    loop: Loop
+    checks: Any  # checks.client.Checks
+    log: Any  # log.Log
+    tell: Callable[[Orders], None]  # the workers
+    wall: Callable[[], float] = time.time  # seconds since 1970, for people
+
+
+class Member:
+    """A server of a service, and what is believed of it."""
+
+    def __init__(self, service: Service, server: Server, now: float) -> None:
+        self.service, self.server, self.since = service, server, now
+        self.key = key_of(service, server)
+        self.check = check_of(service, server)
+        self.healthy = self.check is None or service.health.initial == UP
+        self.judged = False  # whether its check has come to a result
+        self.run: Optional[Run] = None  # the last one of its check
+        self.run_at: Optional[float] = None
+        self.order = READY
+        self.rising: Optional[int] = None  # since when it is in its slow start, in microseconds of the loop's clock
+
+    @property
+    def state(self) -> str:
+        if self.order == MAINT:
+            return MAINT
+        if not self.healthy:
+            return DOWN
+        return DRAIN if self.order == DRAIN else UP
+
+    @property
+    def usable(self) -> bool:
+        """Whether it may get new connections, if others leave it some."""
+        return self.state == UP and self.server.weight > 0
+
+    def weight(self, now: int) -> float:
+        """Return how much of the traffic is its share; a fraction of its weight while it starts slowly."""
+        if self.rising is None:
+            return self.server.weight
+        share = max(LEAST_SHARE, (now - self.rising) / self.service.health.slow_start)
+        return self.server.weight if share >= 1 else round(self.server.weight * share, 3)
+
+    def remember(self) -> Dict[str, Any]:
+        """Return in JSON's terms what is not in the settings."""
+        return {
+            "check": list(self.check or ()),
+            "order": self.order,
+            "healthy": self.healthy,
+            "since": self.since,
+            "judged": self.judged,
+            "run": list(self.run or ()),
+            "run_at": self.run_at,
+            "rising": self.rising,  # the clock is the machine's, and goes on
+        }
+
+    def recall(self, known: Dict[str, Any]) -> None:
+        """Take over from the one of this name in the program before."""
+        self.order = known["order"]
+        if known["check"] == json.loads(json.dumps(list(self.check or ()))):
+            self.healthy, self.judged, self.since = known["healthy"], known["judged"], known["since"]
+            self.run, self.run_at = Run(*known["run"]) if known["run"] else None, known["run_at"]
+            self.rising = known["rising"] if self.service.health.slow_start else None
+
+    def succeed(self, old: Member) -> None:
+        """Take over from the one of this name in the settings before: what was ordered, and what still holds."""
+        self.order = old.order
+        if self.check == old.check:
+            self.healthy, self.judged, self.run, self.run_at = old.healthy, old.judged, old.run, old.run_at
+            self.since, self.rising = old.since, old.rising if self.service.health.slow_start else None
+
+
+Members = Dict[str, Member]
+
+
+class Health:
+    """The state of every server."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._loop, self._checks, self._log, self._tell, self._wall = around
+        self._members: Members = {}
+        self._steps: Dict[str, Timer] = {}
+
+    def __getitem__(self, key: str) -> Member:
+        return self._members[key]
+
+    def member(self, service: Service, server: Server) -> Member:
+        return self._members[key_of(service, server)]
+
+    def known(self) -> List[str]:
+        return list(self._members)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._members
+
+    def apply(self, services: Iterable[Service], remembered: Optional[Dict[str, Any]] = None) -> Members:
+        """Go over to other settings. The workers that know them are to be told by the caller: see ``orders``.
+
+        :param remembered: what a predecessor's ``remember`` has returned, to be believed until a check finds out more
+        :return: what was before, for ``go_over``
+        """
+        before, now = self._members, self._wall()
+        new = [Member(service, server, now) for service in services for server in service.servers]
+        for member in new:
+            if member.key in before:
+                member.succeed(before[member.key])
+            elif remembered and member.key in remembered:
+                member.recall(remembered[member.key])
+        self.go_over({member.key: member for member in new})
+        return before
+
+    def go_over(self, members: Members) -> None:
+        """Have these servers, and no others."""
+        self._members = members
+        self._checks.want([member.check for member in members.values() if member.check], "")
+        for member in members.values():
+            self._rise(member)
+        for service in dict.fromkeys(member.service.name for member in members.values()):
+            self._count(service)
+
+    def orders(self) -> Orders:
+        """Return what a worker that knows nothing is to be told."""
+        return {key: self._order(member) for key, member in self._members.items()}
+
+    def remember(self) -> Dict[str, Any]:
+        """Return what a successor is to know, in JSON's terms."""
+        return {key: member.remember() for key, member in self._members.items()}
+
+    def usable(self, service: str) -> int:
+        """Return how many servers of a service get new connections: HAProxy's nbsrv.
+
+        A backup gets some while no other can, and of several the first one.
+        """
+        usable = [member.server for member in self._of(service) if member.usable]
+        return sum(not server.backup for server in usable) or min(1, len(usable))
+
+    def take_run(self, run: Run) -> None:
+        """Hear how a check has gone, which people like to know."""
+        member = self._members.get(run.name)
+        if member:
+            member.run, member.run_at = run, self._wall()
+
+    def take_result(self, result: Result) -> None:
+        """Hear what is to be believed after a check."""
+        member = self._members.get(result.name)
+        if member is None:  # it was on its way when the server was dropped
+            return
+        first, member.judged = not member.judged, True
+        if result.up != member.healthy:
+            member.healthy = result.up
+            # At the start nothing was seen to fail, so there is nothing to be careful about.
+            self._change(member, result.detail, careful=not first)
+
+    def take_failure(self, key: str, why: str) -> None:
+        """Hear that a connection failed: it counts as a failed check, and is looked into at once."""
+        member = self._members.get(key)
+        if member and member.check and member.healthy:
+            self._checks.doubt(key, why)
+
+    def command(self, key: str, order: str) -> None:
+        """Do as a person says: drain (nothing new), maint (as if it were down), or ready."""
+        member = self._members[key]
+        if member.order != order:
+            before, member.order = member.state, order
+            if member.state != before:
+                self._change(member, "as ordered", careful=before in (DOWN, MAINT))
+
+    def _change(self, member: Member, why: str, careful: bool) -> None:
+        """A server has come into another state."""
+        member.since = self._wall()
+        state, service = member.state, member.service
+        member.rising = self._loop.now() if careful and state == UP and service.health.slow_start else None
+        up = sum(other.state == UP for other in self._of(service.name))
+        left = f"{up} of {len(service.servers)} servers of {service.name} are up"
+        (self._log.info if state == UP else self._log.warning)(f"{member.key} is {state}: {why}. {left}.")
+        self._count(service.name)
+        self._tell({member.key: self._order(member)})
+        self._rise(member)
+
+    def _rise(self, member: Member) -> None:
+        """Let the weight of a server that has come up grow to its own."""
+        timer = self._steps.pop(member.key, None)
+        if timer:
+            timer.cancel()
+        if member.rising is not None:
+            step = max(SHORTEST_STEP, member.service.health.slow_start // STEPS)
+            self._steps[member.key] = self._loop.after(step, lambda: self._step(member.key))
+
+    def _step(self, key: str) -> None:
+        member = self._members.get(key)
+        if member is None or member.rising is None:
+            return
+        order = self._order(member)
+        if order["weight"] == member.server.weight:
+            member.rising = None
+        self._tell({key: order})
+        self._rise(member)
+
+    def _order(self, member: Member) -> Dict[str, Any]:
+        return {
+            "state": member.state,
+            "weight": member.weight(self._loop.now()),
+            "shutdown": member.service.health.shutdown_sessions and member.state in (DOWN, MAINT),
+        }
+
+    def _count(self, service: str) -> None:
+        """Say once when a service has lost all of its servers, and when it has one again."""
+        if self.usable(service):
+            self._log.cured(service, f"{service} has a server again.")
+        else:
+            self._log.fault(service, f"{service} has no server that is up: connections to it are refused.")
+
+    def _of(self, service: str) -> List[Member]:
+        return [member for member in self._members.values() if member.service.name == service]
+
+
+def key_of(service: Service, server: Server) -> str:
+    return f"{service.name}/{server.name}"
+
+
+def check_of(service: Service, server: Server) -> Optional[Check]:
+    """Return how a server is checked, None if it is not."""
+    health = service.health
+    if health.type == NONE:
+        return None
+    return Check(
+        name=key_of(service, server),
+        type=health.type,
+        interval=health.interval,
+        fast_interval=health.fast_interval,
+        timeout=health.timeout,
+        rise=health.rise,
+        fall=health.fall,
+        address=server.address,
+        port=health.port or server.port,
+        path=health.path,
+        host=health.host,
+        status=health.status,
+        verify=health.verify,
+        ca=health.ca,
+        every=True,
+    )

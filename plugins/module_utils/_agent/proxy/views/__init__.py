@@ -1,0 +1,1 @@
+# GNU General Public License v3.0+ (see LICENSE)

@@ -1,0 +1,79 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""As much of HTTP as a monitor endpoint and a page need: one GET or HEAD, one answer, closed. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Callable, NamedTuple, Optional
+
+from ...runtime.request_server import Answer
+
+LONGEST = 8192  # bytes of a request
+PLAIN = "text/plain; charset=utf-8"
+REQUEST_LINE = re.compile(rb"([A-Z]+) (?:https?://[^/? ]*)?([^ ]*) HTTP/1\.[01]\r?")
+REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+
+
+class Page(NamedTuple):
+    """What is answered."""
+
+    body: str = ""
+    status: int = 200
+    type: str = PLAIN
+    headers: str = ""  # more of them, each with its end of line
+
+
+Find = Callable[[str], Optional[Page]]  # a path without its query; None: there is nothing
+
+
+def answers(find: Find) -> Answer:
+    """Return what answers those who come to a socket and want a page."""
+
+    def answer(received: bytes, ended: bool) -> Optional[bytes]:
+        if not received:
+            return b"" if ended else None
+        first, line_end, rest = received.partition(b"\n")
+        match = REQUEST_LINE.fullmatch(first)
+        if line_end and not match:
+            return _written(_fault(400))
+        if match and (rest.startswith((b"\r\n", b"\n")) or b"\n\r\n" in rest or b"\n\n" in rest):
+            return _answer(match.group(1), match.group(2), find)
+        if len(received) > LONGEST:
+            return _written(_fault(431))
+        return _written(_fault(400)) if ended else None
+
+    return answer
+
+
+def _answer(method: bytes, target: bytes, find: Find) -> bytes:
+    if method not in (b"GET", b"HEAD"):
+        return _written(_fault(405, "Allow: GET, HEAD\r\n"))
+    path = target.partition(b"?")[0].decode("ascii", "replace") or "/"
+    return _written(find(path) or _fault(404), whole=method == b"GET")
+
+
+def _fault(status: int, headers: str = "") -> Page:
+    return Page(f"{REASONS[status]}\n", status, headers=headers)
+
+
+def _written(page: Page, whole: bool = True) -> bytes:
+    body = page.body.encode(errors="backslashreplace")
+    head = (
+        f"HTTP/1.1 {page.status} {REASONS[page.status]}\r\n"
+        f"Content-Type: {page.type}\r\n"
+        f"Content-Length: {len(body)}\r\n"
+        "Cache-Control: no-store\r\n"
+        "X-Content-Type-Options: nosniff\r\n"
+        f"{page.headers}"
+        "Connection: close\r\n\r\n"
+    )
+    return head.encode() + (body if whole else b"")

@@ -1,0 +1,251 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A session: a client, the server that it was given, and between them two ways of bytes, which are in ``end``.
+
+    connecting --the server answers--> relaying --both ways are shut--> over, and both sides are closed
+      |   ^                               |
+      |   another server, or the          +--a reset, or nothing for too long--> over, and both sides are reset
+      |   same one a little later
+      v   |
+    waiting --tried too often, or no server is up--> over, and the client is reset
+
+Whatever ends before its time ends with RST: a FIN would tell the other side that it has got everything.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import struct
+from socket import SocketType
+from time import monotonic
+from typing import Any
+
+from .endpoint import CONNECTING, OVER, RELAYING, WAITING, End
+from .event_loop import BOTH_WAYS, ERR, HUP, INWARDS, OUT, Party, Relay
+
+BROKEN = ERR | HUP
+RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends RST
+STREAM = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
+RETRIES = 3  # after the first attempt; HAProxy's default
+PAUSE = 1.0  # seconds until a server that was just tried in vain is tried again; HAProxy's, too
+IPPROTO_TCP, TCP_NODELAY, TCP_QUICKACK = socket.IPPROTO_TCP, socket.TCP_NODELAY, socket.TCP_QUICKACK
+UNDER_WAY = (errno.EINPROGRESS, 0)
+LACKING = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC)  # here, and not at a server
+EARLY = 1 << 12  # bytes that are heard of a client before it has a server: a request, or TLS's hello
+TRICKLE = 1 << 18  # bytes between two looks; who has less needs no pipe
+CLIENT_SPOKE, SERVER_SPOKE, BOTH_SPOKE = 1, 2, 3
+
+
+class Session(Party):
+    """A client's connection, from its acceptance to its end."""
+
+    __slots__ = (
+        "front",
+        "relay",
+        "address",
+        "client",
+        "server",
+        "target",
+        "state",
+        "since",
+        "attempts",
+        "spoke",
+    )
+
+    def __init__(self, front: Any, connection: SocketType, address: str) -> None:
+        """
+        :param front: where it came in, see ``front``
+        :param connection: the client's, non-blocking
+        """
+        self.front, self.address = front, address
+        self.relay: Relay = front.relay
+        self.client: Any = End(self, connection)
+        self.server: Any = None
+        self.target: Any = None  # the servers.Server that it was given
+        self.state = WAITING
+        self.since = 0.0  # when it came into its state, or when bytes were last seen to move; seconds, monotonic
+        self.attempts = 0  # that have failed
+        self.spoke = 0  # who has, ever
+        # But for its first words the client is not listened to until there is a server: the rest waits in the kernel.
+        self.relay.parties[self.client.descriptor] = self.client
+
+    # -- until it is connected
+
+    def begin(self) -> None:
+        """Hear what the client has said already, which is the first that the server is to hear, and connect."""
+        client = self.client
+        try:
+            client.kept = client.receive(EARLY)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.reset()
+            return
+        client.count = len(client.kept)
+        self.connect()
+
+    def connect(self) -> None:
+        """Try the server whose turn it is."""
+        target = self.front.pool.choose(self.address)
+        if target is None:
+            self._refuse()
+            return
+        target.current += 1
+        self.target, self.state, self.since = target, CONNECTING, monotonic()
+        try:
+            connection = SocketType(target.family, STREAM, 0)
+            self.server = End(self, connection)
+            connection.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+            if self.client.kept:
+                # The handshake is then completed by the first data: a packet less, and the server wakes up only once.
+                connection.setsockopt(IPPROTO_TCP, TCP_QUICKACK, 0)
+            fault = connection.connect_ex(target.place)
+            self.relay.watch(self.server.descriptor, self, BOTH_WAYS)
+        except OSError as raised:
+            fault = raised.errno or errno.EIO
+        if fault not in UNDER_WAY:
+            self._failed(fault)
+
+    def ready(self, events: int) -> None:
+        """Called when the server has answered, one way or another."""
+        if events & BROKEN:
+            self._failed(self.server.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) or errno.ECONNRESET)
+        elif events & OUT:
+            self._connected(events)
+
+    def _connected(self, events: int) -> None:
+        client, server, target = self.client, self.server, self.target
+        if target.may_be_ourselves and _is_its_own_peer(server.socket):
+            self._failed(errno.ECONNREFUSED)
+            return
+        self.state, self.since = RELAYING, monotonic()
+        target.sessions += 1
+        client.other, server.other, server.tells_of_room = server, client, True
+        self.relay.parties[server.descriptor] = server
+        try:
+            early, client.kept = self.front.greeting(client.socket) + client.kept, b""
+            if early:
+                client.pass_on(early)
+            if self.state == RELAYING:
+                self.relay.watch(client.descriptor, client, INWARDS)  # which also tells of what has come meanwhile
+        except OSError:  # the client has gone, or the kernel watches no more
+            self.reset()
+        if events & ~OUT and self.state == RELAYING:
+            server.ready(events)
+
+    def _failed(self, fault: int) -> None:
+        """The server could not be reached: go to another one at once, or come again when it has had a pause."""
+        target, front = self.target, self.front
+        self.state, self.since = WAITING, monotonic()
+        target.current -= 1
+        if self.server:
+            self.relay.bury(self.server)
+            self.server = None
+        if fault in LACKING:
+            front.short_of(fault)
+        else:
+            front.failed(target, fault)
+        if self.attempts == RETRIES:
+            self._refuse()
+            return
+        self.attempts += 1
+        target.retries += 1
+        if fault not in LACKING and not front.pool.exhausted():
+            self.connect()
+
+    def _refuse(self) -> None:
+        self.front.pool.refused += 1
+        self.reset()
+
+    # -- while it is relaying
+
+    def settle(self) -> None:
+        """Leave it to the loop to move bytes, if they can simply be moved, both ways."""
+        client, server = self.client, self.server
+        if self.state == RELAYING and not (client.kept or server.kept or client.pipe or server.pipe):
+            client.forward, server.forward = server.socket.send, client.socket.send
+
+    def unsettle(self) -> None:
+        """Have the loop ask for each event."""
+        if self.state == RELAYING:
+            self.client.forward = self.server.forward = None
+
+    # -- time
+
+    def look(self, now: float) -> None:
+        """See what has become of it since the last time, and how long that may go on."""
+        if self.state == RELAYING:
+            self._account(now)
+        quiet = now - self.since
+        if self.state == WAITING:
+            if quiet >= PAUSE:
+                self.connect()
+        elif quiet >= self._patience():
+            if self.state == CONNECTING:
+                self._failed(errno.ETIMEDOUT)
+            else:
+                self.reset()
+
+    def _account(self, now: float) -> None:
+        """Take over what the ends have counted."""
+        client, server, target = self.client, self.server, self.target
+        if client.count:
+            self.spoke |= CLIENT_SPOKE
+            target.bytes_in += client.count
+        if server.count:
+            self.spoke |= SERVER_SPOKE
+            target.bytes_out += server.count
+        for end in (client, server):
+            if end.count or end.held() and end.advances():
+                self.since = now
+            if end.bulky and end.count < TRICKLE:
+                end.let_go()
+            end.count = 0
+
+    def _patience(self) -> float:
+        """Return how many seconds nothing may happen."""
+        timeouts = self.front.timeouts
+        if self.state == CONNECTING:
+            return timeouts.connect
+        if self.client.shut or self.server.shut:
+            return timeouts.fin
+        return timeouts.tunnel if self.spoke == BOTH_SPOKE else min(timeouts.client, timeouts.server)
+
+    # -- the end
+
+    def reset(self) -> None:
+        """Cut it off, both sides."""
+        if self.state == OVER:
+            return
+        if self.state == RELAYING:
+            self.target.resets += 1
+        for end in (self.client, self.server):
+            if end:
+                end.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        self.finish()
+
+    def finish(self) -> None:
+        """Close both sides. What the kernel has been given it still delivers."""
+        client, server, target = self.client, self.server, self.target
+        if self.state == RELAYING:
+            target.bytes_in += client.count
+            target.bytes_out += server.count
+        if self.state != WAITING:
+            target.current -= 1
+        self.state = OVER
+        if server:
+            self.relay.bury(client, server)
+        else:
+            self.relay.bury(client)
+        # No circle remains, which only the collector would undo.
+        self.client = self.server = client.other = None
+        self.front.leave()
+
+
+def _is_its_own_peer(connection: SocketType) -> bool:
+    """Whether the kernel has chosen the very port that was connected to, where nobody listens."""
+    try:
+        return connection.getsockname() == connection.getpeername()
+    except OSError:  # it has been reset meanwhile, which its next event tells
+        return False

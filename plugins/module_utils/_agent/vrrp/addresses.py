@@ -1,0 +1,141 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The virtual addresses of the routers: put on an interface, taken off it, and announced to the link."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, List, Tuple
+
+from ..net import netlink
+from ..runtime.loop import MILLION, Loop, Timer
+from . import links
+from .prepared import Deed
+from .router import Router
+
+ROUNDS, LATER = 5, 5 * MILLION  # so many announcements at once, and so many a little later: what keepalived does
+PAUSE = MILLION // 10  # between two of them: each message of a worse router calls for one, and there may be a flood
+
+
+class Holding:
+    """What the kernel is told, and ``links`` with it, before the kernel's own events say so."""
+
+    def __init__(self, loop: Loop, network: Any, known: links.Links, log: Any) -> None:
+        self.loop, self.network, self.links, self.log = loop, network, known, log
+        self._later: Dict[str, Timer] = {}
+        self._announced: Dict[str, int] = {}  # when
+
+    def prepare_adding(self, router: Router) -> List[Deed]:
+        """Make ready what ``take`` does."""
+        link = router.place.link
+        add = self.network.netlink.adding
+        found = {where: Deed(add(link.index, where), vital=True) for where in router.instance.addresses} if link else {}
+        router.ready.update(found)
+        return list(found.values())
+
+    def prepare_announcing(self, router: Router) -> List[Deed]:
+        """Make ready what ``announce`` begins with."""
+        try:
+            found = {where: Deed(call) for where, call in self._announcements(router)}
+        except OSError:  # which is for ``announce`` to find
+            return []
+        router.ready.update(found)
+        return list(found.values())
+
+    def _announcements(self, router: Router) -> List[Tuple[str, Callable[[], Any]]]:
+        """Return what announces each address. Raises OSError."""
+        link = router.place.link
+        return [(where, self.network.announcing(link, where)) for where in router.advertisement.addresses]
+
+    def missing(self, router: Router) -> List[str]:
+        """Return which of its addresses are not on the interface, or not any more."""
+        held = self.links.held(router.instance.interface, router.instance.addresses)
+        return [address for address in router.instance.addresses if address not in held]
+
+    def take(self, router: Router, addresses: Iterable[str]) -> bool:
+        """Put addresses on the interface; return whether all of them are there."""
+        self._announced.pop(router.name, None)  # these were not in it
+        return all(self._add(router, address) for address in addresses)
+
+    def _add(self, router: Router, address: str) -> bool:
+        link, key = router.place.link, f"address {router.name} {address}"
+        if link is None:
+            return False
+        try:
+            (router.ready.pop(address, None) or self.network.netlink.adding(link.index, address))()
+        except OSError as error:
+            self.log.fault(key, f"{router.name}: {address} cannot be put on {link.name}: {error.strerror}")
+            return False
+        self.log.cured(key, f"{router.name}: {address} could be put on {link.name}")
+        self.links.update(netlink.AddressIs(_as_known(link.index, address)))
+        return True
+
+    def drop(self, router: Router, addresses: Iterable[str]) -> None:
+        """Take addresses off again; what is not there is no fault."""
+        link = router.place.link
+        if link is None:
+            return
+        for address in addresses:
+            try:
+                self.network.netlink.delete(link.index, address)
+            except OSError as error:
+                self.log.warning(f"{router.name}: {address} cannot be taken off {link.name}: {error.strerror}")
+            else:
+                self.links.update(netlink.AddressGone(_as_known(link.index, address)))
+
+    def announce(self, router: Router) -> None:
+        """Tell the link, several times because nobody confirms it, and again now and then."""
+        now = self.loop.now()
+        soonest = self._announced.get(router.name, now - PAUSE) + PAUSE
+        if now < soonest:
+            self._plan(router, soonest, lambda: self.announce(router))
+            return
+        self._announced[router.name] = now
+        self._say(router, ROUNDS)
+        self._plan(router, now + LATER, lambda: self._repeat(router, ROUNDS))
+
+    def go_on(self, router: Router) -> None:
+        """Announce what another process of this host has announced: maybe only once, because it had just come."""
+        self._plan(router, self.loop.now() + LATER, lambda: self._repeat(router, ROUNDS))
+
+    def remind(self, router: Router) -> None:
+        """Have the next announcement no later than the settings want it now."""
+        planned, again = self._later.get(router.name), self.loop.now() + router.instance.announce_again
+        if router.instance.announce_again and not (planned and planned.at <= again):
+            self._plan(router, again, lambda: self._repeat(router, 1))
+
+    def _plan(self, router: Router, moment: int, what: Callable[[], None]) -> None:
+        """Plan the next announcement instead of the one that was planned."""
+        planned = self._later.get(router.name)
+        if planned and planned.at == moment:
+            return
+        if planned:
+            planned.cancel()
+        self._later[router.name] = self.loop.at(moment, lambda: self._go_on(router, what))
+
+    def _go_on(self, router: Router, what: Callable[[], None]) -> None:
+        del self._later[router.name]
+        if router.active:
+            what()
+
+    def _repeat(self, router: Router, rounds: int) -> None:
+        self._say(router, rounds)
+        if router.instance.announce_again:
+            self._plan(router, self.loop.now() + router.instance.announce_again, lambda: self._repeat(router, 1))
+
+    def _say(self, router: Router, rounds: int) -> None:
+        key = f"announce {router.name}"
+        try:
+            announcements = self._announcements(router)
+            for address, announce in announcements:
+                router.ready.pop(address, announce)()
+            for _address, announce in announcements * (rounds - 1):
+                announce()
+        except OSError as error:
+            self.log.fault(key, f"{router.name}: its addresses cannot be announced: {error.strerror}")
+        else:
+            self.log.cured(key, f"{router.name}: its addresses could be announced")
+
+
+def _as_known(index: int, address: str) -> netlink.Address:
+    text, _slash, prefix = address.partition("/")
+    return netlink.Address(index, text, int(prefix), usable=True, deprecated=False, secondary=False)

@@ -1,0 +1,174 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The agent's report for people, and for Prometheus. Pure: a report (docs/agent.md has its fields) becomes text."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, List, Sequence
+
+from ..runtime.prometheus import Metric, Report, Sample, exposition
+from ..runtime.text_table import ago, columns
+
+STATES = ("Initialize", "Backup", "Active", "Fault")
+PREFIX = "onprem_lb_vrrp"
+
+
+def table(report: Report, now: float) -> str:
+    """Return the report as a person wants to read it.
+
+    :param now: seconds since 1970, for how long ago something was
+    """
+    first = f"{report['agent']} {report['version']}, process {report['pid']}, up {ago(report['since'], now)}"
+    parts = [f"{first}, {report['config']}"]
+    if report["config_fault"]:
+        parts.append(f"The last change of the configuration was refused: {report['config_fault']}")
+    parts += [f"Not to be had: {limit}" for limit in report["limits"]]
+    parts.append(_instances(report["instances"], now))
+    if report["groups"]:
+        rows = [(group["name"], group["state"], " ".join(group["instances"])) for group in report["groups"]]
+        parts.append(columns(("SYNC GROUP", "STATE", "INSTANCES"), rows))
+    if report["checks"]:
+        parts.append(_checks(report["checks"], now))
+    return "\n\n".join(parts) + "\n"
+
+
+def _instances(instances: Sequence[Report], now: float) -> str:
+    heads = ("INSTANCE", "STATE", "SINCE", "PRIORITY", "INTERFACE", "VRID", "ADDRESSES", "WHY")
+    rows = [
+        (
+            instance["name"],
+            instance["state"],
+            ago(instance["since"], now),
+            _priority(instance["priority"]),
+            instance["interface"],
+            f"{instance['vrid']} v{instance['version']}",
+            " ".join(_addresses(instance)),
+            _why(instance),
+        )
+        for instance in instances
+    ]
+    return columns(heads, rows)
+
+
+def _priority(priority: Report) -> str:
+    if priority["configured"] == priority["effective"]:
+        return str(priority["effective"])
+    return f"{priority['effective']} of {priority['configured']}"
+
+
+def _addresses(instance: Report) -> List[str]:
+    """An address that is where the state says it is not, or the reverse, is worth a word."""
+    active = instance["state"] == "Active"
+    marks = {(True, False): " (missing)", (False, True): " (left over)"}
+    return [address + marks.get((active, address in instance["held"]), "") for address in instance["addresses"]]
+
+
+def _why(instance: Report) -> str:
+    if instance["waiting_for"]:
+        return f"waits for {', '.join(instance['waiting_for'])}"
+    changes = [
+        f"{item['name']} FAULT" if item["change"] is None else f"{item['name']} {item['change']:+d}"
+        for item in instance["priority"]["because"]
+    ]
+    return "; ".join([instance["reason"], *changes])
+
+
+def _checks(checks: Sequence[Report], now: float) -> str:
+    heads = ("CHECK", "TYPE", "RESULT", "SINCE", "DETAIL")
+    words = {True: "up", False: "down", None: "not known yet"}
+    rows = [
+        (check["name"], check["type"], words[check["up"]], ago(check["since"], now), check["detail"])
+        for check in checks
+    ]
+    return columns(heads, rows)
+
+
+def prometheus(report: Report) -> str:
+    """Return the report in Prometheus's text format."""
+    return exposition(PREFIX, METRICS, report)
+
+
+def _agent(value: Callable[[Report], float], *labels: str) -> Callable[[Report], Iterable[Sample]]:
+    return lambda report: [({key: report[key] for key in labels}, value(report))]
+
+
+def _each(value: Callable[[Report], float]) -> Callable[[Report], Iterable[Sample]]:
+    return lambda report: [(_of(instance), value(instance)) for instance in report["instances"]]
+
+
+def _of(instance: Report) -> Dict[str, Any]:
+    return {"instance_name": instance["name"], "interface": instance["interface"], "vrid": instance["vrid"]}
+
+
+def _states(report: Report) -> Iterable[Sample]:
+    for instance in report["instances"]:
+        for state in STATES:
+            yield {**_of(instance), "state": state}, instance["state"] == state
+
+
+def _last_heard(report: Report) -> Iterable[Sample]:
+    for instance in report["instances"]:
+        if instance["last_advertisement"]:
+            yield _of(instance), instance["last_advertisement"]["at"]
+
+
+def _discarded(report: Report) -> Iterable[Sample]:
+    for instance in report["instances"]:
+        for reason, count in instance["discarded"].items():
+            yield {**_of(instance), "reason": reason}, count
+
+
+def _foreign(report: Report) -> Iterable[Sample]:
+    for link in report["links"]:
+        for reason, count in link["discarded"].items():
+            yield {"interface": link["interface"], "family": link["family"], "reason": reason}, count
+
+
+def _check_states(report: Report) -> Iterable[Sample]:
+    for check in report["checks"]:
+        if check["up"] is not None:
+            yield {"check": check["name"], "type": check["type"]}, check["up"]
+
+
+METRICS = (
+    Metric("agent_info", "gauge", "The agent itself, always 1.", _agent(lambda report: 1, "version")),
+    Metric(
+        "start_time_seconds", "gauge", "When the agent was started, since 1970.", _agent(lambda report: report["since"])
+    ),
+    Metric(
+        "config_refused",
+        "gauge",
+        "Whether the last reload was refused, so that an older configuration is in force.",
+        _agent(lambda report: bool(report["config_fault"])),
+    ),
+    Metric(
+        "limits", "gauge", "How many things the agent would like and may not have.", _agent(lambda r: len(r["limits"]))
+    ),
+    Metric("state", "gauge", "1 for the state in which an instance is, 0 for the others.", _states),
+    Metric(
+        "state_since_seconds",
+        "gauge",
+        "Since when an instance is in its state, since 1970.",
+        _each(lambda i: i["since"]),
+    ),
+    Metric(
+        "priority", "gauge", "The priority that an instance advertises.", _each(lambda i: i["priority"]["effective"])
+    ),
+    Metric("priority_configured", "gauge", "The priority as configured.", _each(lambda i: i["priority"]["configured"])),
+    Metric("addresses", "gauge", "How many virtual addresses an instance has.", _each(lambda i: len(i["addresses"]))),
+    Metric(
+        "addresses_held", "gauge", "How many of them are on this host's interface.", _each(lambda i: len(i["held"]))
+    ),
+    Metric("transitions_total", "counter", "Changes of state.", _each(lambda i: i["transitions"])),
+    Metric("advertisements_sent_total", "counter", "Advertisements sent.", _each(lambda i: i["sent"])),
+    Metric(
+        "advertisements_received_total",
+        "counter",
+        "Advertisements received that count.",
+        _each(lambda i: i["received"]),
+    ),
+    Metric("last_advertisement_seconds", "gauge", "When one was last received, since 1970.", _last_heard),
+    Metric("discarded_total", "counter", "Messages for an instance that were discarded, by reason.", _discarded),
+    Metric("discarded_unknown_total", "counter", "Messages for no instance that were discarded, by reason.", _foreign),
+    Metric("check_up", "gauge", "Whether a check succeeds; absent until it is known.", _check_states),
+)

@@ -1,0 +1,87 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The agent as one file that python3 runs (a zipapp). The same sources give the same bytes, on every machine.
+
+Nothing in it is compressed: zlib's output differs between versions, and would have to be undone at each start.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import zipfile
+from typing import Dict
+
+SHEBANG = b"#!/usr/bin/env python3\n"
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip file knows
+UNIX, MODE = 3, 0o100644
+# The package keeps its name, so that its relative imports work.
+START = b"""\
+import mmap
+import os
+import sys
+
+# The name that this was started by may soon mean another version, of which nothing is to be imported here.
+sys.path[0] = os.path.realpath(sys.path[0])
+# Nobody reads this: it shows in /proc/PID/maps, of every fork too, which version is still in use.
+with open(sys.path[0], "rb") as archive:
+    USED = mmap.mmap(archive.fileno(), 0, access=mmap.ACCESS_READ)
+
+from _agent.cli import main
+
+sys.exit(main())
+"""
+
+
+def build(folder: str) -> bytes:
+    """Return the archive of the agent whose package is a folder."""
+    return pack(sources(folder))
+
+
+def rebuild(archive: str, folder: str) -> bytes:
+    """Return the archive of the agent whose package is a folder within another archive, as a module's is on its way.
+
+    :param archive: the path of the other archive
+    :param folder: the folder's path in it
+    """
+    with zipfile.ZipFile(archive) as source:
+        inside = {name[len(folder) + 1 :]: name for name in source.namelist() if name.startswith(f"{folder}/")}
+        return pack({path: source.read(name) for path, name in inside.items() if path.endswith(".py")})
+
+
+def sources(folder: str) -> Dict[str, bytes]:
+    """Return the text of each module of the package, by its path from the folder on."""
+    found = {}
+    for parent, _folders, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".py"):
+                path = os.path.join(parent, name)
+                with open(path, "rb") as file:
+                    found[os.path.relpath(path, folder).replace(os.sep, "/")] = file.read()
+    return found
+
+
+def pack(modules: Dict[str, bytes]) -> bytes:
+    """Return the archive of these modules."""
+    files = {"__main__.py": START, **{f"_agent/{path}": text for path, text in modules.items()}}
+    archive = io.BytesIO()
+    archive.write(SHEBANG)
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as target:
+        for path in sorted(files):
+            entry = zipfile.ZipInfo(path, LONG_AGO)
+            entry.create_system, entry.external_attr = UNIX, MODE << 16
+            target.writestr(entry, files[path])
+    return archive.getvalue()
+
+
+def main(folder: str, path: str) -> None:
+    """Write the archive of the agent whose package is a folder."""
+    with open(path, "wb") as file:
+        file.write(build(folder))
+    os.chmod(path, 0o755)
+    sys.stdout.write(f"{path}: {os.path.getsize(path)} bytes\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,205 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Configuration files, replaced all together or not at all.
+
+Every new file is written beside its place and shown to the program that will read it; only when all of them pass
+is the first one moved into place, so a bad file never reaches its path.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import re
+import tempfile
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from ansible_collections.onprem.lb.plugins.module_utils._host import keepalived_test as _keepalived
+
+# (command) -> (exit code, stdout, stderr), as AnsibleModule.run_command
+Run = Callable[[List[str]], Tuple[int, str, str]]
+# (program's name) -> its path, or None
+Find = Callable[[str], Optional[str]]
+
+
+# The words before a password in keepalived.conf and haproxy.cfg, and in the agent's JSON.
+PASSWORD = re.compile(r"\b(auth_pass|insecure-password|password)([ \t]+)\S+")
+JSON_PASSWORD = re.compile(r'("auth_pass":\s*)"(?:[^"\\]|\\.)+"')
+
+
+def masked(text: str) -> str:
+    """Return a text without its passwords: also not the one that a file held before, which nobody names as a secret."""
+    return JSON_PASSWORD.sub(r'\1"********"', PASSWORD.sub(r"\1\2********", text))
+
+
+class Refused(Exception):
+    """A file cannot be what is wanted, or its program refuses it; nothing was changed."""
+
+
+class Change(NamedTuple):
+    """A file as it is and as it is to be; None where there is no file."""
+
+    path: str
+    before: Optional[str]
+    after: Optional[str]
+    mode: int
+    check: str
+    group: str = ""  # who else may read it, where the mode lets a group; the writer's own where empty
+
+    @property
+    def diff(self) -> Dict[str, str]:
+        return {
+            "before_header": self.path if self.before is not None else f"{self.path} (absent)",
+            "after_header": self.path if self.after is not None else f"{self.path} (absent)",
+            "before": masked(self.before or ""),
+            "after": masked(self.after or ""),
+        }
+
+
+def changes(wanted: List[Dict[str, Any]]) -> List[Change]:
+    """Compare each wanted file with the one on disk and return those that differ in content or mode.
+
+    :raises Refused: when a mode is none
+    """
+    found = []
+    for item in wanted:
+        before, mode, group = _on_disk(item["path"])
+        after = item["content"] if item["state"] == "present" else None
+        to_be = _permissions(item["mode"], item["path"])
+        other_group = "group" in item and group != _number_of(item["group"])
+        if before != after or (after is not None and (mode != to_be or other_group)):
+            given = {"group": item["group"]} if "group" in item else {}
+            found.append(Change(item["path"], before, after, to_be, item["check"], **given))
+    return found
+
+
+def _permissions(mode: Any, path: str) -> int:
+    if not re.fullmatch("[0-7]{3,4}", str(mode)):
+        raise Refused(f"The mode of {path} is {mode}: an octal one is wanted, in quotes, such as '0640'.")
+    return int(str(mode), 8)
+
+
+def _on_disk(path: str) -> Tuple[Optional[str], Optional[int], Optional[int]]:
+    """Return a file's text, permissions and group."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            status = os.fstat(file.fileno())
+            return file.read(), status.st_mode & 0o7777, status.st_gid
+    except FileNotFoundError:
+        return None, None, None
+
+
+def _number_of(group: str) -> Optional[int]:
+    try:
+        return grp.getgrnam(group).gr_gid
+    except KeyError:
+        return None
+
+
+def check(change: Change, candidate: str, find: Find, run: Run) -> bool:
+    """Show a candidate to its program. Return False when the program is not installed yet.
+
+    :raises Refused: with the program's own words, the candidate's path replaced by the real one
+    """
+    if change.check == "none" or change.after is None:
+        return True
+    program = find(change.check)
+    if program is None:
+        return False
+    wrong = CHECKS[change.check](program, candidate, run)
+    if wrong is not None:
+        words = wrong.replace(candidate, change.path)
+        raise Refused(f"{change.check} refuses the new {change.path}, so nothing was changed. It says: {words}")
+    return True
+
+
+def _haproxy(program: str, candidate: str, run: Run) -> Optional[str]:
+    code, out, err = run([program, "-c", "-f", candidate])
+    said = [line.strip() for line in (err + out).splitlines()]
+    alerts = [line for line in said if "[ALERT]" in line] or said
+    return None if code == 0 else " ".join([*alerts, f"(exit code {code})"])
+
+
+def _keepalived_test(program: str, candidate: str, run: Run) -> Optional[str]:
+    _code, out, err = run([program, "--version"])
+    found = _keepalived.version(out + err)
+    code, out, err = run([program, "-t", "-f", candidate])
+    return _keepalived.refusal(found, code % 256, err + out)
+
+
+def _nft(program: str, candidate: str, run: Run) -> Optional[str]:
+    """The kernel is asked too: what it cannot do is refused, but so is everything where nobody may ask it."""
+    code, out, err = run([program, "--check", "--file", candidate])
+    said = [line.strip() for line in (err + out).splitlines()]
+    # Without the lines that repeat the file and point into it.
+    errors = [line for line in said if "Error:" in line] or said
+    return None if code == 0 else " ".join([*errors, f"(exit code {code})"])
+
+
+CHECKS: Dict[str, Callable[[str, str, Run], Optional[str]]] = {
+    "haproxy": _haproxy,
+    "keepalived": _keepalived_test,
+    "nft": _nft,
+}
+
+
+def replace_all(pending: List[Change], find: Find, run: Run, move: Callable[[str, str], None], dry: bool) -> List[str]:
+    """Check every change, then make them all; return the paths that could not be checked (program not installed).
+
+    :param move: (source, destination), atomic
+    :param dry: check only
+    :raises Refused: before the first file is touched
+    """
+    candidates: Dict[str, str] = {}
+    try:
+        unchecked = []
+        for change in pending:
+            if change.after is not None:
+                candidates[change.path] = _write_candidate(change, beside=not dry)
+                if not check(change, candidates[change.path], find, run):
+                    unchecked.append(change.path)
+        if not dry:
+            _move_all(pending, candidates, move)
+        return unchecked
+    finally:
+        for leftover in candidates.values():
+            if os.path.exists(leftover):
+                os.unlink(leftover)
+
+
+def _write_candidate(change: Change, beside: bool) -> str:
+    """Write the new text where it can be renamed into place, or, for a dry run, somewhere else entirely."""
+    folder = os.path.dirname(change.path) if beside else None
+    if folder:
+        os.makedirs(folder, mode=0o755, exist_ok=True)
+    # The dot and the suffix keep programs that read whole folders from seeing it.
+    handle, candidate = tempfile.mkstemp(prefix=f".{os.path.basename(change.path)}.", suffix=".new", dir=folder)
+    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(change.after or "")
+        os.fchmod(file.fileno(), change.mode)
+        if beside and change.group:
+            os.fchown(file.fileno(), -1, grp.getgrnam(change.group).gr_gid)
+    return candidate
+
+
+def _move_all(pending: List[Change], candidates: Dict[str, str], move: Callable[[str, str], None]) -> None:
+    """Move every candidate into place; when one cannot be moved, put the earlier files back as they were."""
+    done: List[Change] = []
+    try:
+        for change in pending:
+            if change.after is None:
+                os.unlink(change.path)
+            else:
+                move(candidates[change.path], change.path)
+            done.append(change)
+    except OSError:
+        for change in reversed(done):
+            _restore(change, move)
+        raise
+
+
+def _restore(change: Change, move: Callable[[str, str], None]) -> None:
+    if change.before is None:
+        os.unlink(change.path)
+    else:
+        move(_write_candidate(change._replace(after=change.before), beside=True), change.path)

@@ -1,0 +1,41 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which manager is in charge of this host, and what it has to be told."""
+
+from __future__ import annotations
+
+from typing import Optional, Sequence
+
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import firewalld, nftables, ufw
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import (
+    FirewallError,
+    Host,
+    Opening,
+    Plan,
+    in_order,
+)
+
+MANAGERS = ("firewalld", "ufw", "nftables")
+
+
+def plan(host: Host, manager: str, wanted: Sequence[Opening], interface: Optional[str] = None) -> Plan:
+    """What to do so that exactly the wanted openings of ours are there. Reads only.
+
+    firewalld and ufw come first, because both write their rules into the kernel's nftables.
+    """
+    wanted = in_order(set(wanted))
+    if manager in ("auto", "firewalld") and firewalld.is_running(host):
+        return firewalld.plan(host, wanted, interface)
+    if manager in ("auto", "ufw") and ufw.is_active(host):
+        return ufw.plan(host, wanted)
+    if manager in ("auto", "nftables"):
+        found = nftables.find(host)
+        # Asked for by name, an nftables without rules is a firewall that refuses nothing.
+        if nftables.is_active(found, wanted) or (manager == "nftables" and not found.error):
+            return nftables.plan(host, wanted, found)
+        if "JSON" in found.error:
+            raise FirewallError(found.error)
+    if manager in MANAGERS:
+        raise FirewallError(f"{manager} was asked for, but is not active on this host.")
+    reason = "Told to leave the firewall alone" if manager == "none" else "No firewall is active"
+    return Plan("none", [], [], [], [], reason + "; nothing to open.")

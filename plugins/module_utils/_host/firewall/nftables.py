@@ -1,0 +1,192 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""nftables: accept rules with our comment at the top of every input chain that would refuse.
+
+They cannot live in a table of their own: an accept there ends only that table's chain, and a drop in any
+other chain of the hook still wins.
+
+The administrator's nftables.conf stays untouched, and usually begins with `flush ruleset`. So that ours are
+back after it, a drop-in of nftables.service runs a small script once the service has loaded, or reloaded,
+its rules. The script is told the chains by name and inserts only where none of ours is left: a nftables.conf
+that flushes nothing would otherwise double them. Its failure never fails the service.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Sequence
+
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import ruleset as nft
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import (
+    MARK,
+    VRRP,
+    Action,
+    FirewallError,
+    Host,
+    Opening,
+    Plan,
+    Remove,
+    Run,
+    Write,
+    failure,
+    in_order,
+)
+
+SCRIPT = "/etc/onprem-lb/open-firewall"
+DROP_IN = "/etc/systemd/system/nftables.service.d/onprem-lb.conf"
+
+# Through /bin/sh, so that SELinux need not let systemd execute what lies in /etc.
+DROP_IN_TEXT = f"""\
+# Written by the Ansible module onprem.lb.firewall_openings; state: absent removes it.
+[Service]
+ExecStartPost=-/bin/sh {SCRIPT}
+ExecReload=-/bin/sh {SCRIPT}
+"""
+
+SCRIPT_HEAD = f"""\
+#!/bin/sh
+# Written by the Ansible module onprem.lb.firewall_openings; state: absent removes it.
+# Puts its rules back into the chains that nftables.service has just loaded, each chain in one transaction.
+
+open_chain() {{ # FAMILY TABLE CHAIN RULES
+    nft list chain "$1" "$2" "$3" | grep -qF 'comment "{MARK}"' || nft "$4"
+}}
+"""
+
+NOTHING_REFUSES = "No chain of this ruleset refuses what is wanted; nothing to open."
+NOT_LOADED = (
+    "nftables.service is not active, so something else loads these rules: when it loads them again, "
+    "the openings are gone until the next run."
+)
+
+# --terse: the elements of named sets can be many thousands, and are not needed.
+LIST = ("nft", "-j", "-t", "list", "ruleset")
+
+Chains = Dict[nft.ChainName, List[Opening]]
+
+
+class Found(NamedTuple):
+    """What is on the host now."""
+
+    ruleset: nft.Ruleset
+    service_active: bool
+    kept: bool
+    """Whether a script of ours is there, even if its rules are not."""
+    error: str
+
+
+def find(host: Host) -> Found:
+    """Read the ruleset; without nft, or without any of it in the kernel, an empty one."""
+    service_active = host.run(["systemctl", "is-active", "nftables.service"])[0] == 0
+    kept = host.read(SCRIPT) is not None
+    code, out, err = host.run(LIST)
+    if code != 0:
+        return Found({}, service_active, kept, failure(LIST, code, err or out))
+    return Found(nft.parse(out), service_active, kept, "")
+
+
+def is_active(found: Found, wanted: Sequence[Opening]) -> bool:
+    return (
+        found.service_active
+        or found.kept
+        or any(
+            nft.chain_refuses(found.ruleset, name, wanted) or _ours(found.ruleset, name)
+            for name in nft.input_chains(found.ruleset)
+        )
+    )
+
+
+def plan(host: Host, wanted: Sequence[Opening], found: Found) -> Plan:
+    if found.error:
+        raise FirewallError(found.error)
+    before: Chains = {}
+    target: Chains = {}
+    lines: List[str] = []
+    for name in nft.input_chains(found.ruleset):
+        refusing = bool(wanted) and nft.chain_refuses(found.ruleset, name, wanted)
+        target[name] = [item for item in wanted if refusing and _fits(item, name)]
+        before[name] = in_order({item for item in map(nft.opening_of, _ours(found.ruleset, name)) if item})
+        lines += _changes(found.ruleset, name, target[name])
+    target = {name: openings for name, openings in target.items() if openings}
+    actions: List[Action] = []
+    if lines:
+        actions.append(Run(("nft", "-f", "-"), "".join(line + "\n" for line in lines)))
+    kept, changes = _persistence(host, target)
+    opened = in_order({item for openings in target.values() for item in openings})
+    after = _describe(target, bool(target))
+    message = NOTHING_REFUSES if wanted and not target else ""
+    warnings = (NOT_LOADED,) if target and not found.service_active else ()
+    texts = [str(opening) for opening in opened]
+    return Plan("nftables", texts, _describe(before, kept), after, actions + changes, message, warnings)
+
+
+def _fits(opening: Opening, name: nft.ChainName) -> bool:
+    return name[0] == "inet" or opening.family in ("", name[0])
+
+
+def _ours(ruleset: nft.Ruleset, name: nft.ChainName) -> List[Dict[str, Any]]:
+    return [rule for rule in ruleset[name].rules if rule.get("comment") == MARK]
+
+
+def _changes(ruleset: nft.Ruleset, name: nft.ChainName, wanted: Sequence[Opening]) -> List[str]:
+    """The chain's part of the transaction. A rule of ours below a refusing one is moved up."""
+    kept = set()
+    deletions: List[str] = []
+    below = False
+    for rule in ruleset[name].rules:
+        if rule.get("comment") != MARK:
+            below = below or nft.rule_refuses(ruleset, name, rule, wanted)
+            continue
+        opening = nft.opening_of(rule)
+        if opening in wanted and opening not in kept and not below:
+            kept.add(opening)
+        else:
+            deletions.append("delete rule {} handle {}".format(" ".join(name), rule["handle"]))
+    missing = [opening for opening in wanted if opening not in kept]
+    return deletions + _insertions(name, missing)
+
+
+def _insertions(name: nft.ChainName, openings: Sequence[Opening]) -> List[str]:
+    # Each goes to the top, so the last one is put in first.
+    return ["insert rule {} {}".format(" ".join(name), rule_text(item)) for item in reversed(openings)]
+
+
+def rule_text(opening: Opening) -> str:
+    # The number, because not every host can translate "vrrp".
+    match = f"tcp dport {opening.port}"
+    if opening.peer:
+        match = f"{opening.family} saddr {opening.peer} meta l4proto {VRRP}"
+    return f'{match} accept comment "{MARK}"'
+
+
+def script_text(target: Chains) -> str:
+    parts = [SCRIPT_HEAD]
+    for name in sorted(target):
+        rules = "\n".join(_insertions(name, target[name]))
+        parts.append("\nopen_chain {} '{}'\n".format(" ".join(name), rules))
+    return "".join(parts)
+
+
+def _persistence(host: Host, target: Chains) -> Any:
+    """Whether anything of ours is kept across a restart now, and what to change about it."""
+    wanted = {SCRIPT: (script_text(target), 0o755), DROP_IN: (DROP_IN_TEXT, 0o644)} if target else {}
+    held = {path: host.read(path) for path in (SCRIPT, DROP_IN)}
+    actions: List[Action] = []
+    for path, text in held.items():
+        if path in wanted and text != wanted[path][0]:
+            actions.append(Write(path, *wanted[path]))
+        elif path not in wanted and text is not None:
+            actions.append(Remove(path))
+    if any(action[0] == DROP_IN for action in actions):
+        actions.append(Run(("systemctl", "daemon-reload")))
+    return None not in held.values(), actions
+
+
+def _describe(chains: Chains, kept: bool) -> List[str]:
+    """The openings, with the chain where there are several, and whether a restart keeps them."""
+    filled = [name for name in sorted(chains) if chains[name]]
+    lines = [
+        str(opening) + (" in {}".format(" ".join(name)) if len(filled) > 1 else "")
+        for name in filled
+        for opening in chains[name]
+    ]
+    return lines + (["reopened whenever nftables.service loads its rules"] if kept else [])

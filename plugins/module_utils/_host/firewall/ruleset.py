@@ -1,0 +1,169 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Reading `nft -j list ruleset`: which input chains would refuse a new connection, or a peer's VRRP.
+
+A chain refuses when its policy is drop, or when one of its rules drops or rejects traffic of that kind
+at large. A rule against particular senders, broken packets or an excess does not count: the chains of
+fail2ban or crowdsec keep their effect on our ports. What cannot be judged (an xt match of iptables-nft, a
+mark) is taken for such a narrow rule.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import VRRP, FirewallError, Opening
+
+ChainName = Tuple[str, str, str]
+"""Family, table, chain."""
+
+FAMILIES = ("ip", "ip6", "inet")
+# A match on one of these leaves a rule as broad as an interface.
+BROAD_META = {"iif", "iifname", "iiftype", "iifgroup", "nfproto", "protocol", "pkttype"}
+PROTOCOL_FIELDS = {"protocol", "nexthdr"}
+
+
+class Chain(NamedTuple):
+    policy: str
+    """Empty for a chain that only jumps lead to."""
+    rules: List[Dict[str, Any]]
+
+
+Ruleset = Dict[ChainName, Chain]
+
+
+def parse(text: str) -> Ruleset:
+    try:
+        items = json.loads(text)["nftables"]
+    except (ValueError, KeyError, TypeError):
+        raise FirewallError("nft -j list ruleset does not print JSON here.") from None
+    chains: Ruleset = {}
+    for item in items:
+        chain = item.get("chain")
+        if chain and chain["family"] in FAMILIES:
+            at_input = chain.get("type") == "filter" and chain.get("hook") == "input"
+            policy = chain.get("policy", "accept") if at_input else ""
+            chains[chain["family"], chain["table"], chain["name"]] = Chain(policy, [])
+    for item in items:
+        rule = item.get("rule")
+        place = (rule["family"], rule["table"], rule["chain"]) if rule else None
+        if place in chains:
+            chains[place].rules.append(rule)
+    return chains
+
+
+def input_chains(ruleset: Ruleset) -> List[ChainName]:
+    """The base chains that every packet to this host passes. firewalld's own table is its own affair."""
+    return sorted(name for name, chain in ruleset.items() if chain.policy and name[1] != "firewalld")
+
+
+def chain_refuses(ruleset: Ruleset, name: ChainName, wanted: Sequence[Opening], seen: Tuple = ()) -> bool:
+    chain = ruleset.get(name)
+    if not chain or name in seen:
+        return False
+    if chain.policy == "drop":
+        return True
+    return any(rule_refuses(ruleset, name, rule, wanted, seen) for rule in chain.rules)
+
+
+def rule_refuses(
+    ruleset: Ruleset, name: ChainName, rule: Dict[str, Any], wanted: Sequence[Opening], seen: Tuple = ()
+) -> bool:
+    for statement in rule.get("expr", []):
+        kind, what = next(iter(statement.items()))
+        if kind == "match" and not _may_match(what, wanted):
+            return False
+        if kind == "limit" and isinstance(what, dict) and what.get("inv"):
+            return False  # only what exceeds a rate
+        if kind == "vmap":
+            return _map_refuses(ruleset, name, what, wanted, seen)
+        if kind == "xt":
+            return isinstance(what, dict) and what.get("name") in ("REJECT", "DROP")
+        if kind in ("drop", "reject", "jump", "goto"):
+            return _verdict_refuses(ruleset, name, statement, wanted, seen)
+    return False
+
+
+def _verdict_refuses(
+    ruleset: Ruleset, name: ChainName, verdict: Dict[str, Any], wanted: Sequence[Opening], seen: Tuple
+) -> bool:
+    kind, what = next(iter(verdict.items()))
+    if kind in ("jump", "goto"):
+        target = (name[0], name[1], what["target"])
+        return chain_refuses(ruleset, target, wanted, seen + (name,))
+    return kind in ("drop", "reject")
+
+
+def _map_refuses(
+    ruleset: Ruleset, name: ChainName, vmap: Dict[str, Any], wanted: Sequence[Opening], seen: Tuple
+) -> bool:
+    """A verdict map is a rule for each of its elements; one kept under a name is not listed in place."""
+    data = vmap.get("data")
+    elements = data.get("set", []) if isinstance(data, dict) else []
+    return any(
+        _may_match({"op": "==", "left": vmap.get("key"), "right": value}, wanted)
+        and _verdict_refuses(ruleset, name, verdict, wanted, seen)
+        for value, verdict in elements
+    )
+
+
+def _may_match(match: Dict[str, Any], wanted: Sequence[Opening]) -> bool:
+    """Whether this match lets through a packet that we want, as far as one can tell without its sender."""
+    left, right = match.get("left"), match.get("right")
+    if not isinstance(left, dict):
+        return False
+    meta, payload = left.get("meta", {}).get("key"), left.get("payload", {})
+    if meta in BROAD_META:
+        return True
+    if left.get("ct", {}).get("key") == "state":
+        return _any_matches(match, [("new",)])
+    if meta == "l4proto" or payload.get("field") in PROTOCOL_FIELDS:
+        return _any_matches(match, [_protocol(opening) for opening in wanted])
+    if payload.get("field") == "dport" and payload.get("protocol") in ("tcp", "th"):
+        ports = [(opening.port,) for opening in wanted if opening.port]
+        unknown_set = match.get("op") == "!=" and isinstance(right, str)
+        return bool(ports) and (unknown_set or _any_matches(match, ports))
+    return False
+
+
+def _protocol(opening: Opening) -> Tuple[Any, ...]:
+    # nft prints the name where /etc/protocols, or its own list, has one.
+    return ("tcp", 6) if opening.port else ("vrrp", VRRP)
+
+
+def _any_matches(match: Dict[str, Any], values: Iterable[Tuple[Any, ...]]) -> bool:
+    """Whether the match holds for one of the values, each given in all its spellings."""
+    unequal = match.get("op") == "!="
+    return any(any(_holds(match.get("right"), word) for word in spellings) != unequal for spellings in values)
+
+
+def _holds(right: Any, value: Any) -> bool:
+    if isinstance(right, list):
+        return any(_holds(element, value) for element in right)
+    if isinstance(right, dict) and "set" in right:
+        return _holds(right["set"], value)
+    if isinstance(right, dict) and "range" in right:
+        low, high = right["range"]
+        return all(isinstance(item, int) for item in (low, high, value)) and low <= value <= high
+    return bool(right == value)
+
+
+def opening_of(rule: Dict[str, Any]) -> Optional[Opening]:
+    """What a rule of ours opens, or nothing when it is not one that we would write today."""
+    statements = list(rule.get("expr", []))
+    if not statements or statements.pop() != {"accept": None}:
+        return None
+    found: Dict[str, Any] = {}
+    for statement in statements:
+        match = statement.get("match", {})
+        left = match.get("left", {})
+        if match.get("op") != "==":
+            return None
+        field = left.get("meta", {}).get("key") or left.get("payload", {}).get("field", "?")
+        found[field] = match.get("right")
+    if set(found) == {"dport"} and isinstance(found["dport"], int):
+        return Opening(port=found["dport"])
+    if set(found) == {"saddr", "l4proto"} and found["l4proto"] in ("vrrp", VRRP):
+        return Opening(peer=str(found["saddr"]))
+    return None

@@ -1,0 +1,169 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""ufw: its own rules with our comment, and a marked block in before.rules where ufw is too old for VRRP.
+
+ufw knows the protocol vrrp from 0.36.2 (Debian 12, Ubuntu 24.04). Before that nothing narrower than
+"everything from that peer" can be said in a ufw rule, so the block says it in iptables' words; ufw loads
+it by itself.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import (
+    MARK,
+    VRRP,
+    Action,
+    FirewallError,
+    Host,
+    Opening,
+    Plan,
+    Run,
+    Write,
+    as_peer,
+    ask,
+    in_order,
+)
+
+BLOCKS = {
+    "ip": ("/etc/ufw/before.rules", "ufw-before-input"),
+    "ip6": ("/etc/ufw/before6.rules", "ufw6-before-input"),
+}
+BEGIN = f"# BEGIN {MARK}: VRRP from the peers\n"
+END = f"# END {MARK}\n"
+BLOCK = re.compile(re.escape(BEGIN) + "(.*?)" + re.escape(END), re.DOTALL)
+BLOCK_PEER = re.compile(rf"^-A \S+ -s (\S+) -p {VRRP} -j ACCEPT$", re.MULTILINE)
+
+Words = Tuple[str, ...]
+
+
+class Rules(NamedTuple):
+    ours: Set[Opening]
+    theirs: Dict[Words, str]
+    """What the administrator's rules match, and what they do with it."""
+
+
+def is_active(host: Host) -> bool:
+    code, out, _err = host.run(["ufw", "status"])
+    return code == 0 and out.startswith("Status: active")
+
+
+def plan(host: Host, wanted: Sequence[Opening]) -> Plan:
+    rules = parse_added(ask(host, "ufw", "show", "added"))
+    _refuse_dropped(host, wanted)
+    in_block: Set[Opening] = set()
+    if any(opening.peer for opening in wanted) and not knows_vrrp(ask(host, "ufw", "version")):
+        in_block = {opening for opening in wanted if opening.peer}
+    in_rules = {opening for opening in wanted if opening not in in_block and not _theirs(rules, opening)}
+    actions: List[Action] = [_call(["ufw", "allow"], opening) for opening in in_order(in_rules - rules.ours)]
+    actions += [_call(["ufw", "delete", "allow"], opening) for opening in in_order(rules.ours - in_rules)]
+    block_before: Set[Opening] = set()
+    writes: List[Action] = []
+    for family in sorted(BLOCKS):
+        held, changes = _block(host, family, {opening for opening in in_block if opening.family == family})
+        block_before |= held
+        writes += changes
+    if writes:
+        actions += writes + [Run(("ufw", "reload"))]
+    before = [str(opening) for opening in in_order(rules.ours | block_before)]
+    after = [str(opening) for opening in in_order(in_rules | in_block)]
+    return Plan("ufw", [str(opening) for opening in in_order(wanted)], before, after, actions)
+
+
+def words(opening: Opening) -> Words:
+    """A rule's match exactly as `ufw show added` prints it back."""
+    if opening.peer:
+        return ("from", opening.peer, "proto", "vrrp")
+    return (f"{opening.port}/tcp",)
+
+
+def parse_added(text: str) -> Rules:
+    """Read `ufw show added`: the commands that would make the rules again."""
+    rules = Rules(set(), {})
+    for line in text.splitlines():
+        if not line.startswith("ufw "):
+            continue
+        said = shlex.split(line)
+        comment = said[-1] if said[-2] == "comment" else ""
+        match = tuple(said[2:-2] if comment else said[2:])
+        opening = _opening(match)
+        if comment == MARK and said[1] == "allow" and opening:
+            rules.ours.add(opening)
+        else:
+            # To ufw two rules that differ only in logging are one: the second replaces the first.
+            rules.theirs[tuple(word for word in match if word not in ("log", "log-all"))] = said[1]
+    return rules
+
+
+def knows_vrrp(version: str) -> bool:
+    numbers = re.search(r"ufw (\d+(?:\.\d+)*)", version)
+    if not numbers:
+        return False
+    return tuple(int(part) for part in numbers.group(1).split(".")) >= (0, 36, 2)
+
+
+def _opening(match: Words) -> Optional[Opening]:
+    if len(match) == 1 and match[0].endswith("/tcp") and match[0][:-4].isdigit():
+        return Opening(port=int(match[0][:-4]))
+    if len(match) == 4 and match[0] == "from" and match[2:] == ("proto", "vrrp"):
+        peer = as_peer(match[1])
+        return Opening(peer=peer) if peer else None
+    return None
+
+
+def _refuse_dropped(host: Host, wanted: Sequence[Opening]) -> None:
+    """With IPV6=no ufw drops all IPv6 and takes no rules about it."""
+    if not re.search(r"^IPV6=no\b", host.read("/etc/default/ufw") or "", re.MULTILINE | re.IGNORECASE):
+        return
+    for opening in wanted:
+        if opening.family == "ip6":
+            raise FirewallError(
+                f"ufw drops all IPv6 here (IPV6=no in /etc/default/ufw), so {opening} cannot be opened."
+            )
+
+
+def _theirs(rules: Rules, opening: Opening) -> bool:
+    """Whether a rule of the administrator's has this match already.
+
+    ufw keeps one rule a match: adding ours would replace theirs, and removing ours later would lose it.
+    """
+    verdict = rules.theirs.get(words(opening), "")
+    if verdict in ("deny", "reject"):
+        raise FirewallError(
+            f"ufw already has the rule '{verdict} {' '.join(words(opening))}', which the opening "
+            "would replace: remove that rule, or do not ask for the opening."
+        )
+    return verdict in ("allow", "limit")
+
+
+def _call(verb: List[str], opening: Opening) -> Run:
+    comment = ["comment", MARK] if verb == ["ufw", "allow"] else []
+    return Run(tuple(verb + list(words(opening)) + comment))
+
+
+def _block(host: Host, family: str, wanted: Set[Opening]) -> Tuple[Set[Opening], List[Action]]:
+    """The peers in our block of one file, and what to write for the wanted ones."""
+    path, chain = BLOCKS[family]
+    text = host.read(path) or ""
+    found = BLOCK.search(text)
+    held = {Opening(peer=as_peer(peer)) for peer in BLOCK_PEER.findall(found.group(1))} if found else set()
+    rules = [f"-A {chain} -s {item.peer} -p {VRRP} -j ACCEPT\n" for item in in_order(wanted)]
+    block = BEGIN + "".join(rules) + END if rules else ""
+    bare = BLOCK.sub("", text)
+    if not block:
+        new = bare
+    else:
+        # Inside the filter table, as its last rules: before.rules may hold other tables as well.
+        new = re.sub(
+            r"(^\*filter$.*?)(^COMMIT$)",
+            lambda m: m.group(1) + block + m.group(2),
+            bare,
+            count=1,
+            flags=re.DOTALL | re.MULTILINE,
+        )
+        if new == bare:
+            raise FirewallError(f"{path} holds no filter table to open VRRP in.")
+    return held, ([Write(path, new, 0o640)] if new != text else [])

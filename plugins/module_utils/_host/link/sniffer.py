@@ -1,0 +1,215 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Hears the VRRP messages on a link. It sends nothing, ever.
+
+Reading packets is pure; ``Ear`` is the only part that touches a socket. A packet socket and not a raw one of protocol
+112: that would hear neither what this host itself sends, nor the groups without joining them, which sends a report.
+
+What a switch keeps from this host it cannot hear: unicast between two others, and ff02::12 where MLD snooping is on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import ipaddress
+import socket
+import struct
+import time
+from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import number
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import IPV4, IPV6, read
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.linux import PACKET_OUTGOING
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import bpf as _bpf
+from ansible_collections.onprem.lb.plugins.module_utils._shared.vrrp_routers import Heard, Segment
+
+FRAGMENT = "fragment"
+MAX_MESSAGE = 65536
+SECONDS = number(0.1, 3600, " seconds")
+
+# What <linux/if_ether.h>, <linux/if_packet.h> and <linux/sockios.h> call them; Python's socket module has no names.
+ETH_P_ALL = 0x0003
+SOL_PACKET = 263
+PACKET_ADD_MEMBERSHIP, PACKET_AUXDATA = 1, 8
+PACKET_MR_MULTICAST = 0
+TP_STATUS_VLAN_VALID = 1 << 4
+SIOCGIFFLAGS = 0x8913
+IFF_UP, IFF_LOOPBACK = 0x1, 0x8
+
+# The Ethernet addresses of 224.0.0.18 (RFC 1112, 6.4) and ff02::12 (RFC 2464, 7).
+GROUPS = (bytes.fromhex("01005e000012"), bytes.fromhex("333300000012"))
+
+# struct packet_mreq, and ifreq.
+_MEMBERSHIP, _FLAGS = struct.Struct("=iHH8s"), struct.Struct("=16sH22x")
+# struct tpacket_auxdata: of it the status and the VLAN's tag.
+_AUXDATA = struct.Struct("=I12xHH")
+# The packet's protocol, which lies beyond the packet at SKF_AD_OFF, then the byte of its header that says VRRP. Without
+# it Python would see all that a balancer carries.
+_SKF_AD_OFF = 0xFFFFF000
+VRRP_ONLY = (
+    (_bpf.LOAD_HALF, 0, 0, _SKF_AD_OFF),
+    (_bpf.EQUAL, 0, 2, IPV4),
+    (_bpf.LOAD_BYTE, 0, 0, 9),
+    (_bpf.EQUAL, 3, 4, packet.PROTOCOL),
+    (_bpf.EQUAL, 0, 3, IPV6),
+    (_bpf.LOAD_BYTE, 0, 0, 6),
+    (_bpf.EQUAL, 0, 1, packet.PROTOCOL),
+    (_bpf.RETURN, 0, 0, _bpf.ALL_OF_IT),
+    (_bpf.RETURN, 0, 0, 0),
+)
+
+
+class CannotListen(Exception):
+    """Why nothing can be heard on an interface, in one sentence."""
+
+
+class Frame(NamedTuple):
+    """A packet without its Ethernet header, which the kernel has read."""
+
+    data: bytes
+    protocol: int
+    mac: bytes
+    own: bool
+    vlan: int = 0
+
+
+def hear(frame: Frame, interface: str, at: float) -> Optional[Heard]:
+    """Return what a frame says about VRRP, None where that is nothing.
+
+    A frame that is tagged for a VLAN is on another link, which has an interface of its own. A tag that gives only a
+    priority (VLAN 0, IEEE 802.1Q) leaves it on this one.
+    """
+    datagram = None if frame.vlan else read(frame.data, frame.protocol)
+    if datagram is None:
+        return None
+    source, destination, message = datagram.source, datagram.destination, datagram.message
+    said: Union[packet.Advertisement, packet.Discard]
+    if datagram.whole and ipaddress.ip_address(destination).is_multicast:
+        said = packet.decode(message, source, destination, datagram.hop_limit)
+    elif datagram.whole:
+        # keepalived does not look at the hop limit of unicast either, and sends 64 over IPv6.
+        said = packet.decode(message, source, destination)
+    else:
+        said = packet.Discard(FRAGMENT, "a fragment received, and no VRRP router has reason to send one")
+    return Heard(at, interface, frame.mac.hex(":"), source, destination, said, frame.own)
+
+
+def vlan_of(ancillary: Iterable[Tuple[int, int, bytes]]) -> int:
+    """Return the VLAN that the kernel took from a frame's tag, 0 without one."""
+    for level, kind, data in ancillary:
+        if (level, kind) == (SOL_PACKET, PACKET_AUXDATA) and len(data) >= _AUXDATA.size:
+            status, tag, _protocol = _AUXDATA.unpack_from(data)
+            return tag & 0x0FFF if status & TP_STATUS_VLAN_VALID else 0
+    return 0
+
+
+def open_socket(interfaces: Sequence[str]) -> Any:
+    """Return a socket that gets the VRRP messages of every link; the interfaces let the two groups in as well.
+
+    What comes in before the filter is there is passed over by ``read``.
+    """
+    try:
+        ear = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
+    except PermissionError:
+        raise CannotListen(
+            "There is no right to open raw sockets: use become, or give the container NET_RAW."
+        ) from None
+    try:
+        _bpf.attach(ear, VRRP_ONLY)
+        ear.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+        for interface in interfaces:
+            index = socket.if_nametoindex(interface)
+            for group in GROUPS:
+                membership = _MEMBERSHIP.pack(index, PACKET_MR_MULTICAST, len(group), group)
+                ear.setsockopt(SOL_PACKET, PACKET_ADD_MEMBERSHIP, membership)
+    except OSError as error:
+        ear.close()
+        raise CannotListen(f"Nothing can be heard on {', '.join(interfaces)}: {error}.") from None
+    return ear
+
+
+class Ear:
+    """Hears on some interfaces. Never sends."""
+
+    def __init__(self, interfaces: Sequence[str], opener: Callable[[Sequence[str]], Any] = open_socket) -> None:
+        self.interfaces = interfaces
+        self._socket = opener(interfaces)
+
+    def receive(self, seconds: float) -> Optional[Tuple[str, Frame]]:
+        """Return the next frame and its interface, None when there is none in time or it came on another."""
+        self._socket.settimeout(seconds)
+        try:
+            data, ancillary, _flags, address = self._socket.recvmsg(MAX_MESSAGE, socket.CMSG_SPACE(_AUXDATA.size))
+        except socket.timeout:
+            return None
+        interface, protocol, kind, _hardware, mac = address
+        if interface not in self.interfaces:
+            return None
+        return interface, Frame(data, protocol, mac, kind == PACKET_OUTGOING, vlan_of(ancillary))
+
+    def __enter__(self) -> Ear:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._socket.close()
+
+
+def listen(
+    interfaces: Sequence[str],
+    seconds: float,
+    clock: Callable[[], float] = time.monotonic,
+    ear: Callable[[Sequence[str]], Any] = Ear,
+) -> Iterator[Heard]:
+    """Yield each VRRP message as it comes, for so many seconds; its time is counted from the beginning."""
+    with ear(interfaces) as open_ear:
+        begin = now = clock()
+        while now - begin < seconds:
+            came = open_ear.receive(begin + seconds - now)
+            now = clock()
+            heard = came and hear(came[1], came[0], now - begin)
+            if heard:
+                yield heard
+
+
+def collect(interface: Optional[str], seconds: float) -> Segment:
+    """Return what is heard on an interface, or on every one that is up, in so many seconds.
+
+    :raises CannotListen: if that is impossible
+    """
+    wrong = SECONDS(seconds)[1]
+    if wrong:
+        raise CannotListen(f"seconds is {seconds}: {wrong}")
+    segment = Segment()
+    for heard in listen(choose_interfaces(interface), seconds):
+        segment.add(heard)
+    return segment
+
+
+def flags_of(interface: str) -> int:
+    """Ask the kernel and not /sys, which may be another namespace's."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        answer = fcntl.ioctl(any_socket, SIOCGIFFLAGS, _FLAGS.pack(interface.encode(), 0))
+    return int(_FLAGS.unpack(answer)[1])
+
+
+def choose_interfaces(
+    wanted: Optional[str],
+    known: Callable[[], List[Tuple[int, str]]] = socket.if_nameindex,
+    flags: Callable[[str], int] = flags_of,
+) -> List[str]:
+    """Return the interface that is wanted, or every one that is up but lo.
+
+    :raises CannotListen: if there is none, or it is down
+    """
+    names = [name for _index, name in known()]
+    if wanted and wanted not in names:
+        raise CannotListen(f"There is no interface {wanted}: there are {', '.join(names)}.")
+    if wanted:
+        if not flags(wanted) & IFF_UP:
+            raise CannotListen(f"Interface {wanted} is down, so nothing can be heard on it: set it up first.")
+        return [wanted]
+    found = [name for name in names if flags(name) & (IFF_UP | IFF_LOOPBACK) == IFF_UP]
+    if not found:
+        raise CannotListen("No interface but lo is up, so nothing can be heard: set one up first.")
+    return found

@@ -1,0 +1,84 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which engine a host gets: HAProxy and keepalived where it can have them, the embedded agent where it cannot. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers as crew
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import PROXY, VRRP, Daemon
+
+NATIVE, AGENT, AUTO = "native", "agent", "auto"
+ENGINES = (AUTO, NATIVE, AGENT)
+UNITS = {
+    NATIVE: ("haproxy.service", "keepalived.service"),
+    AGENT: (Daemon(PROXY).unit, Daemon(VRRP).unit),
+}
+# What an engine's balancer is called among those who listen, and how its life is asked for.
+PROGRAMS = {NATIVE: ("haproxy",), AGENT: (Daemon(PROXY).program, crew.NAME)}
+ALIVE = {engine: f"/usr/bin/killall -0 {programs[0]}" for engine, programs in PROGRAMS.items()}
+
+
+# All that goes when an engine is replaced, as it is called among processes; the router first.
+REPLACED = {NATIVE: ("keepalived", "haproxy"), AGENT: (Daemon(VRRP).program, *PROGRAMS[AGENT]), "": ()}
+
+
+class Choice(NamedTuple):
+    """An engine, and why it is this one."""
+
+    engine: str
+    reason: str
+    replaces: str = ""  # the engine that has to go for it
+
+
+def choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
+    """Return what a host gets.
+
+    :param host: as `host_info` returns it
+    :param prefix: of the layout's variables, in one of which the user may name an engine
+    """
+    choice = _choose(wanted, host, prefix)
+    other = NATIVE if choice.engine == AGENT else AGENT
+    # Also where it does not run any more: a change that was cut off is brought to its end.
+    is_there = set(UNITS[other]) & set(host.get("own_units", []))
+    return choice._replace(replaces=other if is_there else "")
+
+
+def _choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
+    if wanted != AUTO:
+        return Choice(wanted, f"{prefix}_engine names it")
+    running = host.get("active_units", [])
+    if not set(UNITS[NATIVE]) & set(running) and set(UNITS[AGENT]) & set(running):
+        return Choice(AGENT, "it runs here already")
+    family, missing = host.get("os_family"), ", ".join(host.get("missing_packages", []))
+    if family and family not in _host.FAMILIES:
+        return Choice(AGENT, f"this is {family}, whose packages the roles do not know")
+    if not missing:
+        return Choice(NATIVE, "its packages are installed")
+    if host.get("unobtainable"):
+        return Choice(AGENT, f"{missing} cannot be installed: {host['unobtainable']}")
+    return Choice(NATIVE, f"{missing} can be installed")
+
+
+def turns(choices: Mapping[str, Choice], held: Mapping[str, int]) -> List[str]:
+    """Return the members that change their engine, in the order in which they do so, one after the other.
+
+    Whoever carries a VIP comes last: then all the others can take it over, and it moves once.
+
+    :param held: how many VIPs each member carries now
+    """
+    changing = [name for name, choice in choices.items() if choice.replaces]
+    return sorted(changing, key=lambda name: held[name])
+
+
+def table(choices: Mapping[str, Choice], order: Sequence[str]) -> List[str]:
+    """Return a line for each member: its engine, why, and what becomes of the other one."""
+    lines = []
+    for name, choice in choices.items():
+        line = f"{name}: {choice.engine}, {choice.reason}"
+        if choice.replaces:
+            line += f"; in place of {choice.replaces}, as number {order.index(name) + 1} of {len(order)}"
+        lines.append(line)
+    return lines

@@ -1,0 +1,310 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The plan of an IPI-like cluster: its own nodes carry the API VIP and the ingress VIPs.
+
+Pure, as `pair`: a member is ``{name, master, settings, host}``. Every port, priority and check comes from a preset
+(`ipi_presets`), and each can be said otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults, in_the_users_words, read
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast as _forecast
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import engine_choice as _engine_choice
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_cluster as _ipi_sketch
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_presets as _ipi_presets
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_services as _ipi_haproxy
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_guard as _guard
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import Choice
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_cluster import Sketch
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import PRESETS, Check
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member, Vip
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks as _urls
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.instances import auth_pass_faults, read_instances
+
+OWN = ("interface", "engine")  # what each node may say for itself; all else must be the same everywhere
+DOWN = "haproxy_down"
+ROUTER_PORTS = (80, 443)
+# Milliseconds: the connections that a server has when it dies are lost; each new one is passed to another server.
+LOST_WITH_A_SERVER = 60
+
+
+def plan(members: List[Member]) -> Dict[str, Any]:
+    """Return the cluster's plan, if it holds in every single failure.
+
+    :returns: ``{faults, warnings, vips, members: {NAME: {engine, instances, scripts, files, peers, interfaces,
+        services, monitors}}, track, engines, targets, watched, advert_interval, outages, table}``; with faults all else
+        is empty
+    """
+    drafted = draft(members)
+    if drafted["faults"]:
+        return drafted
+    foreseen = _forecast.forecast(drafted)
+    if foreseen["faults"]:
+        return {**_EMPTY, "faults": [in_the_users_words(fault, "ipi") for fault in foreseen["faults"]]}
+    outages = foreseen["outages"]
+    return {**drafted, "outages": outages, "table": _forecast.table(drafted, outages)}
+
+
+_EMPTY: Dict[str, Any] = {
+    "warnings": [],
+    "vips": [],
+    "members": {},
+    "track": {},
+    "turns": [],
+    "engines": [],
+    "targets": [],
+    "watched": {},
+    "outages": [],
+    "table": [],
+}
+
+
+def draft(members: List[Member]) -> Dict[str, Any]:
+    """Return the plan of whatever can be read, whether it would hold or not; its outages are not known yet."""
+    faults = _members.disagreements(members, OWN, "ipi")
+    settings = read(_ipi_sketch.SETTINGS, members[0]["settings"], "ipi", faults) if members else {}
+    masters = [member["name"] for member in members if member["master"]]
+    if len(masters) < 2:
+        return _refused([*faults, f"ipi_masters has {len(masters)} members: two or more are needed, three are usual."])
+    sketch = _ipi_sketch.make(members, settings, masters, faults)
+    services = _ipi_haproxy.services(sketch, masters, faults)
+    choices = _members.engines(members, "ipi", faults)
+    listening = [*services, *_ipi_haproxy.monitors(sketch)]
+    faults += _members.host_faults([m for m in members if m["master"]], listening, choices)
+    faults += _members.host_faults([m for m in members if not m["master"]], [], choices)
+    faults += [fault for member in members for fault in _lacks(member, sketch, choices)]
+    faults += _members.rivals(members, sketch.vips, sketch.seats)
+    faults += auth_pass_faults(settings["auth_pass"], "ipi_auth_pass")
+    faults += _guard.faults(settings["machine_networks"], "ipi_machine_networks")
+    warnings = _ipi_presets.port_warnings(sketch.preset.ports) + _haste(sketch, faults)
+    if faults:
+        return _refused(faults)
+    planned = {member["name"]: _member(member, sketch, services, choices[member["name"]]) for member in members}
+    carrying = {name: choices[name] for name in planned if _carries(name, sketch)}
+    turns = _engine_choice.turns(carrying, _members.held(members, sketch.vips))
+    for name, member in planned.items():
+        faults += read_instances(member["instances"], f"{name}: instances")[1]
+    if faults:
+        return _refused(faults)
+    return {
+        **_EMPTY,
+        "faults": [],
+        "warnings": warnings,
+        "vips": [{**vip._asdict(), "name": vip.name} for vip in sketch.vips],
+        "members": planned,
+        "track": {"scripts": [script for member in planned.values() for script in member["scripts"]]},
+        "turns": turns,
+        "engines": _engine_choice.table(carrying, turns),
+        "targets": _targets(sketch),
+        "watched": _watched(sketch),
+        "redirect": _redirect(sketch),
+        "guard": _guard.ruleset(settings["machine_networks"]),
+        "advert_interval": settings["advert_interval"],
+    }
+
+
+def _refused(faults: Faults) -> Dict[str, Any]:
+    return {**_EMPTY, "faults": list(dict.fromkeys(in_the_users_words(fault, "ipi") for fault in faults))}
+
+
+def _haste(sketch: Sketch, faults: Faults) -> List[str]:
+    """keepalived must not move the VIP before haproxy has seen the same, or it arrives where nothing is better."""
+    noticed = _ipi_presets.notices_after(sketch.preset)
+    found = [
+        f"{check.name} sees a dead API server after {check.interval * check.fall:g} s and haproxy after {noticed:g} s, "
+        "so the VIP would move to a member that still sends requests there: shorten ipi_server_check."
+        for check in sketch.preset.api_checks
+        if check.sees_local_api and check.interval * check.fall <= noticed
+    ]
+    if sketch.settings["preset"] == "seed":  # which is asked for as it was
+        return found
+    faults += found
+    return []
+
+
+def _carries(name: str, sketch: Sketch) -> List[Vip]:
+    return [vip for vip in sketch.vips if name in vip.order]
+
+
+def _lacks(member: Member, sketch: Sketch, choices: Dict[str, Choice]) -> Faults:
+    """What HAProxy and keepalived bring along as packages, the agent must find: it installs nothing."""
+    name, missing = member["name"], member["host"].get("missing_programs", [])
+    if choices[name].engine != _engine_choice.AGENT:
+        return []
+    found = []
+    if member["master"] and "nft" in missing:
+        found.append("nft is missing, which passes the API VIP's port on to the balancer: install nftables")
+    for script in _scripts(name, sketch):
+        if "curl" in missing and not _urls.question(script["any_of"]):
+            urls = ", ".join(sum(script["any_of"], []))
+            found.append(f"curl is missing, which the check {script['name']} needs to ask {urls}: install curl")
+    return [f"{name}: {what}, because with the engine agent nothing is downloaded." for what in found]
+
+
+def _member(member: Member, sketch: Sketch, services: List[Dict[str, Any]], choice: Choice) -> Dict[str, Any]:
+    name, master, engine = member["name"], member["master"], choice.engine
+    mine = _carries(name, sketch)
+    instances = [_instance(name, vip, sketch) for vip in mine]
+    events = master and sketch.preset.events
+    own = _ipi_haproxy.for_haproxy(services) if engine == _engine_choice.NATIVE else services
+    return {
+        "master": master,
+        "engine": engine,
+        "replaces": choice.replaces,
+        "replaced_programs": list(_engine_choice.REPLACED[choice.replaces]),
+        "instances": instances,
+        "scripts": _scripts(name, sketch),
+        "files": [{"name": DOWN, "path": sketch.settings["down_file"]}] if events else [],
+        "down_file": sketch.settings["down_file"] if events else "",
+        "peers": sorted({peer for instance in instances for peer in instance["peers"]}),
+        "interfaces": sorted({instance["interface"] for instance in instances}),
+        "services": own if master else [],
+        "monitors": _ipi_haproxy.monitors(sketch) if master else [],
+        "balancer": _engine_choice.UNITS[engine][0],
+        "ports": _ports(name, sketch, master),
+        "seen": _to_be_seen(sketch, engine, services if master else [], bool(mine)),
+        "timeouts": sketch.preset.timeouts,
+        "stats_port": sketch.preset.ports["stats"],
+    }
+
+
+def _ports(name: str, sketch: Sketch, master: bool) -> List[int]:
+    """What clients come to on this node."""
+    api = [sketch.settings["api_port"], sketch.preset.ports["lb"]] if master else []
+    ingress = list(ROUTER_PORTS) if any(name in vip.order for vip in sketch.ingress.vips) else []
+    return [*api, *ingress]
+
+
+def _to_be_seen(sketch: Sketch, engine: str, services: List[Dict[str, Any]], carries: bool) -> Dict[str, Any]:
+    """What `pair_info` is to find on this node."""
+    balancer, router = _engine_choice.UNITS[engine]
+    return {
+        "vips": [{"address": vip.address} for vip in sketch.vips],
+        "services": [*services, *_ipi_haproxy.monitors(sketch)] if services else [],
+        "targets": _targets(sketch),
+        "units": [*([balancer] if services else []), *([router] if carries else [])],
+        "programs": list(_engine_choice.PROGRAMS[engine]),
+    }
+
+
+def _checks(vip: Vip, sketch: Sketch) -> List[Check]:
+    """A shard's own list, or the preset's: a VIP follows its own routers only."""
+    if vip in sketch.api.vips:
+        return list(sketch.preset.api_checks)
+    own = sketch.ingress.checks.get(vip.name)
+    if own is None:
+        return list(sketch.preset.ingress_checks)
+    usual = sketch.preset.ingress_checks[0]
+    return [
+        usual._replace(name=f"chk_{vip.name}_{at + 1}".lower(), any_of=((url,),), weight=0)
+        for at, url in enumerate(own)
+    ]
+
+
+def _scripts(name: str, sketch: Sketch) -> List[Dict[str, Any]]:
+    """The checks of every VIP that a node may carry, each once."""
+    checks = {check.name: check for vip in _carries(name, sketch) for check in _checks(vip, sketch)}
+    return [_script(check, sketch) for check in checks.values()]
+
+
+def _script(check: Check, sketch: Sketch) -> Dict[str, Any]:
+    settings, preset = sketch.settings, sketch.preset
+    places = {
+        **preset.ports,
+        "api": settings["api_port"],
+        "router": settings["router_port"],
+        **{f"{name}_path": path for name, path in preset.paths.items()},
+    }
+    return {
+        "name": check.name,
+        "any_of": _ipi_presets.asked(check, places),
+        "interval": check.interval,
+        "timeout": check.interval,
+        "rise": check.rise,
+        "fall": check.fall,
+    }
+
+
+def _instance(name: str, vip: Vip, sketch: Sketch) -> Dict[str, Any]:
+    settings, preset = sketch.settings, sketch.preset
+    seat, is_api = sketch.seats[name][vip.address], vip in sketch.api.vips
+    base = preset.api_priority if is_api else preset.ingress_priority
+    version = 3 if vip.version == 6 else settings["vrrp_version"]
+    role = "api" if is_api else "ingress"
+    named = f"{sketch.api.cluster}_{role}_vip"[:8] if preset.named_passwords and version == 2 else ""
+    return {
+        "name": vip.name,
+        "state": "BACKUP",
+        "interface": seat.interface,
+        "vrid": vip.vrid,
+        "version": version,
+        "priority": _priority(base, len(vip.order), vip.order.index(name)),
+        "advert_interval": settings["advert_interval"],
+        "preempt": preset.preempt,
+        "preempt_delay": 0,
+        "auth_pass": named,
+        "multicast": preset.multicast,
+        "source": seat.address,
+        "peers": [sketch.seats[other][vip.address].address for other in vip.order if other != name],
+        "addresses": [vip.with_prefix],
+        "track_scripts": [{"name": check.name, "weight": check.weight} for check in _checks(vip, sketch)],
+        "track_files": [{"name": DOWN, "weight": 0}] if is_api and preset.events else [],
+        "notify": None,
+    }
+
+
+def _priority(base: int, count: int, rank: int) -> int:
+    """Where a preset gives everybody the same, the addresses decide."""
+    return base or _members.priorities(count)[rank]
+
+
+def _targets(sketch: Sketch) -> List[List[Any]]:
+    api = [[vip.address, sketch.settings["api_port"]] for vip in sketch.api.vips]
+    return api + [[vip.address, port] for vip in sketch.ingress.vips for port in ROUTER_PORTS]
+
+
+def _watched(sketch: Sketch) -> Dict[str, Any]:
+    """Which VIPs live and die with which program."""
+    unaware = [check.name for check in sketch.preset.api_checks if not check.sees_haproxy]
+    at_ease = not any(check.sees_local_api for check in sketch.preset.api_checks)
+    return {
+        "haproxy": {
+            "instances": [vip.name for vip in sketch.api.vips],
+            "fatal": ["haproxy_killed", "haproxy_stopped"],
+            "harmless": {"haproxy_reloaded": 0, **({"api_failing": LOST_WITH_A_SERVER} if at_ease else {})},
+            "unaware": unaware,
+        },
+        "router": {
+            "instances": [vip.name for vip in sketch.ingress.vips],
+            "fatal": ["router_stopped", *(["router_draining"] if _ipi_presets.minds_draining(sketch.preset) else [])],
+            "harmless": {},
+        },
+    }
+
+
+def _redirect(sketch: Sketch) -> Dict[str, Any]:
+    vips = [vip.address for vip in sketch.api.vips]
+    return {"vips": vips, "port": sketch.settings["api_port"], "to_port": sketch.preset.ports["lb"]}
+
+
+def side_by_side(members: List[Member]) -> List[str]:
+    """Return a table of what each preset costs these members, event by event."""
+    plans = {}
+    for name in PRESETS:
+        chosen = [{**member, "settings": {**member["settings"], "preset": name}} for member in members]
+        plans[name] = plan(chosen)
+    rows: Dict[Any, Dict[str, str]] = {}
+    for name, found in plans.items():
+        for line in found["outages"]:
+            rows.setdefault((line["vip"], line["event"]), {})[name] = f"{line['outage_ms']} ms"
+    head = f"{'VIP':<24} {'event':<20}" + "".join(f"{name:>12}" for name in plans)
+    lines = [
+        f"{vip:<24} {event.replace('_', ' '):<20}" + "".join(f"{cells.get(name, '-'):>12}" for name in plans)
+        for (vip, event), cells in rows.items()
+    ]
+    refused = [f"{name} is refused: {fault}" for name, found in plans.items() for fault in found["faults"]]
+    return [head, *lines, *refused]

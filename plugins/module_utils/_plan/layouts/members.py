@@ -1,0 +1,203 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What every layout asks of its members: do they agree, where would each carry a VIP, and who else is there. Pure.
+
+A member is ``{name, settings, host}``: its variables without the role's prefix, and what `host_info` found there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Collection, Dict, List, Mapping, NamedTuple, Optional
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import (
+    AGENT,
+    AUTO,
+    ENGINES,
+    NATIVE,
+    PROGRAMS,
+    REPLACED,
+    Choice,
+    choose,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Seat, find_seat
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import listeners_in_the_way
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers as _segment
+
+Member = Dict[str, Any]
+HIGHEST = 254  # 255 is the address owner's
+
+
+class Vip(NamedTuple):
+    """One VIP, its VRID, and the members that may hold it, best first."""
+
+    address: str
+    prefix: Optional[int]
+    vrid: int
+    order: List[str]
+    title: str = ""  # of its instances
+
+    @property
+    def name(self) -> str:
+        return self.title or f"vip-{self.address}"
+
+    @property
+    def version(self) -> int:
+        return 6 if ":" in self.address else 4
+
+    @property
+    def held_as(self) -> int:
+        """The prefix length with which a member has it."""
+        return self.prefix or (128 if self.version == 6 else 32)
+
+    @property
+    def with_prefix(self) -> str:
+        return f"{self.address}/{self.prefix}" if self.prefix else self.address
+
+
+class Surroundings(NamedTuple):
+    """What there is already: the VRIDs by which the members carry VIPs now, and other routers on their links."""
+
+    living: Dict[str, int]  # by the instance's name
+    strangers: List[Dict[str, Any]]
+
+
+def priorities(count: int) -> List[int]:
+    """Return the priorities of so many members, best first.
+
+    The first two are close to 256, so that Skew_Time, the wait after a give-up, is some milliseconds. From the
+    third on there is a distance, or two would be Active before they hear each other: at version 2 a point is 3.9 ms.
+    """
+    step = max(1, min(25, 252 // max(1, count - 2)))
+    return [HIGHEST - rank if rank < 2 else max(1, HIGHEST - 1 - step * (rank - 1)) for rank in range(count)]
+
+
+def disagreements(members: List[Member], own: Collection[str], prefix: str) -> Faults:
+    """Refuse a variable that two members have differently: they would believe different things of one VIP.
+
+    :param own: the variables that each member may have for itself
+    """
+    faults = []
+    for member in members[1:]:
+        for key, value in member["settings"].items():
+            first = members[0]["settings"].get(key)
+            if key not in own and value != first:
+                shown = "different values" if key == "auth_pass" else f"{first!r} and {value!r}"
+                faults.append(
+                    f"{prefix}_{key}: {members[0]['name']} and {member['name']} disagree ({shown}): "
+                    "set it once, for the whole group."
+                )
+    return faults
+
+
+def seats(members: List[Member], vips: List[Vip], prefix: str, faults: Faults) -> Dict[str, Dict[str, Seat]]:
+    """Return where each member would carry each VIP that it may hold: ``{member: {vip address: Seat}}``."""
+    floating = {vip.address for vip in vips}
+    macs = {found["mac"] for member in members for found in member["host"]["addresses"]}
+    found: Dict[str, Dict[str, Seat]] = {}
+    for member in members:
+        mine = found[member["name"]] = {}
+        interface = member["settings"].get("interface") or ""
+        for vip in vips:
+            if member["name"] in vip.order:
+                seat, wrong = find_seat(
+                    vip.address, member["host"]["addresses"], floating, interface, prefix, vip.held_as
+                )
+                if seat is None:
+                    faults.append(f"{member['name']}: {wrong}")
+                else:
+                    mine[vip.address] = seat
+            faults.extend(_squatters(member, vip, macs))
+    return found
+
+
+def _squatters(member: Member, vip: Vip, macs: Collection[str]) -> Faults:
+    return [
+        f"VIP {vip.address} is already answered by {mac}, which is no member of this pair: "
+        "choose a free address, or take it away there."
+        for mac in member["host"].get("answering", {}).get(vip.address, [])
+        if mac not in macs
+    ]
+
+
+def surroundings(members: List[Member]) -> Surroundings:
+    living: Dict[str, int] = {}
+    for member in reversed(members):  # should they disagree, the first member's word counts
+        living.update(member["host"].get("vrids", {}))
+    heard = [router for member in members for router in member["host"].get("heard", [])]
+    return Surroundings(living, _segment.strangers(heard, _addresses(members)))
+
+
+def _addresses(members: List[Member]) -> List[str]:
+    return [info["address"] for member in members for info in member["host"]["addresses"]]
+
+
+def rivals(members: List[Member], vips: List[Vip], where: Dict[str, Dict[str, Seat]]) -> Faults:
+    """Say what other VRRP routers on the members' links have that is ours."""
+    found: Faults = []
+    for member in members:
+        mine = where[member["name"]]
+        vrids = [
+            {"vrid": vip.vrid, "family": vip.version, "interface": mine[vip.address].interface}
+            for vip in vips
+            if vip.address in mine
+        ]
+        heard = member["host"].get("heard", [])
+        addresses = [vip.address for vip in vips]
+        found += _segment.foreign(heard, _addresses(members), addresses, vrids, _known_pass(members))
+    return found
+
+
+def held(members: List[Member], vips: List[Vip]) -> Dict[str, int]:
+    """Return how many VIPs each member carries now."""
+    floating = {vip.address for vip in vips}
+    return {
+        member["name"]: sum(info["address"] in floating for info in member["host"]["addresses"]) for member in members
+    }
+
+
+def engines(members: List[Member], prefix: str, faults: Faults) -> Dict[str, Choice]:
+    """Return which engine each member gets, and why; each may be told for itself."""
+    found = {}
+    for member in members:
+        name, host = member["name"], member["host"]
+        wanted = member["settings"].get("engine") or AUTO
+        if wanted not in ENGINES:
+            known = ", ".join(ENGINES)
+            faults.append(f"{name}: {prefix}_engine is {wanted!r}: one of {known} is wanted.")
+            wanted = AUTO
+        found[name] = choose(wanted, host, prefix)
+    return found
+
+
+def host_faults(
+    members: List[Member], services: List[Dict[str, Any]], choices: Optional[Mapping[str, Choice]] = None
+) -> Faults:
+    """Say what keeps a member from being a balancer, and which programs are in the way of its services.
+
+    :param choices: of engines, by the member's name; native where it is not named
+    """
+    faults: Faults = []
+    for member in members:
+        name, host = member["name"], member["host"]
+        choice = (choices or {}).get(name, Choice(NATIVE, ""))
+        # The agent runs wherever systemd and Python do.
+        passed_over = [_host.family_problem(host.get("os_family", ""))] if choice.engine == AGENT else []
+        faults.extend(f"{name}: {problem}" for problem in host.get("problems", []) if problem not in passed_over)
+        own = (*PROGRAMS[choice.engine], *REPLACED[choice.replaces])
+        faults.extend(listeners_in_the_way(services, host.get("listeners", []), name, own))
+    return faults
+
+
+def auth_pass(members: List[Member], fresh: Callable[[], str]) -> str:
+    """Return the members' password: the user's, else the one in use, else a fresh one.
+
+    :param fresh: gives a new uuid; its first 8 characters are all that VRRP compares, RFC 2338 section 5.3.10
+    """
+    return (_known_pass(members) or fresh())[:8]
+
+
+def _known_pass(members: List[Member]) -> str:
+    in_use = [found for member in members for found in member["host"].get("auth_passes", [])]
+    return members[0]["settings"].get("auth_pass") or next(iter(in_use), "")

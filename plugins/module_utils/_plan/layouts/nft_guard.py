@@ -1,0 +1,53 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Who may reach the machine config server, port 22623: it hands out secrets, so only the cluster's machines."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, List, Sequence
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults
+
+PORT = 22623
+TABLE = "inet onprem_lb_machine_config"
+
+RULESET = """\
+# Managed by Ansible, onprem.lb: only the cluster's machine networks reach the machine config server.
+add table {table}
+delete table {table}
+table {table} {{
+    chain input {{
+        type filter hook input priority -5; policy accept;
+        tcp dport {port} jump machine_config
+    }}
+    chain machine_config {{
+        iif lo accept
+{rules}
+        drop
+    }}
+}}
+"""
+
+
+def ruleset(networks: Sequence[Any]) -> str:
+    """Return an nft file that lets these networks in and nobody else; they are valid."""
+    rules = []
+    for network in _parsed(networks):
+        family = "ip6" if network.version == 6 else "ip"
+        rules.append(f"        {family} saddr {network} accept")
+    return RULESET.format(table=TABLE, port=PORT, rules="\n".join(rules))
+
+
+def faults(networks: Sequence[Any], place: str) -> Faults:
+    found = []
+    for at, network in enumerate(networks):
+        try:
+            ipaddress.ip_network(str(network))
+        except ValueError:
+            found.append(f"{place}[{at}] is {network!r}: a network such as 192.0.2.0/24 is wanted.")
+    return found
+
+
+def _parsed(networks: Sequence[Any]) -> List[Any]:
+    return [ipaddress.ip_network(str(network)) for network in networks]

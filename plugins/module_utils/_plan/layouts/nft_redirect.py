@@ -1,0 +1,103 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The redirect VIP:6443 -> VIP:9445 of a master: kube-apiserver owns 6443 there, and haproxy listens beside it.
+
+It may lie on every member, whether that holds a VIP or not: it acts only where the VIP is one of the host's own
+addresses, and so moves with the VIP although nobody tells it. Everything else stays as it is: a node's own address,
+haproxy's health checks and connections to the masters, and what a member, or a pod on it, sends to a VIP held
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, List, Sequence, Union
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import port as check_port
+
+Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
+
+TABLE = "inet onprem_lb_api"
+# Adding what is there changes nothing, and only so can be deleted what is not (nft has "destroy" since 1.0.8 only).
+DELETE = f"add table {TABLE}; delete table {TABLE}"
+
+# A base chain for each way in, and one chain with the rules for both. That inet can do NAT takes Linux 5.2 (RHEL 8 has
+# it too); before that it would be two tables, ip and ip6, with the same chains, which nothing that we support needs.
+#
+# The old table goes and the new one comes in one transaction: there is no moment without the redirect, and no rule for
+# a VIP that is no longer one. Connections that are open keep the way that they took: conntrack holds it.
+#
+# Priority -110, which is before dstnat (-100): the first chain that translates a connection wins, and kube-proxy and
+# others sit at dstnat. The name cannot be written for output, to which it is unknown.
+RULESET = """\
+# Managed by Ansible, onprem.lb: {from_port} of a VIP goes to {to_port} of the same VIP, where this host holds it.
+# It is taken away by: nft '{delete}'
+add table {table}
+delete table {table}
+table {table} {{
+    # From outside, and from pods on this host.
+    chain prerouting {{
+        type nat hook prerouting priority -110; policy accept;
+        jump redirect_vips
+    }}
+    # From this host itself.
+    chain output {{
+        type nat hook output priority -110; policy accept;
+        jump redirect_vips
+    }}
+    chain redirect_vips {{
+        # Who holds the VIP redirects, and who does not passes on: the holder may have no haproxy just now.
+        fib daddr type != local return
+        # A connection that is open already has gone to {from_port} itself, and stays there.
+        tcp flags & (fin | syn | rst | ack) != syn return
+{rules}
+    }}
+}}
+"""
+
+
+def ruleset(vips: Sequence[Any], port: Any, to_port: Any) -> str:
+    """Return an nft file that puts the redirect in place of whatever redirect there was.
+
+    :param vips: addresses of both families, each with or without a prefix length
+    :raises ValueError: with a sentence, if they cannot be redirected
+    """
+    from_port, to_port = _port(port), _port(to_port)
+    if from_port == to_port:
+        raise ValueError(f"The redirect's two ports are both {from_port}: haproxy must listen on another one.")
+    rules = "\n".join(f"        {_rule(vip, from_port, to_port)}" for vip in _addresses(vips))
+    return RULESET.format(table=TABLE, delete=DELETE, rules=rules, from_port=from_port, to_port=to_port)
+
+
+def _rule(vip: Address, port: int, to_port: int) -> str:
+    # "redirect" would be shorter, and wrong: in prerouting it takes the incoming interface's first address instead of
+    # the VIP, and on its way out loopback's. Pods lose their replies by it under some network plugins, and haproxy's
+    # log the VIP.
+    if vip.version == 4:
+        return f"ip daddr {vip} tcp dport {port} dnat ip to {vip}:{to_port}"
+    return f"ip6 daddr {vip} tcp dport {port} dnat ip6 to [{vip}]:{to_port}"
+
+
+def _port(given: Any) -> int:
+    found, wrong = check_port(given)
+    if wrong:
+        raise ValueError(f"The redirect's port is {given!r}: {wrong}")
+    return int(found)
+
+
+def _addresses(vips: Any) -> List[Address]:
+    """Each VIP once, in an order of their own, so that the user's changes nothing."""
+    if isinstance(vips, str) or not isinstance(vips, Sequence) or not vips:
+        raise ValueError(f"The redirect's VIPs are {vips!r}: a list of at least one address is wanted.")
+    return sorted({_address(vip) for vip in vips}, key=lambda vip: (vip.version, int(vip)))
+
+
+def _address(given: Any) -> Address:
+    try:
+        # A zone, as in fe80::1%eth0, would be dropped without a word.
+        found = ipaddress.ip_interface(str(given).replace("%", " ")).ip
+    except ValueError:
+        raise ValueError(f"The redirect's VIP {given!r} is no address: an IPv4 or IPv6 address is wanted.") from None
+    if found.is_multicast or found.is_loopback or found.is_unspecified or found.is_link_local:
+        raise ValueError(f"The redirect's VIP {given} is no address that a client can use: choose one of the subnet.")
+    return found

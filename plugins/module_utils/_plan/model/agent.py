@@ -1,0 +1,245 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The collection's model in the agent's words: its two configurations, or why it cannot have them. Pure.
+
+What haproxy.cfg.j2 and keepalived.conf.j2 make of the model, this makes of it for the agent. What the agent does not
+have is refused, never left out.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+import shlex
+from typing import Any, Dict, List, Optional, Tuple
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import (
+    Faults,
+    Field,
+    address,
+    anything,
+    boolean,
+    in_the_users_words,
+    integer,
+    number,
+    port,
+    read,
+    text,
+    word,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers as crew
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config as vrrp_config
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import PROXY, VRRP, Daemon
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances as _instances
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks as _urls
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import listeners_in_the_way, read_services
+
+Settings = Dict[str, Any]
+
+# haproxy's units of time, in seconds; without one a number is milliseconds.
+UNITS = {"us": 1e-6, "ms": 1e-3, "": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
+DOWN_FILE = re.compile(r"/[\w./-]+")
+# A path, and at its end anything but a backslash, which would take the unit's next line in.
+COMMAND = re.compile(r"/.*[]!-\[^-~]")
+ALIVE = ("killall", "-0")
+OWN = (Daemon(PROXY).program, crew.NAME)  # the programs that listen for us
+
+
+def _time(value: Any) -> Tuple[Any, Optional[str]]:
+    """A time as haproxy writes it, in seconds."""
+    found = re.fullmatch(r"(\d+)(us|ms|s|m|h|d|)", str(value))
+    if not found:
+        return None, "a time such as 500ms, 30s or 1h is wanted."
+    seconds = int(found.group(1)) * UNITS[found.group(2)]
+    return (int(seconds) if float(seconds).is_integer() else seconds), None
+
+
+def _down_file(value: Any) -> Tuple[Any, Optional[str]]:
+    if value == "" or (isinstance(value, str) and DOWN_FILE.fullmatch(value)):
+        return value, None
+    return None, "a whole path of letters, digits and . _ - / is wanted."
+
+
+def _commands(value: Any) -> Tuple[Any, Optional[str]]:
+    if isinstance(value, list) and all(isinstance(item, str) and COMMAND.fullmatch(item) for item in value):
+        return value, None
+    return None, "a list of commands is wanted, each one line that begins with a program's absolute path."
+
+
+PROXYS = {
+    "services": Field(anything, []),
+    "monitors": Field(anything, []),
+    "maxconn": Field(integer(0, 1_000_000), 0),
+    "workers": Field(integer(1, 64), 1),
+    "timeout_connect": Field(_time, 5),
+    "timeout_client": Field(_time, 60),
+    "timeout_server": Field(_time, 60),
+    "timeout_check": Field(_time, 10),
+    "timeout_tunnel": Field(_time, 3600),
+    "hard_stop_after": Field(_time, 3600),
+    "stats_enabled": Field(boolean, True),
+    "stats_address": Field(address, "127.0.0.1"),
+    "stats_port": Field(port, 9000),
+    "stats_user": Field(text, ""),
+    "stats_password": Field(text, ""),
+    "down_file": Field(_down_file, ""),
+    "stop_pause": Field(number(0, 60, " seconds"), 0.2),
+    "start_commands": Field(_commands, []),
+    "stop_commands": Field(_commands, []),
+}
+VRRPS = {
+    "instances": Field(anything, []),
+    "scripts": Field(anything, []),
+    "track_files": Field(anything, []),
+    "sync_groups": Field(anything, []),
+    "auth_pass": Field(text, ""),
+    "script_user": Field(word, "root"),
+}
+SETTINGS = {**PROXYS, **VRRPS, "raw": Field(anything, {})}
+
+INSTANCES = (
+    *("name", "interface", "vrid", "version", "priority", "advert_interval", "preempt", "preempt_delay"),
+    *("auth_pass", "multicast", "source", "peers", "addresses", "garp_refresh", "notify"),
+)
+
+
+def translate(settings: Settings, prefix: str = "agent", listeners: Any = (), host: str = "") -> Dict[str, Any]:
+    """Return ``{vrrp, proxy, options, faults}``; a daemon that has nothing to do is None.
+
+    :param settings: the keys of SETTINGS, each as the user wrote it; ``raw`` are variables of raw lines, by their names
+    :param prefix: of the variables' names, for the sentences
+    :param listeners: what listens on the host, as `host_info` returns it
+    :param host: its name, for the sentences
+    """
+    faults: Faults = []
+    known = read(SETTINGS, settings, prefix, faults)
+    faults += [_refused(name) for name, lines in known["raw"].items() if lines]
+    model = _instances.model({**{key: known[key] for key in VRRPS}, "raw": {}}, prefix)
+    services, wrong = read_services(known["services"], f"{prefix}_services")
+    faults += model["faults"] + wrong + _stats_faults(known, prefix) + _raw_faults(services, model, prefix)
+    faults += listeners_in_the_way(_occupied(services, known), list(listeners), host, OWN)
+    vrrp = _vrrp(model, known, faults, prefix) if model["instances"] else None
+    proxy = _proxy(services, known) if services or known["monitors"] else None
+    if not faults:
+        faults += vrrp_config.parse(json.dumps(vrrp))[1] if vrrp else []
+        faults += proxy_config.parse(json.dumps(proxy))[1] if proxy else []
+    return {
+        VRRP: vrrp,
+        PROXY: proxy,
+        "options": {key: known[key] for key in ("down_file", "stop_pause", "start_commands", "stop_commands")},
+        "secrets": sorted({each["auth_pass"] for each in model["instances"] if each["auth_pass"]}),
+        "faults": [in_the_users_words(fault, prefix) for fault in dict.fromkeys(faults)],
+    }
+
+
+def _refused(place: str) -> str:
+    return (
+        f"{place} has raw lines for HAProxy or keepalived, which the agent cannot read: leave them out, or use these."
+    )
+
+
+def _raw_faults(services: List[Settings], model: Dict[str, Any], prefix: str) -> Faults:
+    """Refuse the raw lines that stand within the model."""
+    places = [
+        (f"{prefix}_services ({service['name']}).{key}", service[key])
+        for service in services
+        for key in ("frontend_lines", "backend_lines")
+    ]
+    for kind, items in (("instances", model["instances"]), ("sync_groups", model["groups"])):
+        places += [(f"{prefix}_{kind} ({item['name']}).lines", item["lines"]) for item in items]
+    return [_refused(place) for place, lines in places if lines]
+
+
+def _stats_faults(known: Settings, prefix: str) -> Faults:
+    if not known["stats_enabled"]:
+        return []
+    if known["stats_user"] or known["stats_password"]:
+        return [
+            f"{prefix}_stats_user or {prefix}_stats_password is set, and the agent's page knows no password: "
+            f"leave both out and {prefix}_stats_address at 127.0.0.1, or use HAProxy."
+        ]
+    if not ipaddress.ip_address(known["stats_address"]).is_loopback:
+        return [
+            f"{prefix}_stats_address is {known['stats_address']}, which others can reach, and the agent's page knows "
+            "no password: bind it to 127.0.0.1."
+        ]
+    return []
+
+
+def _occupied(services: List[Settings], known: Settings) -> List[Settings]:
+    if not known["stats_enabled"] or not services:
+        return services
+    return [*services, {"name": "page", "port": known["stats_port"], "bind": [known["stats_address"]]}]
+
+
+def _proxy(services: List[Settings], known: Settings) -> Settings:
+    found = {
+        "services": [_service(service, known) for service in services],
+        "monitors": known["monitors"],
+        "timeouts": {key: known[f"timeout_{key}"] for key in ("connect", "client", "server", "tunnel")},
+        "workers": known["workers"],
+        "hard_stop_after": known["hard_stop_after"],
+        "status_socket": Daemon(PROXY).status_socket,
+    }
+    if known["maxconn"]:
+        found["maxconn"] = known["maxconn"]
+    if known["stats_enabled"]:
+        found["page"] = {"bind": [known["stats_address"]], "port": known["stats_port"]}
+    return found
+
+
+def _service(service: Settings, known: Settings) -> Settings:
+    same = {key: service[key] for key in ("name", "bind", "port", "mode", "balance", "servers")}
+    check = {key: value for key, value in service["check"].items() if value not in (None, 0)}
+    if check["type"] not in ("http", "https"):
+        del check["path"]
+    # haproxy has one limit until it is connected and another from then on, the agent has one for all.
+    check["timeout"] = min(known["timeout_connect"], known["timeout_check"]) or known["timeout_connect"]
+    return {**same, "check": check}
+
+
+def _vrrp(model: Dict[str, Any], known: Settings, faults: Faults, prefix: str) -> Settings:
+    checks = [_script(script) for script in model["scripts"]]
+    checks += [{"name": file["name"], "type": "file", "file": file["path"]} for file in model["files"]]
+    names = [check["name"] for check in checks]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        faults.append(f"{prefix}_scripts and {prefix}_track_files both have the name '{name}': give each its own.")
+    watched = {item["name"] for instance in model["instances"] for item in instance["track_interfaces"]}
+    checks += [{"name": _link(name), "type": "interface", "interface": name} for name in sorted(watched)]
+    return {
+        "instances": [_instance(instance) for instance in model["instances"]],
+        "sync_groups": [
+            {key: group[key] for key in ("name", "instances", "notify") if group[key]} for group in model["groups"]
+        ],
+        "checks": checks,
+        "script_user": known["script_user"],
+        "status_socket": Daemon(VRRP).status_socket,
+    }
+
+
+def _instance(instance: Settings) -> Settings:
+    same = {key: instance[key] for key in INSTANCES if instance[key] not in (None, "")}
+    links = [{**item, "name": _link(item["name"])} for item in instance["track_interfaces"]]
+    return {**same, "track": [*instance["track_scripts"], *instance["track_files"], *links]}
+
+
+def _link(interface: str) -> str:
+    return f"link:{interface}"
+
+
+def _script(script: Settings) -> Settings:
+    """A check as the agent has it. For a living program and a URL that answers it needs no killall and no curl."""
+    same = {key: script[key] for key in ("name", "interval", "timeout", "rise", "fall")}
+    question = _urls.question(script["any_of"])
+    if question:
+        return {**same, **question}
+    try:
+        words = shlex.split(script["command"] or "")
+    except ValueError:
+        words = []
+    if len(words) == 3 and (words[0].rpartition("/")[2], words[1]) == ALIVE:
+        return {**same, "type": "process", "process": words[2]}
+    user = {"user": script["user"]} if script["user"] else {}
+    return {**same, "type": "script", "command": script["command"], **user}

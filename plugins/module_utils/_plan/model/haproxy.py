@@ -1,0 +1,100 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the role `haproxy` renders: the services, and a statistics page that no stranger can read."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, Dict, List
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import (
+    Faults,
+    Field,
+    address,
+    boolean,
+    in_the_users_words,
+    integer,
+    lines,
+    port,
+    read,
+    text,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import (
+    listeners_in_the_way,
+    read_monitors,
+    read_services,
+)
+
+WELL_KNOWN = (
+    "admin",
+    "password",
+    "haproxy",
+    "secret",
+    "changeme",
+    "stats",
+    "openshift",
+    "123456",
+    "12345678",
+)
+
+TUNING = {
+    "maxconn": Field(integer(0, 10000000), 0),
+    "retries": Field(integer(0, 1000), 3),
+    "log_normal": Field(boolean, True),
+    "log_targets": Field(lines, []),
+    "global_lines": Field(lines, []),
+    "defaults_lines": Field(lines, []),
+    "extra_lines": Field(lines, []),
+}
+
+STATS = {
+    "enabled": Field(boolean, True),
+    "address": Field(address, "127.0.0.1"),
+    "port": Field(port, 9000),
+    "uri": Field(text, "/haproxy_stats"),
+    "metrics": Field(text, "/metrics"),
+    "user": Field(text, ""),
+    "password": Field(text, ""),
+}
+
+
+def model(settings: Dict[str, Any], listeners: List[Dict[str, Any]], host: str) -> Dict[str, Any]:
+    """Return ``{services, monitors, stats, tuning, faults}``.
+
+    :param settings: ``services``, ``monitors``, ``stats`` and ``tuning`` as the user wrote them
+    :param listeners: what listens on this host, as `host_info` returns it
+    """
+    services, faults = read_services(settings["services"], "haproxy_services")
+    monitors, wrong = read_monitors(settings.get("monitors", []), services, "haproxy_monitors")
+    faults.extend(wrong)
+    tuning = read(TUNING, settings["tuning"], "haproxy", faults)
+    stats = read(STATS, settings["stats"], "haproxy_stats", faults)
+    faults.extend(_stats_faults(stats))
+    occupied = [*services, *monitors]
+    if stats["enabled"]:
+        page = {"name": "haproxy_stats", "port": stats["port"], "bind": [stats["address"]]}
+        faults.extend(
+            f"haproxy_stats_port is {page['port']}, which {kind} {item['name']} has too: change one of them."
+            for kind, items in (("service", services), ("monitor", monitors))
+            for item in items
+            if item["port"] == page["port"]
+        )
+        occupied.append(page)
+    faults.extend(listeners_in_the_way(occupied, listeners, host))
+    faults = [in_the_users_words(fault, "haproxy") for fault in faults]
+    return {"services": services, "monitors": monitors, "stats": stats, "tuning": tuning, "faults": faults}
+
+
+def _stats_faults(stats: Dict[str, Any]) -> Faults:
+    if not stats["enabled"]:
+        return []
+    if stats["password"].lower() in WELL_KNOWN or (stats["password"] and stats["password"] == stats["user"]):
+        return ["haproxy_stats_password is one that everybody tries first: choose another."]
+    if bool(stats["user"]) != bool(stats["password"]):
+        return ["haproxy_stats_user and haproxy_stats_password go together: set both, or none."]
+    if not ipaddress.ip_address(stats["address"]).is_loopback and not stats["password"]:
+        return [
+            f"haproxy_stats_address is {stats['address']}, which others can reach: set haproxy_stats_user and "
+            "haproxy_stats_password, or bind it to 127.0.0.1."
+        ]
+    return []

@@ -1,0 +1,233 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which VRIDs a cluster or a pair has. Pure, and without chance: every member comes to the same choice.
+
+Two that share a VRID on one link are one Virtual Router to everybody else (RFC 9568, 5.2.3), and each obeys what was
+meant for another. OpenShift derives its VRIDs from the cluster's name, by a checksum with only 225 results, so clusters
+do clash: 2 on a link with 1.4 %, 10 with 46 %. IPv4 and IPv6 are told apart on the wire, but a VIP has one VRID for
+both.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import (
+    Faults,
+    Field,
+    integer,
+    one_of,
+    read,
+    text,
+)
+
+FIRST, LAST = 1, 255  # RFC 9568, 5.2.3
+# What OpenShift's checksum cannot give: each half of it is 0 to 14, and 1 is added at the end.
+POOL = (*range(16, 240, 16), *range(240, LAST + 1))
+STRATEGIES = ("openshift", "pool")
+ON_CONFLICT = ("fail", "next")
+
+VRID = integer(FIRST, LAST, "a VRID")
+TAKEN = {"vrid": Field(VRID, required=True), "by": Field(text, "somebody else")}
+CURRENT = {
+    "openshift": {"api": Field(VRID), "ingress": Field(VRID)},
+    "pool": {"pair": Field(VRID)},
+}
+ROLES = {"api": "the API of cluster {}", "ingress": "the ingress of cluster {}", "pair": "the pair {}"}
+
+Held = Dict[int, List[str]]
+
+
+class Claim(NamedTuple):
+    """Who would have a VRID if nobody else had it."""
+
+    owner: str
+    role: str
+    vrid: int
+
+    @property
+    def title(self) -> str:
+        return ROLES[self.role].format(self.owner)
+
+
+class Choice(NamedTuple):
+    """The VRIDs by role: ``api`` and ``ingress``, or ``pair``. With faults there are none.
+
+    ``conflicts`` tells who else has, or would have, a VRID that was wanted; sorted, one sentence for each.
+    """
+
+    vrids: Dict[str, int]
+    conflicts: List[str]
+    faults: Faults
+
+
+def openshift(name: Any) -> Dict[str, int]:
+    """Return the VRIDs ``{api, ingress}`` that OpenShift itself gives to a cluster of this name.
+
+    :raises ValueError: if no cluster can be called so
+    """
+    if not isinstance(name, str):
+        raise ValueError(f"The cluster's name is {name!r}, which is no text: put it in quotes.")
+    if not name:
+        raise ValueError("The cluster's name is empty: give the name from its install-config.")
+    if "." in name:
+        # OpenShift's own bootstrap host and masters disagree on the VRIDs of such a name.
+        raise ValueError(f"The cluster's name is '{name}', with a dot: give the bare name, without its domain.")
+    # Where both are equal OpenShift adds 1 to the second. They never are: after the same name the two endings move
+    # the checksum by different amounts.
+    return {role: _fletcher8(_encoded(f"{name}-{role}")) + 1 for role in ("api", "ingress")}
+
+
+def _encoded(name: str) -> bytes:
+    try:
+        return name.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"The name {name!r} has a character that is no Unicode text: write it anew.") from None
+
+
+def _fletcher8(data: bytes) -> int:
+    low = high = 0
+    for byte in data:
+        low = ((low + byte) & 0xFF) % 15
+        high = ((high + low) & 0xFF) % 15
+    return high << 4 | low
+
+
+def clashes(names: Iterable[Any]) -> List[str]:
+    """Return a sentence for every two VRIDs of different clusters that are the same, API against ingress too.
+
+    :raises ValueError: if no cluster can be called so
+    """
+    claims = _claims(names)
+    return [
+        f"VRID {one.vrid} would be that of {one.title} and of {other.title}: rename one of the clusters, or keep them "
+        "on different links."
+        for at, one in enumerate(claims)
+        for other in claims[at + 1 :]
+        if one.vrid == other.vrid
+    ]
+
+
+def _claims(names: Iterable[Any]) -> List[Claim]:
+    """What each cluster gets from its name, in an order that does not depend on how the names were listed."""
+    found = {name: openshift(name) for name in names}
+    return [Claim(name, role, vrid) for name in sorted(found) for role, vrid in found[name].items()]
+
+
+def choose(
+    name: Any,
+    strategy: str,
+    taken: Any,
+    current: Any = None,
+    on_conflict: str = "fail",
+    clusters: Iterable[Any] = (),
+) -> Choice:
+    """Choose the VRIDs of a cluster or a pair. Never raises: what is wrong is in the choice's faults.
+
+    :param strategy: ``openshift``, the two VRIDs that the cluster's name gives; or ``pool``, one of those that no
+        cluster's name gives
+    :param taken: what others have, each ``{vrid, by}`` or just the number
+    :param current: what this cluster or pair has already, ``{api, ingress}``, ``{pair}`` or a number. It is kept
+        while nobody else has it, so that a living pair never changes.
+    :param on_conflict: ``fail``, or ``next`` for the next free one. A pair that lives nowhere yet just takes a free
+        one from the pool, with either.
+    :param clusters: the names of the others in the inventory. With ``next``, of two that clash the one whose name
+        comes first in the alphabet keeps its VRID, so that not both move; one that is in use comes before all.
+    """
+    faults = _unknown_words(strategy, on_conflict)
+    if faults:
+        return Choice({}, [], faults)
+    held = _read_taken(taken, faults)
+    living = _read_current(current, strategy, faults)
+    if faults:
+        return Choice({}, [], faults)
+    try:
+        others = _claims(other for other in clusters if strategy == "pool" or other != name)
+        if strategy == "pool":
+            return _from_pool(name, held, living["pair"], on_conflict, others)
+        return _by_name(name, held, living, on_conflict, others)
+    except ValueError as error:
+        return Choice({}, [], [str(error)])
+
+
+def _unknown_words(strategy: Any, on_conflict: Any) -> Faults:
+    words = (("strategy", strategy, STRATEGIES), ("on_conflict", on_conflict, ON_CONFLICT))
+    answers = [(place, value, one_of(*known)(value)[1]) for place, value, known in words]
+    return [f"{place} is {value!r}: {wrong}" for place, value, wrong in answers if wrong]
+
+
+def _read_taken(given: Any, faults: Faults) -> Held:
+    held: Held = {}
+    if not isinstance(given, (list, tuple)):
+        faults.append(f"taken is {given!r}: a list is wanted.")
+        return held
+    for at, item in enumerate(given):
+        entry = read(TAKEN, item if isinstance(item, dict) else {"vrid": item}, f"taken[{at}]", faults)
+        if entry["vrid"]:
+            held.setdefault(entry["vrid"], []).append(entry["by"])
+    return held
+
+
+def _read_current(given: Any, strategy: str, faults: Faults) -> Dict[str, Optional[int]]:
+    if strategy == "pool" and not isinstance(given, dict):
+        given = {"pair": given}
+    return read(CURRENT[strategy], {} if given is None else given, "current", faults)
+
+
+def _by_name(
+    name: Any, held: Held, living: Mapping[str, Optional[int]], on_conflict: str, others: List[Claim]
+) -> Choice:
+    mine = [Claim(name, role, living[role] or vrid) for role, vrid in openshift(name).items()]
+    in_use = any(living.values())
+    conflicts = _conflicts(mine, [*mine, *others], held)
+    if conflicts and on_conflict == "fail":
+        mend = "free it there" if in_use else "take another name"
+        return Choice({}, conflicts, [f"{found[:-1]}: {mend}, or set on_conflict to next." for found in conflicts])
+    order = [*mine, *others] if in_use else sorted([*mine, *others], key=lambda claim: claim.owner)
+    given = _first_come(order, held)
+    return Choice({claim.role: given[claim.owner, claim.role] for claim in mine}, conflicts, [])
+
+
+def _first_come(claims: List[Claim], held: Held) -> Dict[Tuple[str, str], int]:
+    """Give each claim its VRID, or the next free one upwards from it. What another claims is not free."""
+    wanted = {claim.vrid for claim in claims}
+    given: Dict[Tuple[str, str], int] = {}
+    for claim in claims:
+        vrid: Optional[int] = claim.vrid
+        if vrid in held or vrid in given.values():
+            closed = {*held, *wanted, *given.values()}
+            upwards = [*range(claim.vrid + 1, LAST + 1), *range(FIRST, claim.vrid)]
+            vrid = next((free for free in upwards if free not in closed), None)
+        if vrid is None:
+            raise ValueError(f"Every VRID is taken, and {claim.title} needs one: use another link.")
+        given[claim.owner, claim.role] = vrid
+    return given
+
+
+def _from_pool(name: Any, held: Held, living: Optional[int], on_conflict: str, others: List[Claim]) -> Choice:
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"The pair's name is {name!r}: some text is wanted.")
+    # Not hash(), which Python salts anew in every process.
+    start = zlib.crc32(_encoded(name)) % len(POOL)
+    candidates = [*([living] if living else []), *POOL[start:], *POOL[:start]]
+    closed = {*held, *(claim.vrid for claim in others)}
+    free = next((vrid for vrid in candidates if vrid not in closed), None)
+    tried = candidates[: candidates.index(free)] if free else candidates
+    conflicts = [found for vrid in tried for found in _conflicts([Claim(name, "pair", vrid)], others, held)]
+    if living and free != living and on_conflict == "fail":
+        mine = _conflicts([Claim(name, "pair", living)], others, held)
+        return Choice({}, mine, [f"{found[:-1]}: free it there, or set on_conflict to next." for found in mine])
+    if free is None:
+        raise ValueError(f"All {len(POOL)} VRIDs of the pool are taken, and the pair {name} needs one: give it a VRID.")
+    return Choice({"pair": free}, conflicts, [])
+
+
+def _conflicts(mine: List[Claim], all_claims: List[Claim], held: Held) -> List[str]:
+    """Who else has what is wanted."""
+    found: List[str] = []
+    for claim in mine:
+        holders = sorted(set(held.get(claim.vrid, [])))
+        holders += [other.title for other in all_claims if other.vrid == claim.vrid and other != claim]
+        found.extend(f"VRID {claim.vrid} of {claim.title} is taken by {holder}." for holder in holders)
+    return found

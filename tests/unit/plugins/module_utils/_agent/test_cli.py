@@ -1,0 +1,264 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command line: one sentence for each fault, and an exit code that says which kind it is."""
+
+from __future__ import annotations
+
+import ast
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION, cli, vrrp
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin as control
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import lifecycle as proxy_life
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+from support.paths import MODULE_UTILS, ROOT
+from support.proxy.reports import REPORT as PROXY_REPORT
+from support.vrrp.configs import written
+from support.vrrp.reports import REPORT
+
+HEAVY = {"ssl", "http", "subprocess", "asyncio", "inspect", "dataclasses", "urllib", "difflib", "logging", "email"}
+
+
+@pytest.fixture
+def config(tmp_path):
+    """A configuration that is good on every host."""
+    path = tmp_path / "vrrp.json"
+    instances = json.loads(written())["instances"]
+    bare = [{key: item[key] for key in item if key not in ("notify", "track")} for item in instances]
+    path.write_text(json.dumps({"instances": bare}))
+    return str(path)
+
+
+def test_the_version_is_the_collections():
+    assert yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"] == VERSION
+
+
+def test_it_runs_beside_its_package_too():
+    command = [sys.executable, "-m", "_agent.cli", "--version"]
+
+    assert subprocess.check_output(command, cwd=MODULE_UTILS, text=True, timeout=60).endswith("0.1.0\n")
+
+
+def test_a_good_configuration_is_called_good(config, capsys):
+    assert cli.main(["check-config", "--config", config]) == 0
+    assert capsys.readouterr() == (f"{config} is good: 2 instances, 0 sync groups, 0 checks.\n", "")
+
+
+def test_every_fault_is_a_line_of_its_own(tmp_path, capsys):
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps({"instances": [{"name": "x", "vrid": 0, "auth_pass": "geheim" * 2}]}))
+    assert cli.main(["check-config", "--config", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and "geheim" not in err
+    assert len(err.splitlines()) == 5
+    assert all(line.startswith("instances[0] (x)") and line.endswith(".") for line in err.splitlines()), err
+
+
+@pytest.mark.parametrize("command", ["check-config", "vrrp", "proxy"])
+@pytest.mark.parametrize(
+    "text, sentence",
+    [(None, "cannot be read: No such file or directory."), ("{", "is no JSON: ")],
+    ids=["missing", "no JSON"],
+)
+def test_a_file_that_is_none_is_one_sentence(command, text, sentence, tmp_path, capsys):
+    path = tmp_path / "file"
+    if text:
+        path.write_text(text)
+    assert cli.main([command, "--config", str(path)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"{path} {sentence}") and len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["vrrp"],
+        ["proxy"],
+        ["server", "drain"],
+        ["server", "stop", "a/b"],
+        ["status", "--format", "xml"],
+        ["vrrrp"],
+    ],
+)
+def test_a_wrong_command_line_is_2(arguments):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 2
+
+
+@pytest.fixture
+def proxy_config(tmp_path):
+    path = tmp_path / "proxy.json"
+    services = [{"name": "web", "port": 80, "servers": ["192.0.2.1", "192.0.2.2"]}]
+    path.write_text(json.dumps({"services": services}))
+    return str(path)
+
+
+def test_a_proxys_configuration_is_told_by_its_keys(proxy_config, capsys):
+    assert cli.main(["check-config", "--config", proxy_config]) == 0
+    assert capsys.readouterr() == (f"{proxy_config} is good: 1 service, 2 servers, 0 monitors.\n", "")
+
+
+def test_each_fault_of_a_proxys_configuration_is_a_line(tmp_path, capsys):
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps({"services": [{"name": "web", "port": 0, "servers": []}]}))
+    assert cli.main(["check-config", "--config", str(path)]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "services[0] (web).port is 0: a port from 1 to 65535 is wanted.",
+        "services[0] (web).servers has none: name at least one server.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "content, has",
+    [({}, "neither"), ([], "neither"), ({"servics": []}, "neither"), ({"instances": [], "page": {}}, "keys of both")],
+)
+def test_a_configuration_that_could_be_anybodys_is_one_sentence(content, has, tmp_path, capsys):
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps(content))
+    assert cli.main(["check-config", "--config", str(path)]) == 1
+    sentence = "a VRRP router's configuration has 'instances', a proxy's has 'services'."
+    assert capsys.readouterr().err == f"{path} has {has}: {sentence}\n"
+
+
+def test_a_proxy_with_a_fault_does_not_start(tmp_path, capsys):
+    path = tmp_path / "bad.json"
+    path.write_text("{}")
+    assert cli.main(["proxy", "--config", str(path)]) == 1
+    assert capsys.readouterr().err == "configuration lacks 'services': add it.\n"
+
+
+def test_the_proxy_starts_with_what_was_read(proxy_config, monkeypatch):
+    started = []
+    monkeypatch.setattr(proxy_life, "main", lambda *arguments: started.append(arguments) or 7)
+    monkeypatch.setenv("NOTIFY_SOCKET", "/run/systemd")
+    assert cli.main(["proxy", "--config", proxy_config]) == 7
+    path, wanted, _log, _notifier, environ = started[0]
+    assert path == proxy_config and wanted.services[0].name == "web"
+    assert environ["NOTIFY_SOCKET"] == "/run/systemd"
+
+
+def test_a_servers_state_is_changed_where_the_proxy_answers(monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(control, "request", lambda *arguments: asked.append(arguments) or "web/a is drain.")
+    assert cli.main(["server", "drain", "web/a"]) == 0
+    assert cli.main(["server", "ready", "web/a", "--socket", "/x"]) == 0
+    assert capsys.readouterr().out == "web/a is drain.\n" * 2
+    assert asked == [("/run/onprem-lb-proxy/status.sock", "web/a", "drain"), ("/x", "web/a", "ready")]
+
+
+def test_a_servers_state_that_nobody_can_change_is_a_sentence(tmp_path, capsys):
+    path = str(tmp_path / "none.sock")
+    assert cli.main(["server", "maint", "web/a", "--socket", path]) == 1
+    assert capsys.readouterr().err == f"no agent answers at {path}: is it running?\n"
+
+
+class Router:
+    """Stands for the daemon."""
+
+    def __init__(self, monkeypatch):
+        self.started = []
+        monkeypatch.setitem(sys.modules, f"{vrrp.__name__}.lifecycle", self)
+        monkeypatch.setattr(vrrp, "lifecycle", self, raising=False)
+
+    def main(self, path, wanted, log, notifier, environ):
+        self.started.append((path, wanted, environ))
+        return 7
+
+
+def test_the_router_starts_with_what_was_read(config, monkeypatch):
+    router = Router(monkeypatch)
+    monkeypatch.setattr(cli, "_missing_right", lambda: None)
+    monkeypatch.setenv("NOTIFY_SOCKET", "/run/x")
+    assert cli.main(["vrrp", "--config", config]) == 7
+    path, wanted, environ = router.started[0]
+    assert environ["NOTIFY_SOCKET"] == "/run/x", "a new version has the same to say"
+    assert path == config and isinstance(wanted, settings.Settings) and len(wanted.instances) == 2
+
+
+@pytest.mark.parametrize("refuses", ["open", "administer"])
+def test_without_the_right_to_raw_sockets_nothing_starts(config, monkeypatch, capsys, refuses):
+    router = Router(monkeypatch)
+
+    def deny(*_arguments):
+        raise PermissionError(1, "Operation not permitted")
+
+    class Probe:
+        setsockopt = deny
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_error):
+            pass
+
+    monkeypatch.setattr(socket, "socket", deny if refuses == "open" else lambda *_arguments: Probe())
+    assert cli.main(["vrrp", "--config", config]) == 1
+    assert "wants CAP_NET_RAW and CAP_NET_ADMIN, or root." in capsys.readouterr().err
+    assert router.started == []
+
+
+@pytest.mark.parametrize(
+    "form, begins", [("json", '{\n  "agent"'), ("table", "onprem.lb 0.1.0, process 4711"), ("prometheus", "# HELP ")]
+)
+def test_the_report_is_shown_in_each_format(form, begins, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(status, "fetch", lambda path: asked.append(path) or REPORT)
+    assert cli.main(["status", "--format", form]) == 0
+    assert capsys.readouterr().out.startswith(begins)
+    assert asked == ["/run/onprem-lb-vrrp/status.sock", "/run/onprem-lb-proxy/status.sock"]
+
+
+def test_of_the_usual_sockets_those_that_are_there_are_asked(monkeypatch, capsys):
+    monkeypatch.setattr("os.path.exists", lambda path: path.endswith("proxy/status.sock"))
+    monkeypatch.setattr(status, "fetch", lambda path: {"asked": path})
+    assert cli.main(["status", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"asked": "/run/onprem-lb-proxy/status.sock"}
+
+
+@pytest.mark.parametrize(
+    "form, begins", [("json", '{\n  "agent"'), ("table", "onprem.lb 0.1.0, process 815"), ("prometheus", "# HELP ")]
+)
+def test_a_proxys_report_is_told_by_what_is_in_it(form, begins, monkeypatch, capsys):
+    monkeypatch.setattr(status, "fetch", lambda path: PROXY_REPORT)
+    assert cli.main(["status", "--socket", "/x", "--format", form]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(begins) and "web" in out
+
+
+def test_no_agent_is_a_sentence(tmp_path, capsys):
+    path = str(tmp_path / "none.sock")
+    assert cli.main(["status", "--socket", path]) == 1
+    assert capsys.readouterr().err == f"no agent answers at {path}: is it running?\n"
+
+
+@pytest.mark.parametrize("life", ["_agent.vrrp.lifecycle", "_agent.proxy.master.lifecycle"])
+def test_what_lives_long_brings_nothing_heavy_along(life):
+    code = f"import sys; sys.path.insert(0, '.'); before = set(sys.modules); import {life}; "
+    command = [sys.executable, "-I", "-c", f"{code}print(*(sys.modules.keys() - before))"]
+
+    ran = subprocess.run(command, cwd=MODULE_UTILS, capture_output=True, text=True, timeout=60, check=True)
+    assert life in ran.stdout.split()
+    assert HEAVY & set(ran.stdout.split()) == set()
+
+
+def test_what_lives_long_imports_its_own_modules_at_its_start():
+    """Later the archive may be a newer one, and what Python knows of the old one does not fit it."""
+    late = [
+        f"{path.name}:{found.lineno}"
+        for path in Path(cli.__file__).parent.rglob("*.py")
+        if path.name != "cli.py"
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef)
+        for found in ast.walk(function)
+        if isinstance(found, ast.ImportFrom) and found.level
+    ]
+    assert late == []
