@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report as _drill_report
+from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import rounds
 
 
 def drill_members(members):
-    return _drill_report.members_by_mac(members)
+    return rounds.members_by_mac(members)
 
 
 class FilterModule:

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report as _drill_report
+from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import rounds
 
 
 def drill_rounds(plan, events, repeats):
-    return _drill_report.rounds(plan, events, repeats)
+    return rounds.rounds(plan, events, repeats)
 
 
 class FilterModule:

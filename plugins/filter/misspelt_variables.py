@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config import schema
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables
 
 
 def misspelt_variables(names, known):
-    return schema.misspelt(names, known)
+    return variables.misspelt(names, known)
 
 
 class FilterModule:

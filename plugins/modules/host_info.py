@@ -170,6 +170,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer as _listener
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
 
 ARGUMENTS = {
     "vips": {"type": "list", "elements": "raw", "default": []},
@@ -194,9 +195,9 @@ def look(params, reader):
         problems.append("systemd does not run here: haproxy and keepalived need it for their units.")
     if addresses is None:
         problems.append("the program ip is missing: install iproute2 (Debian) or iproute (RedHat).")
-    family = _host.os_family(reader.text(_host.OS_RELEASE))
-    if _host.family_problem(family):
-        problems.append(_host.family_problem(family))
+    family = platforms.os_family(reader.text(_host.OS_RELEASE))
+    if platforms.family_problem(family):
+        problems.append(platforms.family_problem(family))
     try:
         answering = reader.answering(_host.vip_addresses(params["vips"]), params["wait"], addresses or [])
     except PermissionError:

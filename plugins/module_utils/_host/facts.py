@@ -14,7 +14,6 @@ import threading
 import time
 from typing import Any, Dict, Iterable, List, Tuple
 
-FAMILIES = ("Debian", "RedHat")  # whose packages and paths the roles know
 LISTEN = "0A"  # TCP_LISTEN in /proc/net/tcp
 SYSTEMD = "/run/systemd/system"  # is there where systemd runs, sd_booted(3)
 SELINUX = "/sys/fs/selinux/enforce"  # is there where SELinux is enabled, enforcing or not
@@ -27,17 +26,6 @@ def has_systemd() -> bool:
 
 def has_selinux() -> bool:
     return os.path.exists(SELINUX)
-
-
-def os_family(os_release: str) -> str:
-    """Return Debian or RedHat, or the distribution's own ID when it is of neither family."""
-    found = dict(re.findall(r'^(ID|ID_LIKE)="?([^"\n]*)"?$', os_release, re.M))
-    words = f"{found.get('ID', '')} {found.get('ID_LIKE', '')}".split()
-    if {"debian", "ubuntu"} & set(words):
-        return "Debian"
-    if {"rhel", "fedora", "centos"} & set(words):
-        return "RedHat"
-    return found.get("ID", "unknown")
 
 
 def addresses(ip_json: str) -> List[Dict[str, Any]]:
@@ -162,13 +150,6 @@ def is_ours(unit: str, folder: str = "/etc/systemd/system") -> bool:
     """Return whether this collection has set a unit up: by a drop-in of its own, or altogether."""
     whole = unit.startswith("onprem-lb-") and os.path.exists(os.path.join(folder, unit))
     return whole or os.path.exists(os.path.join(folder, f"{unit}.d", "onprem-lb.conf"))
-
-
-def family_problem(family: str) -> str:
-    """Return why haproxy and keepalived cannot be installed on a distribution; '' where they can."""
-    if family in FAMILIES:
-        return ""
-    return f"this is {family}: the roles know the families {' and '.join(FAMILIES)}."
 
 
 def agent_instances(vrrp_json: str) -> List[Dict[str, Any]]:

@@ -11,7 +11,8 @@ import tempfile
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import Unit
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import DAEMONS, Places
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Places
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import DAEMONS
 
 from support.agent import programs
 

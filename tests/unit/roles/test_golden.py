@@ -14,6 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect as _redirect
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 from support.paths import GOLDEN
 from support.plans.clusters import cluster
 from support.plans.pairs import pair
@@ -78,7 +79,7 @@ def agent(given, what):
     assert found["faults"] == []
     if what in found:
         return _engine.document(found[what])
-    daemon = _engine_units.Daemon(what.partition(".")[0])
+    daemon = engines.Daemon(what.partition(".")[0])
     return _engine_units.unit(
         daemon, found[daemon.name], _engine_units.Places(), _engine_units.Options(**found["options"])
     )

@@ -9,9 +9,9 @@ from typing import Callable, Dict, NamedTuple, Optional, Sequence
 from ..runtime.forked import Forked
 from ..runtime.ipc import Channel, Message
 from ..runtime.loop import Loop, Timer
-from ..vrrp.settings import INTERFACE, SCRIPT, Check
 from . import server
 from .outcome import MILLION, in_words
+from .settings import INTERFACE, SCRIPT, Check
 
 NAME = "vrrp-checks"
 SOONEST, LATEST = MILLION // 20, MILLION  # until a process that does not live is started again

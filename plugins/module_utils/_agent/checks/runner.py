@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Callable, Dict, Optional, Tuple
 
 from ..runtime.loop import Loop
-from ..vrrp.settings import FILE, HTTP, HTTPS, PROCESS, SCRIPT, TCP, Check
 from . import http, tls
 from . import rise_fall as scoreboard
 from .files import File
@@ -16,6 +15,7 @@ from .outcome import Outcome, Probe
 from .periodic import Repeated
 from .processes import Process
 from .scripts import Script
+from .settings import FILE, HTTP, HTTPS, PROCESS, SCRIPT, TCP, Check
 from .subprocesses import Children
 
 OnResult = Callable[[bool, int, str], None]  # up, value, detail

@@ -10,10 +10,10 @@ from typing import Any, Callable, Dict, List, Optional
 from ..runtime import accounts
 from ..runtime.ipc import Channel, Message
 from ..runtime.loop import Loop
-from ..vrrp.settings import SCRIPT, Check
 from .notify import Notifications
 from .outcome import MILLION, Outcome
 from .runner import Watch
+from .settings import SCRIPT, Check
 from .subprocesses import Children
 
 # From the parent: what a check's number is about and what is believed of it, that one is not wanted any more, that what

@@ -8,9 +8,7 @@ import ipaddress
 import socket
 from typing import Any, Optional, Tuple
 
-from ..vrrp import rules
-from ..vrrp.core import packet
-from .schema import integer, list_of, one_of, text, word
+from .schema import integer, list_of, text, word
 
 Checked = Tuple[Any, Optional[str]]
 
@@ -18,8 +16,6 @@ LONGEST_INTERFACE = 15  # IFNAMSIZ, with its NUL
 LONGEST_SOCKET = 107  # sun_path, with its NUL
 SCOPED = "leave out the % and what follows, the interface is known."
 UNREACHABLE = "no host can be reached at that address."
-
-checksum = one_of(packet.RFC5798, packet.RFC9568)
 
 
 def interface(value: Any) -> Checked:
@@ -34,41 +30,17 @@ def address(value: Any) -> Checked:
     if "%" in str(value):
         return None, SCOPED
     try:
-        return _as_the_kernel_writes(ipaddress.ip_address(str(value))), None
+        return as_the_kernel_writes(ipaddress.ip_address(str(value))), None
     except ValueError:
         return None, "an IPv4 or IPv6 address is wanted."
 
 
-def router_address(value: Any) -> Checked:
-    """The address of another router, or of this one."""
-    found, wrong = address(value)
-    if not wrong and not _reachable(ipaddress.ip_address(found)):
-        return None, UNREACHABLE
-    return found, wrong
-
-
-def vip(value: Any) -> Checked:
-    """A virtual address with its prefix length."""
-    if "%" in str(value):
-        return None, SCOPED
-    found, wrong = rules.vip(value)
-    if wrong:
-        return None, wrong
-    with_subnet = ipaddress.ip_interface(found)
-    ip, subnet = with_subnet.ip, with_subnet.network
-    if not _reachable(ip):
-        return None, UNREACHABLE
-    if ip.version == 4 and subnet.prefixlen < 31 and ip in (subnet.network_address, subnet.broadcast_address):
-        return None, "this is the subnet's own network or broadcast address."
-    return f"{_as_the_kernel_writes(ip)}/{subnet.prefixlen}", None
-
-
-def _reachable(ip: Any) -> bool:
+def reachable(ip: Any) -> bool:
     impossible = ip.is_multicast or ip.is_loopback or ip.is_unspecified or str(ip) == "255.255.255.255"
     return not impossible and not (ip.version == 6 and ip.ipv4_mapped)
 
 
-def _as_the_kernel_writes(ip: Any) -> str:
+def as_the_kernel_writes(ip: Any) -> str:
     return socket.inet_ntop(socket.AF_INET6 if ip.version == 6 else socket.AF_INET, ip.packed)
 
 

@@ -9,7 +9,6 @@ defaults, and do not reach the filters. A schema is a dict of key -> Field; ``re
 from __future__ import annotations
 
 import ipaddress
-import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 Faults = List[str]
@@ -102,21 +101,6 @@ def nearest(name: str, known: List[str], cutoff: float = 0.6) -> Optional[str]:
     import difflib  # only a fault needs it, and the agent is to stay small
 
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=cutoff)), None)
-
-
-def in_the_users_words(fault: str, prefix: str) -> str:
-    """Variables are read as keys of one mapping; the user knows them as PREFIX_KEY."""
-    return re.sub(rf"^({prefix}\w*)\.", r"\1_", fault)
-
-
-def misspelt(names: List[str], known: List[str]) -> Faults:
-    """Return a sentence for each variable whose name is nearly that of a role's, which Ansible would pass over."""
-    sentences = []
-    for name in names:
-        near = nearest(name, known, cutoff=0.8)
-        if name not in known and near:
-            sentences.append(f"{name} is no variable of the role: did you mean {near}?")
-    return sentences
 
 
 def text(value: Any) -> Tuple[Any, Optional[str]]:

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 from ..config.schema import Faults
 from . import settings
-from .master.listeners import Place, places
+from .settings import Place, places
 
 Item = Dict[str, Any]
 

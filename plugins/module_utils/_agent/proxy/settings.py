@@ -7,8 +7,10 @@ Values and names are those of the collection's model, meaning and defaults are H
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional, Tuple
+import socket
+from typing import Iterable, List, NamedTuple, Optional, Tuple
 
+WORKER = "proxy-worker"  # what its workers are called among processes
 MILLION = 1_000_000
 
 ANY, ANY6 = "*", "::"  # every IPv4 address, every IPv6 address
@@ -116,3 +118,28 @@ class Settings(NamedTuple):
     stop_within: int = 8 * MILLION  # the same, where the whole proxy ends: somebody waits for that
     status_socket: str = "/run/onprem-lb-proxy/status.sock"
     page: Optional[Page] = None
+
+
+class Place(NamedTuple):
+    """Where a socket listens."""
+
+    address: str  # an IP address, or ANY
+    port: int
+
+    def overlaps(self, other: Place) -> bool:
+        """Whether the kernel would refuse both at once."""
+        if self.port != other.port or self.family != other.family:
+            return False
+        return self.address == other.address or bool({self.address, other.address} & {ANY, ANY6})
+
+    @property
+    def family(self) -> int:
+        return socket.AF_INET6 if ":" in self.address else socket.AF_INET
+
+    def __str__(self) -> str:
+        return f"{self.address} port {self.port}"
+
+
+def places(addresses: Iterable[str], port: int) -> List[Place]:
+    """Return where somebody listens who has several addresses."""
+    return [Place(address, port) for address in addresses]

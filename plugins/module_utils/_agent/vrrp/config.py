@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from ..checks import settings as checks
 from ..config import fields
 from ..config import file as document
 from ..config import host as this_host
@@ -32,6 +33,7 @@ from ..config.schema import (
 from . import contradictions, rules
 from . import settings as wanted
 from .core import packet
+from .fields import checksum, router_address, vip
 
 MILLION = 1_000_000
 WHOLE = "configuration"
@@ -55,18 +57,18 @@ INSTANCE = {
     "preempt_delay": Field(number(0, 1000, " seconds"), 0),
     "auth_pass": Field(anything, ""),
     "multicast": Field(boolean, False),
-    "source": Field(fields.router_address),
-    "peers": Field(list_of(fields.router_address), []),
-    "addresses": Field(list_of(fields.vip, at_least=1), required=True, default=[]),
+    "source": Field(router_address),
+    "peers": Field(list_of(router_address), []),
+    "addresses": Field(list_of(vip, at_least=1), required=True, default=[]),
     "track": Field(anything, []),
     "garp_refresh": Field(number(0, 86400, " seconds"), 60),
     "notify": Field(fields.program, ()),
-    "checksum": Field(fields.checksum, packet.RFC5798),
+    "checksum": Field(checksum, packet.RFC5798),
 }
 
 EVERY_CHECK = {
     "name": Field(word, required=True),
-    "type": Field(one_of(*wanted.CHECK_TYPES), required=True),
+    "type": Field(one_of(*checks.CHECK_TYPES), required=True),
     "interval": Field(number(0.01, 86400, " seconds"), 2),
     "timeout": Field(number(0.01, 86400, " seconds"), 2),
     "rise": Field(integer(1, 1000), 1),
@@ -80,16 +82,16 @@ HTTP = {
     **TCP,
     "path": Field(fields.url_path, "/"),
     "host": Field(word, ""),
-    "status": Field(fields.status, wanted.Check._field_defaults["status"]),
+    "status": Field(fields.status, checks.Check._field_defaults["status"]),
 }
 CHECKS_OWN: Dict[str, Dict[str, Field]] = {
-    wanted.PROCESS: {"process": Field(fields.process, required=True)},
-    wanted.TCP: TCP,
-    wanted.HTTP: HTTP,
-    wanted.HTTPS: {**HTTP, "verify": Field(boolean, False), "ca": Field(fields.path, "")},
-    wanted.SCRIPT: {"command": Field(fields.program, required=True), "user": Field(word, "")},
-    wanted.FILE: {"file": Field(fields.path, required=True)},
-    wanted.INTERFACE: {"interface": Field(fields.interface, required=True)},
+    checks.PROCESS: {"process": Field(fields.process, required=True)},
+    checks.TCP: TCP,
+    checks.HTTP: HTTP,
+    checks.HTTPS: {**HTTP, "verify": Field(boolean, False), "ca": Field(fields.path, "")},
+    checks.SCRIPT: {"command": Field(fields.program, required=True), "user": Field(word, "")},
+    checks.FILE: {"file": Field(fields.path, required=True)},
+    checks.INTERFACE: {"interface": Field(fields.interface, required=True)},
 }
 
 ANY_CHECKS_OWN = {key for own in CHECKS_OWN.values() for key in own}
@@ -224,9 +226,9 @@ def _instance(item: Dict[str, Any]) -> wanted.Instance:
     return wanted.Instance(**same, **renamed)
 
 
-def _check_of(item: Dict[str, Any]) -> wanted.Check:
+def _check_of(item: Dict[str, Any]) -> checks.Check:
     times = {key: _microseconds(item[key]) for key in ("interval", "timeout")}
-    return wanted.Check(**{**item, **times})
+    return checks.Check(**{**item, **times})
 
 
 def _microseconds(seconds: float) -> int:

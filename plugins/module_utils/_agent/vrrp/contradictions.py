@@ -10,10 +10,10 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Dict, Iterator, List
 
+from ..checks.settings import INTERFACE
 from ..config.schema import Faults
 from . import rules
 from .core import packet, tracking
-from .settings import INTERFACE
 
 MILLION = 1_000_000
 MOST_ADDRESSES = 255  # the count has 8 bits, RFC 9568 section 5.2.5

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Set
 
+from ..checks import settings as checks
 from ..checks.client import Result
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
@@ -384,10 +385,10 @@ class Daemon:
         for router in self.routers.values():
             self._take_place(router, places[router.wanted_place])
         for check in self.settings.checks:
-            if check.type == settings.INTERFACE:
+            if check.type == checks.INTERFACE:
                 self._see_interface(check)
 
-    def _see_interface(self, check: settings.Check) -> None:
+    def _see_interface(self, check: checks.Check) -> None:
         """Links are seen here as they change, so this check needs no other process."""
         link = self.links.named(check.interface)
         detail = "" if link and link.up else f"interface {check.interface} is {'down' if link else 'not there'}"

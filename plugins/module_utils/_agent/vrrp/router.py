@@ -7,6 +7,8 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
+from ..checks import settings as checks
+from ..net import ip
 from ..runtime.loop import Timer
 from . import links, settings
 from . import validation as reception
@@ -93,7 +95,7 @@ class Router:
 
     def destinations(self) -> Tuple[str, ...]:
         if self.instance.multicast:
-            return (packet.GROUP if self.instance.family == 4 else packet.GROUP6,)
+            return (ip.GROUP if self.instance.family == 4 else ip.GROUP6,)
         return self.instance.peers
 
     def words(self, port: Any, priority: int) -> Words:
@@ -121,12 +123,12 @@ class Router:
     def changed(self, reason: str) -> None:
         self.since, self.reason, self.transitions = self.wall(), reason, self.transitions + 1
 
-    def reads(self, check: settings.Check, up: bool, value: int) -> List[machine.Read]:
+    def reads(self, check: checks.Check, up: bool, value: int) -> List[machine.Read]:
         """Return what the result of a check means to this Virtual Router: nothing, if it does not track it."""
         return [
             machine.Read(
                 item.name,
-                tracking.file(item.weight, value) if check.type == settings.FILE else tracking.check(item.weight, up),
+                tracking.file(item.weight, value) if check.type == checks.FILE else tracking.check(item.weight, up),
             )
             for item in self.instance.track
             if item.name == check.name

@@ -15,14 +15,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import confi
 from ansible_collections.onprem.lb.plugins.module_utils._host import files as _files
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import steps as plan
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import (
-    DAEMONS,
-    PROXY,
-    VRRP,
-    Daemon,
-    Options,
-    unit,
-)
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options, unit
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import DAEMONS, PROXY, VRRP, Daemon
 
 Move = Callable[[str, str], None]
 BY_UNIT = {daemon.unit: daemon for daemon in DAEMONS}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import DAEMONS, PROXY, VRRP, Daemon
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import DAEMONS, PROXY, VRRP, Daemon
 
 PYTHON = (3, 8)  # the agent's floor
 

@@ -19,11 +19,12 @@ import tempfile
 import time
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple
 
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import Rival, Unit
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import DAEMONS, Daemon, Places
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Places
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import DAEMONS, Daemon
 
 PLACES = Places()
 
@@ -54,7 +55,7 @@ class Host:
 
     def has_raw_sockets(self) -> bool:
         try:
-            socket.socket(socket.AF_INET, socket.SOCK_RAW, packet.PROTOCOL).close()
+            socket.socket(socket.AF_INET, socket.SOCK_RAW, ip.PROTOCOL).close()
         except PermissionError:
             return False
         return True

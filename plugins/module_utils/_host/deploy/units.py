@@ -6,30 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-VRRP, PROXY = "vrrp", "proxy"
-
-
-class Daemon(NamedTuple):
-    """One of the two, by its name on the agent's command line. Everything else is called after it."""
-
-    name: str
-
-    @property
-    def program(self) -> str:
-        """Also its user, and what `ps` and `killall` call it: 15 characters at most."""
-        return f"onprem-lb-{self.name}"
-
-    @property
-    def unit(self) -> str:
-        return f"{self.program}.service"
-
-    @property
-    def status_socket(self) -> str:
-        return f"/run/{self.program}/status.sock"
-
-
-# In the order in which they start: a VIP comes when somebody serves it.
-DAEMONS = (Daemon(PROXY), Daemon(VRRP))
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY, VRRP, Daemon
 
 
 class Places(NamedTuple):

@@ -13,7 +13,7 @@ import datetime
 import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import PROXY, VRRP, Daemon
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY, VRRP, Daemon
 
 PLAY = "onprem-lb-drill-play"
 UNDO = "onprem-lb-drill-undo"

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, S
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet, tracking
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import simulator as _simulator
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import engine_choice as _engine_choice
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 SECOND = machine.SECOND
 JUST = 10  # microseconds: just after something, when its effect has arrived everywhere
@@ -90,7 +90,7 @@ def cast(plan: Dict[str, Any]) -> Cast:
             found.vips.setdefault(instance["name"], []).append(len(found.seats))
             first = instance["addresses"][0].partition("/")[0]
             found.addresses.setdefault(instance["name"], labels.get(instance["name"], first))
-            lingers = planned.get("engine") == _engine_choice.AGENT
+            lingers = planned.get("engine") == engines.AGENT
             found.seats.append(_seat(member, instance, trackers)._replace(lingers=lingers))
             found.trackers.append(trackers)
     return found

@@ -6,23 +6,13 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers as crew
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import PROXY, VRRP, Daemon
-
-NATIVE, AGENT, AUTO = "native", "agent", "auto"
-ENGINES = (AUTO, NATIVE, AGENT)
-UNITS = {
-    NATIVE: ("haproxy.service", "keepalived.service"),
-    AGENT: (Daemon(PROXY).unit, Daemon(VRRP).unit),
-}
-# What an engine's balancer is called among those who listen, and how its life is asked for.
-PROGRAMS = {NATIVE: ("haproxy",), AGENT: (Daemon(PROXY).program, crew.NAME)}
-ALIVE = {engine: f"/usr/bin/killall -0 {programs[0]}" for engine, programs in PROGRAMS.items()}
-
-
-# All that goes when an engine is replaced, as it is called among processes; the router first.
-REPLACED = {NATIVE: ("keepalived", "haproxy"), AGENT: (Daemon(VRRP).program, *PROGRAMS[AGENT]), "": ()}
+from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
+    AGENT,
+    AUTO,
+    NATIVE,
+    UNITS,
+)
 
 
 class Choice(NamedTuple):
@@ -53,7 +43,7 @@ def _choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
     if not set(UNITS[NATIVE]) & set(running) and set(UNITS[AGENT]) & set(running):
         return Choice(AGENT, "it runs here already")
     family, missing = host.get("os_family"), ", ".join(host.get("missing_packages", []))
-    if family and family not in _host.FAMILIES:
+    if family and family not in platforms.FAMILIES:
         return Choice(AGENT, f"this is {family}, whose packages the roles do not know")
     if not missing:
         return Choice(NATIVE, "its packages are installed")

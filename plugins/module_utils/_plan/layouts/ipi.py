@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults, in_the_users_words, read
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults, read
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast as _forecast
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import engine_choice as _engine_choice
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_cluster as _ipi_sketch
@@ -24,6 +24,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_preset
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member, Vip
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks as _urls
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.instances import auth_pass_faults, read_instances
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import in_the_users_words
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 OWN = ("interface", "engine")  # what each node may say for itself; all else must be the same everywhere
 DOWN = "haproxy_down"
@@ -133,7 +135,7 @@ def _carries(name: str, sketch: Sketch) -> List[Vip]:
 def _lacks(member: Member, sketch: Sketch, choices: Dict[str, Choice]) -> Faults:
     """What HAProxy and keepalived bring along as packages, the agent must find: it installs nothing."""
     name, missing = member["name"], member["host"].get("missing_programs", [])
-    if choices[name].engine != _engine_choice.AGENT:
+    if choices[name].engine != engines.AGENT:
         return []
     found = []
     if member["master"] and "nft" in missing:
@@ -150,12 +152,12 @@ def _member(member: Member, sketch: Sketch, services: List[Dict[str, Any]], choi
     mine = _carries(name, sketch)
     instances = [_instance(name, vip, sketch) for vip in mine]
     events = master and sketch.preset.events
-    own = _ipi_haproxy.for_haproxy(services) if engine == _engine_choice.NATIVE else services
+    own = _ipi_haproxy.for_haproxy(services) if engine == engines.NATIVE else services
     return {
         "master": master,
         "engine": engine,
         "replaces": choice.replaces,
-        "replaced_programs": list(_engine_choice.REPLACED[choice.replaces]),
+        "replaced_programs": list(engines.REPLACED[choice.replaces]),
         "instances": instances,
         "scripts": _scripts(name, sketch),
         "files": [{"name": DOWN, "path": sketch.settings["down_file"]}] if events else [],
@@ -164,7 +166,7 @@ def _member(member: Member, sketch: Sketch, services: List[Dict[str, Any]], choi
         "interfaces": sorted({instance["interface"] for instance in instances}),
         "services": own if master else [],
         "monitors": _ipi_haproxy.monitors(sketch) if master else [],
-        "balancer": _engine_choice.UNITS[engine][0],
+        "balancer": engines.UNITS[engine][0],
         "ports": _ports(name, sketch, master),
         "seen": _to_be_seen(sketch, engine, services if master else [], bool(mine)),
         "timeouts": sketch.preset.timeouts,
@@ -181,13 +183,13 @@ def _ports(name: str, sketch: Sketch, master: bool) -> List[int]:
 
 def _to_be_seen(sketch: Sketch, engine: str, services: List[Dict[str, Any]], carries: bool) -> Dict[str, Any]:
     """What `pair_info` is to find on this node."""
-    balancer, router = _engine_choice.UNITS[engine]
+    balancer, router = engines.UNITS[engine]
     return {
         "vips": [{"address": vip.address} for vip in sketch.vips],
         "services": [*services, *_ipi_haproxy.monitors(sketch)] if services else [],
         "targets": _targets(sketch),
         "units": [*([balancer] if services else []), *([router] if carries else [])],
-        "programs": list(_engine_choice.PROGRAMS[engine]),
+        "programs": list(engines.PROGRAMS[engine]),
     }
 
 

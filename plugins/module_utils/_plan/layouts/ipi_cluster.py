@@ -19,12 +19,12 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     text,
     word,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import engine_choice as _engine_choice
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import PRESETS, Preset
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_vips import Wanted, read_vips
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member, Vip
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Seat
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
 
 SETTINGS = {
@@ -35,7 +35,7 @@ SETTINGS = {
     "ingress_vips": Field(anything, []),
     "ingress_members": Field(list_of(word), []),
     "interface": Field(text, ""),
-    "engine": Field(text, _engine_choice.AUTO),  # each member's is read by itself
+    "engine": Field(text, engines.AUTO),  # each member's is read by itself
     "auth_pass": Field(text, ""),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
     "advert_interval": Field(number(0.01, 255, " seconds"), 1),

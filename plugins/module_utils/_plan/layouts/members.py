@@ -10,20 +10,19 @@ from __future__ import annotations
 from typing import Any, Callable, Collection, Dict, List, Mapping, NamedTuple, Optional
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import (
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import Choice, choose
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Seat, find_seat
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import listeners_in_the_way
+from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers as _segment
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
     AGENT,
     AUTO,
     ENGINES,
     NATIVE,
     PROGRAMS,
     REPLACED,
-    Choice,
-    choose,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Seat, find_seat
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import listeners_in_the_way
-from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers as _segment
 
 Member = Dict[str, Any]
 HIGHEST = 254  # 255 is the address owner's
@@ -183,7 +182,7 @@ def host_faults(
         name, host = member["name"], member["host"]
         choice = (choices or {}).get(name, Choice(NATIVE, ""))
         # The agent runs wherever systemd and Python do.
-        passed_over = [_host.family_problem(host.get("os_family", ""))] if choice.engine == AGENT else []
+        passed_over = [platforms.family_problem(host.get("os_family", ""))] if choice.engine == AGENT else []
         faults.extend(f"{name}: {problem}" for problem in host.get("problems", []) if problem not in passed_over)
         own = (*PROGRAMS[choice.engine], *REPLACED[choice.replaces])
         faults.extend(listeners_in_the_way(services, host.get("listeners", []), name, own))

@@ -17,7 +17,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     Field,
     anything,
     boolean,
-    in_the_users_words,
     integer,
     list_of,
     number,
@@ -31,6 +30,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pair_vips 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Seat
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.instances import auth_pass_faults, read_instances
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import ANY, read_services
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import in_the_users_words
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 OWN = ("interface", "engine")  # what each member may say for itself; all else must be the same everywhere
 ALIVE = "haproxy_alive"  # the script: killall -0 haproxy
@@ -43,7 +44,7 @@ SETTINGS = {
     "infra_nodes": Field(anything, []),
     "services": Field(anything),
     "interface": Field(text, ""),
-    "engine": Field(text, _engine_choice.AUTO),  # each member's is read by itself
+    "engine": Field(text, engines.AUTO),  # each member's is read by itself
     "auth_pass": Field(text, ""),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
     "advert_interval": Field(number(0.01, 255, " seconds"), 1),
@@ -108,7 +109,7 @@ def draft(members: List[Dict[str, Any]]) -> Dict[str, Any]:
         "vips": [{**vip._asdict(), "name": vip.name} for vip in vips],
         "services": services,
         "members": planned,
-        "track": _track(settings, _engine_choice.NATIVE),
+        "track": _track(settings, engines.NATIVE),
         "turns": turns,
         "engines": _engine_choice.table(choices, turns),
         "targets": targets(vips, services),
@@ -175,10 +176,10 @@ def _engine(settings: Dict[str, Any], choice: _engine_choice.Choice) -> Dict[str
     return {
         "engine": choice.engine,
         "track": _track(settings, choice.engine),
-        "units": list(_engine_choice.UNITS[choice.engine]),
-        "programs": list(_engine_choice.PROGRAMS[choice.engine]),
+        "units": list(engines.UNITS[choice.engine]),
+        "programs": list(engines.PROGRAMS[choice.engine]),
         "replaces": choice.replaces,
-        "replaced_programs": list(_engine_choice.REPLACED[choice.replaces]),
+        "replaced_programs": list(engines.REPLACED[choice.replaces]),
     }
 
 
@@ -186,7 +187,7 @@ def _track(settings: Dict[str, Any], engine: str) -> Dict[str, Any]:
     """The event (a file written by the balancer's own unit) and, behind it, the poll that the mission asks for."""
     script = {
         "name": ALIVE,
-        "command": _engine_choice.ALIVE[engine],
+        "command": engines.ALIVE[engine],
         "interval": settings["track_interval"],
         "timeout": settings["track_interval"],
         "rise": settings["track_rise"],

@@ -20,7 +20,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     address,
     anything,
     boolean,
-    in_the_users_words,
     integer,
     number,
     port,
@@ -29,12 +28,13 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     word,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers as crew
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.settings import WORKER
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config as vrrp_config
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import PROXY, VRRP, Daemon
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances as _instances
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks as _urls
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import listeners_in_the_way, read_services
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import in_the_users_words
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY, VRRP, Daemon
 
 Settings = Dict[str, Any]
 
@@ -44,7 +44,7 @@ DOWN_FILE = re.compile(r"/[\w./-]+")
 # A path, and at its end anything but a backslash, which would take the unit's next line in.
 COMMAND = re.compile(r"/.*[]!-\[^-~]")
 ALIVE = ("killall", "-0")
-OWN = (Daemon(PROXY).program, crew.NAME)  # the programs that listen for us
+OWN = (Daemon(PROXY).program, WORKER)  # the programs that listen for us
 
 
 def _time(value: Any) -> Tuple[Any, Optional[str]]:

@@ -12,7 +12,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     Field,
     address,
     boolean,
-    in_the_users_words,
     integer,
     lines,
     port,
@@ -24,6 +23,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services imp
     read_monitors,
     read_services,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import in_the_users_words
 
 WELL_KNOWN = (
     "admin",

@@ -15,7 +15,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     address,
     anything,
     boolean,
-    in_the_users_words,
     integer,
     lines,
     list_of,
@@ -29,6 +28,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import rules
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks as _urls
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import in_the_users_words
 
 SCRIPT = {
     "name": Field(word, required=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report as _drill_report
+from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import rounds as drill
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from support.plans.pairs import pair
 
@@ -60,7 +61,7 @@ def fault(*args, **kwargs):
 
 def test_every_event_is_played_on_every_vip_in_the_order_asked_for():
     plan = _pair.plan(pair(vips=["192.0.2.10", "192.0.2.11"]))
-    rounds = _drill_report.rounds(plan, ["host_cut", "haproxy_killed"], 2)
+    rounds = drill.rounds(plan, ["host_cut", "haproxy_killed"], 2)
     assert [(r["event"], r["vip"], r["repeat"], r["holder"]) for r in rounds] == [
         ("host_cut", "192.0.2.10", 1, "lb1"),
         ("host_cut", "192.0.2.10", 2, "lb1"),
@@ -74,14 +75,14 @@ def test_every_event_is_played_on_every_vip_in_the_order_asked_for():
 
 
 def test_a_failure_lasts_longer_than_the_vip_may_take_to_move():
-    for item in _drill_report.rounds(_pair.plan(pair()), ["host_cut", "haproxy_killed"], 1):
+    for item in drill.rounds(_pair.plan(pair()), ["host_cut", "haproxy_killed"], 1):
         assert item["undo_after"] * 1000 > item["foreseen"]["outage_ms"]
         assert item["duration"] > item["minimum"] > item["undo_after"] + item["after"]
 
 
 def test_without_preemption_the_event_is_played_wherever_the_vip_is():
     plan = _pair.plan(pair(preempt=False))
-    assert {found["holder"] for found in _drill_report.rounds(plan, ["haproxy_killed", "host_cut"], 1)} == {""}
+    assert {found["holder"] for found in drill.rounds(plan, ["haproxy_killed", "host_cut"], 1)} == {""}
 
 
 def test_the_median_and_the_worst_are_shown():
@@ -192,7 +193,7 @@ def test_no_event_is_played_more_than_three_times_because_of_a_fault(rounds, aga
 def test_a_harmless_failure_is_watched_for_longer_than_any_check_takes():
     plan = _pair.plan(pair())
     plan["outages"].append({**plan["outages"][-1], "event": "server_lost", "outage_ms": 60})
-    (found,) = _drill_report.rounds(plan, ["server_lost"], 1)
+    (found,) = drill.rounds(plan, ["server_lost"], 1)
     assert found["undo_after"] > 10
 
 
@@ -204,7 +205,7 @@ def test_where_nobody_preempts_any_member_may_have_been_the_holder():
 
 
 def test_the_return_is_watched_for_as_long_as_the_preemption_may_wait():
-    slow, usual = (_drill_report.rounds(_pair.plan(pair(preempt_delay=delay)), ["host_cut"], 1)[0] for delay in (60, 0))
+    slow, usual = (drill.rounds(_pair.plan(pair(preempt_delay=delay)), ["host_cut"], 1)[0] for delay in (60, 0))
     assert slow["duration"] - usual["duration"] == 60
 
 
@@ -250,7 +251,7 @@ def test_the_table_says_how_often_a_row_was_repeated_and_why():
 
 
 def test_members_are_known_by_all_their_addresses_on_the_wire():
-    assert _drill_report.members_by_mac(pair())[0] == {
+    assert drill.members_by_mac(pair())[0] == {
         "name": "lb1",
         "macs": ["02:00:00:00:00:01"],
     }

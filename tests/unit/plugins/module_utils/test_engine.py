@@ -14,7 +14,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import arch
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment as _engine
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.deployment import Engine, Wish
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Daemon, Options
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import Daemon
 from support import paths
 from support.agent.hosts import PROXY, VRRP, FakeHost
 

@@ -13,7 +13,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import arch
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import system as _engine_host
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import Unit
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Daemon, Places
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Places
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import Daemon
 from support.agent.programs import run
 from support.paths import AGENT
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import steps as plan
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import Found, Rival, Unit, Wanted
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import DAEMONS, Daemon
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import DAEMONS, Daemon
 
 VRRP, PROXY = Daemon("vrrp"), Daemon("proxy")
 LINK, ARCHIVE, OLD = "/lib/agent.pyz", "/lib/agent-2.pyz", "/lib/agent-1.pyz"

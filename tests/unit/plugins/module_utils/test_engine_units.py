@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.settings import Settings
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import DAEMONS, Daemon, Options, Places, unit
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options, Places, unit
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import DAEMONS, Daemon
 
 PLACES = Places()
 VRRP, PROXY = Daemon("vrrp"), Daemon("proxy")

@@ -9,6 +9,7 @@ import time
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
 
 IP_JSON = """[
  {"ifname": "lo", "address": "00:00:00:00:00:00", "addr_info": [{"local": "127.0.0.1", "prefixlen": 8}]},
@@ -28,7 +29,7 @@ IP_JSON = """[
     ],
 )
 def test_the_family_is_found(text, family):
-    assert _host.os_family(text) == family
+    assert platforms.os_family(text) == family
 
 
 def test_addresses_come_with_interface_prefix_and_mac():

@@ -8,6 +8,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
 from ansible_collections.onprem.lb.plugins.module_utils._host import reader as _reader
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
 from support.programs import Programs
 
 # The lines ID and ID_LIKE as each distribution ships them.
@@ -44,8 +45,8 @@ def reached(monkeypatch, tmp_path):
 def test_each_distribution_is_of_its_family_or_is_named(name):
     ids, family = OS_RELEASES[name]
     text = f'NAME="{name}"\nVERSION_ID="9"\nPLATFORM_ID="platform:el9"\n{ids}\nVARIANT_ID=server\n'
-    assert _host.os_family(text) == family
-    assert (_host.family_problem(family) == "") == (family in ("Debian", "RedHat"))
+    assert platforms.os_family(text) == family
+    assert (platforms.family_problem(family) == "") == (family in ("Debian", "RedHat"))
 
 
 def test_rpm_is_asked_of_packages_and_ends_with_the_number_of_those_that_it_lacks():

@@ -8,9 +8,9 @@ from typing import Callable, Dict, List, Optional
 
 from ...runtime.loop import Loop
 from ...runtime.request_server import Visitors
-from ..settings import Monitor, Settings
+from ..settings import Monitor, Place, Settings, places
 from ..views import http as web
-from .listeners import Place, Sockets, places
+from .listeners import Sockets
 
 Usable = Callable[[str], int]  # how many servers of a service get new connections
 Shelf = Dict[str, Callable[[], web.Page]]  # by path

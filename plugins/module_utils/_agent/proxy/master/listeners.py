@@ -10,31 +10,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import socket
-from typing import Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
-ANY4, ANY6 = "*", "::"  # every IPv4 address, every IPv6 address, as in the collection's haproxy.cfg
+from ..settings import ANY, Place
+
 BACKLOG = 65535  # the kernel takes as much of it as net.core.somaxconn allows
 IP_FREEBIND, IPV6_FREEBIND = 15, 78  # linux/in.h, linux/in6.h
-
-
-class Place(NamedTuple):
-    """Where a socket listens."""
-
-    address: str  # an IP address, or ANY4
-    port: int
-
-    def overlaps(self, other: Place) -> bool:
-        """Whether the kernel would refuse both at once."""
-        if self.port != other.port or self.family != other.family:
-            return False
-        return self.address == other.address or bool({self.address, other.address} & {ANY4, ANY6})
-
-    @property
-    def family(self) -> int:
-        return socket.AF_INET6 if ":" in self.address else socket.AF_INET
-
-    def __str__(self) -> str:
-        return f"{self.address} port {self.port}"
 
 
 class Refused(Exception):
@@ -107,7 +88,7 @@ def _open(place: Place, own: Sequence[socket.socket]) -> socket.socket:
         else:
             server.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
         with _shared([server, *own] if own else []):
-            server.bind(("" if place.address == ANY4 else place.address, place.port))
+            server.bind(("" if place.address == ANY else place.address, place.port))
             server.listen(BACKLOG)
     except OSError:
         server.close()
@@ -144,8 +125,3 @@ def _why(fault: OSError, place: Place) -> str:
 def _close(sockets: Iterable[socket.socket]) -> None:
     for each in sockets:
         each.close()
-
-
-def places(addresses: Iterable[str], port: int) -> List[Place]:
-    """Return where somebody listens who has several addresses."""
-    return [Place(address, port) for address in addresses]

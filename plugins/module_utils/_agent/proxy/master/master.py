@@ -17,14 +17,14 @@ from ...runtime import status_socket as status
 from ...runtime import upgrade_state as inheritance
 from ...runtime.loop import Loop
 from ...runtime.request_server import Visitors
-from ..settings import Settings
+from ..settings import Place, Settings, places
 from ..views import html as page
 from ..views import metrics
 from . import admin as control
 from . import report
 from .counters import Tally
 from .http_endpoints import Desk
-from .listeners import Listeners, Place, Refused, Sockets, places
+from .listeners import Listeners, Refused, Sockets
 from .server_states import Health, Orders, Surroundings
 from .workers import Crew, Hand
 

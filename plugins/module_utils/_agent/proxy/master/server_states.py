@@ -13,8 +13,8 @@ import time
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional
 
 from ...checks.client import Result, Run
+from ...checks.settings import Check
 from ...runtime.loop import MILLION, Loop, Timer
-from ...vrrp.settings import Check
 from ..settings import DOWN, DRAIN, MAINT, NONE, UP, Server, Service
 
 READY = "ready"  # the order that takes the others back

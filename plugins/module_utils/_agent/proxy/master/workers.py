@@ -16,12 +16,11 @@ from ...checks.outcome import in_words
 from ...runtime.forked import Forked
 from ...runtime.ipc import LONGEST, Channel
 from ...runtime.loop import MILLION, Loop, Timer
-from ..settings import Server, Settings
+from ..settings import WORKER, Server, Settings
 from ..worker.worker import Worker
 from . import privileges
 from .server_states import Orders, key_of
 
-NAME = "proxy-worker"
 SOONEST, LATEST = MILLION // 20, MILLION  # until a worker that does not live is replaced
 LIVES = 10 * MILLION  # after this its death is the first one again
 REAPING = MILLION // 100  # it closes the connection a moment before it is dead
@@ -167,7 +166,7 @@ class Crew:
             worker.obey({"servers": orders})
             worker.run()
 
-        process = Forked(NAME, serve, [door.fileno() for _service, door in doors])
+        process = Forked(WORKER, serve, [door.fileno() for _service, door in doors])
         self._attach(Hand(generation, process, time.time()))
 
     def _attach(self, hand: Hand) -> None:

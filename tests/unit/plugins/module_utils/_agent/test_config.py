@@ -9,6 +9,8 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import settings as checks
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config, settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from hypothesis import given
@@ -45,7 +47,7 @@ def test_a_good_configuration_is_read_with_every_default_and_in_microseconds():
     )
     assert (six.family, six.interval, six.addresses) == (6, 70_000, ("fe80::10/128", "2001:db8::10/64"))
     assert found.groups == (settings.Group("both", ("six",)),)
-    assert found.checks[0] == settings.Check("alive", "process", 500_000, 2_000_000, 1, 2, process="haproxy")
+    assert found.checks[0] == checks.Check("alive", "process", 500_000, 2_000_000, 1, 2, process="haproxy")
     assert found.checks[2].status == (200, 299)
     assert found.checks[4].command == ("/usr/local/bin/check", "-x")
     assert (found.status_socket, found.script_user) == ("/run/onprem-lb-vrrp/status.sock", "nobody")
@@ -62,7 +64,7 @@ def test_what_the_settings_default_to_is_what_the_file_defaults_to():
     assert found._replace(instances=()) == settings.Settings(())
 
 
-@pytest.mark.parametrize("kind", settings.CHECK_TYPES)
+@pytest.mark.parametrize("kind", checks.CHECK_TYPES)
 def test_every_field_of_a_check_has_a_key_and_the_same_default(kind):
     needed = {
         "process": "x",
@@ -76,7 +78,7 @@ def test_every_field_of_a_check_has_a_key_and_the_same_default(kind):
     item = {"name": "c", "type": kind, **{key: needed[key] for key in own if own[key].required}}
     found, faults = config.parse(json.dumps({"instances": [], "checks": [item]}))
     assert faults == []
-    for key, default in settings.Check._field_defaults.items():
+    for key, default in checks.Check._field_defaults.items():
         if key not in item:
             assert getattr(found.checks[0], key) == default, key
 
@@ -297,7 +299,7 @@ EVERYWHERE = list(places(GOOD))
 MAPPINGS = [path for path in EVERYWHERE if isinstance(at(GOOD, path), dict)]
 # Words that mean something in some place, and so come further than others.
 TELLING = st.sampled_from(
-    [*config.INSTANCE, *config.ANY_CHECKS_OWN, *settings.CHECK_TYPES, "front", "alive", "eth0", "192.0.2.1", "fe80::1"]
+    [*config.INSTANCE, *config.ANY_CHECKS_OWN, *checks.CHECK_TYPES, "front", "alive", "eth0", "192.0.2.1", "fe80::1"]
     + ["255.255.255.255", "::ffff:1.2.3.4", "192.0.2.1/0", "::/0", "1e400", "²", "\ud800", "/\0", "'", "/x '"]
     + [0, 1, 2, 3, -253, 255, 256, 0.01, 40.95, True, [], {}, [[]], [{}], ["front"], float("nan"), float("inf")]
 )
@@ -323,7 +325,7 @@ def judged(text):
 def sendable(instance):
     """What was accepted can be said to every peer."""
     said = settings.advertisement(instance)
-    group = packet.GROUP6 if instance.family == 6 else packet.GROUP
+    group = ip.GROUP6 if instance.family == 6 else ip.GROUP
     source = instance.source or ("fe80::7" if instance.family == 6 else "192.0.2.7")
     for destination in (group,) if instance.multicast else instance.peers:
         message = packet.encode(said, source, destination, instance.checksum)

@@ -13,9 +13,7 @@ import threading
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import client
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Checks, Result
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import accounts
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import (
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import (
     FILE,
     HTTP,
     HTTPS,
@@ -25,6 +23,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings imp
     TCP,
     Check,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import accounts
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from support.agent.loops import SECOND, Time, run_until
 from support.agent.programs import ME, alive, pids, shell, text
 from support.agent.servers import Server, answering

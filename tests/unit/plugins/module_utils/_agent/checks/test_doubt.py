@@ -11,7 +11,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import run
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Checks
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.outcome import Outcome, Probe
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import TCP, Check
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import TCP, Check
 from support.agent.loops import SECOND, Time, run_until
 from support.agent.servers import Server, silent
 

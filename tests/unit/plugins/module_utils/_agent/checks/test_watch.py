@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import runner as watch
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import NetworkProbe
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.outcome import Outcome, Probe
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import FILE, PROCESS, TCP, Check
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import FILE, PROCESS, TCP, Check
 from support.agent.loops import SECOND, Time
 
 

@@ -9,7 +9,8 @@ import socket
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import listeners
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.listeners import Listeners, Place, Refused
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.listeners import Listeners, Refused
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.settings import Place
 from support.proxy.masters import free_ports
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import settings as checks
 from support.vrrp.fakes import DOWN_INTERVAL, FRONT, OTHER, OWN, SECOND, SIX, VIP, Host
 
 SECOND_VIP = "192.0.2.11"
@@ -312,7 +313,7 @@ def test_what_was_left_is_removed_also_while_checks_are_waited_for(host):
 
     host.netlink.put(f"{VIP}/32")
     tracking = FRONT._replace(track=(settings.Tracked("haproxy"),))
-    host.start(tracking, checks=(settings.Check("haproxy", settings.PROCESS),))
+    host.start(tracking, checks=(checks.Check("haproxy", checks.PROCESS),))
     assert host.state == "Initialize"
     host.hears(0)
     assert host.acts() == []

@@ -8,14 +8,16 @@ import errno
 import json
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import settings as checks
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import Check
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, tracking
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Check, Group, Tracked
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Group, Tracked
 from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, SECOND, SIX, VIP, Host
 
-HAPROXY = Check("haproxy", settings.PROCESS, fall=3)
-LINK = Check("link", settings.INTERFACE, interface="eth1")
+HAPROXY = Check("haproxy", checks.PROCESS, fall=3)
+LINK = Check("link", checks.INTERFACE, interface="eth1")
 TRACKING = FRONT._replace(track=(Tracked("haproxy"),), notify=("/bin/tell",))
 TOGETHER = Group("both", ("front", "back"), ("/bin/all",))
 

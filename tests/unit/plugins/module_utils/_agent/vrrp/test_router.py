@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import settings as checks
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink import Link
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import links, settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet, tracking
@@ -115,22 +116,22 @@ def test_before_it_takes_part_it_must_know_its_interface_its_source_and_all_that
 @pytest.mark.parametrize(
     "name, kind, up, value, reading",
     [
-        ("haproxy", settings.PROCESS, True, 0, 0),
-        ("haproxy", settings.PROCESS, False, 0, tracking.FAULT),
-        ("load", settings.SCRIPT, True, 0, 0),
-        ("load", settings.SCRIPT, False, 0, -10),
-        ("load", settings.FILE, False, 3, -30),
-        ("load", settings.FILE, True, 0, 0),
-        ("haproxy", settings.FILE, True, 0, 0),
-        ("haproxy", settings.FILE, False, 1, tracking.FAULT),
+        ("haproxy", checks.PROCESS, True, 0, 0),
+        ("haproxy", checks.PROCESS, False, 0, tracking.FAULT),
+        ("load", checks.SCRIPT, True, 0, 0),
+        ("load", checks.SCRIPT, False, 0, -10),
+        ("load", checks.FILE, False, 3, -30),
+        ("load", checks.FILE, True, 0, 0),
+        ("haproxy", checks.FILE, True, 0, 0),
+        ("haproxy", checks.FILE, False, 1, tracking.FAULT),
     ],
 )
 def test_a_result_means_what_keepalived_would_make_of_it(name, kind, up, value, reading):
-    assert Router(TRACKING).reads(settings.Check(name, kind), up, value) == [machine.Read(name, reading)]
+    assert Router(TRACKING).reads(checks.Check(name, kind), up, value) == [machine.Read(name, reading)]
 
 
 def test_the_result_of_what_it_does_not_track_means_nothing():
-    assert Router(TRACKING).reads(settings.Check("other", settings.TCP), False, 0) == []
+    assert Router(TRACKING).reads(checks.Check("other", checks.TCP), False, 0) == []
 
 
 def test_what_is_heard_is_remembered_and_counted():

@@ -21,7 +21,7 @@ from support.paths import MODULE_UTILS
 
 BEGIN = """
 import json, os, signal, sys, time
-from _agent.vrrp.succession import Predecessor
+from _agent.vrrp.upgrade import Predecessor
 before = Predecessor.of(os.environ)
 """
 # It says what it was told, and by whom it was started, and lives until somebody ends it.
