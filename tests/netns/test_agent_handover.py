@@ -110,6 +110,7 @@ WAYS = {
 }
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("event", ["stops_router", "stops", "reboots"])
 def test_no_connection_attempt_fails_or_waits(stage, pair, way, event):

@@ -48,7 +48,7 @@ count = 0
 while True:
     try:
         connection, _ = server.accept()
-        connection.settimeout(0.05)
+        connection.settimeout(1)
         if connection.recv(64):
             connection.send(b"here")
         connection.close()

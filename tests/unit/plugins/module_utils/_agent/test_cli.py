@@ -211,6 +211,7 @@ def test_without_the_right_to_raw_sockets_nothing_starts(config, monkeypatch, ca
 )
 def test_the_report_is_shown_in_each_format(form, begins, monkeypatch, capsys):
     asked = []
+    monkeypatch.setattr("os.path.exists", lambda path: False)
     monkeypatch.setattr(status, "fetch", lambda path: asked.append(path) or REPORT)
     assert cli.main(["status", "--format", form]) == 0
     assert capsys.readouterr().out.startswith(begins)

@@ -87,17 +87,22 @@ def test_out_of_descriptors_it_serves_who_is_in_and_lets_others_in_later(server,
         assert proxy.seconds_of_cpu() - busy < 0.1, "it does not wait, it works"
         for each in inside:
             each.sendall(b"served")
-        served = [client for client in clients if _says(client, b"served")]
-        assert len(served) == len(inside)
+        served = []
+
+        def next_served():
+            return next((each for each in clients if each not in served and _says(each, b"served")), None)
+
+        for _each in inside:
+            served.append(until(next_served, "one of those inside is not served"))
+        assert next_served() is None
         # Who leaves makes room, until everybody has been served.
         for each in [*inside, *served]:
             each.close()
         for _each in range(40 - len(served)):
             with server.accept()[0] as each:
                 each.sendall(b"served")
-                client = next(client for client in clients if client not in served and _says(client, b"served"))
-                served.append(client)
-                client.close()
+                served.append(until(next_served, "nobody else is let in"))
+                served[-1].close()
         assert proxy.hear_of("cured")[0] == key
         assert [message for message in proxy.heard if "fault" in message][1:] == [], "it is said once"
     assert proxy.count("connect_errors") == 0, "it is not the server's fault"
