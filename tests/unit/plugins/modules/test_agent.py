@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module agent: what is asked of it, said by it, and left by it. What it does in which order: test_engine."""
+"""The module agent: what is asked of it, said by it, and left by it. What it does in which order: test_deployment."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module agent_info: what is asked of it and said by it. What is asked of the host: test_engine_host."""
+"""The module agent_info: what is asked of it and said by it. What is asked of the host: test_system."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module drill_event: what is asked of it, said by it, and done by it. What a failure is made of: test_drill."""
+"""The module drill_event: what is asked of it, said by it, and done by it. What a failure is made of: test_faults."""
 
 from __future__ import annotations
 

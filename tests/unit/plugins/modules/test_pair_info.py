@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module pair_info: what is asked of it and said by it. What counts as a fault: test_pair_check."""
+"""The module pair_info: what is asked of it and said by it. What counts as a fault: test_verification."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module vrrp_info: what is asked of it and said by it. What a link says: test_segment, test_listener."""
+"""The module vrrp_info: what is asked of it and said by it. What a link says: test_vrrp_routers, test_sniffer."""
 
 from __future__ import annotations
 

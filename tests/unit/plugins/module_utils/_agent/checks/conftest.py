@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 
 import pytest
@@ -21,11 +20,3 @@ def children(loop):
     run_until(loop, lambda: not children.running)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-
-
-@pytest.fixture
-def no_leak():
-    """No descriptor is open afterwards that was not before."""
-    before = set(os.listdir("/proc/self/fd"))
-    yield
-    assert set(os.listdir("/proc/self/fd")) <= before

@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import pytest
-from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.filter.openshift_vrids import openshift_vrids
 from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,8 +37,8 @@ currents = st.none() | st.fixed_dictionaries({"api": vrids, "ingress": vrids})
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_known_answers(name):
-    assert tuple(openshift_vrids(name).values()) == KNOWN[name]
-    assert list(openshift_vrids(name)) == ["api", "ingress"]
+    assert tuple(_vrid.openshift(name).values()) == KNOWN[name]
+    assert list(_vrid.openshift(name)) == ["api", "ingress"]
 
 
 def test_bytes_count_and_not_characters():
@@ -76,9 +74,9 @@ def test_the_pool_is_all_that_no_name_gives():
     ],
 )
 def test_what_no_cluster_is_called_is_refused_in_one_sentence(name, sentence):
-    with pytest.raises(AnsibleFilterError) as refused:
-        openshift_vrids(name)
-    assert refused.value.message == sentence
+    with pytest.raises(ValueError) as refused:
+        _vrid.openshift(name)
+    assert str(refused.value) == sentence
     assert _vrid.choose(name, "openshift", []).faults == [sentence]
     assert _vrid.choose("lab", "openshift", [], clusters=[name]).faults == [sentence]
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How filters are handed over. What they let through: test_listener.py."""
+"""How filters are handed over. What they let through: test_sniffer.py."""
 
 from __future__ import annotations
 
