@@ -18,7 +18,7 @@ import sys
 import time
 
 import balancers
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from balancers import BALANCER, BULK, FILE, FILES, PAIR, REQUESTS, SPARE, Stage, until
 from support.netns.links import why_not
 
@@ -137,7 +137,7 @@ def download(stage: Stage) -> subprocess.Popen:
 
 
 def report(stage: Stage):
-    return status.fetch(str(stage.folder / "proxy.sock"))
+    return status_socket.fetch(str(stage.folder / "proxy.sock"))
 
 
 def servers(stage: Stage, service: str):

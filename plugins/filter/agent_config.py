@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 
 
 def agent_config(settings, listeners=(), host=""):
-    return _engine_config.translate(settings, listeners=listeners, host=host)
+    return agent.translate(settings, listeners=listeners, host=host)
 
 
 class FilterModule:

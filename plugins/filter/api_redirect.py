@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect as _redirect
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect
 
 
 def api_redirect(vips, port, to_port):
     try:
-        return _redirect.ruleset(vips, port, to_port)
+        return nft_redirect.ruleset(vips, port, to_port)
     except ValueError as error:
         raise AnsibleFilterError(str(error)) from error
 

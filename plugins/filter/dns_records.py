@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.module_utils._plan import dns as _dns
+from ansible_collections.onprem.lb.plugins.module_utils._plan import dns
 
 
 def dns_records(layouts):
     given = layouts if isinstance(layouts, list) else [layouts]
     if not all(isinstance(one, dict) for one in given):
         raise AnsibleFilterError("onprem.lb.dns_records takes a mapping, or a list of them.")
-    return _dns.describe(given)
+    return dns.describe(given)
 
 
 class FilterModule:

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report as _drill_report
+from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report
 
 
 def drill_doubts(played):
-    return _drill_report.in_doubt(played)
+    return report.in_doubt(played)
 
 
 class FilterModule:

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report as _drill_report
+from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report
 
 
 def drill_report(played):
-    return _drill_report.report(played)
+    return report.report(played)
 
 
 class FilterModule:

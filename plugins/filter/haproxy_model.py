@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy as _haproxy
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy
 
 
 def haproxy_model(settings, listeners, host):
-    return _haproxy.model(settings, listeners, host)
+    return haproxy.model(settings, listeners, host)
 
 
 class FilterModule:

@@ -5,16 +5,15 @@
 from __future__ import annotations
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi as _ipi
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import subnets as _addresses
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, subnets
 
 
 def ipi_side_by_side(members):
-    if _addresses.NETADDR_MISSING:
+    if subnets.NETADDR_MISSING:
         raise AnsibleFilterError(
             "onprem.lb.ipi_side_by_side needs the Python package netaddr on the controller: install it."
         )
-    return _ipi.side_by_side(members)
+    return ipi.side_by_side(members)
 
 
 class FilterModule:

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances as _instances
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances
 
 
 def keepalived_model(settings):
-    return _instances.model(settings)
+    return instances.model(settings)
 
 
 class FilterModule:

@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid
 
 
 def openshift_vrids(name):
     try:
-        return _vrid.openshift(name)
+        return vrid.openshift(name)
     except ValueError as error:
         raise AnsibleFilterError(str(error)) from error
 

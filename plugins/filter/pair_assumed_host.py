@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import subnets as _addresses
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import subnets
 
 
 def pair_assumed_host(vips, host, rank, interface=""):
-    return _addresses.assumed_host(vips, str(host), int(rank), interface)
+    return subnets.assumed_host(vips, str(host), int(rank), interface)
 
 
 class FilterModule:

@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import subnets as _addresses
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair, subnets
 
 
 def pair_plan(members):
-    if _addresses.NETADDR_MISSING:
+    if subnets.NETADDR_MISSING:
         raise AnsibleFilterError("onprem.lb.pair_plan needs the Python package netaddr on the controller: install it.")
-    return _pair.plan(members)
+    return pair.plan(members)
 
 
 class FilterModule:

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers as _segment
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers
 
 
 def survey_table(hosts):
-    return _segment.survey(hosts)
+    return vrrp_routers.survey(hosts)
 
 
 class FilterModule:

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast as _forecast
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
 
 
 def vrrp_forecast(plan):
-    return _forecast.foresee(plan)
+    return forecast.foresee(plan)
 
 
 class FilterModule:

@@ -112,9 +112,8 @@ import os
 import sys
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import files as _files
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment as _engine
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import embedded as _engine_source
+from ansible_collections.onprem.lb.plugins.module_utils._host import files
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment, embedded
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options
 from ansible_collections.onprem.lb.plugins.module_utils._host.mover import mover
@@ -145,7 +144,7 @@ def wish(params):
         tuple(params["options"]["stop_commands"]),
     )
     configs = {"vrrp": params["vrrp"], "proxy": params["proxy"]}
-    return _engine.Wish(configs, options, params["python"] or sys.executable, params["replace"])
+    return deployment.Wish(configs, options, params["python"] or sys.executable, params["replace"])
 
 
 def passwords(vrrp):
@@ -159,15 +158,15 @@ def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     module.no_log_values.update(passwords(module.params["vrrp"]))
     reader = Reader.of(module)
-    engine = _engine.Engine(Host(reader.run, reader.find), mover(module))
+    engine = deployment.Engine(Host(reader.run, reader.find), mover(module))
     if os.geteuid() != 0:
         module.fail_json(msg="Only root may install the agent: use become.")
     try:
         if module.params["state"] == "present":
-            done = engine.present(wish(module.params), _engine_source.archive(), module.check_mode)
+            done = engine.present(wish(module.params), embedded.archive(), module.check_mode)
         else:
             done = engine.absent(module.check_mode)
-    except (Failed, _files.Refused, OSError) as error:
+    except (Failed, files.Refused, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=bool(done.steps), steps=done.steps, archive=done.archive, diff=done.diff)
 

@@ -76,8 +76,8 @@ problems:
 import sys
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment as _engine
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
@@ -95,12 +95,12 @@ def main():
     host = Host(reader.run, reader.find)
     asked = module.params
     wanted = [name for name in ("vrrp", "proxy") if asked[name]]
-    problems = _engine.problems(host, wanted, asked["python"] or sys.executable, asked["replace"])
+    problems = deployment.problems(host, wanted, asked["python"] or sys.executable, asked["replace"])
     units = host.units() if host.has_systemd() else {}
     module.exit_json(
-        **{daemon.name: host.report(daemon.status_socket) for daemon in _engine.DAEMONS},
+        **{daemon.name: host.report(daemon.status_socket) for daemon in deployment.DAEMONS},
         units={name: {**unit._asdict()} for name, unit in units.items()},
-        listeners=_host.listeners(),
+        listeners=facts.listeners(),
         problems=problems,
     )
 

@@ -102,7 +102,7 @@ unchecked:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import files as _files
+from ansible_collections.onprem.lb.plugins.module_utils._host import files
 from ansible_collections.onprem.lb.plugins.module_utils._host.mover import mover
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
@@ -128,9 +128,9 @@ def main():
     reader = Reader.of(module)
     stale = [item["path"] for item in wanted if item["unit"] and reader.is_stale(item["path"], item["unit"])]
     try:
-        pending = _files.changes(wanted)
-        unchecked = _files.replace_all(pending, reader.find, reader.run, mover(module), dry=module.check_mode)
-    except (_files.Refused, OSError) as error:
+        pending = files.changes(wanted)
+        unchecked = files.replace_all(pending, reader.find, reader.run, mover(module), dry=module.check_mode)
+    except (files.Refused, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(
         changed=bool(pending or stale),

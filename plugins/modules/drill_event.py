@@ -134,31 +134,31 @@ import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill import faults as _drill
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import faults
 
 
 def run_event(module):
     params = module.params
     event, run = params["event"], module.run_command
     have_nft = bool(module.get_bin_path("nft"))
-    if not _host.has_systemd():
-        raise _drill.Refused("A drill needs systemd on the host, and this host does not run it.")
+    if not facts.has_systemd():
+        raise faults.Refused("A drill needs systemd on the host, and this host does not run it.")
     if min(params["after"], params["undo_after"]) < 0:
-        raise _drill.Refused("after and undo_after cannot be negative.")
+        raise faults.Refused("after and undo_after cannot be negative.")
     script = None
     if event != "none":
-        script = _drill.script_for(event, params["interface"] or "", params["command"], params["engine"])
-    cleared = _drill.left_over(run) if module.check_mode else _drill.clear(run, have_nft)
+        script = faults.script_for(event, params["interface"] or "", params["command"], params["engine"])
+    cleared = faults.left_over(run) if module.check_mode else faults.clear(run, have_nft)
     armed = []
     if script is not None:
-        _drill.check(script, params["interface"], os.listdir("/sys/class/net"), run, have_nft)
-        armed = _drill.armings(event, script, params["after"], params["undo_after"])
+        faults.check(script, params["interface"], os.listdir("/sys/class/net"), run, have_nft)
+        armed = faults.armings(event, script, params["after"], params["undo_after"])
     now = time.time()
     if not module.check_mode:
-        _drill.arm(armed, run)
+        faults.arm(armed, run)
     commands = {"play": script.play, "undo": script.undo} if script else {}
-    return dict(_drill.schedule(armed, now), changed=bool(armed or cleared), cleared=cleared, commands=commands)
+    return dict(faults.schedule(armed, now), changed=bool(armed or cleared), cleared=cleared, commands=commands)
 
 
 def main():
@@ -179,7 +179,7 @@ def main():
     )
     try:
         module.exit_json(**run_event(module))
-    except _drill.Refused as refused:
+    except faults.Refused as refused:
         module.fail_json(msg=str(refused))
 
 

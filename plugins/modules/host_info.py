@@ -167,8 +167,8 @@ problems:
 import concurrent.futures
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer as _listener
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
 
@@ -191,23 +191,23 @@ def look(params, reader):
     problems = []
     answering = {}
     addresses = reader.addresses()
-    if not _host.has_systemd():
+    if not facts.has_systemd():
         problems.append("systemd does not run here: haproxy and keepalived need it for their units.")
     if addresses is None:
         problems.append("the program ip is missing: install iproute2 (Debian) or iproute (RedHat).")
-    family = platforms.os_family(reader.text(_host.OS_RELEASE))
+    family = platforms.os_family(reader.text(facts.OS_RELEASE))
     if platforms.family_problem(family):
         problems.append(platforms.family_problem(family))
     try:
-        answering = reader.answering(_host.vip_addresses(params["vips"]), params["wait"], addresses or [])
+        answering = reader.answering(facts.vip_addresses(params["vips"]), params["wait"], addresses or [])
     except PermissionError:
         problems.append("there is no right to open raw sockets: use become, or give the container NET_RAW.")
     missing = reader.missing_packages(params["packages"])
-    agents = _host.agent_instances(reader.text(params["agent_config"]))
+    agents = facts.agent_instances(reader.text(params["agent_config"]))
     return {
         "os_family": family,
         "addresses": addresses or [],
-        "listeners": _host.listeners(),
+        "listeners": facts.listeners(),
         "answering": answering,
         "missing_packages": missing,
         "missing_programs": [name for name in params["programs"] if not reader.find(name)],
@@ -215,13 +215,13 @@ def look(params, reader):
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "active_units": reader.units_in("ActiveState", "active", params["units"]),
         "enabled_units": reader.units_in("UnitFileState", "enabled", params["units"]),
-        "own_units": [unit for unit in params["units"] if _host.is_ours(unit)],
+        "own_units": [unit for unit in params["units"] if facts.is_ours(unit)],
         "vrids": {
             **{each["name"]: each["vrid"] for each in agents},
-            **_host.vrids(reader.text(params["keepalived_config"])),
+            **facts.vrids(reader.text(params["keepalived_config"])),
         },
         "stale": [path for path, unit in params["loaded"].items() if reader.is_stale(path, unit)],
-        "selinux": _host.has_selinux(),
+        "selinux": facts.has_selinux(),
         "problems": problems,
     }
 
@@ -231,8 +231,8 @@ def hear(params):
     if not params["listen"]:
         return [], []
     try:
-        return _listener.collect(None, params["listen"]).result(params["with_auth_pass"])["routers"], []
-    except _listener.CannotListen as error:
+        return sniffer.collect(None, params["listen"]).result(params["with_auth_pass"])["routers"], []
+    except sniffer.CannotListen as error:
         return [], [str(error)]
 
 
@@ -246,8 +246,8 @@ def main():
     result.update(heard=routers, problems=result["problems"] + problems)
     if module.params["with_auth_pass"]:
         texts = {name: reader.text(module.params[name]) for name in ("keepalived_config", "agent_config")}
-        agents = [each.get("auth_pass") for each in _host.agent_instances(texts["agent_config"])]
-        found = _host.auth_passes(texts["keepalived_config"]) + [each for each in agents if each]
+        agents = [each.get("auth_pass") for each in facts.agent_instances(texts["agent_config"])]
+        found = facts.auth_passes(texts["keepalived_config"]) + [each for each in agents if each]
         result["auth_passes"] = list(dict.fromkeys(found))
     module.exit_json(**result)
 

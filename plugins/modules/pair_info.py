@@ -60,8 +60,7 @@ holders:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
-from ansible_collections.onprem.lb.plugins.module_utils._host import verification as _pair_check
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts, verification
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 WAIT = 0.2  # for answers on the link, in seconds; a neighbour answers within some milliseconds
@@ -75,9 +74,9 @@ def look(plan, config, reader):
     return {
         "addresses": addresses,
         "answering": reader.answering(vips, WAIT, addresses),
-        "active_units": reader.units_in("ActiveState", "active", _pair_check.units(plan)),
-        "listeners": _host.listeners(),
-        "reached": _host.reachable(plan["targets"], timeout=1.0),
+        "active_units": reader.units_in("ActiveState", "active", verification.units(plan)),
+        "listeners": facts.listeners(),
+        "reached": facts.reachable(plan["targets"], timeout=1.0),
         "stale": [config] if reader.is_stale(config, "haproxy.service") else [],
     }
 
@@ -96,11 +95,11 @@ def main():
     end = time.monotonic() + module.params["limit"]
     while True:
         seen = look(plan, module.params["config"], reader)
-        faults = _pair_check.faults(plan, seen)
+        faults = verification.faults(plan, seen)
         if not faults or time.monotonic() > end:
             break
         time.sleep(PAUSE)
-    holders = {vip["address"]: _pair_check.holders(vip["address"], seen) for vip in plan["vips"]}
+    holders = {vip["address"]: verification.holders(vip["address"], seen) for vip in plan["vips"]}
     module.exit_json(faults=faults, msg="\n".join(faults), holders=holders)
 
 

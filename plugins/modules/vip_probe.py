@@ -253,8 +253,8 @@ longest_stall_ms:
 import ipaddress
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill import prober as _prober
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours as _neighbours
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import prober
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours
 
 MEMBER = {
     "name": {"type": "str", "required": True},
@@ -287,7 +287,7 @@ ARGUMENTS = {
 
 def plan_of(params):
     settle, until = params["settle"], params["until"]
-    return _prober.Plan(
+    return prober.Plan(
         address=params["address"],
         port=params["port"],
         interval_ms=params["interval_ms"],
@@ -295,10 +295,10 @@ def plan_of(params):
         duration_ms=params["duration"] * 1000.0,
         send=(params["send"] or "").encode(),
         names={mac.lower(): member["name"] for member in params["members"] for mac in member["macs"]},
-        settle=settle and _prober.Goal(holder=settle["holder"] or "", successes=settle["successes"]),
+        settle=settle and prober.Goal(holder=settle["holder"] or "", successes=settle["successes"]),
         settle_limit_ms=settle["limit"] * 1000.0 if settle else 0.0,
         until=until
-        and _prober.Goal(
+        and prober.Goal(
             holder=until["holder"] or "",
             quiet_ms=until["quiet_ms"],
             minimum_ms=until["minimum"] * 1000.0,
@@ -319,11 +319,11 @@ def asker_for(module):
                 f"Nobody can be asked who holds {address}: the command ip is missing (package iproute2).",
             )
         _rc, out, _err = module.run_command([command, "-json", "route", "get", address])
-        interface, reason = _neighbours.link_to(out)
+        interface, reason = neighbours.link_to(out)
         if reason:
             return None, f"Nobody can be asked who holds {address}: {reason}."
     try:
-        return _neighbours.Asker(interface, version), ""
+        return neighbours.Asker(interface, version), ""
     except PermissionError:
         return None, f"To ask who holds {address} takes root, or CAP_NET_RAW."
     except (OSError, ValueError) as error:
@@ -333,15 +333,15 @@ def asker_for(module):
 def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     plan = plan_of(module.params)
-    refusal = _prober.refusal(plan)
+    refusal = prober.refusal(plan)
     if refusal:
         module.fail_json(msg=refusal)
     asker, reason = asker_for(module)
     if plan.settle and plan.settle.holder and asker is None:
         module.fail_json(msg=f"{reason} So it cannot be waited for that {plan.settle.holder} does.")
     try:
-        seen = _prober.probe(plan, asker)
-    except _prober.NotSettled as not_settled:
+        seen = prober.probe(plan, asker)
+    except prober.NotSettled as not_settled:
         module.fail_json(msg=str(not_settled))
     finally:
         if asker is not None:

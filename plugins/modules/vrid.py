@@ -124,9 +124,8 @@ heard:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer as _listener
-from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
-from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers as _segment
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid, vrrp_routers
 
 ARGUMENTS = {
     "name": {"type": "str", "required": True},
@@ -145,8 +144,8 @@ def strangers(params):
     """Return who else is heard on the link."""
     if params["seconds"] == 0:
         return []
-    heard = _listener.collect(params["interface"], params["seconds"]).result()
-    return _segment.strangers(heard["routers"], params["members"])
+    heard = sniffer.collect(params["interface"], params["seconds"]).result()
+    return vrrp_routers.strangers(heard["routers"], params["members"])
 
 
 def main():
@@ -154,12 +153,12 @@ def main():
     params = module.params
     try:
         heard = strangers(params)
-    except _listener.CannotListen as error:
+    except sniffer.CannotListen as error:
         module.fail_json(msg=str(error), conflicts=[], heard=[])
-    choice = _vrid.choose(
+    choice = vrid.choose(
         params["name"],
         params["strategy"],
-        [*params["taken"], *_segment.taken(heard)],
+        [*params["taken"], *vrrp_routers.taken(heard)],
         params["current"],
         params["on_conflict"],
         params["clusters"],

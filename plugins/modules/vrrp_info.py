@@ -118,7 +118,7 @@ conflicts:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer as _listener
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
 
 ARGUMENTS = {
     "interface": {"type": "str"},
@@ -130,8 +130,8 @@ ARGUMENTS = {
 def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        segment = _listener.collect(module.params["interface"], module.params["seconds"])
-    except _listener.CannotListen as error:
+        segment = sniffer.collect(module.params["interface"], module.params["seconds"])
+    except sniffer.CannotListen as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=False, **segment.result(module.params["with_auth_pass"]))
 

@@ -16,7 +16,7 @@ import subprocess
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import addresses as holding
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import addresses
 from support.netns.links import VIP, VIP6, sh
 from support.netns.stages import INTERVAL, instance
 from support.waiting import LIMIT_S, until
@@ -39,7 +39,7 @@ def begun_with(stage, address):
     """
     stage.held_by("lb1", address=address)
     stage.wait(lambda: stage.moved(0.0, address) == ["added"], f"{address} did not simply come")
-    stage.is_announced(0.0, times=holding.ROUNDS, address=address)
+    stage.is_announced(0.0, times=addresses.ROUNDS, address=address)
 
 
 @pytest.fixture(params=[VIP, VIP6])

@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast as _forecast
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
 from support.netns.keepaliveds import EVENTS, Cluster
 from support.netns.links import why_not
 from support.netns.recorder import View, hurry
@@ -42,7 +42,7 @@ class Case(NamedTuple):
         return [member(number, **self.settings) for number in range(1, self.members + 1)]
 
     def plan(self):
-        return {**_pair.draft(self.hosts()), "outages": [self.refused]} if self.refused else _pair.plan(self.hosts())
+        return {**pair.draft(self.hosts()), "outages": [self.refused]} if self.refused else pair.plan(self.hosts())
 
 
 def never_moves(event, vip):
@@ -129,7 +129,7 @@ class Play:
         foreseen = self.plan["outages"]
         if out:
             members = {other: planned for other, planned in self.plan["members"].items() if other not in out}
-            foreseen = _forecast.forecast({**self.plan, "members": members})["outages"]
+            foreseen = forecast.forecast({**self.plan, "members": members})["outages"]
         held = [line for line in foreseen if (line["event"], line["member"]) == (event, name)]
         return {line["vip"]: line for line in held if self.holders[line["vip"]] == name}
 
@@ -211,7 +211,7 @@ def test_the_outage_is_within_what_was_foreseen(played, name, at):
 
 def test_a_tie_is_refused_and_really_leaves_the_vip_with_a_dead_haproxy(played):
     name = "polled, weight 2, a tie"
-    assert "ties with lb2" in _pair.plan(CASES[name].hosts())["faults"][0]
+    assert "ties with lb2" in pair.plan(CASES[name].hosts())["faults"][0]
     dead = played[name][1][VIP]
     assert (dead.found.holders, dead.found.served) == (["lb1"], False)
     # Longer than a tie's mend, weight 4, would take.

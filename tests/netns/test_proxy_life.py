@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive
 from support.netns.links import VIP, VIP6, lent
 from support.netns.namespaces import inside
 from support.paths import AGENT
@@ -54,11 +54,11 @@ class Host:
 
     def install(self, version=None):
         """Put the archive in its place, as a package manager does: the old one is still what it was, elsewhere."""
-        modules = _archive.sources(str(AGENT))
+        modules = archive.sources(str(AGENT))
         if version:
             modules["__init__.py"] += f'VERSION = "{version}"\n'.encode()
         new = self.archive.with_suffix(".new")
-        new.write_bytes(_archive.pack(modules))
+        new.write_bytes(archive.pack(modules))
         new.chmod(0o755)
         new.rename(self.archive)
 

@@ -16,7 +16,7 @@ import threading
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from support.netns.links import lent, sh
 from support.netns.namespaces import inside
 from support.paths import MODULE_UTILS
@@ -110,12 +110,12 @@ class Proxy:
         return (self.folder / "log").read_text()
 
     def report(self):
-        return status.fetch(str(self.folder / "status"))
+        return status_socket.fetch(str(self.folder / "status"))
 
     def workers(self):
         try:
             return self.report()["workers"]
-        except status.Refused:
+        except status_socket.Refused:
             return []
 
     def count(self, what, server):

@@ -14,8 +14,8 @@ import subprocess
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import files as _files
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect as _redirect
+from ansible_collections.onprem.lb.plugins.module_utils._host import files
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect
 from support.netns.links import PORT, VIP, VIP6, lent, sh, why_not
 
 API, LB = 6443, 9445
@@ -121,14 +121,14 @@ def redirect(tmp_path):
 
     def load(node, *vips):
         path = tmp_path / f"{node.name}.nft"
-        path.write_text(_redirect.ruleset(vips or (VIP, VIP6), API, LB))
+        path.write_text(nft_redirect.ruleset(vips or (VIP, VIP6), API, LB))
         node.output("nft", "--file", str(path))
 
     return load
 
 
 def remove(node):
-    node.output("nft", _redirect.DELETE)
+    node.output("nft", nft_redirect.DELETE)
 
 
 @pytest.fixture(scope="module")
@@ -373,18 +373,18 @@ def check(node, path, content):
         return done.returncode, done.stdout, done.stderr
 
     wanted = {"path": str(path), "content": content, "mode": "0644", "state": "present", "check": "nft"}
-    return _files.replace_all(_files.changes([wanted]), lambda name: name, ask_nft, os.rename, dry=False)
+    return files.replace_all(files.changes([wanted]), lambda name: name, ask_nft, os.rename, dry=False)
 
 
 def test_nft_accepts_the_file_without_loading_it(masters, tmp_path):
-    assert check(masters.lb1, tmp_path / "redirect.nft", _redirect.ruleset([VIP, VIP6], API, LB)) == []
+    assert check(masters.lb1, tmp_path / "redirect.nft", nft_redirect.ruleset([VIP, VIP6], API, LB)) == []
     assert listing(masters.lb1) == ""
 
 
 @pytest.mark.parametrize("wrong", ["typ nat hook prerouting", "type nat hook forward"], ids=["nft", "the kernel"])
 def test_a_file_that_nft_or_the_kernel_refuses_does_not_reach_its_place(masters, tmp_path, wrong):
-    text = _redirect.ruleset([VIP], API, LB).replace("type nat hook prerouting", wrong)
+    text = nft_redirect.ruleset([VIP], API, LB).replace("type nat hook prerouting", wrong)
     path = tmp_path / "redirect.nft"
-    with pytest.raises(_files.Refused, match=f"nft refuses the new {path}, so nothing was changed. .* Error: "):
+    with pytest.raises(files.Refused, match=f"nft refuses the new {path}, so nothing was changed. .* Error: "):
         check(masters.lb1, path, text)
     assert os.listdir(tmp_path) == []

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import bpf as _bpf
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import bpf
 
 PROTOCOL = 0xFFFFF000  # it lies beyond the packet, at SKF_AD_OFF
 
@@ -15,15 +15,15 @@ def run(program, data, protocol=0):
     while True:
         code, if_true, if_false, operand = program[at]
         at += 1
-        if code == _bpf.RETURN:
+        if code == bpf.RETURN:
             return operand
-        if code == _bpf.LOAD_HALF:
+        if code == bpf.LOAD_HALF:
             assert operand == PROTOCOL
             accumulator = protocol
-        elif code == _bpf.LOAD_BYTE:
+        elif code == bpf.LOAD_BYTE:
             if operand >= len(data):
                 return 0
             accumulator = data[operand]
         else:
-            assert code == _bpf.EQUAL
+            assert code == bpf.EQUAL
             at += if_true if accumulator == operand else if_false

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy as _haproxy
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances as _instances
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from support.paths import ROLES
@@ -43,8 +43,8 @@ def haproxy(services, of="Debian", monitors=(), **variables):
 
 def keepalived(settings, name, **variables):
     """Return keepalived.conf for a member."""
-    raw = {name: variables[f"keepalived_{name}"] for name in _instances.RAW if f"keepalived_{name}" in variables}
-    model = _instances.model({**NOTHING, "raw": raw, **settings})
+    raw = {name: variables[f"keepalived_{name}"] for name in instances.RAW if f"keepalived_{name}" in variables}
+    model = instances.model({**NOTHING, "raw": raw, **settings})
     assert model["faults"] == []
     return render(
         "keepalived", "keepalived.conf.j2", __keepalived_model=model, **{"keepalived_router_id": name, **variables}

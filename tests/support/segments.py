@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import PASSWORD, SECOND, Advertisement
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer as _listener
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
 from ansible_collections.onprem.lb.plugins.module_utils._shared.vrrp_routers import Heard, Segment
 
 AUTH_PASS = "overhear"
@@ -22,13 +22,13 @@ def hear(monkeypatch, *routers):
             segment.add(Heard(0.0, "eth0", "02:00:00:00:00:63", source, "224.0.0.18", said))
         return segment
 
-    monkeypatch.setattr(_listener, "collect", collect)
+    monkeypatch.setattr(sniffer, "collect", collect)
 
 
 def deafen(monkeypatch):
     """Have no module hear anything: each is refused the socket for it."""
 
     def collect(_interface, _seconds):
-        raise _listener.CannotListen(DEAF)
+        raise sniffer.CannotListen(DEAF)
 
-    monkeypatch.setattr(_listener, "collect", collect)
+    monkeypatch.setattr(sniffer, "collect", collect)

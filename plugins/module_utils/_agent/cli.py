@@ -75,9 +75,9 @@ def _vrrp(given: Any) -> int:
         return _refuse(missing)
     from .runtime.log import Log
     from .runtime.sd_notify import Notifier
-    from .vrrp import lifecycle as life
+    from .vrrp import lifecycle
 
-    return life.main(given.config, settings, Log(), Notifier(), environ)
+    return lifecycle.main(given.config, settings, Log(), Notifier(), environ)
 
 
 def _proxy(given: Any) -> int:
@@ -89,11 +89,11 @@ def _proxy(given: Any) -> int:
     settings, faults = config.load(given.config)
     if settings is None:
         return _refuse(*faults)
-    from .proxy.master import lifecycle as life
+    from .proxy.master import lifecycle
     from .runtime.log import Log
     from .runtime.sd_notify import Notifier
 
-    return life.main(given.config, settings, Log(), Notifier(), environ)
+    return lifecycle.main(given.config, settings, Log(), Notifier(), environ)
 
 
 def _missing_right() -> Optional[str]:
@@ -110,19 +110,18 @@ def _missing_right() -> Optional[str]:
 
 
 def _check_config(given: Any) -> int:
-    from .config import file as document
-    from .config import host
+    from .config import file, host
 
-    text, faults = document.load(given.config)
+    text, faults = file.load(given.config)
     if faults:
         return _refuse(*faults)
-    parsed, faults = document.parse(text, given.config)
+    parsed, faults = file.parse(text, given.config)
     if faults:
         return _refuse(*faults)
-    kind, faults = document.kind(parsed, given.config)
+    kind, faults = file.kind(parsed, given.config)
     if faults:
         return _refuse(*faults)
-    counts, faults = {document.VRRP: _count_vrrp, document.PROXY: _count_proxy}[kind](text, given.config, host)
+    counts, faults = {file.VRRP: _count_vrrp, file.PROXY: _count_proxy}[kind](text, given.config, host)
     if faults:
         return _refuse(*faults)
     sys.stdout.write(f"{given.config} is good: {', '.join(counts)}.\n")
@@ -159,15 +158,15 @@ def _status(given: Any) -> int:
     import os
 
     from .proxy.settings import Settings as Proxy
-    from .runtime import status_socket as status
+    from .runtime import status_socket
     from .vrrp.settings import Settings as Vrrp
 
     usual = [Vrrp(()).status_socket, Proxy(()).status_socket]
     exit_code = GOOD
     for path in [given.socket] if given.socket else [path for path in usual if os.path.exists(path)] or usual:
         try:
-            sys.stdout.write(_shown(status.fetch(path), given.format))
-        except status.Refused as refused:
+            sys.stdout.write(_shown(status_socket.fetch(path), given.format))
+        except status_socket.Refused as refused:
             exit_code = _refuse(str(refused))
     return exit_code
 
@@ -189,13 +188,13 @@ def _shown(report: Any, form: str) -> str:
 
 
 def _server(given: Any) -> int:
-    from .proxy.master import admin as control
+    from .proxy.master import admin
     from .proxy.settings import Settings
-    from .runtime import status_socket as status
+    from .runtime import status_socket
 
     try:
-        done = control.request(given.socket or Settings(()).status_socket, given.server, given.order)
-    except status.Refused as refused:
+        done = admin.request(given.socket or Settings(()).status_socket, given.server, given.order)
+    except status_socket.Refused as refused:
         return _refuse(str(refused))
     sys.stdout.write(f"{done}\n")
     return GOOD

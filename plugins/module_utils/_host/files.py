@@ -14,7 +14,7 @@ import re
 import tempfile
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import keepalived_test as _keepalived
+from ansible_collections.onprem.lb.plugins.module_utils._host import keepalived_test
 
 # (command) -> (exit code, stdout, stderr), as AnsibleModule.run_command
 Run = Callable[[List[str]], Tuple[int, str, str]]
@@ -122,9 +122,9 @@ def _haproxy(program: str, candidate: str, run: Run) -> Optional[str]:
 
 def _keepalived_test(program: str, candidate: str, run: Run) -> Optional[str]:
     _code, out, err = run([program, "--version"])
-    found = _keepalived.version(out + err)
+    found = keepalived_test.version(out + err)
     code, out, err = run([program, "-t", "-f", candidate])
-    return _keepalived.refusal(found, code % 256, err + out)
+    return keepalived_test.refusal(found, code % 256, err + out)
 
 
 def _nft(program: str, candidate: str, run: Run) -> Optional[str]:

@@ -9,9 +9,8 @@ import os
 import time
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
-from ansible_collections.onprem.lb.plugins.module_utils._host import package_sources as _sources
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours as _neighbours
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts, package_sources
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours
 
 Run = Callable[[List[str]], Tuple[int, str, str]]
 Find = Callable[[str], Optional[str]]
@@ -53,15 +52,15 @@ class Reader:
     def addresses(self) -> Optional[List[Dict[str, Any]]]:
         """Return the host's addresses, or None without the program ip."""
         ip = self.find("ip")
-        return _host.addresses(self.run([ip, "-json", "address"])[1]) if ip else None
+        return facts.addresses(self.run([ip, "-json", "address"])[1]) if ip else None
 
     def answering(self, vips: List[str], wait: float, addresses: List[Dict[str, Any]]) -> Dict[str, List[str]]:
         """Return who else answers for each VIP on its link.
 
         :raises PermissionError: without the right to open raw sockets
         """
-        links = _host.links_of(vips, addresses)
-        return _neighbours.answering(links, wait) if links else {}
+        links = facts.links_of(vips, addresses)
+        return neighbours.answering(links, wait) if links else {}
 
     def missing_packages(self, wanted: List[str]) -> List[str]:
         """Return the packages that none of the host's managers has; the other family's may be there too, as a tool."""
@@ -78,10 +77,10 @@ class Reader:
         if not missing:
             return ""
         if self.find("apt-get"):
-            sources = _sources.apt(self._texts(*APT_SOURCES), self._texts(*APT_SETTINGS))
+            sources = package_sources.apt(self._texts(*APT_SOURCES), self._texts(*APT_SETTINGS))
         else:
-            sources = _sources.yum(self._texts(*YUM_SOURCES), self._texts(*YUM_SETTINGS))
-        return _sources.unobtainable(sources, lambda places: _host.any_reachable(places, PATIENCE))
+            sources = package_sources.yum(self._texts(*YUM_SOURCES), self._texts(*YUM_SETTINGS))
+        return package_sources.unobtainable(sources, lambda places: facts.any_reachable(places, PATIENCE))
 
     def _texts(self, *patterns: str) -> List[str]:
         return [self.text(path) for pattern in patterns for path in sorted(glob.glob(pattern))]
@@ -114,5 +113,5 @@ class Reader:
         said = self.run(["systemctl", "show", "--property=MainPID", "--value", unit])[1].strip()
         if not said.isdigit() or said == "0" or not os.path.exists(path):
             return False
-        started = _host.youngest(int(said), time.time(), self.text("/proc/uptime"), _host.process_stats())
+        started = facts.youngest(int(said), time.time(), self.text("/proc/uptime"), facts.process_stats())
         return started < os.stat(path).st_mtime

@@ -17,7 +17,7 @@ import subprocess
 import sys
 from typing import Dict
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 
 from support.netns.namespaces import inside
 from support.paths import MODULE_UTILS
@@ -171,11 +171,11 @@ class Agent(Daemon):
                     os.kill(pid, signal.SIGKILL)
 
     def answers(self):
-        with contextlib.suppress(status.Refused):
+        with contextlib.suppress(status_socket.Refused):
             return self.report()
 
     def report(self):
-        return status.fetch(self.socket)
+        return status_socket.fetch(self.socket)
 
     def prepare(self):
         settings = {

@@ -25,7 +25,7 @@ from functools import partial
 from typing import FrozenSet, NamedTuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import PROTOCOL
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours as _neighbours
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours
 
 from support.netns.namespaces import inside
 
@@ -251,8 +251,8 @@ def message_in(data):
 def claim_in(frame):
     """(address, MAC) if somebody says in this frame that the address is its own."""
     if frame[12:14] == b"\x86\xdd" and frame[20] == socket.IPPROTO_ICMPV6:
-        return _neighbours.advert_claim(frame[54:], frame[21])
-    return _neighbours.arp_claim(frame)
+        return neighbours.advert_claim(frame[54:], frame[21])
+    return neighbours.arp_claim(frame)
 
 
 def changes_at(namespace, groups):

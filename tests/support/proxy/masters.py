@@ -13,8 +13,8 @@ import subprocess
 import sys
 import threading
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin as control
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 
 from support.paths import MODULE_UTILS
 from support.proxy.proxies import LIMIT, LOCAL
@@ -250,7 +250,7 @@ class Running:
         return [line for line in self.log.splitlines() if any(part in line for part in parts)]
 
     def report(self):
-        return status.fetch(self.socket)
+        return status_socket.fetch(self.socket)
 
     def server(self, key):
         service, _slash, name = key.partition("/")
@@ -261,7 +261,7 @@ class Running:
         return next(each for each in self.report()["services"] if each["name"] == name)
 
     def order(self, server, order):
-        return control.request(self.socket, server, order)
+        return admin.request(self.socket, server, order)
 
     def generation(self):
         """Return the number of the newest one, 0 while nobody answers."""
@@ -273,5 +273,5 @@ class Running:
     def _workers_told(self):
         try:
             return self.report()["workers"]
-        except status.Refused:
+        except status_socket.Refused:
             return []

@@ -16,11 +16,11 @@ from functools import partial
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import Datagram
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import loop as loops
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import loop
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import daemon, settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 
-SECOND = loops.MILLION
+SECOND = loop.MILLION
 EPOCH = 1_700_000_000  # when the clock shows 0
 OWN, OTHER, THIRD, VIP = "192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.10"
 FRONT = settings.Instance("front", "eth0", 51, 2, 4, 100, SECOND, (f"{VIP}/32",), peers=(OTHER,))
@@ -51,7 +51,7 @@ class Loop:
         return self.clock
 
     def at(self, moment, callback):
-        timer = loops.Timer(moment, callback)
+        timer = loop.Timer(moment, callback)
         heapq.heappush(self._timers, (moment, next(self._serial), timer))
         return timer
 
@@ -61,7 +61,7 @@ class Loop:
     def after(self, delay, callback):
         return self.at(self.clock + delay, callback)
 
-    def watch(self, descriptor, callback, events=loops.READ):
+    def watch(self, descriptor, callback, events=loop.READ):
         self.watched[descriptor] = callback
 
     def forget(self, descriptor):
@@ -100,7 +100,7 @@ class Loop:
         ready = [descriptor for descriptor in self.watched if self._readable(descriptor)]
         for descriptor in ready:
             if descriptor in self.watched:
-                self.watched[descriptor](loops.READ)
+                self.watched[descriptor](loop.READ)
         return bool(ready)
 
 

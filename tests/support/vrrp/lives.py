@@ -9,10 +9,9 @@ import json
 import os
 import signal
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import MILLION
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import lifecycle as life
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import lifecycle, settings
 
 from support.vrrp.fakes import FRONT, Log
 
@@ -109,13 +108,13 @@ class Predecessor:
         self.world = world
         self.text = world.path.read_text() if text is None else text
         self.door = str(world.folder / "vrrp.sock")
-        self.door_socket = status.listen(self.door)
+        self.door_socket = status_socket.listen(self.door)
         self.gone = False
 
     def ask(self):
         self.world.journal.append("predecessor: ask")
         if self.gone:
-            raise life.Gone("It does not wait.")
+            raise lifecycle.Gone("It does not wait.")
         return {"since": 5.5, "daemon": {"front": "Active"}}
 
     def dismiss(self):
@@ -133,11 +132,11 @@ class World:
         self.start_fails = False
         self.linger = lambda gone: gone()
         self.predecessor, self.successors, self.meanwhile = None, [], lambda: None
-        monkeypatch.setattr(life.daemon, "Daemon", lambda _around: Daemon(self))
-        monkeypatch.setattr(life, "Network", lambda: Network(journal))
-        monkeypatch.setattr(life, "Checks", Checks(journal))
-        monkeypatch.setattr(life.realtime, "prepare", self.prepare)
-        monkeypatch.setattr(life, "Successor", lambda *given: Successor(self, *given))
+        monkeypatch.setattr(lifecycle.daemon, "Daemon", lambda _around: Daemon(self))
+        monkeypatch.setattr(lifecycle, "Network", lambda: Network(journal))
+        monkeypatch.setattr(lifecycle, "Checks", Checks(journal))
+        monkeypatch.setattr(lifecycle.realtime, "prepare", self.prepare)
+        monkeypatch.setattr(lifecycle, "Successor", lambda *given: Successor(self, *given))
 
     def prepare(self):
         self.journal.append("real-time")
@@ -151,7 +150,7 @@ class World:
     def lives(self, *happens, end=signal.SIGTERM):
         """Live; each of these happens after the other, and then the end is asked for, if it is to be."""
         wanted = self.write()
-        one = life.Life(str(self.path), self.log, self.notifier, {"HOME": "/"}, self.predecessor)
+        one = lifecycle.Life(str(self.path), self.log, self.notifier, {"HOME": "/"}, self.predecessor)
         self.life = one
         waiting = [*happens, *([lambda: os.kill(os.getpid(), end)] if end else [])]
 

@@ -30,7 +30,7 @@ import random
 from typing import Any, Counter, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, tracking
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import simulator as _simulator
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import simulator
 
 from support.vrrp import schedules
 from support.vrrp.schedules import Action, Schedule, Weather
@@ -42,7 +42,7 @@ class Violation(AssertionError):
     """A property does not hold."""
 
 
-class Link(_simulator.Network):
+class Link(simulator.Network):
     """A link that loses, delays, doubles and reorders, until it is healed."""
 
     def __init__(self, rng: random.Random, transit: Tuple[int, int]) -> None:
@@ -66,7 +66,7 @@ class Link(_simulator.Network):
         return delays
 
 
-class Play(_simulator.Simulation):
+class Play(simulator.Simulation):
     """A schedule, played and watched."""
 
     network: Link
@@ -253,7 +253,7 @@ def judge(play: Play) -> float:
 
 def _bound(play: Play, seats: List[int]) -> int:
     together = play.seats if play.schedule.groups else [play.seats[at] for at in seats]
-    return _slowest(_simulator.settling_time(together, play.schedule.transit[1]))
+    return _slowest(simulator.settling_time(together, play.schedule.transit[1]))
 
 
 def _able(play: Play, seats: List[int]) -> List[int]:

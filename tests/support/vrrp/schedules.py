@@ -13,7 +13,7 @@ import random
 from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet, tracking
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import simulator as _simulator
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import simulator
 
 MILLISECOND = 1000
 DRIFT = 500  # microseconds that a clock gains or loses in each second, at most
@@ -58,7 +58,7 @@ class Action(NamedTuple):
 class Schedule(NamedTuple):
     """All that a seed decides, but for the fate of each single Advertisement."""
 
-    seats: List[_simulator.Seat]
+    seats: List[simulator.Seat]
     things: List[List[Thing]]  # of each seat
     groups: List[Tuple[int, ...]]
     drift: Dict[str, int]
@@ -74,7 +74,7 @@ def make(rng: random.Random) -> Schedule:
     names = ["blue", "red"][: 1 + (rng.random() < 0.4)]
     grouped = len(names) == 2 and rng.random() < 0.5
     equal = rng.random() < 0.8
-    seats, things = [], []  # type: Tuple[List[_simulator.Seat], List[List[Thing]]]
+    seats, things = [], []  # type: Tuple[List[simulator.Seat], List[List[Thing]]]
     for vrid, name in enumerate(names, 1):
         for seat in _virtual_router(rng, name, vrid, members, base, grouped, equal):
             things.append(list(_things(rng, grouped)))
@@ -117,7 +117,7 @@ def _members(rng: random.Random, base: int) -> Iterator[Member]:
 
 def _virtual_router(
     rng: random.Random, name: str, vrid: int, members: List[Member], base: int, grouped: bool, equal: bool
-) -> Iterator[_simulator.Seat]:
+) -> Iterator[simulator.Seat]:
     version = rng.choice((2, 3)) if base == machine.SECOND else 3
     family = rng.choice((4, 6)) if version == 3 else 4
     unicast = rng.random() < 0.4
@@ -132,7 +132,7 @@ def _virtual_router(
         router = machine.VirtualRouter(version, member.priority, own, source, preempt, member.preempt_delay)
         others = frozenset(pattern.format(other.number) for other in members if other is not member)
         sent = packet.Advertisement(version, vrid, member.priority, own, ("192.0.2.200",))
-        yield _simulator.Seat(member.name, name, router, sent, family, others if unicast else None)
+        yield simulator.Seat(member.name, name, router, sent, family, others if unicast else None)
 
 
 def _things(rng: random.Random, grouped: bool) -> Iterator[Thing]:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_cluster as _ipi_sketch
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy as _haproxy
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances as _instances
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import services as _services
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_cluster, pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy, instances, services
 from support.paths import ROLES
 
 NAMES = sorted(path.name for path in ROLES.iterdir())
@@ -45,14 +41,14 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
 @pytest.mark.parametrize(
     "option, schema",
     [
-        (options("haproxy")["haproxy_services"], _services.SERVICE),
-        (options("pair")["pair_services"], _services.SERVICE),
-        (options("haproxy")["haproxy_services"]["options"]["check"], _services.CHECK),
-        (options("haproxy")["haproxy_monitors"], proxy_config.MONITOR),
-        (options("keepalived")["keepalived_instances"], _instances.INSTANCE),
-        (options("keepalived")["keepalived_scripts"], _instances.SCRIPT),
-        (options("keepalived")["keepalived_track_files"], _instances.TRACK_FILE),
-        (options("keepalived")["keepalived_sync_groups"], _instances.SYNC_GROUP),
+        (options("haproxy")["haproxy_services"], services.SERVICE),
+        (options("pair")["pair_services"], services.SERVICE),
+        (options("haproxy")["haproxy_services"]["options"]["check"], services.CHECK),
+        (options("haproxy")["haproxy_monitors"], config.MONITOR),
+        (options("keepalived")["keepalived_instances"], instances.INSTANCE),
+        (options("keepalived")["keepalived_scripts"], instances.SCRIPT),
+        (options("keepalived")["keepalived_track_files"], instances.TRACK_FILE),
+        (options("keepalived")["keepalived_sync_groups"], instances.SYNC_GROUP),
     ],
     ids=["services", "pair services", "check", "monitors", "instances", "scripts", "track files", "groups"],
 )
@@ -108,8 +104,8 @@ def test_the_agent_takes_the_whole_model():
 
 def test_the_translation_reads_every_variable_of_the_agent():
     handled_by_tasks = {"state", "firewall", "python", "replace"}
-    assert {name[6:] for name in options("agent")} - handled_by_tasks == set(_engine_config.SETTINGS) - {"raw"}
-    for key, field in _engine_config.SETTINGS.items():
+    assert {name[6:] for name in options("agent")} - handled_by_tasks == set(agent.SETTINGS) - {"raw"}
+    for key, field in agent.SETTINGS.items():
         if key != "raw":
             given = defaults("agent")[f"agent_{key}"]
             assert field.check(given) == (field.default, None), key
@@ -117,20 +113,20 @@ def test_the_translation_reads_every_variable_of_the_agent():
 
 def test_the_plan_reads_every_variable_of_the_pair():
     handled_by_tasks = {"state", "members", "firewall", "listen"}
-    assert {name[5:] for name in options("pair")} == set(_pair.SETTINGS) | handled_by_tasks
-    for key, field in _pair.SETTINGS.items():
+    assert {name[5:] for name in options("pair")} == set(pair.SETTINGS) | handled_by_tasks
+    for key, field in pair.SETTINGS.items():
         assert defaults("pair")[f"pair_{key}"] == field.default, key
 
 
 def test_the_plan_reads_every_variable_of_the_cluster():
     handled_by_tasks = {"state", "masters", "workers", "listen", "firewall", "verify"}
-    assert {name[4:] for name in options("ipi")} == set(_ipi_sketch.SETTINGS) | handled_by_tasks
-    for key, field in _ipi_sketch.SETTINGS.items():
+    assert {name[4:] for name in options("ipi")} == set(ipi_cluster.SETTINGS) | handled_by_tasks
+    for key, field in ipi_cluster.SETTINGS.items():
         assert defaults("ipi")[f"ipi_{key}"] == field.default, key
 
 
 def test_the_statistics_have_one_default():
     found = defaults("haproxy")
-    for key, field in _haproxy.STATS.items():
+    for key, field in haproxy.STATS.items():
         name = "haproxy_metrics_path" if key == "metrics" else f"haproxy_stats_{key}"
         assert found[name] == field.default

@@ -8,10 +8,8 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment as _engine
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import units as _engine_units
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi as _ipi
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect as _redirect
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment, units
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, nft_redirect
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
@@ -36,7 +34,7 @@ def of_pair(name, **settings):
 
 def of_cluster(preset, what, name="master-0"):
     """A node's haproxy.cfg or keepalived.conf, as the role `ipi` hands it on, for the cluster of the articles."""
-    plan = _ipi.plan(cluster("master-0", "master-2", "master-1", preset=preset))
+    plan = ipi.plan(cluster("master-0", "master-2", "master-1", preset=preset))
     assert plan["faults"] == []
     planned = plan["members"][name]
     if what == "keepalived":
@@ -65,7 +63,7 @@ def agent_of_cluster(name, what, **settings):
     nodes = cluster("master-0", "master-2", "master-1", **settings)
     for node in nodes:
         node["settings"]["engine"] = "agent" if node["name"] == name else "native"
-    plan = _ipi.plan(nodes)
+    plan = ipi.plan(nodes)
     assert plan["faults"] == []
     planned = plan["members"][name]
     given = {key: planned[key] for key in ("services", "monitors", "instances", "scripts", "down_file", "stats_port")}
@@ -78,11 +76,9 @@ def agent(given, what):
     found = _engine_config.translate(given)
     assert found["faults"] == []
     if what in found:
-        return _engine.document(found[what])
+        return deployment.document(found[what])
     daemon = engines.Daemon(what.partition(".")[0])
-    return _engine_units.unit(
-        daemon, found[daemon.name], _engine_units.Places(), _engine_units.Options(**found["options"])
-    )
+    return units.unit(daemon, found[daemon.name], units.Places(), units.Options(**found["options"]))
 
 
 EVERY_SERVICE = [
@@ -201,11 +197,11 @@ CASES = {
         "unit.conf.j2",
         haproxy_down_file="/run/haproxy.down",
         haproxy_start_commands=["/usr/sbin/nft --file /etc/onprem-lb/redirect.nft", "/usr/bin/printf '%s $HOME' up"],
-        haproxy_stop_commands=[f"/usr/sbin/nft '{_redirect.DELETE}'"],
+        haproxy_stop_commands=[f"/usr/sbin/nft '{nft_redirect.DELETE}'"],
     ),
     "haproxy-alone.unit.conf": lambda: render("haproxy", "unit.conf.j2"),
     "keepalived.unit.conf": lambda: render("keepalived", "unit.conf.j2"),
-    "api-redirect.nft": lambda: _redirect.ruleset(["2001:db8::10", "192.0.2.11", "192.0.2.10/24"], 6443, 9445),
+    "api-redirect.nft": lambda: nft_redirect.ruleset(["2001:db8::10", "192.0.2.11", "192.0.2.10/24"], 6443, 9445),
     "pair.lb1.agent-vrrp.json": lambda: agent_of_pair("lb1", "vrrp"),
     "pair.agent-proxy.json": lambda: agent_of_pair("lb1", "proxy"),
     "agent-vrrp.unit.conf": lambda: agent_of_pair("lb1", "vrrp.unit"),

@@ -7,8 +7,7 @@ from __future__ import annotations
 from typing import Callable, Dict, Optional, Tuple
 
 from ..runtime.loop import Loop
-from . import http, tls
-from . import rise_fall as scoreboard
+from . import http, rise_fall, tls
 from .files import File
 from .network import NetworkProbe, Talk, say_nothing
 from .outcome import Outcome, Probe
@@ -38,7 +37,7 @@ class Watch:
         # The number in a file counts at once, as in keepalived: whoever writes it has thought about it before.
         self._interval, self._fast_interval = check.interval, check.fast_interval or check.interval
         self._rise, self._fall = (1, 1) if check.type == FILE else (check.rise, check.fall)
-        self._board = scoreboard.UNKNOWN._replace(up=believed)
+        self._board = rise_fall.UNKNOWN._replace(up=believed)
         self._told: Optional[Tuple[bool, int]] = None
         self._urgent = False
         probe = probe_of(loop, check, children, self._look_now)
@@ -62,7 +61,7 @@ class Watch:
     def _count(self, outcome: Outcome) -> None:
         if self._on_run:
             self._on_run(outcome)
-        self._board = scoreboard.count(self._board, outcome.success, self._rise, self._fall)
+        self._board = rise_fall.count(self._board, outcome.success, self._rise, self._fall)
         self._repeated.pace(self._interval if self._board.settled else self._fast_interval)
         self._urgent = self._urgent and not self._board.settled
         if self._urgent:

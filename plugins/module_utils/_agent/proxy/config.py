@@ -11,8 +11,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Type
 
-from ..config import fields
-from ..config import file as document
+from ..config import fields, file
 from ..config import host as this_host
 from ..config.schema import (
     Faults,
@@ -196,7 +195,7 @@ class Read(NamedTuple):
 
 def load(path: str) -> Tuple[Optional[wanted.Settings], Faults]:
     """Return what a file wants, or None and every reason why it cannot be had on this host."""
-    text, faults = document.load(path)
+    text, faults = file.load(path)
     return (None, faults) if faults else parse(text, path, this_host)
 
 
@@ -211,7 +210,7 @@ def parse(text: str, path: str = WHOLE, host: Any = None) -> Tuple[Optional[want
         faults += _on_this_host(found, host) if host else []
         return None if faults else _settings(found)
 
-    return document.read(text, path, settings)
+    return file.read(text, path, settings)
 
 
 def _read(given: Any, faults: Faults) -> Read:

@@ -17,8 +17,7 @@ from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
 from . import links, report, settings
 from .addresses import Holding
-from .core import effects, machine, tracking
-from .core import sync_group as group
+from .core import effects, machine, sync_group, tracking
 from .prepared import Takeover
 from .router import ADDRESSES, Router
 from .transport import Ears
@@ -181,7 +180,7 @@ class Daemon:
         if router.active or router.state.holding:
             self.holding.drop(router, [address for address in old.addresses if address not in new.addresses])
         router.configure(new)
-        counting = router.names | {group.GROUP} | ({ADDRESSES} if new.addresses == old.addresses else set())
+        counting = router.names | {sync_group.GROUP} | ({ADDRESSES} if new.addresses == old.addresses else set())
         readings = {name: reading for name, reading in router.state.readings.items() if name in counting}
         router.state = machine.reconfigured(router.machine, router.state._replace(readings=readings), self.loop.now())
 
@@ -211,7 +210,7 @@ class Daemon:
         """
         members = self._members(router)
         routers, states = [member.machine for member in members], [member.state for member in members]
-        after, wanted = group.step(routers, states, members.index(router), event, moment or self.loop.now())
+        after, wanted = sync_group.step(routers, states, members.index(router), event, moment or self.loop.now())
         for member, state in zip(members, after):
             member.state = state
         refused: Set[int] = set()

@@ -13,11 +13,9 @@ from typing import Any, Dict, List, Mapping, Optional
 from .. import VERSION
 from ..checks.client import Checks, Result
 from ..checks.outcome import in_words
-from ..config import file as document
-from ..config import host
+from ..config import file, host
 from ..net.network import Network
-from ..runtime import realtime
-from ..runtime import status_socket as status
+from ..runtime import realtime, status_socket
 from ..runtime.log import Log
 from ..runtime.loop import Loop
 from ..runtime.sd_notify import Notifier
@@ -50,7 +48,7 @@ class Life:
         self.network = Network()
         self.checks = Checks.start(self.loop, self._checked, log.warning)
         self.daemon = daemon.Daemon(daemon.Surroundings(self.loop, self.network, self.checks, log))
-        self.door: Optional[status.Server] = None
+        self.door: Optional[status_socket.Server] = None
         self._predecessor = predecessor
         self._successor: Optional[Successor] = None
 
@@ -58,7 +56,7 @@ class Life:
         """Live until somebody says that it is enough. Raises Refused, or Gone, before anything is changed."""
         before = self._predecessor
         if before is None:
-            self.door = status.Server(self.loop, wanted.status_socket, self.report)
+            self.door = status_socket.Server(self.loop, wanted.status_socket, self.report)
         self._hear_signals()
         self.limits = realtime.prepare()
         for limit in self.limits:
@@ -68,14 +66,14 @@ class Life:
         try:
             if before is None:
                 self._start(wanted)
-            elif document.load(self.path)[0] != self.text:
+            elif file.load(self.path)[0] != self.text:
                 self._take_file()
             self.loop.run()
         finally:
             self.end()
 
     def _start(self, wanted: settings.Settings) -> None:
-        self.text = document.load(self.path)[0]
+        self.text = file.load(self.path)[0]
         self.daemon.start(wanted)
         self.notifier.ready()
         self._feed_watchdog()
@@ -109,7 +107,7 @@ class Life:
             self.renew()
 
     def _take_file(self) -> None:
-        text, faults = document.load(self.path)
+        text, faults = file.load(self.path)
         wanted, faults = (None, faults) if faults else config.parse(text, self.path, host)
         if wanted:
             faults = self._move_door(wanted.status_socket)
@@ -126,8 +124,8 @@ class Life:
         if self.door and self.door.path == path:
             return []
         try:
-            new = status.Server(self.loop, path, self.report)
-        except status.Refused as refused:
+            new = status_socket.Server(self.loop, path, self.report)
+        except status_socket.Refused as refused:
             return [str(refused)]
         if self.door:
             self.door.close()
@@ -181,14 +179,14 @@ class Life:
         """Go on as the process that has started this one. Where it raises, that one goes on itself."""
         wanted, faults = config.parse(before.text, self.path)
         if wanted is None:
-            raise status.Refused(f"What is in force is not understood by this version: {' '.join(faults)}")
+            raise status_socket.Refused(f"What is in force is not understood by this version: {' '.join(faults)}")
         self.text = before.text
         self.daemon.start(wanted, later=True)
         known = before.ask()
         self.since = known["since"]
         self.daemon.resume(known["daemon"])
         before.dismiss()
-        self.door = status.Server(self.loop, before.door, self.report, before.door_socket)
+        self.door = status_socket.Server(self.loop, before.door, self.report, before.door_socket)
         self.log.info(f"onprem.lb {VERSION} goes on from here.")
         if self.notifier.watchdog:  # the old one has just spoken for us, to whom systemd does not listen yet
             self.loop.after(self.notifier.watchdog, self._feed_watchdog)
@@ -240,7 +238,7 @@ def main(path: str, wanted: settings.Settings, log: Log, notifier: Notifier, env
         return 1
     try:
         life.run(wanted)
-    except (status.Refused, Gone) as refused:
+    except (status_socket.Refused, Gone) as refused:
         log.fault("start", str(refused))
         return 1
     return 0

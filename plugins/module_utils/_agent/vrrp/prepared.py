@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, List, Optional, Sequence
 
-from .core import effects, machine
-from .core import sync_group as group
+from .core import effects, machine, sync_group
 
 
 class Deed:
@@ -56,7 +55,7 @@ class Takeover:
         self._members = members
         self._states = [member.state for member in members]
         machines = [member.machine for member in members]
-        _after, wanted = group.step(machines, self._states, at, machine.Timeout(), deadline)
+        _after, wanted = sync_group.step(machines, self._states, at, machine.Timeout(), deadline)
         self._deeds: List[List[Deed]] = [[] for _member in members]
         for number, effect in wanted:
             member = members[number]

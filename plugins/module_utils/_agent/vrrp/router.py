@@ -10,8 +10,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from ..checks import settings as checks
 from ..net import ip
 from ..runtime.loop import Timer
-from . import links, settings
-from . import validation as reception
+from . import links, settings, validation
 from .core import machine, packet, tracking
 
 Words = List[Tuple[str, Callable[[], Any]]]  # destinations, and what sends to them
@@ -55,7 +54,7 @@ class Router:
         self.place = place
         source = place.source or ("0.0.0.0" if self.instance.family == 4 else "::")
         self.machine = settings.router(self.instance, source, tuple(self.names))
-        self.ours = reception.Ours(self.instance, self.advertisement, source)
+        self.ours = validation.Ours(self.instance, self.advertisement, source)
         self._words.clear()
 
     @property

@@ -8,8 +8,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tupl
 
 from ..net.ip import Datagram
 from ..runtime.loop import MILLION, Loop
-from . import links
-from . import validation as reception
+from . import links, validation
 from .core import machine, packet
 from .prepared import Deed
 from .router import Router
@@ -150,8 +149,8 @@ class Ears:
             self._weigh(ear, datagram, self.loop.now() - datagram.age)
 
     def _weigh(self, ear: Ear, datagram: Datagram, arrived: int) -> None:
-        router = ear.routers.get(reception.vrid_of(datagram.message))
-        said = reception.judge(datagram, router.ours if router else None)
+        router = ear.routers.get(validation.vrid_of(datagram.message))
+        said = validation.judge(datagram, router.ours if router else None)
         if isinstance(said, packet.Discard):
             self._discard(router or ear, datagram.source, said)
         elif said and router:

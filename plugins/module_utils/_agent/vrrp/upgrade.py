@@ -17,7 +17,7 @@ import socket
 import sys
 from typing import Any, Callable, Dict, Mapping, MutableMapping, NoReturn, Optional
 
-from ..runtime import upgrade_state as inheritance
+from ..runtime import upgrade_state
 from ..runtime.loop import MILLION, Loop
 
 PATIENCE = 30 * MILLION  # until a new version must be ready
@@ -59,14 +59,14 @@ class Successor:
 
     def _start(self, environ: Mapping[str, str], left: Dict[str, Any]) -> None:
         """It inherits three descriptors, and neither our urgency (SCHED_RESET_ON_FORK) nor our locked memory."""
-        memory = inheritance.memory(left)
+        memory = upgrade_state.memory(left)
         handed_over = (memory, left["channel"], left["door"][1])
         own = {name: value for name, value in environ.items() if name != "WATCHDOG_PID"}  # which is ours
         for descriptor in handed_over:
             os.set_inheritable(descriptor, True)
         try:
-            whole = {**own, inheritance.VARIABLE: str(memory)}
-            pid = os.posix_spawn(sys.executable, inheritance.command_line(), whole)
+            whole = {**own, upgrade_state.VARIABLE: str(memory)}
+            pid = os.posix_spawn(sys.executable, upgrade_state.command_line(), whole)
         except OSError:
             self._channel.close()
             raise
@@ -74,7 +74,7 @@ class Successor:
             for descriptor in handed_over:
                 os.set_inheritable(descriptor, False)
             os.close(memory)
-        inheritance.reap(self._loop, pid)  # see Predecessor
+        upgrade_state.reap(self._loop, pid)  # see Predecessor
 
     def _hear(self, _events: int) -> None:
         try:
@@ -122,15 +122,15 @@ class Predecessor:
     def __init__(self, left: Dict[str, Any]) -> None:
         self.text: str = left["config"]  # of the configuration that is in force
         self.door: str = left["door"][0]
-        self.door_socket = inheritance.socket_of(left["door"][1])
-        self._channel = inheritance.socket_of(left["channel"])
+        self.door_socket = upgrade_state.socket_of(left["door"][1])
+        self._channel = upgrade_state.socket_of(left["channel"])
         self._channel.setblocking(True)
         self._say(str(os.getpid()))
 
     @classmethod
     def of(cls, environ: MutableMapping[str, str]) -> Optional[Predecessor]:
         """Return the one that has started this process, None where it was somebody else."""
-        left = inheritance.taken(environ)
+        left = upgrade_state.taken(environ)
         if left is None:
             return None
         if os.fork():

@@ -20,8 +20,8 @@ import time
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import Rival, Unit
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Places
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import DAEMONS, Daemon
@@ -51,7 +51,7 @@ class Host:
     # -- what is there
 
     def has_systemd(self) -> bool:
-        return _host.has_systemd()
+        return facts.has_systemd()
 
     def has_raw_sockets(self) -> bool:
         try:
@@ -135,7 +135,7 @@ class Host:
         for name in RIVALS:
             unit = f"{name}.service"
             pid = int(said.get(unit, {}).get("MainPID", "0"))
-            ours = _host.is_ours(unit, self.places.units)
+            ours = facts.is_ours(unit, self.places.units)
             if pid:
                 found.append(Rival(name, pid, unit, ours))
             else:
@@ -161,8 +161,8 @@ class Host:
     def report(self, path: str) -> Optional[Dict[str, Any]]:
         """Return what a daemon says of itself at its status socket, None where none answers."""
         try:
-            return status.fetch(path)
-        except status.Refused:
+            return status_socket.fetch(path)
+        except status_socket.Refused:
             return None
 
     # -- what may be done

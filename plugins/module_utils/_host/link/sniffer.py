@@ -22,7 +22,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import IPV4, IPV6, read
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.linux import PACKET_OUTGOING
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import bpf as _bpf
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import bpf
 from ansible_collections.onprem.lb.plugins.module_utils._shared.vrrp_routers import Heard, Segment
 
 FRAGMENT = "fragment"
@@ -49,15 +49,15 @@ _AUXDATA = struct.Struct("=I12xHH")
 # it Python would see all that a balancer carries.
 _SKF_AD_OFF = 0xFFFFF000
 VRRP_ONLY = (
-    (_bpf.LOAD_HALF, 0, 0, _SKF_AD_OFF),
-    (_bpf.EQUAL, 0, 2, IPV4),
-    (_bpf.LOAD_BYTE, 0, 0, 9),
-    (_bpf.EQUAL, 3, 4, ip.PROTOCOL),
-    (_bpf.EQUAL, 0, 3, IPV6),
-    (_bpf.LOAD_BYTE, 0, 0, 6),
-    (_bpf.EQUAL, 0, 1, ip.PROTOCOL),
-    (_bpf.RETURN, 0, 0, _bpf.ALL_OF_IT),
-    (_bpf.RETURN, 0, 0, 0),
+    (bpf.LOAD_HALF, 0, 0, _SKF_AD_OFF),
+    (bpf.EQUAL, 0, 2, IPV4),
+    (bpf.LOAD_BYTE, 0, 0, 9),
+    (bpf.EQUAL, 3, 4, ip.PROTOCOL),
+    (bpf.EQUAL, 0, 3, IPV6),
+    (bpf.LOAD_BYTE, 0, 0, 6),
+    (bpf.EQUAL, 0, 1, ip.PROTOCOL),
+    (bpf.RETURN, 0, 0, bpf.ALL_OF_IT),
+    (bpf.RETURN, 0, 0, 0),
 )
 
 
@@ -117,7 +117,7 @@ def open_socket(interfaces: Sequence[str]) -> Any:
             "There is no right to open raw sockets: use become, or give the container NET_RAW."
         ) from None
     try:
-        _bpf.attach(ear, VRRP_ONLY)
+        bpf.attach(ear, VRRP_ONLY)
         ear.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
         for interface in interfaces:
             index = socket.if_nametoindex(interface)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import scenario as _rehearsal
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import scenario
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.scenario import (
     CRASH,
     CUT,
@@ -65,7 +65,7 @@ def forecast(plan: Plan) -> Dict[str, Any]:
         ``{event, vip, member, before, after, outage_ms, back, back_ms, two_holders_ms}``; ``back`` is the holder after
         the failure
     """
-    who = _rehearsal.cast(plan)
+    who = scenario.cast(plan)
     watched = plan.get("watched") or {"haproxy": {"instances": list(who.vips), **HAPROXY}}
     acts = _acts(watched)
     scenes = list(_scenes(who, acts))
@@ -75,7 +75,7 @@ def forecast(plan: Plan) -> Dict[str, Any]:
     return {"faults": _faults(plan, who, acts, scenes), "outages": lines}
 
 
-def _acts(watched: _rehearsal.Watched) -> List[Act]:
+def _acts(watched: scenario.Watched) -> List[Act]:
     services = [
         Act(
             Failure(SERVICE, frozenset(its["instances"]), frozenset(its.get("unaware", []))),
@@ -88,16 +88,16 @@ def _acts(watched: _rehearsal.Watched) -> List[Act]:
 
 
 def _scenes(who: Cast, acts: List[Act]) -> Iterator[Scene]:
-    for number, opening in enumerate(_rehearsal.openings(who)):
+    for number, opening in enumerate(scenario.openings(who)):
         for act in acts:
             for member in who.members:
-                for at in _rehearsal.moments(who, opening, member, act.failure):
-                    for vip, outcome in _rehearsal.play(who, opening, member, act.failure, at).items():
+                for at in scenario.moments(who, opening, member, act.failure):
+                    for vip, outcome in scenario.play(who, opening, member, act.failure, at).items():
                         yield Scene(number, act, member, vip, outcome)
 
 
 def _lines(
-    who: Cast, vip: str, acts: List[Act], scenes: List[Scene], watched: _rehearsal.Watched
+    who: Cast, vip: str, acts: List[Act], scenes: List[Scene], watched: scenario.Watched
 ) -> List[Dict[str, Any]]:
     """Return what happens to one VIP when its first holder fails."""
     first = [scene for scene in scenes if not scene.opening]
@@ -204,7 +204,7 @@ def _mend(plan: Plan, who: Cast, acts: List[Act]) -> str:
         for member in changed["members"].values():
             for instance in member["instances"]:
                 mend.change(instance)
-        cast = _rehearsal.cast(changed)
+        cast = scenario.cast(changed)
         if not any(_wrong(scene) for scene in _scenes(cast, acts)):
             return mend.words
     return "no single change mends this, compare the members' settings"

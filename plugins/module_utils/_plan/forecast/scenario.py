@@ -12,7 +12,7 @@ import ipaddress
 from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet, tracking
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import simulator as _simulator
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import simulator
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 SECOND = machine.SECOND
@@ -46,7 +46,7 @@ class Tracker(NamedTuple):
 class Cast(NamedTuple):
     """Everybody who takes part."""
 
-    seats: List[_simulator.Seat]
+    seats: List[simulator.Seat]
     trackers: List[List[Tracker]]  # of each seat
     vips: Dict[str, List[int]]  # name: the seats that may hold it
     addresses: Dict[str, str]  # name: what to call it
@@ -59,7 +59,7 @@ class Cast(NamedTuple):
     def patience(self) -> int:
         """After this long whatever a failure, or its end, sets off is over."""
         slowest = max((max(t.notices_death, t.notices_life) for some in self.trackers for t in some), default=0)
-        return slowest + _simulator.settling_time(self.seats)
+        return slowest + simulator.settling_time(self.seats)
 
 
 class Outcome(NamedTuple):
@@ -109,7 +109,7 @@ def _trackers(instance: Dict[str, Any], scripts: Dict[str, Dict[str, Any]]) -> L
     return found
 
 
-def _seat(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> _simulator.Seat:
+def _seat(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> simulator.Seat:
     interval = _micro(instance["advert_interval"])
     router = machine.VirtualRouter(
         version=instance["version"],
@@ -122,7 +122,7 @@ def _seat(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> _si
         tracked=frozenset(tracker.name for tracker in trackers),
     )
     addresses = tuple(address.partition("/")[0] for address in instance["addresses"])
-    return _simulator.Seat(
+    return simulator.Seat(
         member=member,
         name=instance["name"],
         router=router,
@@ -143,15 +143,15 @@ def _micro(seconds: float) -> int:
     return round(seconds * SECOND)
 
 
-def openings(who: Cast) -> List[_simulator.Simulation]:
+def openings(who: Cast) -> List[simulator.Simulation]:
     """Return the clusters at rest from which a failure may start, each with other holders.
 
     The first has all members started together. In the others one member was there before everybody else, which
     matters where nobody preempts.
     """
-    found: Dict[FrozenSet[int], _simulator.Simulation] = {}
+    found: Dict[FrozenSet[int], simulator.Simulation] = {}
     for first in [None, *who.members]:
-        world = _simulator.Simulation(who.seats)
+        world = simulator.Simulation(who.seats)
         for member in [first] if first else who.members:
             _wake(who, world, member)
         world.run(who.patience)
@@ -164,14 +164,14 @@ def openings(who: Cast) -> List[_simulator.Simulation]:
     return list(found.values())
 
 
-def _wake(who: Cast, world: _simulator.Simulation, member: str) -> None:
+def _wake(who: Cast, world: simulator.Simulation, member: str) -> None:
     world.start(member)
     for seat in world.of(member):
         for tracker in who.trackers[seat]:
             world.inject(seat, machine.Read(tracker.name, tracker.alive))
 
 
-def moments(who: Cast, opening: _simulator.Simulation, member: str, failure: Failure) -> List[int]:
+def moments(who: Cast, opening: simulator.Simulation, member: str, failure: Failure) -> List[int]:
     """Return when a failure hurts most or least: just after and just before an Advertisement of the member.
 
     What a poll notices is noticed at its own time, so that this time is put there as well.
@@ -190,7 +190,7 @@ def moments(who: Cast, opening: _simulator.Simulation, member: str, failure: Fai
     return sorted(found) or [opening.now + JUST]
 
 
-def play(who: Cast, opening: _simulator.Simulation, member: str, failure: Failure, at: int) -> Dict[str, Outcome]:
+def play(who: Cast, opening: simulator.Simulation, member: str, failure: Failure, at: int) -> Dict[str, Outcome]:
     """Return what becomes of each VIP when a member fails at a time, and comes back long after."""
     begin = opening.fork()
     begin.run(at)
@@ -210,7 +210,7 @@ def _outcome(
     vip: str,
     member: str,
     failure: Failure,
-    worlds: Tuple[_simulator.Simulation, _simulator.Simulation, _simulator.Simulation],
+    worlds: Tuple[simulator.Simulation, simulator.Simulation, simulator.Simulation],
 ) -> Outcome:
     """Compare the worlds at the failure's beginning, at its end, and after the return."""
     begin, middle, end = worlds
@@ -234,7 +234,7 @@ def _outcome(
     )
 
 
-def _fall_into_step(world: _simulator.Simulation) -> None:
+def _fall_into_step(world: simulator.Simulation) -> None:
     """Let all holders advertise now: their clocks drift, so that they may have done so just before a cut ends.
 
     The next Advertisement is then as far away as it can be. Who hears a farewell advertises at once (RFC 9568 6.4.3).
@@ -250,7 +250,7 @@ def _shared(
     vip: str,
     member: str,
     failure: Failure,
-    worlds: Tuple[_simulator.Simulation, _simulator.Simulation, _simulator.Simulation],
+    worlds: Tuple[simulator.Simulation, simulator.Simulation, simulator.Simulation],
 ) -> int:
     """Return for how long a client could meet two holders.
 
@@ -266,7 +266,7 @@ def _shared(
     return shared
 
 
-def _left_for(seat: _simulator.Seat) -> int:
+def _left_for(seat: simulator.Seat) -> int:
     """Return for how long the addresses of a killed router stay where they are.
 
     keepalived removes them when it is back, the agent as soon as it has heard then that somebody else has them.
@@ -274,7 +274,7 @@ def _left_for(seat: _simulator.Seat) -> int:
     return RESTART + seat.router.interval if seat.lingers else RESTART
 
 
-def _time(world: _simulator.Simulation, when: Callable[[FrozenSet[int]], bool], begin: int, until: int) -> int:
+def _time(world: simulator.Simulation, when: Callable[[FrozenSet[int]], bool], begin: int, until: int) -> int:
     """Return for how long between two moments those who held were such."""
     ends = [moment.at for moment in world.history[1:]] + [world.now]
     return sum(
@@ -284,7 +284,7 @@ def _time(world: _simulator.Simulation, when: Callable[[FrozenSet[int]], bool], 
     )
 
 
-def _fail(who: Cast, world: _simulator.Simulation, member: str, failure: Failure) -> None:
+def _fail(who: Cast, world: simulator.Simulation, member: str, failure: Failure) -> None:
     if failure.kind == STOP:
         world.stop(member)
     elif failure.kind == CRASH:
@@ -295,7 +295,7 @@ def _fail(who: Cast, world: _simulator.Simulation, member: str, failure: Failure
         _tell_later(who, world, member, failure, alive=False)
 
 
-def _recover(who: Cast, world: _simulator.Simulation, member: str, failure: Failure) -> None:
+def _recover(who: Cast, world: simulator.Simulation, member: str, failure: Failure) -> None:
     if failure.kind == CUT:
         world.heal()
     elif failure.kind == SERVICE:
@@ -310,7 +310,7 @@ def _noticing(who: Cast, seat: int, failure: Failure) -> List[Tracker]:
     return [tracker for tracker in who.trackers[seat] if tracker.name not in failure.unaware]
 
 
-def _tell_later(who: Cast, world: _simulator.Simulation, member: str, failure: Failure, alive: bool) -> None:
+def _tell_later(who: Cast, world: simulator.Simulation, member: str, failure: Failure, alive: bool) -> None:
     for seat in world.of(member):
         for tracker in _noticing(who, seat, failure):
             reading = tracker.alive if alive else tracker.dead
@@ -319,17 +319,17 @@ def _tell_later(who: Cast, world: _simulator.Simulation, member: str, failure: F
             world.post(world.now + late, lambda later, seat=seat, event=event: later.inject(seat, event))
 
 
-def _holders(who: Cast, world: _simulator.Simulation, vip: str, out: FrozenSet[str]) -> Tuple[str, ...]:
+def _holders(who: Cast, world: simulator.Simulation, vip: str, out: FrozenSet[str]) -> Tuple[str, ...]:
     members = [who.seats[seat].member for seat in who.vips[vip] if seat in world.holding]
     return tuple(member for member in members if member not in out)
 
 
-def _longest_gap(who: Cast, world: _simulator.Simulation, vip: str, out: FrozenSet[str], begin: int) -> int:
+def _longest_gap(who: Cast, world: simulator.Simulation, vip: str, out: FrozenSet[str], begin: int) -> int:
     """Return the longest time since the beginning in which nobody served the VIP."""
     seats = {seat for seat in who.vips[vip] if who.seats[seat].member not in out}
     longest = 0
     gone_since: Optional[int] = None
-    for moment in [*world.history, _simulator.Moment(world.now, frozenset(seats))]:
+    for moment in [*world.history, simulator.Moment(world.now, frozenset(seats))]:
         if gone_since is not None:
             longest = max(longest, moment.at - max(gone_since, begin))
         if seats & moment.holding:

@@ -12,8 +12,13 @@ import copy
 import heapq
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import effects, machine, packet, tracking
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import sync_group as group
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import (
+    effects,
+    machine,
+    packet,
+    sync_group,
+    tracking,
+)
 
 MILLION = 1_000_000
 DELAY = 1  # microseconds on a link without faults: enough to keep cause before effect
@@ -174,7 +179,7 @@ class Simulation:
         members = self._grouped[seat]
         before_all = [self.states[member].deadline for member in members]
         routers = [self.seats[member].router for member in members]
-        states, done = group.step(routers, [self.states[m] for m in members], members.index(seat), event, now)
+        states, done = sync_group.step(routers, [self.states[m] for m in members], members.index(seat), event, now)
         for member, state, earlier in zip(members, states, before_all):
             self.states[member] = state
             self._arm(member, earlier)

@@ -11,18 +11,20 @@ from __future__ import annotations
 from typing import Any, Dict, List
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults, read
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast as _forecast
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import engine_choice as _engine_choice
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_cluster as _ipi_sketch
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_presets as _ipi_presets
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_services as _ipi_haproxy
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
+    engine_choice,
+    ipi_cluster,
+    ipi_presets,
+    ipi_services,
+    nft_guard,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_guard as _guard
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import Choice
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_cluster import Sketch
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import PRESETS, Check
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member, Vip
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks as _urls
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.instances import auth_pass_faults, read_instances
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import in_the_users_words
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
@@ -44,11 +46,11 @@ def plan(members: List[Member]) -> Dict[str, Any]:
     drafted = draft(members)
     if drafted["faults"]:
         return drafted
-    foreseen = _forecast.forecast(drafted)
+    foreseen = forecast.forecast(drafted)
     if foreseen["faults"]:
         return {**_EMPTY, "faults": [in_the_users_words(fault, "ipi") for fault in foreseen["faults"]]}
     outages = foreseen["outages"]
-    return {**drafted, "outages": outages, "table": _forecast.table(drafted, outages)}
+    return {**drafted, "outages": outages, "table": forecast.table(drafted, outages)}
 
 
 _EMPTY: Dict[str, Any] = {
@@ -68,26 +70,26 @@ _EMPTY: Dict[str, Any] = {
 def draft(members: List[Member]) -> Dict[str, Any]:
     """Return the plan of whatever can be read, whether it would hold or not; its outages are not known yet."""
     faults = _members.disagreements(members, OWN, "ipi")
-    settings = read(_ipi_sketch.SETTINGS, members[0]["settings"], "ipi", faults) if members else {}
+    settings = read(ipi_cluster.SETTINGS, members[0]["settings"], "ipi", faults) if members else {}
     masters = [member["name"] for member in members if member["master"]]
     if len(masters) < 2:
         return _refused([*faults, f"ipi_masters has {len(masters)} members: two or more are needed, three are usual."])
-    sketch = _ipi_sketch.make(members, settings, masters, faults)
-    services = _ipi_haproxy.services(sketch, masters, faults)
+    sketch = ipi_cluster.make(members, settings, masters, faults)
+    services = ipi_services.services(sketch, masters, faults)
     choices = _members.engines(members, "ipi", faults)
-    listening = [*services, *_ipi_haproxy.monitors(sketch)]
+    listening = [*services, *ipi_services.monitors(sketch)]
     faults += _members.host_faults([m for m in members if m["master"]], listening, choices)
     faults += _members.host_faults([m for m in members if not m["master"]], [], choices)
     faults += [fault for member in members for fault in _lacks(member, sketch, choices)]
     faults += _members.rivals(members, sketch.vips, sketch.seats)
     faults += auth_pass_faults(settings["auth_pass"], "ipi_auth_pass")
-    faults += _guard.faults(settings["machine_networks"], "ipi_machine_networks")
-    warnings = _ipi_presets.port_warnings(sketch.preset.ports) + _haste(sketch, faults)
+    faults += nft_guard.faults(settings["machine_networks"], "ipi_machine_networks")
+    warnings = ipi_presets.port_warnings(sketch.preset.ports) + _haste(sketch, faults)
     if faults:
         return _refused(faults)
     planned = {member["name"]: _member(member, sketch, services, choices[member["name"]]) for member in members}
     carrying = {name: choices[name] for name in planned if _carries(name, sketch)}
-    turns = _engine_choice.turns(carrying, _members.held(members, sketch.vips))
+    turns = engine_choice.turns(carrying, _members.held(members, sketch.vips))
     for name, member in planned.items():
         faults += read_instances(member["instances"], f"{name}: instances")[1]
     if faults:
@@ -100,11 +102,11 @@ def draft(members: List[Member]) -> Dict[str, Any]:
         "members": planned,
         "track": {"scripts": [script for member in planned.values() for script in member["scripts"]]},
         "turns": turns,
-        "engines": _engine_choice.table(carrying, turns),
+        "engines": engine_choice.table(carrying, turns),
         "targets": _targets(sketch),
         "watched": _watched(sketch),
         "redirect": _redirect(sketch),
-        "guard": _guard.ruleset(settings["machine_networks"]),
+        "guard": nft_guard.ruleset(settings["machine_networks"]),
         "advert_interval": settings["advert_interval"],
     }
 
@@ -115,7 +117,7 @@ def _refused(faults: Faults) -> Dict[str, Any]:
 
 def _haste(sketch: Sketch, faults: Faults) -> List[str]:
     """keepalived must not move the VIP before haproxy has seen the same, or it arrives where nothing is better."""
-    noticed = _ipi_presets.notices_after(sketch.preset)
+    noticed = ipi_presets.notices_after(sketch.preset)
     found = [
         f"{check.name} sees a dead API server after {check.interval * check.fall:g} s and haproxy after {noticed:g} s, "
         "so the VIP would move to a member that still sends requests there: shorten ipi_server_check."
@@ -141,7 +143,7 @@ def _lacks(member: Member, sketch: Sketch, choices: Dict[str, Choice]) -> Faults
     if member["master"] and "nft" in missing:
         found.append("nft is missing, which passes the API VIP's port on to the balancer: install nftables")
     for script in _scripts(name, sketch):
-        if "curl" in missing and not _urls.question(script["any_of"]):
+        if "curl" in missing and not url_checks.question(script["any_of"]):
             urls = ", ".join(sum(script["any_of"], []))
             found.append(f"curl is missing, which the check {script['name']} needs to ask {urls}: install curl")
     return [f"{name}: {what}, because with the engine agent nothing is downloaded." for what in found]
@@ -152,7 +154,7 @@ def _member(member: Member, sketch: Sketch, services: List[Dict[str, Any]], choi
     mine = _carries(name, sketch)
     instances = [_instance(name, vip, sketch) for vip in mine]
     events = master and sketch.preset.events
-    own = _ipi_haproxy.for_haproxy(services) if engine == engines.NATIVE else services
+    own = ipi_services.for_haproxy(services) if engine == engines.NATIVE else services
     return {
         "master": master,
         "engine": engine,
@@ -165,7 +167,7 @@ def _member(member: Member, sketch: Sketch, services: List[Dict[str, Any]], choi
         "peers": sorted({peer for instance in instances for peer in instance["peers"]}),
         "interfaces": sorted({instance["interface"] for instance in instances}),
         "services": own if master else [],
-        "monitors": _ipi_haproxy.monitors(sketch) if master else [],
+        "monitors": ipi_services.monitors(sketch) if master else [],
         "balancer": engines.UNITS[engine][0],
         "ports": _ports(name, sketch, master),
         "seen": _to_be_seen(sketch, engine, services if master else [], bool(mine)),
@@ -186,7 +188,7 @@ def _to_be_seen(sketch: Sketch, engine: str, services: List[Dict[str, Any]], car
     balancer, router = engines.UNITS[engine]
     return {
         "vips": [{"address": vip.address} for vip in sketch.vips],
-        "services": [*services, *_ipi_haproxy.monitors(sketch)] if services else [],
+        "services": [*services, *ipi_services.monitors(sketch)] if services else [],
         "targets": _targets(sketch),
         "units": [*([balancer] if services else []), *([router] if carries else [])],
         "programs": list(engines.PROGRAMS[engine]),
@@ -223,7 +225,7 @@ def _script(check: Check, sketch: Sketch) -> Dict[str, Any]:
     }
     return {
         "name": check.name,
-        "any_of": _ipi_presets.asked(check, places),
+        "any_of": ipi_presets.asked(check, places),
         "interval": check.interval,
         "timeout": check.interval,
         "rise": check.rise,
@@ -282,7 +284,7 @@ def _watched(sketch: Sketch) -> Dict[str, Any]:
         },
         "router": {
             "instances": [vip.name for vip in sketch.ingress.vips],
-            "fatal": ["router_stopped", *(["router_draining"] if _ipi_presets.minds_draining(sketch.preset) else [])],
+            "fatal": ["router_stopped", *(["router_draining"] if ipi_presets.minds_draining(sketch.preset) else [])],
             "harmless": {},
         },
     }

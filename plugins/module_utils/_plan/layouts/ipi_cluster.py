@@ -24,8 +24,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_preset
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_vips import Wanted, read_vips
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member, Vip
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Seat
-from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
-from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, vrid
 
 SETTINGS = {
     "cluster_name": Field(anything, ""),
@@ -72,7 +71,7 @@ def make(members: List[Member], settings: Dict[str, Any], masters: List[str], fa
     """Return the sketch; what is wrong with the VIPs or with the cluster's name goes into the faults."""
     names = [member["name"] for member in members]
     cluster = settings["cluster_name"]
-    vrids = _vrid.choose(cluster, "openshift", [], clusters=settings["other_clusters"])
+    vrids = vrid.choose(cluster, "openshift", [], clusters=settings["other_clusters"])
     faults += vrids.faults
     strangers = [name for name in settings["ingress_members"] if name not in names]
     faults += [f"ipi_ingress_members names {name}, which is no node of this cluster." for name in strangers]

@@ -18,16 +18,16 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Surroundings, Vip
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import vip_faults
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks as _urls
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks
 from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
-from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers as _segment
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers
 
 VIP = {
     "address": Field(text, required=True),
     "vrid": Field(integer(1, 255, "a VRID")),
     "name": Field(word),  # of a router shard
     "members": Field(list_of(word), []),
-    "checks": Field(list_of(_urls.url)),
+    "checks": Field(list_of(url_checks.url)),
 }
 
 
@@ -92,7 +92,7 @@ def _add(
 def _free_vrid(vip: Vip, kin: List[Vip], around: Surroundings) -> int:
     """One that no cluster's name gives; the one in use, if there is one."""
     taken = [{"vrid": other.vrid, "by": other.address} for other in kin]
-    taken += _segment.taken(router for router in around.strangers if router["family"] == vip.version)
+    taken += vrrp_routers.taken(router for router in around.strangers if router["family"] == vip.version)
     current = around.living.get(vip.name)
     return _vrid.choose(vip.address, "pool", taken, current=current, on_conflict="next").vrids.get("pair", 0)
 

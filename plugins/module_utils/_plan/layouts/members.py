@@ -13,8 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import Choice, choose
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Seat, find_seat
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import listeners_in_the_way
-from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
-from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers as _segment
+from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms, vrrp_routers
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
     AGENT,
     AUTO,
@@ -125,7 +124,7 @@ def surroundings(members: List[Member]) -> Surroundings:
     for member in reversed(members):  # should they disagree, the first member's word counts
         living.update(member["host"].get("vrids", {}))
     heard = [router for member in members for router in member["host"].get("heard", [])]
-    return Surroundings(living, _segment.strangers(heard, _addresses(members)))
+    return Surroundings(living, vrrp_routers.strangers(heard, _addresses(members)))
 
 
 def _addresses(members: List[Member]) -> List[str]:
@@ -144,7 +143,7 @@ def rivals(members: List[Member], vips: List[Vip], where: Dict[str, Dict[str, Se
         ]
         heard = member["host"].get("heard", [])
         addresses = [vip.address for vip in vips]
-        found += _segment.foreign(heard, _addresses(members), addresses, vrids, _known_pass(members))
+        found += vrrp_routers.foreign(heard, _addresses(members), addresses, vrids, _known_pass(members))
     return found
 
 

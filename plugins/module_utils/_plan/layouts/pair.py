@@ -23,8 +23,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     read,
     text,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast as _forecast
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import engine_choice as _engine_choice
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import engine_choice
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pair_vips import Vip, read_vips
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Seat
@@ -72,11 +72,11 @@ def plan(members: List[Dict[str, Any]]) -> Dict[str, Any]:
     drafted = draft(members)
     if drafted["faults"]:
         return drafted
-    foreseen = _forecast.forecast(drafted)
+    foreseen = forecast.forecast(drafted)
     if foreseen["faults"]:
         return _refused([in_the_users_words(fault, "pair") for fault in foreseen["faults"]])
     outages = foreseen["outages"]
-    return {**drafted, "outages": outages, "table": _forecast.table(drafted, outages)}
+    return {**drafted, "outages": outages, "table": forecast.table(drafted, outages)}
 
 
 def draft(members: List[Dict[str, Any]]) -> Dict[str, Any]:
@@ -99,7 +99,7 @@ def draft(members: List[Dict[str, Any]]) -> Dict[str, Any]:
     planned = {
         name: {**_member(name, vips, priorities, settings, seats), **_engine(settings, choices[name])} for name in names
     }
-    turns = _engine_choice.turns(choices, _members.held(members, vips))
+    turns = engine_choice.turns(choices, _members.held(members, vips))
     for name in names:
         faults.extend(read_instances(planned[name]["instances"], f"{name}: instances")[1])
     if faults:
@@ -111,7 +111,7 @@ def draft(members: List[Dict[str, Any]]) -> Dict[str, Any]:
         "members": planned,
         "track": _track(settings, engines.NATIVE),
         "turns": turns,
-        "engines": _engine_choice.table(choices, turns),
+        "engines": engine_choice.table(choices, turns),
         "targets": targets(vips, services),
         "advert_interval": settings["advert_interval"],
         "outages": [],
@@ -171,7 +171,7 @@ def _heeds_events(settings: Dict[str, Any]) -> bool:
     return bool(settings["track_events"] and not settings["track_weight"])
 
 
-def _engine(settings: Dict[str, Any], choice: _engine_choice.Choice) -> Dict[str, Any]:
+def _engine(settings: Dict[str, Any], choice: engine_choice.Choice) -> Dict[str, Any]:
     """What is another thing with another engine."""
     return {
         "engine": choice.engine,

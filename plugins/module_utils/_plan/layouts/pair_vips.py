@@ -18,7 +18,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Surroundings, Vip
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import vip_faults
 from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
-from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers as _segment
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers
 
 VIP = {
     "address": Field(text, required=True),
@@ -77,7 +77,7 @@ def _vrid_of(vip: Vip, first: Optional[int], earlier: List[Vip], around: Surroun
         return around.living[vip.name]
     others = [other for other in earlier if other.version != vip.version]
     taken = [{"vrid": other.vrid, "by": other.address} for other in _kin(vip, earlier)]
-    taken += _segment.taken(router for router in around.strangers if router["family"] == vip.version)
+    taken += vrrp_routers.taken(router for router in around.strangers if router["family"] == vip.version)
     twin = others[rank].vrid if rank < len(others) else None
     choice = _vrid.choose(vip.address, "pool", taken, current=twin, on_conflict="next")
     faults.extend(choice.faults)

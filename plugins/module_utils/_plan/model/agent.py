@@ -27,11 +27,10 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     text,
     word,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.settings import WORKER
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config as vrrp_config
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances as _instances
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks as _urls
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances, url_checks
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import listeners_in_the_way, read_services
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import in_the_users_words
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY, VRRP, Daemon
@@ -116,7 +115,7 @@ def translate(settings: Settings, prefix: str = "agent", listeners: Any = (), ho
     faults: Faults = []
     known = read(SETTINGS, settings, prefix, faults)
     faults += [_refused(name) for name, lines in known["raw"].items() if lines]
-    model = _instances.model({**{key: known[key] for key in VRRPS}, "raw": {}}, prefix)
+    model = instances.model({**{key: known[key] for key in VRRPS}, "raw": {}}, prefix)
     services, wrong = read_services(known["services"], f"{prefix}_services")
     faults += model["faults"] + wrong + _stats_faults(known, prefix) + _raw_faults(services, model, prefix)
     faults += listeners_in_the_way(_occupied(services, known), list(listeners), host, OWN)
@@ -124,7 +123,7 @@ def translate(settings: Settings, prefix: str = "agent", listeners: Any = (), ho
     proxy = _proxy(services, known) if services or known["monitors"] else None
     if not faults:
         faults += vrrp_config.parse(json.dumps(vrrp))[1] if vrrp else []
-        faults += proxy_config.parse(json.dumps(proxy))[1] if proxy else []
+        faults += config.parse(json.dumps(proxy))[1] if proxy else []
     return {
         VRRP: vrrp,
         PROXY: proxy,
@@ -232,7 +231,7 @@ def _link(interface: str) -> str:
 def _script(script: Settings) -> Settings:
     """A check as the agent has it. For a living program and a URL that answers it needs no killall and no curl."""
     same = {key: script[key] for key in ("name", "interval", "timeout", "rise", "fall")}
-    question = _urls.question(script["any_of"])
+    question = url_checks.question(script["any_of"])
     if question:
         return {**same, **question}
     try:

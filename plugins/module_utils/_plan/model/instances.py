@@ -27,13 +27,13 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     word,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import rules
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks as _urls
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import in_the_users_words
 
 SCRIPT = {
     "name": Field(word, required=True),
     "command": Field(text, ""),
-    "any_of": Field(_urls.any_of, []),
+    "any_of": Field(url_checks.any_of, []),
     "interval": Field(number(0.01, 86400, " seconds"), 2),
     "timeout": Field(number(0.01, 86400, " seconds"), 2),
     "rise": Field(integer(1, 1000), 1),
@@ -162,7 +162,7 @@ def _scripts(given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
         elif script["command"] and script["any_of"]:
             faults.append(f"{where} has a command and any_of, of which one is enough: leave the other out.")
         elif script["any_of"]:
-            script["command"] = _urls.command(script["any_of"], script["timeout"])
+            script["command"] = url_checks.command(script["any_of"], script["timeout"])
     return scripts
 
 

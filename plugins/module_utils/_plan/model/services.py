@@ -33,8 +33,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     text,
     word,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import rules
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config, rules
 
 ANY = "*"
 
@@ -147,7 +146,7 @@ def read_monitors(given: Any, services: List[Dict[str, Any]], place: str) -> Tup
     :param services: as `read_services` returns them: beside whom they listen, and of whom they tell
     """
     faults: Faults = []
-    monitors = read_list(proxy_config.MONITOR, given, place, faults)
+    monitors = read_list(config.MONITOR, given, place, faults)
     for at, monitor in enumerate(monitors):
         faults.extend(rules.of_monitor(monitor, services, place_of(place, at, monitor)))
         # Of two sections on one port haproxy would answer by either of them.

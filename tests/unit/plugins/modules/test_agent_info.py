@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.modules import agent_info
 from support.modules import refusal, run
 from support.programs import Programs
@@ -42,10 +42,10 @@ def host(monkeypatch, tmp_path):
     def fetch(path):
         if "proxy" in path:
             return {"state": "serving"}
-        raise status.Refused("none")
+        raise status_socket.Refused("none")
 
-    monkeypatch.setattr(_host, "SYSTEMD", str(tmp_path))
-    monkeypatch.setattr(status, "fetch", fetch)
+    monkeypatch.setattr(facts, "SYSTEMD", str(tmp_path))
+    monkeypatch.setattr(status_socket, "fetch", fetch)
     (tmp_path / "python").write_text("")
     (tmp_path / "python").chmod(0o755)
     return {"python": str(tmp_path / "python")}
@@ -82,7 +82,7 @@ def test_what_keeps_the_router_from_running_is_said_for_the_router_alone(host):
 
 
 def test_a_host_without_systemd_is_asked_nothing_of_it(host, monkeypatch, tmp_path):
-    monkeypatch.setattr(_host, "SYSTEMD", str(tmp_path / "none"))
+    monkeypatch.setattr(facts, "SYSTEMD", str(tmp_path / "none"))
     found = run(agent_info, {**host, "proxy": True}, Programs({"python": "3 11\n"}))
     assert found["units"] == {} and found["problems"][0].startswith("systemd does not run here")
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.modules import drill_event
 from support.modules import refusal, run
 from support.programs import Programs
@@ -38,7 +38,7 @@ class Host(Programs):
 
 @pytest.fixture(autouse=True)
 def systemd(monkeypatch, tmp_path):
-    monkeypatch.setattr(_host, "SYSTEMD", str(tmp_path))
+    monkeypatch.setattr(facts, "SYSTEMD", str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_failure_that_cannot_be_armed_takes_its_undoing_back():
 
 
 def test_a_host_without_systemd_is_refused_before_anything_is_asked(monkeypatch, tmp_path):
-    monkeypatch.setattr(_host, "SYSTEMD", str(tmp_path / "none"))
+    monkeypatch.setattr(facts, "SYSTEMD", str(tmp_path / "none"))
     host = Host()
     assert refusal(drill_event, KILLED, programs=host).startswith("A drill needs systemd on the host")
     assert host.ran == []

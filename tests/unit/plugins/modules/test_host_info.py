@@ -8,7 +8,7 @@ import json
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.modules import host_info
@@ -54,9 +54,9 @@ def host(monkeypatch, tmp_path):
     (tmp_path / "os-release").write_text("ID=debian\n")
     (tmp_path / "keepalived.conf").write_text(KEEPALIVED_CONF)
     (tmp_path / "vrrp.json").write_text(json.dumps(VRRP_JSON))
-    monkeypatch.setattr(_host, "SYSTEMD", str(tmp_path))
-    monkeypatch.setattr(_host, "OS_RELEASE", str(tmp_path / "os-release"))
-    monkeypatch.setattr(_host, "SELINUX", str(tmp_path / "enforce"))
+    monkeypatch.setattr(facts, "SYSTEMD", str(tmp_path))
+    monkeypatch.setattr(facts, "OS_RELEASE", str(tmp_path / "os-release"))
+    monkeypatch.setattr(facts, "SELINUX", str(tmp_path / "enforce"))
     monkeypatch.setattr(Reader, "answering", lambda *_asked: {"192.0.2.10": ["02:00:00:00:00:63"]})
     monkeypatch.setattr(Reader, "unobtainable", lambda _reader, missing: f"no way to {missing}")
     return {"keepalived_config": str(tmp_path / "keepalived.conf"), "agent_config": str(tmp_path / "vrrp.json")}
@@ -136,7 +136,7 @@ def test_who_is_not_to_listen_is_no_problem(host, monkeypatch):
 
 
 def test_what_keeps_a_host_from_being_a_balancer_is_said_each_in_a_sentence(host, monkeypatch, tmp_path):
-    monkeypatch.setattr(_host, "SYSTEMD", str(tmp_path / "none"))
+    monkeypatch.setattr(facts, "SYSTEMD", str(tmp_path / "none"))
     (tmp_path / "os-release").write_text("ID=alpine\n")
 
     def answering(*_asked):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.modules import pair_info
 from support.modules import refusal, run
@@ -43,8 +43,8 @@ def link(monkeypatch):
     """haproxy listens and answers; who else answers for a VIP is in the dictionary that this gives."""
     others = {}
     monkeypatch.setattr(Reader, "answering", lambda *_asked: others)
-    monkeypatch.setattr(_host, "listeners", lambda: [{"port": 443, "program": "haproxy"}])
-    monkeypatch.setattr(_host, "reachable", lambda targets, timeout: [f"{address} {port}" for address, port in targets])
+    monkeypatch.setattr(facts, "listeners", lambda: [{"port": 443, "program": "haproxy"}])
+    monkeypatch.setattr(facts, "reachable", lambda targets, timeout: [f"{address} {port}" for address, port in targets])
     monkeypatch.setattr(pair_info, "PAUSE", 0.001)
     return others
 

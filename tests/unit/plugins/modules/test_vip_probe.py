@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill import prober as _prober
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours as _neighbours
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import prober
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours
 from ansible_collections.onprem.lb.plugins.modules import vip_probe
 from support.modules import refusal, run
 from support.programs import Programs
@@ -36,8 +36,8 @@ def world(monkeypatch):
         kept.update(plan=plan, asker=asker)
         return {"tried": 7}
 
-    monkeypatch.setattr(_prober, "probe", probe)
-    monkeypatch.setattr(_neighbours, "Asker", Asker)
+    monkeypatch.setattr(prober, "probe", probe)
+    monkeypatch.setattr(neighbours, "Asker", Asker)
     return kept
 
 
@@ -66,7 +66,7 @@ def test_the_address_is_probed_and_its_holder_asked_for_in_both_modes(world, che
     plan, asker = world["plan"], world["asker"]
     assert (plan.address, plan.port, plan.duration_ms, plan.send) == (VIP, 443, 2000, b"x")
     assert plan.names == {"02:00:00:00:00:0a": "lb1"} and plan.settle is None
-    assert plan.until == _prober.Goal(holder="lb1", quiet_ms=500, minimum_ms=1500, path="/run/done")
+    assert plan.until == prober.Goal(holder="lb1", quiet_ms=500, minimum_ms=1500, path="/run/done")
     assert (asker.interface, asker.version, asker.closed) == ("eth0", 4, True)
 
 
@@ -93,7 +93,7 @@ def test_who_may_not_ask_says_so_and_does_not_wait_for_a_holder(world, monkeypat
     def refuse(_interface, _version):
         raise error
 
-    monkeypatch.setattr(_neighbours, "Asker", refuse)
+    monkeypatch.setattr(neighbours, "Asker", refuse)
     assert run(vip_probe, {**ASKED, "interface": "eth9"})["reason"] == reason
     world.clear()
     said = refusal(vip_probe, {**ASKED, "interface": "eth9", "settle": {"holder": "lb1"}})
@@ -103,8 +103,8 @@ def test_who_may_not_ask_says_so_and_does_not_wait_for_a_holder(world, monkeypat
 def test_an_address_that_does_not_settle_fails_in_a_sentence_and_the_asker_is_closed(world, monkeypatch):
     def probe(plan, asker):
         world["asker"] = asker
-        raise _prober.NotSettled(f"{VIP} port 443 did not settle within {plan.settle_limit_ms / 1000:g} s.")
+        raise prober.NotSettled(f"{VIP} port 443 did not settle within {plan.settle_limit_ms / 1000:g} s.")
 
-    monkeypatch.setattr(_prober, "probe", probe)
+    monkeypatch.setattr(prober, "probe", probe)
     said = refusal(vip_probe, {**ASKED, "settle": {"limit": 4}}, programs=Programs(ROUTE))
     assert said == f"{VIP} port 443 did not settle within 4 s." and world["asker"].closed

@@ -12,7 +12,7 @@ import json
 from typing import Any, Callable, Dict, List, Optional
 
 from ...config.schema import nearest
-from ...runtime import status_socket as status
+from ...runtime import status_socket
 from ...runtime.request_server import Answer
 from .server_states import ORDERS, Health
 
@@ -25,7 +25,7 @@ def answers(report: Callable[[], Dict[str, Any]], obey: Callable[[Any], Dict[str
     def answer(received: bytes, ended: bool) -> Optional[bytes]:
         if not ended and len(received) <= LONGEST:
             return None
-        return status.document(obey(_request(received)) if received else report())
+        return status_socket.document(obey(_request(received)) if received else report())
 
     return answer
 
@@ -54,11 +54,11 @@ def _unknown(key: str, known: List[str]) -> str:
 
 
 def request(path: str, server: str, order: str) -> str:
-    """Have a running proxy change the state of a server; return how it went. Raises status.Refused.
+    """Have a running proxy change the state of a server; return how it went. Raises status_socket.Refused.
 
     :param server: SERVICE/SERVER
     """
-    answer = status.fetch(path, request=json.dumps({"server": server, "order": order}).encode())
+    answer = status_socket.fetch(path, request=json.dumps({"server": server, "order": order}).encode())
     if "done" not in answer:
-        raise status.Refused(answer.get("refused", f"what answers at {path} is no proxy."))
+        raise status_socket.Refused(answer.get("refused", f"what answers at {path} is no proxy."))
     return str(answer["done"])

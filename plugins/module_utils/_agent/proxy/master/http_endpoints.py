@@ -9,11 +9,11 @@ from typing import Callable, Dict, List, Optional
 from ...runtime.loop import Loop
 from ...runtime.request_server import Visitors
 from ..settings import Monitor, Place, Settings, places
-from ..views import http as web
+from ..views import http
 from .listeners import Sockets
 
 Usable = Callable[[str], int]  # how many servers of a service get new connections
-Shelf = Dict[str, Callable[[], web.Page]]  # by path
+Shelf = Dict[str, Callable[[], http.Page]]  # by path
 
 
 class Desk:
@@ -45,7 +45,7 @@ class Desk:
             self._visitors.pop(place).close()
         for place in shelves:
             if place not in self._visitors:
-                self._visitors[place] = Visitors(self._loop, sockets[place], web.answers(self._finder(place)))
+                self._visitors[place] = Visitors(self._loop, sockets[place], http.answers(self._finder(place)))
 
     def __contains__(self, place: Place) -> bool:
         return place in self._shelves
@@ -66,15 +66,15 @@ class Desk:
         counted = [(wanted.service, self._usable(wanted.service), wanted.servers) for wanted in monitor.at_least]
         return [f"{service} has {there} of {wanted} servers" for service, there, wanted in counted if there < wanted]
 
-    def _watched(self, monitor: Monitor) -> Callable[[], web.Page]:
-        def page() -> web.Page:
+    def _watched(self, monitor: Monitor) -> Callable[[], http.Page]:
+        def page() -> http.Page:
             lacking = self.lacking(monitor)
-            return web.Page(f"{monitor.name}: {', '.join(lacking) or 'good'}\n", 503 if lacking else 200)
+            return http.Page(f"{monitor.name}: {', '.join(lacking) or 'good'}\n", 503 if lacking else 200)
 
         return page
 
-    def _finder(self, place: Place) -> web.Find:
-        def find(path: str) -> Optional[web.Page]:
+    def _finder(self, place: Place) -> http.Find:
+        def find(path: str) -> Optional[http.Page]:
             page = self._shelves[place].get(path)
             return page() if page else None
 

@@ -13,15 +13,14 @@ from typing import Any, Dict, List, Mapping, Optional
 from ... import VERSION
 from ...checks.client import Checks
 from ...checks.outcome import in_words
-from ...runtime import upgrade_state as inheritance
+from ...runtime import upgrade_state
 from ...runtime.log import Log
 from ...runtime.loop import MILLION, Loop
 from ...runtime.sd_notify import Notifier
 from ...runtime.signals import Signals
 from .. import config
 from ..settings import Settings
-from . import privileges
-from . import upgrade as handover
+from . import privileges, upgrade
 from .listeners import Refused
 from .master import Master, Prepared
 
@@ -47,15 +46,15 @@ class Life:
         self.refused: Optional[str] = None  # why the last reload changed nothing
         self.loop = Loop()
         self.master = Master(self.loop, log, self.describe, self.loop.stop)
-        self._trial: Optional[handover.Trial] = None
+        self._trial: Optional[upgrade.Trial] = None
 
     def run(self, wanted: Settings) -> None:
         """Live until the last worker has ended. Raises Refused before anything is served."""
-        inherited = inheritance.taken(os.environ)
+        inherited = upgrade_state.taken(os.environ)
         if inherited:
             self.since = inherited["since"]
             self.master.inherit(inherited)
-            inheritance.reap(self.loop, inherited["checks"])
+            upgrade_state.reap(self.loop, inherited["checks"])
         prepared = self.master.prepare(wanted)
         self.limits = self._settle(prepared)
         for limit in self.limits:
@@ -155,7 +154,7 @@ class Life:
         if self.master.stopping or self._trial:
             return
         try:
-            self._trial = handover.Trial(self.loop, self.path, self._tried)
+            self._trial = upgrade.Trial(self.loop, self.path, self._tried)
         except (OSError, ValueError) as fault:
             self.log.warning(f"A new version cannot be tried: {in_words(fault)}.")
 
@@ -179,7 +178,7 @@ class Life:
         self.notifier.reloading()
         known = {**self.master.remember(), "since": self.since, "checks": self.checks.pid}
         try:
-            handover.become(known, self._environ)
+            upgrade.become(known, self._environ)
         except OSError as fault:
             self.log.warning(f"The new version cannot be started: {in_words(fault)}.")
             self._trial = None

@@ -13,15 +13,12 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from ...checks.client import Result, Run
 from ...checks.outcome import lower
-from ...runtime import status_socket as status
-from ...runtime import upgrade_state as inheritance
+from ...runtime import status_socket, upgrade_state
 from ...runtime.loop import Loop
 from ...runtime.request_server import Visitors
 from ..settings import Place, Settings, places
-from ..views import html as page
-from ..views import metrics
-from . import admin as control
-from . import report
+from ..views import html, metrics
+from . import admin, report
 from .counters import Tally
 from .http_endpoints import Desk
 from .listeners import Listeners, Refused, Sockets
@@ -36,7 +33,7 @@ class Prepared(NamedTuple):
 
     settings: Settings
     sockets: Sockets
-    door: status.Door
+    door: status_socket.Door
 
 
 class Master:
@@ -51,7 +48,7 @@ class Master:
         self.settings = Settings(())
         self.stopping = False
         self._listeners = Listeners({})
-        self._door: Any = None  # a status.Door, from the first settings on
+        self._door: Any = None  # a status_socket.Door, from the first settings on
         self.tally = Tally({})
         self.crew = Crew(loop, log, self._orders, self._hear, self._lose)
 
@@ -65,7 +62,7 @@ class Master:
         self.desk = Desk(
             self._loop,
             self.health.usable,
-            {"/": lambda: page.page(self.report(), time.time()), "/metrics": lambda: metrics.page(self.report())},
+            {"/": lambda: html.page(self.report(), time.time()), "/metrics": lambda: metrics.page(self.report())},
         )
         self.go_over(prepared, inherited["members"] if inherited else {})
 
@@ -76,7 +73,7 @@ class Master:
             return Prepared(wanted, sockets, self._door)
         try:
             return Prepared(wanted, sockets, self._open_door(wanted.status_socket))
-        except status.Refused as refused:
+        except status_socket.Refused as refused:
             self._listeners.discard(sockets)
             raise Refused([str(refused)]) from refused
 
@@ -166,23 +163,23 @@ class Master:
     def inherit(self, known: Dict[str, Any]) -> None:
         """Take over what a predecessor has remembered; before ``prepare``."""
         self._listeners = Listeners(
-            {Place(address, port): inheritance.socket_of(number) for address, port, number in known["listeners"]}
+            {Place(address, port): upgrade_state.socket_of(number) for address, port, number in known["listeners"]}
         )
         path, number = known["door"]
         self._door = self._open_door(path, number)
         self.tally = Tally(known["ended"])
         for each in known["hands"]:
-            hand = Hand.recalled(each, inheritance.socket_of(each["connection"]))
+            hand = Hand.recalled(each, upgrade_state.socket_of(each["connection"]))
             self.crew.adopt(hand)
         for pid, counters in known["told"].items():
             self.tally.take(int(pid), counters, self._loop.now())
         for pid in known["gone"]:
             self.tally.retire(pid)
-            inheritance.reap(self._loop, pid)
+            upgrade_state.reap(self._loop, pid)
 
-    def _open_door(self, path: str, given: int = -1) -> status.Door:
-        answer = control.answers(self.report, lambda request: control.obey(self.health, request))
-        return status.Door(self._loop, path, answer, inheritance.socket_of(given) if given >= 0 else None)
+    def _open_door(self, path: str, given: int = -1) -> status_socket.Door:
+        answer = admin.answers(self.report, lambda request: admin.obey(self.health, request))
+        return status_socket.Door(self._loop, path, answer, upgrade_state.socket_of(given) if given >= 0 else None)
 
     # -- the workers
 

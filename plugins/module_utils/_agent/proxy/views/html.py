@@ -11,7 +11,7 @@ from typing import Iterable, Sequence
 
 from ...runtime.prometheus import Report
 from ...runtime.text_table import ago, short, size
-from . import http as web
+from . import http
 from . import text as show
 
 BYTES = (("bytes_in", "received"), ("bytes_out", "sent"))
@@ -83,9 +83,9 @@ def policy() -> str:
     )
 
 
-def page(report: Report, now: float) -> web.Page:
+def page(report: Report, now: float) -> http.Page:
     headers = f"Content-Security-Policy: {policy()}\r\nReferrer-Policy: no-referrer\r\n"
-    return web.Page(document(report, now), type="text/html; charset=utf-8", headers=headers)
+    return http.Page(document(report, now), type="text/html; charset=utf-8", headers=headers)
 
 
 def document(report: Report, now: float) -> str:

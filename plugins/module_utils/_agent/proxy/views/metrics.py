@@ -8,14 +8,14 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
 
 from ...runtime.prometheus import Metric, Report, Sample, exposition
 from ..settings import STATES
-from . import http as web
+from . import http
 
 PREFIX = "onprem_lb_proxy"
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def page(report: Report) -> web.Page:
-    return web.Page(prometheus(report), type=TYPE)
+def page(report: Report) -> http.Page:
+    return http.Page(prometheus(report), type=TYPE)
 
 
 def prometheus(report: Report) -> str:

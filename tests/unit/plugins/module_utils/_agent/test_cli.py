@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION, cli, vrrp
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin as control
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import lifecycle as proxy_life
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin, lifecycle
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
 from support.paths import MODULE_UTILS, ROOT
 from support.proxy.reports import REPORT as PROXY_REPORT
@@ -138,7 +137,7 @@ def test_a_proxy_with_a_fault_does_not_start(tmp_path, capsys):
 
 def test_the_proxy_starts_with_what_was_read(proxy_config, monkeypatch):
     started = []
-    monkeypatch.setattr(proxy_life, "main", lambda *arguments: started.append(arguments) or 7)
+    monkeypatch.setattr(lifecycle, "main", lambda *arguments: started.append(arguments) or 7)
     monkeypatch.setenv("NOTIFY_SOCKET", "/run/systemd")
     assert cli.main(["proxy", "--config", proxy_config]) == 7
     path, wanted, _log, _notifier, environ = started[0]
@@ -148,7 +147,7 @@ def test_the_proxy_starts_with_what_was_read(proxy_config, monkeypatch):
 
 def test_a_servers_state_is_changed_where_the_proxy_answers(monkeypatch, capsys):
     asked = []
-    monkeypatch.setattr(control, "request", lambda *arguments: asked.append(arguments) or "web/a is drain.")
+    monkeypatch.setattr(admin, "request", lambda *arguments: asked.append(arguments) or "web/a is drain.")
     assert cli.main(["server", "drain", "web/a"]) == 0
     assert cli.main(["server", "ready", "web/a", "--socket", "/x"]) == 0
     assert capsys.readouterr().out == "web/a is drain.\n" * 2
@@ -212,7 +211,7 @@ def test_without_the_right_to_raw_sockets_nothing_starts(config, monkeypatch, ca
 def test_the_report_is_shown_in_each_format(form, begins, monkeypatch, capsys):
     asked = []
     monkeypatch.setattr("os.path.exists", lambda path: False)
-    monkeypatch.setattr(status, "fetch", lambda path: asked.append(path) or REPORT)
+    monkeypatch.setattr(status_socket, "fetch", lambda path: asked.append(path) or REPORT)
     assert cli.main(["status", "--format", form]) == 0
     assert capsys.readouterr().out.startswith(begins)
     assert asked == ["/run/onprem-lb-vrrp/status.sock", "/run/onprem-lb-proxy/status.sock"]
@@ -220,7 +219,7 @@ def test_the_report_is_shown_in_each_format(form, begins, monkeypatch, capsys):
 
 def test_of_the_usual_sockets_those_that_are_there_are_asked(monkeypatch, capsys):
     monkeypatch.setattr("os.path.exists", lambda path: path.endswith("proxy/status.sock"))
-    monkeypatch.setattr(status, "fetch", lambda path: {"asked": path})
+    monkeypatch.setattr(status_socket, "fetch", lambda path: {"asked": path})
     assert cli.main(["status", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"asked": "/run/onprem-lb-proxy/status.sock"}
 
@@ -229,7 +228,7 @@ def test_of_the_usual_sockets_those_that_are_there_are_asked(monkeypatch, capsys
     "form, begins", [("json", '{\n  "agent"'), ("table", "onprem.lb 0.1.0, process 815"), ("prometheus", "# HELP ")]
 )
 def test_a_proxys_report_is_told_by_what_is_in_it(form, begins, monkeypatch, capsys):
-    monkeypatch.setattr(status, "fetch", lambda path: PROXY_REPORT)
+    monkeypatch.setattr(status_socket, "fetch", lambda path: PROXY_REPORT)
     assert cli.main(["status", "--socket", "/x", "--format", form]) == 0
     out = capsys.readouterr().out
     assert out.startswith(begins) and "web" in out

@@ -7,7 +7,7 @@ import socket
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
 
@@ -33,7 +33,7 @@ def test_the_family_is_found(text, family):
 
 
 def test_addresses_come_with_interface_prefix_and_mac():
-    found = _host.addresses(IP_JSON)
+    found = facts.addresses(IP_JSON)
     assert found[1:] == [
         {"interface": "eth0", "address": "192.0.2.1", "prefix": 24, "mac": "02:00:00:00:00:01"},
         {"interface": "eth0", "address": "192.0.2.10", "prefix": 32, "mac": "02:00:00:00:00:01"},
@@ -41,18 +41,18 @@ def test_addresses_come_with_interface_prefix_and_mac():
 
 
 def test_a_vip_is_looked_for_once_on_the_link_of_its_subnet():
-    assert _host.links_of(["192.0.2.10", "203.0.113.1"], _host.addresses(IP_JSON)) == {"eth0": ["192.0.2.10"]}
+    assert facts.links_of(["192.0.2.10", "203.0.113.1"], facts.addresses(IP_JSON)) == {"eth0": ["192.0.2.10"]}
 
 
 def test_vips_are_read_in_every_spelling_and_what_is_none_is_left_to_the_plan():
     given = ["192.0.2.10/24", {"address": "2001:DB8::1", "vrid": 5}, "nonsense", {}, None]
-    assert _host.vip_addresses(given) == ["192.0.2.10", "2001:db8::1"]
+    assert facts.vip_addresses(given) == ["192.0.2.10", "2001:db8::1"]
 
 
 def test_a_real_listener_is_found_with_its_program():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        found = [item for item in _host.listeners() if item["port"] == port]
+        found = [item for item in facts.listeners() if item["port"] == port]
     assert [(item["address"], item["pid"]) for item in found] == [("127.0.0.1", os.getpid())]
 
 
@@ -62,31 +62,31 @@ def test_ipv6_listeners_are_read_in_the_kernels_byte_order():
         "   0: B80D0120000000000000000001000000:1F90 00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 77 1\n"
         "   1: 0100007F:0050 0200007F:1234 01 0:0 0:0 0 0 0 78 1\n"
     )
-    assert _host.listening_sockets(table) == [{"address": "2001:db8::1", "port": 8080, "inode": "77"}]
+    assert facts.listening_sockets(table) == [{"address": "2001:db8::1", "port": 8080, "inode": "77"}]
 
 
 def test_passwords_are_read_back_each_once():
     text = 'auth_pass abcd1234\n  auth_pass "efgh5678"\n auth_pass abcd1234\n# auth_pass no\n'
-    assert _host.auth_passes(text) == ["abcd1234", "efgh5678"]
+    assert facts.auth_passes(text) == ["abcd1234", "efgh5678"]
 
 
 def test_only_open_ports_count_as_reached():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert _host.reachable([("127.0.0.1", port)], 1.0) == [f"127.0.0.1 {port}"]
-    assert _host.reachable([("127.0.0.1", port)], 1.0) == []
+        assert facts.reachable([("127.0.0.1", port)], 1.0) == [f"127.0.0.1 {port}"]
+    assert facts.reachable([("127.0.0.1", port)], 1.0) == []
 
 
 def test_the_youngest_of_a_unit_is_its_newest_child():
     ticks = os.sysconf("SC_CLK_TCK")
     stat = "{} (a name) (x)) S {} 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 {} 0 0"
     stats = [stat.format(10, 1, 5 * ticks), stat.format(11, 10, 50 * ticks), stat.format(12, 99, 90 * ticks)]
-    assert _host.youngest(10, now=1000.0, uptime="100.0 1.0", stats=stats) == pytest.approx(950.0)
+    assert facts.youngest(10, now=1000.0, uptime="100.0 1.0", stats=stats) == pytest.approx(950.0)
 
 
 def test_this_process_started_in_the_past_and_not_long_ago():
     uptime = Reader(None, None).text("/proc/uptime")
-    started = _host.youngest(os.getpid(), time.time(), uptime, _host.process_stats())
+    started = facts.youngest(os.getpid(), time.time(), uptime, facts.process_stats())
     assert time.time() - 3600 < started <= time.time()
 
 
@@ -133,8 +133,8 @@ def test_the_vrids_in_use_are_read_by_the_name_of_the_instance():
         "    virtual_router_id 240\n    authentication {\n        auth_pass x\n    }\n}\n"
         "vrrp_instance vip-2001:db8::10 {\n    virtual_router_id 51\n}\n"
     )
-    assert _host.vrids(conf) == {"vip-192.0.2.10": 240, "vip-2001:db8::10": 51}
-    assert _host.vrids("") == {}
+    assert facts.vrids(conf) == {"vip-192.0.2.10": 240, "vip-2001:db8::10": 51}
+    assert facts.vrids("") == {}
 
 
 def test_a_unit_is_ours_by_its_drop_in_or_by_its_name(tmp_path):
@@ -143,4 +143,4 @@ def test_a_unit_is_ours_by_its_drop_in_or_by_its_name(tmp_path):
         (tmp_path / path).touch()
     (tmp_path / "keepalived.service").touch()
     units = ("haproxy.service", "keepalived.service", "onprem-lb-vrrp.service", "onprem-lb-proxy.service")
-    assert [_host.is_ours(unit, str(tmp_path)) for unit in units] == [True, False, True, False]
+    assert [facts.is_ours(unit, str(tmp_path)) for unit in units] == [True, False, True, False]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import keepalived_test as _keepalived
+from ansible_collections.onprem.lb.plugins.module_utils._host import keepalived_test
 
 V12 = (2, 2, 7)
 V13 = (2, 3, 3)
@@ -12,8 +12,8 @@ CUT = "(/etc/keepalived/keepalived.conf: Line 52) Truncating auth_pass to 8 char
 
 def test_the_version_is_read_from_its_own_words():
     said = "Keepalived v2.2.7 (01/16,2022)\n\nCopyright(C) 2001-2022 Alexandre Cassen, <acassen@gmail.com>\n"
-    assert _keepalived.version(said) == V12
-    assert _keepalived.version("nothing of the kind") == ()
+    assert keepalived_test.version(said) == V12
+    assert keepalived_test.version("nothing of the kind") == ()
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_the_version_is_read_from_its_own_words():
     ],
 )
 def test_a_good_file_is_accepted(version, code, output):
-    assert _keepalived.refusal(version, code, output) is None
+    assert keepalived_test.refusal(version, code, output) is None
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_a_good_file_is_accepted(version, code, output):
     ],
 )
 def test_a_bad_file_is_refused(version, code, output):
-    assert _keepalived.refusal(version, code, output)
+    assert keepalived_test.refusal(version, code, output)
 
 
 def test_the_refusal_repeats_its_words_once():
-    assert _keepalived.refusal(V12, 5, f"{CUT}\n{CUT}\n").count("Truncating") == 1
+    assert keepalived_test.refusal(V12, 5, f"{CUT}\n{CUT}\n").count("Truncating") == 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import files as _files
+from ansible_collections.onprem.lb.plugins.module_utils._host import files
 from ansible_collections.onprem.lb.plugins.module_utils._host.mover import mover
 
 OWN = ["system_u", "object_r", "haproxy_etc_t", "s0"]
@@ -67,7 +67,7 @@ def test_every_file_that_is_replaced_gets_its_context(tmp_path):
         {"path": str(tmp_path / name), "content": f"{name}\n", "mode": "0644", "state": "present", "check": "none"}
         for name in ("one.conf", "two.conf")
     ]
-    _files.replace_all(_files.changes(wanted), None, None, mover(module), dry=False)
+    files.replace_all(files.changes(wanted), None, None, mover(module), dry=False)
     assert [(text, context) for _path, text, context in module.labelled] == [
         ("one.conf\n", DEFAULT),
         ("two.conf\n", DEFAULT),

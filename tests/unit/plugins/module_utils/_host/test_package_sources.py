@@ -7,8 +7,7 @@ from __future__ import annotations
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
-from ansible_collections.onprem.lb.plugins.module_utils._host import package_sources as _sources
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts, package_sources
 
 LIST = """\
 # deb http://commented.example/ x main
@@ -45,35 +44,35 @@ baseurl = http://own.example:8080/x
 
 def asked(sources, answer=False):
     places = []
-    said = _sources.unobtainable(sources, lambda wanted: places.extend(wanted) or answer)
+    said = package_sources.unobtainable(sources, lambda wanted: places.extend(wanted) or answer)
     return said, places
 
 
 def test_apts_lists_are_read_in_both_formats():
-    assert _sources.apt([LIST]).addresses == ["http://deb.example/debian", "https://signed.example:8443/debian"]
-    assert _sources.apt([DEB822]).addresses == ["http://one.example/debian", "http://two.example/debian"]
+    assert package_sources.apt([LIST]).addresses == ["http://deb.example/debian", "https://signed.example:8443/debian"]
+    assert package_sources.apt([DEB822]).addresses == ["http://one.example/debian", "http://two.example/debian"]
 
 
 def test_yums_repositories_are_read():
-    found = _sources.yum([REPO]).addresses
+    found = package_sources.yum([REPO]).addresses
     assert found == ["https://mirrors.example/list?repo=$releasever", "http://own.example:8080/x"]
 
 
 def test_a_source_that_answers_is_enough():
-    assert asked(_sources.apt([LIST]), answer=True)[0] == ""
+    assert asked(package_sources.apt([LIST]), answer=True)[0] == ""
 
 
 def test_no_source_that_answers_is_said_with_their_names():
-    said, places = asked(_sources.apt([LIST]))
+    said, places = asked(package_sources.apt([LIST]))
     assert said == "none of its package sources can be reached (deb.example, signed.example)"
     assert places == [("deb.example", 80), ("signed.example", 8443)]
 
 
 def test_a_host_without_sources_is_not_asked():
-    assert asked(_sources.apt([])) == ("the host has no package sources", [])
-    assert asked(_sources.yum(["[x]\nenabled=0\nbaseurl=http://x/\n"]))[0] == "the host has no package sources"
+    assert asked(package_sources.apt([])) == ("the host has no package sources", [])
+    assert asked(package_sources.yum(["[x]\nenabled=0\nbaseurl=http://x/\n"]))[0] == "the host has no package sources"
     assert (
-        asked(_sources.apt(["deb cdrom:[Debian]/ trixie main"]))[0]
+        asked(package_sources.apt(["deb cdrom:[Debian]/ trixie main"]))[0]
         == "the host has no package sources but removable media"
     )
 
@@ -82,15 +81,17 @@ def test_a_host_without_sources_is_not_asked():
     "address", ["file:/srv/mirror", "file:///srv/mirror", "copy:/srv/mirror", "mirror+file:/etc/m"]
 )
 def test_what_is_on_the_host_itself_can_be_had(address):
-    assert asked(_sources.apt([f"deb {address} bookworm main"])) == ("", [])
+    assert asked(package_sources.apt([f"deb {address} bookworm main"])) == ("", [])
 
 
 def test_a_proxy_stands_for_all_of_them():
-    proxied = _sources.apt(
+    proxied = package_sources.apt(
         [LIST], ['# Acquire::http::Proxy "http://old.example:1";\nAcquire::http::Proxy "http://proxy.example:3128";\n']
     )
     assert asked(proxied)[1] == [("proxy.example", 3128)]
-    assert asked(_sources.yum([REPO], ["[main]\nproxy=http://proxy.example:3128\n"]))[1] == [("proxy.example", 3128)]
+    assert asked(package_sources.yum([REPO], ["[main]\nproxy=http://proxy.example:3128\n"]))[1] == [
+        ("proxy.example", 3128)
+    ]
 
 
 def test_one_that_takes_a_connection_is_found_among_those_that_do_not():
@@ -99,9 +100,9 @@ def test_one_that_takes_a_connection_is_found_among_those_that_do_not():
             each.bind(("127.0.0.1", 0))
         server.listen()
         dead = ("127.0.0.1", closed.getsockname()[1])
-        assert _host.any_reachable([dead, ("127.0.0.1", server.getsockname()[1])], 5)
-        assert not _host.any_reachable([dead], 5)
-        assert not _host.any_reachable([], 5)
+        assert facts.any_reachable([dead, ("127.0.0.1", server.getsockname()[1])], 5)
+        assert not facts.any_reachable([dead], 5)
+        assert not facts.any_reachable([], 5)
 
 
 def test_a_name_that_nobody_resolves_is_waited_for_no_longer_than_allowed(monkeypatch):
@@ -109,10 +110,10 @@ def test_a_name_that_nobody_resolves_is_waited_for_no_longer_than_allowed(monkey
     import time
 
     never = threading.Event()
-    monkeypatch.setattr(_host, "reachable", lambda targets, timeout: never.wait(20) and [])
+    monkeypatch.setattr(facts, "reachable", lambda targets, timeout: never.wait(20) and [])
     began = time.monotonic()
     try:
-        assert not _host.any_reachable([("nowhere.example", 80)], 0.1)
+        assert not facts.any_reachable([("nowhere.example", 80)], 0.1)
         assert time.monotonic() - began < 10
     finally:
         never.set()
@@ -120,8 +121,8 @@ def test_a_name_that_nobody_resolves_is_waited_for_no_longer_than_allowed(monkey
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"instances": [1]}', '{"services": []}'])
 def test_what_is_no_configuration_of_the_agents_router_has_no_instances(text):
-    assert _host.agent_instances(text) == []
+    assert facts.agent_instances(text) == []
 
 
 def test_the_agents_instances_are_read():
-    assert _host.agent_instances('{"instances": [{"name": "front", "vrid": 5}]}') == [{"name": "front", "vrid": 5}]
+    assert facts.agent_instances('{"instances": [{"name": "front", "vrid": 5}]}') == [{"name": "front", "vrid": 5}]

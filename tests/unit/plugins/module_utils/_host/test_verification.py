@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import verification as _pair_check
+from ansible_collections.onprem.lb.plugins.module_utils._host import verification
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from support.plans.pairs import pair
 
@@ -24,7 +24,7 @@ def seen(**changes):
 
 
 def faults(**changes):
-    return _pair_check.faults(_pair.plan(pair()), seen(**changes))
+    return verification.faults(_pair.plan(pair()), seen(**changes))
 
 
 def test_a_pair_as_planned_has_no_fault_on_either_side():

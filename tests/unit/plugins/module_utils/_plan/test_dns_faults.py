@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.onprem.lb.plugins.filter.dns_records import dns_records
-from ansible_collections.onprem.lb.plugins.module_utils._plan import dns as _dns
+from ansible_collections.onprem.lb.plugins.module_utils._plan import dns
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +29,7 @@ PAIR = {
 
 
 def faults(layout, **changes):
-    answer = _dns.describe({**layout, **changes})
+    answer = dns.describe({**layout, **changes})
     sentences = answer.pop("faults")
     assert not sentences or not any(answer.values())
     return sentences
@@ -153,7 +153,7 @@ def test_a_name_may_have_253_characters_and_not_one_more(layout, place, prefix):
     layout = {**layout, "nodes": {}} if layout is CLUSTER else layout
     fits = ("a" * 50 + ".") * 4 + "b" * (253 - len(prefix) - 4 * 51)
     assert faults(layout, domain=fits) == []
-    assert max(len(one["name"]) for one in _dns.describe({**layout, "domain": fits})["records"]) == 254
+    assert max(len(one["name"]) for one in dns.describe({**layout, "domain": fits})["records"]) == 254
     assert faults(layout, domain=fits + "b") == [
         f"{prefix}{fits}b has 254 characters, and DNS takes 253: shorten {place}."
     ]
@@ -188,14 +188,14 @@ def test_all_faults_come_at_once_and_none_of_another_ones_making():
         "ipi_api_vips",
         "dns_nodes.m.a.b.example.com",
     ]
-    assert _dns.describe([wrong, {**PAIR, "vips": []}])["faults"][5:] == [
+    assert dns.describe([wrong, {**PAIR, "vips": []}])["faults"][5:] == [
         "pair_vips is []: a list of at least one address is wanted."
     ]
     assert len(faults(CLUSTER, nodes={"_m": "192.0.2.3", "_n": "192.0.2.3"})) == 2
 
 
 def test_with_a_fault_of_one_layout_there_is_nothing_of_the_others():
-    answer = _dns.describe([CLUSTER, PAIR, {**PAIR, "vips": []}])
+    answer = dns.describe([CLUSTER, PAIR, {**PAIR, "vips": []}])
     assert [key for key, value in answer.items() if value] == ["faults"]
 
 
@@ -205,13 +205,13 @@ def test_one_vip_may_serve_the_api_and_the_ingress():
 
 def test_a_pair_in_front_of_a_cluster_is_fine_but_no_name_is_given_twice():
     """Nor is it a fault when two clusters are behind the same balancers."""
-    both = _dns.describe([CLUSTER, PAIR, {**CLUSTER, "name": "dr", "nodes": {}}])
+    both = dns.describe([CLUSTER, PAIR, {**CLUSTER, "name": "dr", "nodes": {}}])
     named = {one["name"] for one in both["records"] if one["value"] == "192.0.2.10"}
     assert named >= {"haproxy.example.com.", "api.lab.example.com.", "api.dr.example.com."} and both["faults"] == []
-    assert _dns.describe([CLUSTER, {**PAIR, "domain": "lab.example.com"}])["faults"] == [
+    assert dns.describe([CLUSTER, {**PAIR, "domain": "lab.example.com"}])["faults"] == [
         "*.apps.lab.example.com. would belong to the cluster lab and to the pair: give one of them another domain."
     ]
-    assert _dns.describe([CLUSTER, CLUSTER])["faults"] == [
+    assert dns.describe([CLUSTER, CLUSTER])["faults"] == [
         "*.apps.lab.example.com. would belong to the cluster lab and to the cluster lab: "
         "give one of them another domain."
     ]
@@ -234,10 +234,10 @@ anything = st.recursive(
 @given(st.sampled_from([CLUSTER, PAIR]), st.data())
 def test_nothing_that_a_user_writes_raises(layout, data):
     changed = {key: data.draw(anything) for key in data.draw(st.sets(st.sampled_from(sorted(layout))))}
-    answer = _dns.describe({**layout, **changed})
+    answer = dns.describe({**layout, **changed})
     assert answer["records"] or answer["faults"]
     assert all(sentence.endswith((".", "?")) and "\n" not in sentence for sentence in answer["faults"])
-    _dns.describe(data.draw(anything))
+    dns.describe(data.draw(anything))
 
 
 @pytest.mark.parametrize("misuse", ["lab", None, 5, [CLUSTER, "lab"]])
@@ -248,4 +248,4 @@ def test_what_is_no_mapping_is_a_mistake_of_the_playbook(misuse):
 
 def test_an_unknown_layout_is_said():
     assert dns_records({"layout": "upi"})["faults"] == ["layout is 'upi': one of cluster, pair is wanted."]
-    assert dns_records([]) == {**_dns.describe([]), "faults": [], "records": []}
+    assert dns_records([]) == {**dns.describe([]), "faults": [], "records": []}

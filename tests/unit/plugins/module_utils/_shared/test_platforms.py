@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts as _host
-from ansible_collections.onprem.lb.plugins.module_utils._host import reader as _reader
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts, reader
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
 from support.programs import Programs
@@ -35,9 +34,9 @@ def reached(monkeypatch, tmp_path):
     tried = []
     (tmp_path / "os.repo").write_text(REPO)
     (tmp_path / "dnf.conf").write_text("[main]\n")
-    monkeypatch.setattr(_reader, "YUM_SOURCES", (f"{tmp_path}/*.repo",))
-    monkeypatch.setattr(_reader, "YUM_SETTINGS", (f"{tmp_path}/dnf.conf",))
-    monkeypatch.setattr(_host, "any_reachable", lambda places, _patience: tried.extend(places))
+    monkeypatch.setattr(reader, "YUM_SOURCES", (f"{tmp_path}/*.repo",))
+    monkeypatch.setattr(reader, "YUM_SETTINGS", (f"{tmp_path}/dnf.conf",))
+    monkeypatch.setattr(facts, "any_reachable", lambda places, _patience: tried.extend(places))
     return tried
 
 

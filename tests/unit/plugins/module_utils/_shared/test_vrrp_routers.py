@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.filter.survey_table import survey_table
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement, Discard
-from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers as _segment
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,11 +23,11 @@ def advertisement(priority=100, vrid=51, interval=1.0, addresses=(VIP,), auth_pa
 
 def heard(at, source=A, interface="eth0", own=False, destination="224.0.0.18", **said):
     mac = f"02:00:00:00:00:{int(source[-1], 16):02x}"
-    return _segment.Heard(at, interface, mac, source, destination, advertisement(**said), own)
+    return vrrp_routers.Heard(at, interface, mac, source, destination, advertisement(**said), own)
 
 
 def segment(*messages):
-    found = _segment.Segment()
+    found = vrrp_routers.Segment()
     for message in messages:
         found.add(message)
     return found
@@ -102,7 +102,7 @@ def test_routers_are_told_apart_by_link_family_vrid_and_source_and_sorted_by_the
 
 def test_what_is_no_advertisement_is_counted_by_reason():
     def discard(source, reason, detail):
-        return _segment.Heard(0, "eth0", "", source, "224.0.0.18", Discard(reason, detail))
+        return vrrp_routers.Heard(0, "eth0", "", source, "224.0.0.18", Discard(reason, detail))
 
     found = segment(discard(A, "length", "x"), discard(A, "carp", "one"), discard(B, "carp", "two")).result()
     assert list(found["discarded"].items()) == [
@@ -190,41 +190,41 @@ def test_one_alone_is_never_two(said):
     ],
 )
 def test_who_would_fight_with_the_pair_is_said_without_a_password(said, sentence):
-    found = _segment.foreign(routers(heard(0, B, **said)), [A], [f"{VIP}/24"], [51], OURS.decode() + "and more")
+    found = vrrp_routers.foreign(routers(heard(0, B, **said)), [A], [f"{VIP}/24"], [51], OURS.decode() + "and more")
     assert found == ([sentence] if sentence else [])
     assert not any(secret.decode() in line for secret in (OURS, THEIRS) for line in found)
 
 
 def test_members_are_no_strangers_however_their_addresses_are_written():
     said = routers(heard(0, A), heard(0, "fe80::1", destination="ff02::12", addresses=("fe80::64",)))
-    assert _segment.foreign(said, [f"{A}/24", "FE80:0::1%eth0"], [VIP], [51]) == []
-    assert len(_segment.foreign(said, [A], [VIP], [51])) == 1
-    assert len(_segment.foreign(said, ["", "x"], [VIP], [51])) == 2
+    assert vrrp_routers.foreign(said, [f"{A}/24", "FE80:0::1%eth0"], [VIP], [51]) == []
+    assert len(vrrp_routers.foreign(said, [A], [VIP], [51])) == 1
+    assert len(vrrp_routers.foreign(said, ["", "x"], [VIP], [51])) == 2
 
 
 def test_a_vrid_is_ones_own_in_its_family_and_on_its_link_only():
     said = routers(heard(0, B, addresses=("192.0.2.50",)))
     for elsewhere in ({"family": 6}, {"interface": "eth1"}, {"vrid": 52}):
-        assert _segment.foreign(said, [], [], [{"vrid": 51, **elsewhere}]) == []
-    assert len(_segment.foreign(said, [], [], [{"vrid": 51, "family": 4, "interface": "eth0"}])) == 1
-    assert len(_segment.foreign(said, [], [], [7, {"vrid": 51}])) == 1
+        assert vrrp_routers.foreign(said, [], [], [{"vrid": 51, **elsewhere}]) == []
+    assert len(vrrp_routers.foreign(said, [], [], [{"vrid": 51, "family": 4, "interface": "eth0"}])) == 1
+    assert len(vrrp_routers.foreign(said, [], [], [7, {"vrid": 51}])) == 1
 
 
 def test_a_password_that_was_not_returned_is_not_compared():
     hidden = segment(heard(0, B, auth_pass=THEIRS)).result()["routers"]
-    assert "password" not in _segment.foreign(hidden, [], [VIP], [51], OURS.decode())[0]
+    assert "password" not in vrrp_routers.foreign(hidden, [], [VIP], [51], OURS.decode())[0]
     shown = routers(heard(0, B, auth_pass=THEIRS))
-    assert "password" not in _segment.foreign(shown, [], [VIP], [51], "")[0]
+    assert "password" not in vrrp_routers.foreign(shown, [], [VIP], [51], "")[0]
 
 
 def test_what_two_members_heard_is_said_once():
     said = routers(heard(0, B))
-    assert len(_segment.foreign(said + said, [], [VIP], [51])) == 1
+    assert len(vrrp_routers.foreign(said + said, [], [VIP], [51])) == 1
 
 
 def test_strangers_are_what_the_choice_of_a_vrid_must_avoid():
     said = routers(heard(0, A), heard(0, B, vrid=52, addresses=(VIP, "192.0.2.101")))
-    assert _segment.taken(_segment.strangers(said, [A])) == [
+    assert vrrp_routers.taken(vrrp_routers.strangers(said, [A])) == [
         {"vrid": 52, "by": f"{B}, heard on eth0 for {VIP}, 192.0.2.101"}
     ]
 
@@ -239,7 +239,7 @@ def test_the_survey_has_one_line_for_a_router_that_several_hosts_hear():
     lines = survey_table([lb1, lb2])
     both = f"{VIP}, 192.0.2.101"
     assert [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "--" not in line] == [
-        list(_segment.HEAD),
+        list(vrrp_routers.HEAD),
         ["7", "IPv4", B, "02:00:00:00:00:09", "2", "100", "1 s", f"to {C}", both, "simple", "lb2 eth0"],
         ["51", "IPv4", f"{A} (lb1)", "02:00:00:00:00:01", "2", "100", "1 s", "multicast", VIP, "none"]
         + ["lb1 eth0, lb2 eth0"],
@@ -251,7 +251,7 @@ def test_the_survey_has_one_line_for_a_router_that_several_hosts_hear():
 
 def test_below_the_survey_stands_what_is_wrong_once_with_who_heard_it():
     fight = [heard(0, A), heard(0.5, B), heard(1, A)]
-    carp = _segment.Heard(0, "eth0", "", C, "224.0.0.18", Discard("carp", "a CARP advertisement of VHID 1"))
+    carp = vrrp_routers.Heard(0, "eth0", "", C, "224.0.0.18", Discard("carp", "a CARP advertisement of VHID 1"))
     lines = survey_table([host("lb1", *fight), host("lb2", *fight, carp)])
     assert lines[4:] == [
         f"{TWO[0]} (Heard by lb1, lb2.)",

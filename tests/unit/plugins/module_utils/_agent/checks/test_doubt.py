@@ -7,8 +7,7 @@ from __future__ import annotations
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import runner as watch
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import server
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import runner, server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Checks
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.outcome import Outcome, Probe
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import TCP, Check
@@ -34,9 +33,9 @@ class Case:
     def __init__(self, monkeypatch, **fields):
         self.time, self.told, self.ran = Time(), [], []
         self.probe = Recorded(self.time)
-        monkeypatch.setattr(watch, "probe_of", lambda *_arguments: self.probe)
+        monkeypatch.setattr(runner, "probe_of", lambda *_arguments: self.probe)
         check = Check("name", TCP, **{"interval": 4 * SECOND, "rise": 2, "fall": 3, **fields})
-        self.watch = watch.Watch(
+        self.watch = runner.Watch(
             self.time, check, None, lambda up, _value, why: self.told.append((up, why)), self.ran.append
         )
 

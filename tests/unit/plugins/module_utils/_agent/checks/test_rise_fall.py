@@ -5,23 +5,23 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import rise_fall as scoreboard
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import rise_fall
 
 UP, DOWN, MAYBE = "U", "D", "?"
 
 
 def story(outcomes, rise, fall):
     """Return what is believed after each outcome, + or -; in small letters where it is in doubt."""
-    board, told = scoreboard.UNKNOWN, ""
+    board, told = rise_fall.UNKNOWN, ""
     for outcome in outcomes:
-        board = scoreboard.count(board, outcome == "+", rise, fall)
+        board = rise_fall.count(board, outcome == "+", rise, fall)
         letter = {True: UP, False: DOWN, None: MAYBE}[board.up]
         told += letter if board.settled else letter.lower()
     return told
 
 
 def test_nothing_is_believed_at_first():
-    assert scoreboard.UNKNOWN.up is None
+    assert rise_fall.UNKNOWN.up is None
 
 
 @pytest.mark.parametrize("outcome, believed", [("+", UP), ("-", DOWN)])

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import runner as watch
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import runner
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import NetworkProbe
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.outcome import Outcome, Probe
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import FILE, PROCESS, TCP, Check
@@ -36,8 +36,8 @@ class Case:
             self.news = look_now
             return self.probe
 
-        monkeypatch.setattr(watch, "probe_of", probe_of)
-        self.watch = watch.Watch(self.time, check, None, lambda *result: self.results.append(result), None, believed)
+        monkeypatch.setattr(runner, "probe_of", probe_of)
+        self.watch = runner.Watch(self.time, check, None, lambda *result: self.results.append(result), None, believed)
 
     def finds(self, success, detail="", value=0):
         """Let one more regular run pass; return what was told of it."""
@@ -141,6 +141,6 @@ def test_the_host_is_the_address_where_no_other_is_given(monkeypatch, fields, li
         "ansible_collections.onprem.lb.plugins.module_utils._agent.checks.http.talk", lambda *what: asked.append(what)
     )
     check = Check("name", address="192.0.2.1", path="/ready", status=(200, 299), **fields)
-    assert isinstance(watch.probe_of(None, check, None, None), NetworkProbe)
+    assert isinstance(runner.probe_of(None, check, None, None), NetworkProbe)
     host, path, status = asked[0]
     assert (f"Host: {host}\r\n".encode(), path, status) == (line, "/ready", (200, 299))

@@ -10,7 +10,7 @@ import signal
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import subprocesses as programs
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import subprocesses
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.scripts import Script
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import accounts
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
@@ -209,7 +209,7 @@ def test_one_that_does_not_heed_sigterm_is_killed_a_second_later(loop, children,
     late = loop.now()
     run_until(loop, lambda: not children.running)
     assert not alive(pids(mark)[0])
-    assert programs.GRACE * 0.9 < loop.now() - late < programs.GRACE * 3
+    assert subprocesses.GRACE * 0.9 < loop.now() - late < subprocesses.GRACE * 3
 
 
 def test_one_that_heeds_sigterm_may_tidy_up(loop, children, script, tmp_path):
@@ -258,7 +258,7 @@ def test_no_second_one_is_started_while_the_first_one_is_dying(loop, script, tmp
 
 def test_one_that_never_dies_is_a_failure_each_time(loop, script, monkeypatch):
     """As a program that waits for a lost file server: not even SIGKILL ends it."""
-    monkeypatch.setattr(programs.Child, "send", lambda self, number: None)
+    monkeypatch.setattr(subprocesses.Child, "send", lambda self, number: None)
     runs = script(shell("sleep 1.5"), timeout=SECOND // 10)
     assert [runs.one().detail for _run in range(3)] == ["no end within 0.1 s"] * 3
 
@@ -278,7 +278,7 @@ def test_it_dies_with_who_has_started_it(loop, tmp_path):
     if not parent:
         try:
             own = Loop()
-            programs.Children(own).start(shell(f"echo $$ >{mark}; exec sleep 60"), accounts.named(ME), print)
+            subprocesses.Children(own).start(shell(f"echo $$ >{mark}; exec sleep 60"), accounts.named(ME), print)
             own.run()
         finally:
             os._exit(1)

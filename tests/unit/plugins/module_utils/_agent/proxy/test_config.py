@@ -76,13 +76,13 @@ def test_what_the_settings_default_to_is_what_the_file_defaults_to():
 
 
 def test_the_keys_are_those_of_the_collections_model():
-    from ansible_collections.onprem.lb.plugins.module_utils._plan.model import services as _services
+    from ansible_collections.onprem.lb.plugins.module_utils._plan.model import services
 
     own_to_haproxy = {"frontend_lines", "backend_lines"}
     for schema, model in (
-        (config.SERVICE, _services.SERVICE),
-        (config.SERVER, _services.SERVER),
-        (config.CHECK, _services.CHECK),
+        (config.SERVICE, services.SERVICE),
+        (config.SERVER, services.SERVER),
+        (config.CHECK, services.CHECK),
     ):
         assert model.keys() - own_to_haproxy <= schema.keys()
         for key in model.keys() - own_to_haproxy:

@@ -9,7 +9,7 @@ import re
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import server_states as health
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import server_states
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import metrics
 from support.paths import DOCS
 from support.proxy.reports import REPORT
@@ -69,5 +69,5 @@ def test_every_metric_is_named():
 
 
 def test_every_order_is_described():
-    for order in health.ORDERS:
+    for order in server_states.ORDERS:
         assert f"| `server {order} web/a` |" in TEXT

@@ -8,7 +8,7 @@ import os
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import sd_notify as systemd
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import sd_notify
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def manager():
 def test_every_state_is_told_at_a_path(manager, tmp_path):
     path = str(tmp_path / "notify")
     manager.bind(path)
-    notifier = systemd.Notifier({"NOTIFY_SOCKET": path})
+    notifier = sd_notify.Notifier({"NOTIFY_SOCKET": path})
     notifier.ready()
     notifier.status("2 of 3\nActive")
     notifier.alive()
@@ -33,20 +33,20 @@ def test_every_state_is_told_at_a_path(manager, tmp_path):
 def test_a_reload_comes_with_its_time_as_notify_reload_wants(manager):
     name = f"@face-{os.getpid()}"
     manager.bind("\0" + name[1:])
-    systemd.Notifier({"NOTIFY_SOCKET": name}).reloading()
+    sd_notify.Notifier({"NOTIFY_SOCKET": name}).reloading()
     state, time = manager.recv(200).decode().split("\n")
     assert state == "RELOADING=1" and int(time.partition("MONOTONIC_USEC=")[2]) > 0
 
 
 def test_who_is_succeeded_speaks_once_for_the_successor_to_whom_systemd_does_not_listen_yet(manager, tmp_path):
     manager.bind(str(tmp_path / "notify"))
-    systemd.Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify")}).succeeded(4711)
+    sd_notify.Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify")}).succeeded(4711)
     assert manager.recv(200).decode().split("\n") == ["MAINPID=4711", "READY=1", "WATCHDOG=1"]
 
 
 @pytest.mark.parametrize("name", ["", "/no/such/socket", "vsock:2:1234", "@nobody-listens-here"])
 def test_without_systemd_nothing_happens(name):
-    notifier = systemd.Notifier({"NOTIFY_SOCKET": name})
+    notifier = sd_notify.Notifier({"NOTIFY_SOCKET": name})
     notifier.ready()
     notifier.reloading()
     assert notifier.watchdog is None
@@ -55,14 +55,14 @@ def test_without_systemd_nothing_happens(name):
 def test_a_manager_that_does_not_read_is_not_waited_for(manager, tmp_path):
     path = str(tmp_path / "notify")
     manager.bind(path)
-    notifier = systemd.Notifier({"NOTIFY_SOCKET": path})
+    notifier = sd_notify.Notifier({"NOTIFY_SOCKET": path})
     for _count in range(5000):  # more than any queue of datagrams holds
         notifier.alive()
 
 
 def test_programs_that_are_started_do_not_inherit_the_socket():
     environ = {"NOTIFY_SOCKET": "/run/x", "WATCHDOG_USEC": "10", "WATCHDOG_PID": "1", "PATH": "/bin"}
-    systemd.Notifier(environ)
+    sd_notify.Notifier(environ)
     assert environ == {"PATH": "/bin"}
 
 
@@ -78,4 +78,4 @@ def test_programs_that_are_started_do_not_inherit_the_socket():
     ],
 )
 def test_a_sign_of_life_is_given_twice_in_the_watchdogs_time(limit, pid, wanted):
-    assert systemd.Notifier({"WATCHDOG_USEC": limit, "WATCHDOG_PID": pid}).watchdog == wanted
+    assert sd_notify.Notifier({"WATCHDOG_USEC": limit, "WATCHDOG_PID": pid}).watchdog == wanted

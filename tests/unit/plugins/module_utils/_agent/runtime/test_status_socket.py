@@ -12,8 +12,7 @@ import threading
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server as visitors
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server, status_socket
 from support.agent.visits import while_running
 
 
@@ -28,7 +27,7 @@ def serve(loop, path):
     servers = []
 
     def make(report=lambda: {"agent": "onprem.lb"}):
-        servers.append(status.Server(loop, path, report))
+        servers.append(status_socket.Server(loop, path, report))
         return servers[-1]
 
     yield make
@@ -39,7 +38,7 @@ def serve(loop, path):
 def test_a_client_gets_the_report_of_that_moment(loop, path, serve):
     count = iter(range(9))
     serve(lambda: {"count": next(count)})
-    assert [while_running(loop, lambda: status.fetch(path)) for _count in range(3)] == [
+    assert [while_running(loop, lambda: status_socket.fetch(path)) for _count in range(3)] == [
         {"count": at} for at in range(3)
     ]
 
@@ -47,17 +46,17 @@ def test_a_client_gets_the_report_of_that_moment(loop, path, serve):
 def test_a_report_larger_than_a_sockets_buffer_arrives_whole(loop, path, serve):
     report = {"text": "x" * 3_000_000}
     serve(lambda: report)
-    assert while_running(loop, lambda: status.fetch(path)) == report
+    assert while_running(loop, lambda: status_socket.fetch(path)) == report
 
 
 def test_who_does_not_read_is_dropped_and_keeps_nobody_waiting(loop, path, serve, monkeypatch):
-    monkeypatch.setattr(visitors, "PATIENCE", 1_000_000)
+    monkeypatch.setattr(request_server, "PATIENCE", 1_000_000)
     serve(lambda: {"text": "x" * 3_000_000})
 
     def visit():
         with socket.socket(socket.AF_UNIX) as sleeper:
             sleeper.connect(path)
-            good = status.fetch(path)["text"]
+            good = status_socket.fetch(path)["text"]
             # The loop goes on until the sleeper's turn is over: what it was sent until then is all that there is.
             poll = select.poll()
             poll.register(sleeper, 0)
@@ -74,7 +73,7 @@ def test_a_client_that_leaves_at_once_harms_nobody(loop, path, serve):
         for _count in range(5):
             with socket.socket(socket.AF_UNIX) as client:
                 client.connect(path)
-        return status.fetch(path)
+        return status_socket.fetch(path)
 
     assert while_running(loop, visit)
 
@@ -90,37 +89,37 @@ def test_what_a_killed_predecessor_left_is_replaced(loop, path, serve):
         predecessor.bind(path)
         predecessor.listen(1)
     serve()
-    assert while_running(loop, lambda: status.fetch(path))
+    assert while_running(loop, lambda: status_socket.fetch(path))
 
 
 def test_a_second_agent_is_refused_and_the_first_goes_on(loop, path, serve):
     serve()
-    with pytest.raises(status.Refused, match="another agent answers at"):
-        status.Server(loop, path, dict)
-    assert while_running(loop, lambda: status.fetch(path)) == {"agent": "onprem.lb"}
+    with pytest.raises(status_socket.Refused, match="another agent answers at"):
+        status_socket.Server(loop, path, dict)
+    assert while_running(loop, lambda: status_socket.fetch(path)) == {"agent": "onprem.lb"}
 
 
 def test_what_is_no_socket_is_left_alone(loop, path):
     os.makedirs(os.path.dirname(path))
     with open(path, "w", encoding="utf-8") as file:
         file.write("precious")
-    with pytest.raises(status.Refused, match="is no socket, but something else"):
-        status.Server(loop, path, dict)
+    with pytest.raises(status_socket.Refused, match="is no socket, but something else"):
+        status_socket.Server(loop, path, dict)
     assert os.path.getsize(path) == 8
 
 
 def test_a_path_that_cannot_be_had_is_a_sentence(loop, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(status.Refused, match="the status socket .* cannot be had: File exists."):
-        status.Server(loop, str(tmp_path / "file" / "vrrp.sock"), dict)
+    with pytest.raises(status_socket.Refused, match="the status socket .* cannot be had: File exists."):
+        status_socket.Server(loop, str(tmp_path / "file" / "vrrp.sock"), dict)
 
 
 def test_nothing_is_left_behind(path, serve):
     server = serve()
     server.close()
     assert not os.path.exists(path)
-    with pytest.raises(status.Refused, match="no agent answers at .*: is it running?"):
-        status.fetch(path)
+    with pytest.raises(status_socket.Refused, match="no agent answers at .*: is it running?"):
+        status_socket.fetch(path)
 
 
 @pytest.mark.parametrize("answer", [b"", b"<html>", b'"text"'])
@@ -137,8 +136,8 @@ def test_what_is_no_report_is_a_sentence(tmp_path, answer):
 
         thread = threading.Thread(target=reply, daemon=True)
         thread.start()
-        with pytest.raises(status.Refused, match="gave no report"):
-            status.fetch(path)
+        with pytest.raises(status_socket.Refused, match="gave no report"):
+            status_socket.fetch(path)
         thread.join(5)
 
 
@@ -148,6 +147,6 @@ def test_an_agent_that_hangs_is_a_sentence(tmp_path):
         hanging.bind(path)
         hanging.listen(1)
         begun = time.monotonic()
-        with pytest.raises(status.Refused, match="cannot be asked: timed out"):
-            status.fetch(path, patience=0.1)
+        with pytest.raises(status_socket.Refused, match="cannot be asked: timed out"):
+            status_socket.fetch(path, patience=0.1)
         assert time.monotonic() - begun < 3

@@ -9,7 +9,7 @@ import socket
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import upgrade_state as inheritance
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import upgrade_state
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from support.agent.loops import run_until
 from support.agent.programs import is_there
@@ -28,7 +28,7 @@ def child(program):
 
 def test_a_child_that_ends_later_is_reaped(loop):
     pid = child("import time; time.sleep(0.2)")
-    inheritance.reap(loop, pid)
+    upgrade_state.reap(loop, pid)
     assert is_there(pid)
     run_until(loop, lambda: not is_there(pid))
 
@@ -36,14 +36,14 @@ def test_a_child_that_ends_later_is_reaped(loop):
 def test_who_was_reaped_by_somebody_else_is_no_fault(loop):
     pid = child("")
     os.waitpid(pid, 0)
-    inheritance.reap(loop, pid)
+    upgrade_state.reap(loop, pid)
 
 
 def test_what_is_left_is_taken_once():
-    memory = inheritance.memory({"since": 1.5})
-    environ = {inheritance.VARIABLE: str(memory), "HOME": "/"}
-    assert inheritance.taken(environ) == {"since": 1.5}
-    assert environ == {"HOME": "/"} and inheritance.taken(environ) is None
+    memory = upgrade_state.memory({"since": 1.5})
+    environ = {upgrade_state.VARIABLE: str(memory), "HOME": "/"}
+    assert upgrade_state.taken(environ) == {"since": 1.5}
+    assert environ == {"HOME": "/"} and upgrade_state.taken(environ) is None
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(memory)
 
@@ -52,6 +52,6 @@ def test_a_socket_that_was_handed_over_is_not_inherited_by_accident():
     one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     number = one.detach()
     os.set_inheritable(number, True)
-    with other, inheritance.socket_of(number) as found:
+    with other, upgrade_state.socket_of(number) as found:
         assert (found.family, found.type, found.getblocking()) == (socket.AF_UNIX, socket.SOCK_SEQPACKET, False)
         assert not os.get_inheritable(number)

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import settings as checks
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import Check
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Group, Tracked
 from support.vrrp.fakes import BACK, DOWN_INTERVAL, EPOCH, FRONT, OTHER, SECOND, SIX, VIP, Host
 
 ADD, DELETE, ANNOUNCE = f"add {VIP}/32 to eth0", f"delete {VIP}/32 from eth0", f"announce {VIP} on eth0"
-HAPROXY, LOAD = Check("haproxy", checks.PROCESS), Check("load", checks.FILE)
+HAPROXY, LOAD = Check("haproxy", settings.PROCESS), Check("load", settings.FILE)
 TRACKING = FRONT._replace(track=(Tracked("haproxy"), Tracked("load", -10)))
 GONE = f"send 0 to {OTHER}", DELETE
 
@@ -262,7 +262,7 @@ def test_the_result_of_a_check_that_nobody_wants_any_more_is_nothing(host):
 
 
 def test_an_interface_can_be_tracked_without_any_other_process(host):
-    uplink = Check("uplink", checks.INTERFACE, interface="eth1")
+    uplink = Check("uplink", settings.INTERFACE, interface="eth1")
     host.start(FRONT._replace(track=(Tracked("uplink", -50),)), checks=(uplink,))
     assert host.state == "Backup"
     found = []

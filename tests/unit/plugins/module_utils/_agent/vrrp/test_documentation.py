@@ -8,7 +8,7 @@ import json
 import re
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import settings as checks
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config, show
 from support.paths import DOCS
 from support.vrrp.reports import REPORT
@@ -30,7 +30,7 @@ def test_every_key_has_its_default_in_a_table(schema):
         assert second_column(key) == ("needed" if field.required else left_out.get(default, default)), key
 
 
-@pytest.mark.parametrize("kind", checks.CHECK_TYPES)
+@pytest.mark.parametrize("kind", settings.CHECK_TYPES)
 def test_every_type_of_check_has_its_keys_in_the_table(kind):
     own = config.CHECKS_OWN[kind].keys() - (config.CHECKS_OWN["http"].keys() if kind == "https" else set())
     described = TEXT[TEXT.index("| type | its own keys |") :]

@@ -13,9 +13,9 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import MILLION
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import lifecycle as life
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import lifecycle
 from support.vrrp.lives import (
     BEGIN,
     END,
@@ -77,10 +77,10 @@ def test_a_bad_file_changes_nothing_and_is_said_and_reported_until_there_is_a_go
         faults.append(one.report()["config_fault"])
 
     wanted = world.write()
-    one = life.Life(str(world.path), world.log, world.notifier, {})
+    one = lifecycle.Life(str(world.path), world.log, world.notifier, {})
     one.run = lambda _wanted: None  # only its reload is of interest
     one.daemon.settings = wanted
-    one.door = status.Server(one.loop, wanted.status_socket, one.report)
+    one.door = status_socket.Server(one.loop, wanted.status_socket, one.report)
     look()
     for text in ('{"instances": [', json.dumps({"instances": [{**INSTANCE, "vrid": 300}]})):
         world.path.write_text(text)
@@ -197,7 +197,7 @@ def test_without_a_watchdog_nobody_is_fed(world):
 
 
 def runs(world):
-    return life.main(str(world.path), world.write(), world.log, world.notifier, {})
+    return lifecycle.main(str(world.path), world.write(), world.log, world.notifier, {})
 
 
 def test_two_agents_at_one_socket_are_one_too_many(world):
@@ -214,11 +214,11 @@ def test_without_a_network_there_is_one_sentence(world, monkeypatch):
     def refuse():
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(life, "Network", refuse)
+    monkeypatch.setattr(lifecycle, "Network", refuse)
     assert runs(world) == 1
     assert world.journal == ["says The network cannot be had: Operation not permitted."]
 
 
 def test_who_was_asked_to_end_has_done_well(world, monkeypatch):
-    monkeypatch.setattr(life.Life, "run", lambda self, wanted: self.loop.close())
+    monkeypatch.setattr(lifecycle.Life, "run", lambda self, wanted: self.loop.close())
     assert runs(world) == 0

@@ -10,8 +10,8 @@ import subprocess
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import lifecycle as life
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import lifecycle
 from support.vrrp.lives import (
     BEGIN,
     END,
@@ -153,7 +153,7 @@ def test_the_new_version_is_silent_towards_systemd_until_that_listens_to_it(worl
 @pytest.mark.parametrize("why", ["gone", "another language"])
 def test_who_cannot_go_on_from_there_touches_nothing(world, why):
     inherits(world, text="{" if why == "another language" else None).predecessor.gone = True
-    with pytest.raises((life.Gone, status.Refused)):
+    with pytest.raises((lifecycle.Gone, status_socket.Refused)):
         world.lives()
     assert not [line for line in world.journal if "stop" in line or "close" in line or "systemd" in line]
     assert (world.folder / "vrrp.sock").is_socket()

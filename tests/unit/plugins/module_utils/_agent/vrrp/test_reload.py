@@ -7,14 +7,14 @@ from __future__ import annotations
 import errno
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import settings as checks
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import Check
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Group, Tracked
 from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, SECOND, SIX, THIRD, VIP, Host
 
-HAPROXY = Check("haproxy", checks.PROCESS)
+HAPROXY = Check("haproxy", settings.PROCESS)
 TRACKING = FRONT._replace(track=(Tracked("haproxy"),))
 BOTH = Group("both", ("front", "back"), ("/bin/all",))
 ELEVEN = "192.0.2.11"
@@ -300,7 +300,7 @@ def test_a_check_that_is_what_it_was_is_still_known(host):
 
 
 def test_an_interface_check_of_another_interface_is_read_at_once(host):
-    uplink = Check("uplink", checks.INTERFACE, interface="eth1")
+    uplink = Check("uplink", settings.INTERFACE, interface="eth1")
     instance = FRONT._replace(track=(Tracked("uplink"),))
     host.start(instance, checks=(uplink,))
     host.apply(instance, checks=(uplink._replace(interface="eth9"),))

@@ -8,8 +8,7 @@ import errno
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import transport as ears
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings, transport
 from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, OWN, SECOND, SIX, THIRD, VIP, Host
 from support.vrrp.packets import flip
 
@@ -177,7 +176,7 @@ def test_a_timer_that_looks_again_leaves_what_has_come_to_its_turn(host):
 
 def test_an_active_router_advertises_before_it_reads_a_flood(host):
     host.start().activate()
-    for _count in range(10 * ears.BATCH):
+    for _count in range(10 * transport.BATCH):
         host.deliver(200, of=FRONT._replace(vrid=99))
     host.loop.stall(1.5)
     host.let()
@@ -186,7 +185,7 @@ def test_an_active_router_advertises_before_it_reads_a_flood(host):
 
 def test_a_batch_is_all_that_is_read_between_two_looks_at_the_clock(host):
     host.start()
-    for _count in range(ears.BATCH + 1):
+    for _count in range(transport.BATCH + 1):
         host.deliver(200)
     host.loop.watched[host.port().fileno()](1)
     assert len(host.port().inbox) == 1

@@ -12,10 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import upgrade_state as inheritance
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket, upgrade_state
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import upgrade as succession
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import upgrade
 from support.agent.loops import run_until
 from support.paths import MODULE_UTILS
 
@@ -45,15 +44,15 @@ class Old:
         self.folder, self.monkeypatch = folder, monkeypatch
         self.loop = Loop()
         self.said = folder / "said"
-        self.door = status.listen(str(folder / "sock"))
+        self.door = status_socket.listen(str(folder / "sock"))
         self.ready, self.ended, self.pids = [], [], []
 
     def starts(self, program, **environ):
         command = [sys.executable, "-c", program, str(self.said)]
-        self.monkeypatch.setattr(succession.inheritance, "command_line", lambda: command)
+        self.monkeypatch.setattr(upgrade.inheritance, "command_line", lambda: command)
         environ = {"PYTHONPATH": str(MODULE_UTILS), **environ}
         left = {"config": "{}", "door": [str(self.folder / "sock"), self.door.fileno()]}
-        return succession.Successor(self.loop, environ, left, self._ready, self.ended.append)
+        return upgrade.Successor(self.loop, environ, left, self._ready, self.ended.append)
 
     def _ready(self):
         self.ready.append(True)
@@ -99,7 +98,7 @@ def test_the_new_one_is_told_all_and_goes_on(old):
     assert lives(new.pid) and old.ended == [] and old.ready == [True]
     # The watchdog is for whoever gets this; of what has been handed over nothing is inherited any further.
     assert said["environ"]["WATCHDOG_USEC"] == "5"
-    assert not {"WATCHDOG_PID", inheritance.VARIABLE} & set(said["environ"])
+    assert not {"WATCHDOG_PID", upgrade_state.VARIABLE} & set(said["environ"])
     assert not [name for name in said["opened"] if "memfd" in name]
     assert len(os.listdir("/proc/self/fd")) == before
 
@@ -130,7 +129,7 @@ def test_one_that_ends_before_it_is_ready_is_said(old, program):
 
 @pytest.mark.parametrize("program", ["import time; time.sleep(3)", BEGIN + "time.sleep(600)"])
 def test_one_that_is_not_ready_in_time_is_said_and_ended(old, program, monkeypatch):
-    monkeypatch.setattr(succession, "PATIENCE", 1_500_000)
+    monkeypatch.setattr(upgrade, "PATIENCE", 1_500_000)
     new = old.starts(program)
     run_until(old.loop, lambda: bool(old.ended))
     assert old.ended == ["it is not ready in time"] and not old.ready
@@ -150,7 +149,7 @@ def test_a_program_that_is_not_there_is_an_error_and_leaves_nothing_open(old, mo
 
 @pytest.mark.parametrize("then", ["os.abort()", "time.sleep(600)", "before._say('what?'); time.sleep(600)"])
 def test_one_that_does_not_go_on_when_it_is_told_is_no_more(old, monkeypatch, then):
-    monkeypatch.setattr(succession, "MOMENT", 0.3)
+    monkeypatch.setattr(upgrade, "MOMENT", 0.3)
     new = old.until_ready(old.starts(f"{BEGIN}before.ask()\n{then}"))
     assert not new.take_over({"since": 1})
     run_until(old.loop, lambda: not lives(new.pid))
@@ -173,4 +172,4 @@ def test_one_that_is_given_up_before_its_time_hears_of_it(old):
 
 
 def test_who_was_started_by_somebody_else_has_no_predecessor():
-    assert succession.Predecessor.of({"HOME": "/"}) is None
+    assert upgrade.Predecessor.of({"HOME": "/"}) is None

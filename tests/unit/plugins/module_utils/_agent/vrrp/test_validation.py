@@ -7,8 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import Datagram
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import validation as reception
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings, validation
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.validation import Ours, judge
 from support.vrrp.fakes import FRONT, OTHER, OWN, SECOND, SIX, THIRD
@@ -74,7 +73,7 @@ DISCARDED = {
 }
 
 
-@pytest.mark.parametrize("why", reception.REASONS)
+@pytest.mark.parametrize("why", validation.REASONS)
 def test_each_reason_to_discard_a_message_is_found(why):
     instance, datagram = DISCARDED[why]
     assert reason(datagram, ours(instance)) == why
@@ -120,7 +119,7 @@ def test_another_list_of_addresses_is_heard():
 
 @pytest.mark.parametrize("message", [b"", b"\x21", b"\x21\x33", b"\xff" * 8, b"\x21" * 4096])
 def test_anything_can_be_asked_for_its_vrid_and_be_judged(message):
-    assert reception.vrid_of(message) == (message[1] if len(message) > 1 else 0)
+    assert validation.vrid_of(message) == (message[1] if len(message) > 1 else 0)
     assert isinstance(judge(Datagram(OTHER, OWN, 255, message, True), ours()), packet.Discard)
 
 

@@ -11,7 +11,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive
 from support.paths import AGENT
 
 
@@ -24,9 +24,9 @@ def test_the_same_sources_give_the_same_bytes_whenever_and_in_whatever_order(tmp
             (folder / "sub" / name).write_text(name)
     os.utime(there / "a.py", (1, 1))
     (there / "a.py").chmod(0o600)
-    assert _archive.build(str(here)) == _archive.build(str(there))
-    assert _archive.pack({"a.py": b"", "b.py": b""}) == _archive.pack({"b.py": b"", "a.py": b""})
-    packed = zipfile.ZipFile(io.BytesIO(_archive.build(str(here))))
+    assert archive.build(str(here)) == archive.build(str(there))
+    assert archive.pack({"a.py": b"", "b.py": b""}) == archive.pack({"b.py": b"", "a.py": b""})
+    packed = zipfile.ZipFile(io.BytesIO(archive.build(str(here))))
     assert {entry.date_time for entry in packed.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
@@ -34,12 +34,12 @@ def test_only_sources_are_packed(tmp_path):
     (tmp_path / "__pycache__").mkdir()
     for name in ("a.py", "a.pyc", "__pycache__/a.cpython-311.pyc", "notes.txt"):
         (tmp_path / name).write_text("")
-    packed = zipfile.ZipFile(io.BytesIO(_archive.build(str(tmp_path))))
+    packed = zipfile.ZipFile(io.BytesIO(archive.build(str(tmp_path))))
     assert packed.namelist() == ["__main__.py", "_agent/a.py"]
 
 
 def test_every_module_of_the_agent_is_in_it():
-    packed = zipfile.ZipFile(io.BytesIO(_archive.build(str(AGENT))))
+    packed = zipfile.ZipFile(io.BytesIO(archive.build(str(AGENT))))
     assert packed.testzip() is None
     wanted = {f"_agent/{path.relative_to(AGENT)}" for path in AGENT.rglob("*.py")}
     assert set(packed.namelist()) == wanted | {"__main__.py"}
@@ -47,7 +47,7 @@ def test_every_module_of_the_agent_is_in_it():
 
 def test_the_file_runs_by_itself(tmp_path):
     path = tmp_path / "agent.pyz"
-    _archive.main(str(AGENT), str(path))
+    archive.main(str(AGENT), str(path))
     command = [str(path)] if os.access(path, os.X_OK) else []
     environ = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     ran = subprocess.run(
@@ -72,7 +72,7 @@ def test_what_has_travelled_within_another_archive_gives_the_same_bytes(tmp_path
             other.write(path, f"far/away/_agent/{path.relative_to(AGENT)}")
         other.writestr("far/away/_agent/__pycache__/log.cpython-311.pyc", b"")
         other.writestr("far/away/_agent_else.py", b"")
-    assert _archive.rebuild(str(luggage), "far/away/_agent") == _archive.build(str(AGENT))
+    assert archive.rebuild(str(luggage), "far/away/_agent") == archive.build(str(AGENT))
 
 
 def test_a_running_version_imports_from_its_own_file_after_its_name_means_another(tmp_path):
@@ -81,8 +81,8 @@ def test_a_running_version_imports_from_its_own_file_after_its_name_means_anothe
     waits = b"def main():\n    print(flush=True)\n    input()\n    from . import late\n"
     waits += b"    print(late.WORD, flush=True)\n    input()\n"
     old = {"__init__.py": b"", "cli.py": waits, "late.py": late, "greeting.py": b"WORD = 'old'\n"}
-    (tmp_path / "agent-1.pyz").write_bytes(_archive.pack(old))
-    (tmp_path / "agent-2.pyz").write_bytes(_archive.pack({"__init__.py": b"", "cli.py": b"def main(): ..."}))
+    (tmp_path / "agent-1.pyz").write_bytes(archive.pack(old))
+    (tmp_path / "agent-2.pyz").write_bytes(archive.pack({"__init__.py": b"", "cli.py": b"def main(): ..."}))
     link = tmp_path / "agent.pyz"
     link.symlink_to("agent-1.pyz")
     command = [sys.executable, str(link)]

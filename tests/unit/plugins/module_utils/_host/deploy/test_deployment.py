@@ -11,7 +11,7 @@ import sys
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment as _engine
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.deployment import Engine, Wish
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options
@@ -26,7 +26,7 @@ OTHER = AGENT + b"\0"
 @pytest.fixture(autouse=True)
 def own_group(monkeypatch):
     """Whoever runs the tests may give files to their own group only."""
-    monkeypatch.setattr(_engine._files.grp, "getgrnam", lambda name: grp.getgrgid(os.getgid()))
+    monkeypatch.setattr(deployment._files.grp, "getgrnam", lambda name: grp.getgrgid(os.getgid()))
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ import subprocess
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import embedded as _engine_source
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive, embedded
 from support.paths import AGENT, COLLECTIONS
 
 MODULE = """\
@@ -28,7 +27,7 @@ module.exit_json(digest=hashlib.sha256(embedded.archive()).hexdigest(), version=
 
 
 def test_on_the_controller_it_is_what_the_folder_gives():
-    assert _engine_source.archive() == _archive.build(str(AGENT))
+    assert embedded.archive() == archive.build(str(AGENT))
 
 
 def test_on_the_target_it_is_byte_for_byte_the_same(tmp_path):
@@ -56,5 +55,5 @@ def test_on_the_target_it_is_byte_for_byte_the_same(tmp_path):
         check=False,
     )
     said = json.loads(ran.stdout.partition("=>")[2] or "{}")
-    assert said.get("digest") == hashlib.sha256(_archive.build(str(AGENT))).hexdigest(), ran.stdout + ran.stderr
+    assert said.get("digest") == hashlib.sha256(archive.build(str(AGENT))).hexdigest(), ran.stdout + ran.stderr
     assert said["version"] == "0.1.0"

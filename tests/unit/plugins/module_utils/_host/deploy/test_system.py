@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import system as _engine_host
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import system
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import Unit
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Places
@@ -159,8 +159,8 @@ class Changing:
 @pytest.fixture
 def signalled(monkeypatch):
     sent = []
-    monkeypatch.setattr(_engine_host.os, "kill", lambda pid, number: sent.append((pid, number)))
-    monkeypatch.setattr(_engine_host, "LOOK", 0.001)
+    monkeypatch.setattr(system.os, "kill", lambda pid, number: sent.append((pid, number)))
+    monkeypatch.setattr(system, "LOOK", 0.001)
     return sent
 
 
@@ -207,7 +207,7 @@ def test_a_new_version_that_is_refused_is_not_waited_for(tmp_path, signalled):
 
 
 def test_a_new_version_that_does_not_come_is_said_with_the_last_words(tmp_path, signalled, monkeypatch):
-    monkeypatch.setattr(_engine_host, "PATIENCE", 0.05)
+    monkeypatch.setattr(system, "PATIENCE", 0.05)
     unit = Changing()
     unit.sent = signalled
     words = "onprem-lb-proxy.service: Scheduled restart\nThe new version is refused.\n"

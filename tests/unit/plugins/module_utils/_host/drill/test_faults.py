@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill import faults as drill
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import faults
 from hypothesis import given
 from hypothesis import strategies as st
 
-events = st.sampled_from(drill.EVENTS)
+events = st.sampled_from(faults.EVENTS)
 seconds = st.floats(0, 3600, allow_nan=False)
 
 
@@ -33,33 +33,33 @@ RUNNING = {"systemctl show": "LoadState=loaded\nActiveState=active\n"}
 
 @given(events, seconds, seconds)
 def test_what_undoes_a_failure_is_armed_before_it_and_fires_after_it(event, after, undo_after):
-    script = drill.script_for(event, "eth0")
-    armed = drill.armings(event, script, after, undo_after)
-    assert [a.name for a in armed] == ([drill.UNDO, drill.PLAY] if script.undo else [drill.PLAY])
+    script = faults.script_for(event, "eth0")
+    armed = faults.armings(event, script, after, undo_after)
+    assert [a.name for a in armed] == ([faults.UNDO, faults.PLAY] if script.undo else [faults.PLAY])
     assert armed[-1].in_s == after
     assert armed[0].in_s >= after
 
 
 @given(events)
 def test_no_command_holds_anything_that_systemd_would_expand(event):
-    script = drill.script_for(event, "eth0")
+    script = faults.script_for(event, "eth0")
     assert not set("$%") & set(script.play + script.undo)
 
 
-@pytest.mark.parametrize("event", [e for e in drill.EVENTS if e != "haproxy_reloaded"])
+@pytest.mark.parametrize("event", [e for e in faults.EVENTS if e != "haproxy_reloaded"])
 def test_everything_but_a_reload_is_undone(event):
-    assert drill.script_for(event, "eth0").undo
-    assert drill.script_for("haproxy_reloaded").undo == ""
+    assert faults.script_for(event, "eth0").undo
+    assert faults.script_for("haproxy_reloaded").undo == ""
 
 
 def test_killing_means_every_process_of_the_unit_and_no_other():
-    script = drill.script_for("keepalived_killed")
+    script = faults.script_for("keepalived_killed")
     assert script.play == "systemctl kill --signal=KILL keepalived.service"
     assert script.undo.endswith("systemctl start keepalived.service")
 
 
 def test_a_cut_drops_both_ways_on_that_interface_alone():
-    rules = drill.cut_rules("eth0")
+    rules = faults.cut_rules("eth0")
     assert rules.count('device "eth0"') == 2
     assert "hook ingress" in rules and "hook egress" in rules
     assert rules.count("policy drop") == 2
@@ -68,16 +68,16 @@ def test_a_cut_drops_both_ways_on_that_interface_alone():
 @given(st.text(max_size=20))
 def test_an_interface_that_the_shell_or_nft_could_misread_is_refused(name):
     try:
-        script = drill.script_for("host_cut", name)
-    except drill.Refused:
+        script = faults.script_for("host_cut", name)
+    except faults.Refused:
         return
-    assert drill.INTERFACE.fullmatch(name)
+    assert faults.INTERFACE.fullmatch(name)
     assert script.play.count("'") == 2
     assert script.play.count('"') == 4
 
 
 def test_the_timers_are_exact_and_go_when_they_have_fired():
-    command = drill.arm_command("x", 2.5, "true", "d")
+    command = faults.arm_command("x", 2.5, "true", "d")
     assert "--on-active=2500ms" in command
     assert "--timer-property=AccuracySec=1ms" in command
     assert "--collect" in command
@@ -95,76 +95,76 @@ def test_the_timers_are_exact_and_go_when_they_have_fired():
     ],
 )
 def test_a_unit_that_cannot_fail_is_refused(state, sentence):
-    with pytest.raises(drill.Refused) as refused:
-        drill.check(drill.script_for("haproxy_killed"), "", [], Host({"systemctl show": state}), False)
+    with pytest.raises(faults.Refused) as refused:
+        faults.check(faults.script_for("haproxy_killed"), "", [], Host({"systemctl show": state}), False)
     assert str(refused.value) == sentence
 
 
 def test_a_running_unit_is_accepted():
-    drill.check(drill.script_for("haproxy_killed"), "", [], Host(RUNNING), False)
+    faults.check(faults.script_for("haproxy_killed"), "", [], Host(RUNNING), False)
 
 
 def test_a_cut_without_nft_names_the_package():
-    with pytest.raises(drill.Refused, match="install the package nftables"):
-        drill.check(drill.script_for("host_cut", "eth0"), "eth0", ["eth0"], Host(), False)
+    with pytest.raises(faults.Refused, match="install the package nftables"):
+        faults.check(faults.script_for("host_cut", "eth0"), "eth0", ["eth0"], Host(), False)
 
 
 def test_a_cut_of_no_interface_is_refused_because_nft_would_not():
-    with pytest.raises(drill.Refused, match=r"^There is no interface eth9 on this host\.$"):
-        drill.check(drill.script_for("host_cut", "eth9"), "eth9", ["eth0"], Host(), True)
+    with pytest.raises(faults.Refused, match=r"^There is no interface eth9 on this host\.$"):
+        faults.check(faults.script_for("host_cut", "eth9"), "eth9", ["eth0"], Host(), True)
 
 
 def test_a_cut_that_the_kernel_cannot_make_is_refused_with_nfts_own_first_line():
     host = Host(fails=["nft --check"])
-    with pytest.raises(drill.Refused, match=r"5\.16 or later.*Error: no such thing$"):
-        drill.check(drill.script_for("host_cut", "eth0"), "eth0", ["eth0"], host, True)
+    with pytest.raises(faults.Refused, match=r"5\.16 or later.*Error: no such thing$"):
+        faults.check(faults.script_for("host_cut", "eth0"), "eth0", ["eth0"], host, True)
     assert len(host.ran) == 1
 
 
 def test_what_is_left_over_is_undone_before_its_timer_goes():
     host = Host()
-    found = drill.clear(host, True)
-    assert found == [f"{drill.PLAY}.timer", f"{drill.UNDO}.timer", "table netdev onprem_lb_drill"]
+    found = faults.clear(host, True)
+    assert found == [f"{faults.PLAY}.timer", f"{faults.UNDO}.timer", "table netdev onprem_lb_drill"]
     # No new failure may start, and the undo must have run before the timer that would still run it is gone.
-    assert host.index(f"stop {drill.PLAY}.timer") < host.index(f"start {drill.UNDO}.service")
-    assert host.index(f"start {drill.UNDO}.service") < host.index(f"stop {drill.UNDO}.timer")
-    assert host.index("nft list table netdev onprem_lb_drill") < host.index(f"nft {drill.DELETE_TABLE}")
+    assert host.index(f"stop {faults.PLAY}.timer") < host.index(f"start {faults.UNDO}.service")
+    assert host.index(f"start {faults.UNDO}.service") < host.index(f"stop {faults.UNDO}.timer")
+    assert host.index("nft list table netdev onprem_lb_drill") < host.index(f"nft {faults.DELETE_TABLE}")
 
 
 def test_where_nothing_is_left_over_nothing_is_undone():
     host = Host(fails=["is-active", "nft list"])
-    assert drill.clear(host, True) == []
+    assert faults.clear(host, True) == []
     assert not [line for line in host.ran if line.startswith(("systemctl start", "nft add"))]
 
 
 def test_an_undoing_that_fails_keeps_its_timer_and_says_so():
     host = Host(fails=["systemctl start"])
-    with pytest.raises(drill.Refused, match="systemctl failed"):
-        drill.clear(host, True)
-    assert f"systemctl stop {drill.UNDO}.timer" not in host.ran
+    with pytest.raises(faults.Refused, match="systemctl failed"):
+        faults.clear(host, True)
+    assert f"systemctl stop {faults.UNDO}.timer" not in host.ran
 
 
 def test_a_timer_that_cannot_be_set_takes_the_other_back():
-    armed = drill.armings("haproxy_killed", drill.script_for("haproxy_killed"), 1, 2)
-    host = Host(fails=[f"--unit={drill.PLAY}"])
-    with pytest.raises(drill.Refused, match="systemd-run failed"):
-        drill.arm(armed, host)
-    assert host.ran[-1] == f"systemctl stop {drill.PLAY}.timer {drill.UNDO}.timer"
+    armed = faults.armings("haproxy_killed", faults.script_for("haproxy_killed"), 1, 2)
+    host = Host(fails=[f"--unit={faults.PLAY}"])
+    with pytest.raises(faults.Refused, match="systemd-run failed"):
+        faults.arm(armed, host)
+    assert host.ran[-1] == f"systemctl stop {faults.PLAY}.timer {faults.UNDO}.timer"
 
 
 def test_the_schedule_tells_which_timers_fire_when():
-    armed = drill.armings("haproxy_killed", drill.script_for("haproxy_killed"), 2, 10)
-    assert drill.schedule(armed, 0.0) == {
-        "units": [f"{drill.UNDO}.timer", f"{drill.PLAY}.timer"],
+    armed = faults.armings("haproxy_killed", faults.script_for("haproxy_killed"), 2, 10)
+    assert faults.schedule(armed, 0.0) == {
+        "units": [f"{faults.UNDO}.timer", f"{faults.PLAY}.timer"],
         "plays_at": "1970-01-01T00:00:02.000+00:00",
         "undone_at": "1970-01-01T00:00:12.000+00:00",
     }
-    assert drill.schedule([], 0.0) == {"units": [], "plays_at": None, "undone_at": None}
+    assert faults.schedule([], 0.0) == {"units": [], "plays_at": None, "undone_at": None}
 
 
 def test_an_unknown_event_is_refused_with_those_there_are():
-    with pytest.raises(drill.Refused, match="haproxy_killed"):
-        drill.script_for("haproxy_painted")
+    with pytest.raises(faults.Refused, match="haproxy_killed"):
+        faults.script_for("haproxy_painted")
 
 
 @pytest.mark.parametrize(
@@ -178,5 +178,5 @@ def test_an_unknown_event_is_refused_with_those_there_are():
     ],
 )
 def test_on_a_host_of_the_agent_its_own_daemons_fail(event, unit):
-    script = drill.script_for(event, engine="agent")
+    script = faults.script_for(event, engine="agent")
     assert script.unit == unit and unit in script.play and "haproxy" not in script.play + script.undo

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill import measurement as probe
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import measurement
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,11 +17,11 @@ def transcript(length=1000, bad=(), held=(), step=5, outcome="timeout"):
     """``bad``: [(from, to)] in which attempts fail. ``held``: [(mac, from, to)], answers half a ms after
     the question."""
     grid = [float(at) for at in range(0, length, step)]
-    return probe.Transcript(
+    return measurement.Transcript(
         attempts=[
-            probe.Attempt(at, at + 300, outcome)
+            measurement.Attempt(at, at + 300, outcome)
             if any(b <= at < e for b, e in bad)
-            else probe.Attempt(at, at + 1, "ok")
+            else measurement.Attempt(at, at + 1, "ok")
             for at in grid
         ],
         asks=grid,
@@ -31,7 +31,7 @@ def transcript(length=1000, bad=(), held=(), step=5, outcome="timeout"):
 
 
 def report(*args, **kwargs):
-    return probe.report(transcript(*args, **kwargs), NAMES, True)
+    return measurement.report(transcript(*args, **kwargs), NAMES, True)
 
 
 def line(seen):
@@ -59,14 +59,18 @@ def test_an_outage_that_outlasts_the_probe_is_not_ended():
 
 
 def test_attempts_that_end_in_another_order_than_they_began_are_judged_by_their_beginning():
-    attempts = [probe.Attempt(10, 11, "ok"), probe.Attempt(5, 305, "timeout"), probe.Attempt(0, 1, "ok")]
-    assert probe.outages(attempts, 20) == [probe.Outage(5, 5, 1, True)]
+    attempts = [
+        measurement.Attempt(10, 11, "ok"),
+        measurement.Attempt(5, 305, "timeout"),
+        measurement.Attempt(0, 1, "ok"),
+    ]
+    assert measurement.outages(attempts, 20) == [measurement.Outage(5, 5, 1, True)]
 
 
 def test_connections_that_had_to_wait_are_a_silence_though_not_an_outage():
     waited = transcript()
     waited.attempts = [a._replace(end_ms=700.0) if 500 <= a.start_ms < 700 else a for a in waited.attempts]
-    seen = probe.report(waited, NAMES, True)
+    seen = measurement.report(waited, NAMES, True)
     assert (seen["failed_attempts"], seen["takeover"]["outage_ms"]) == (0, 0.0)
     assert seen["takeover"]["silence_ms"] == 204.0
 
@@ -119,13 +123,13 @@ def test_a_question_that_both_answered_counts_for_the_time_between_the_answers(s
     shared = transcript(held=[(A, 0, 500), (B, 505, 1000)])
     first = B if second == A else A
     shared.sightings += [(500.5, first), (500.7, second)]
-    assert probe.report(shared, NAMES, True)["two_holders_ms"] == both
+    assert measurement.report(shared, NAMES, True)["two_holders_ms"] == both
 
 
 def test_a_second_holder_that_answers_but_once_is_seen():
     once = transcript(held=[(A, 0, 1000)])
     once.sightings.append((500.7, B))
-    seen = probe.report(once, NAMES, True)
+    seen = measurement.report(once, NAMES, True)
     assert line(seen) == [(0.0, ["lb1"]), (500.7, ["lb1", "lb2"]), (505.0, ["lb1"])]
 
 
@@ -152,11 +156,11 @@ def test_nobody_is_missed_while_nobody_is_asked():
     paused = transcript(held=[(A, 0, 1000)])
     paused.asks = [at for at in paused.asks if not 300 <= at < 800]
     paused.sightings = [(at, mac) for at, mac in paused.sightings if not 300 <= at < 800]
-    assert probe.report(paused, NAMES, True)["no_holder_ms"] == 0.0
+    assert measurement.report(paused, NAMES, True)["no_holder_ms"] == 0.0
 
 
 def test_a_member_is_one_holder_with_however_many_macs():
-    seen = probe.report(transcript(held=[(A, 0, 500), (B, 400, 1000)]), {A: "lb1", B: "lb1"}, True)
+    seen = measurement.report(transcript(held=[(A, 0, 500), (B, 400, 1000)]), {A: "lb1", B: "lb1"}, True)
     assert line(seen) == [(0.0, ["lb1"])]
 
 
@@ -168,7 +172,7 @@ def test_a_stranger_goes_by_its_mac():
 def test_a_claim_between_two_questions_ends_the_former_holder():
     early = transcript(held=[(A, 0, 500), (B, 500, 1000)])
     early.sightings.append((497.0, B))
-    seen = probe.report(early, NAMES, True)
+    seen = measurement.report(early, NAMES, True)
     assert line(seen) == [(0.0, ["lb1"]), (497.0, ["lb2"])]
     assert (seen["two_holders_ms"], seen["no_holder_ms"]) == (0.0, 0.0)
 
@@ -180,19 +184,19 @@ def test_no_result_has_a_name_by_which_ansible_would_judge_the_task():
 
 def test_an_answer_after_the_end_does_not_count():
     late = transcript(held=[(A, 0, 950)])
-    assert probe.report(late, NAMES, True)["holder_after"] is None
+    assert measurement.report(late, NAMES, True)["holder_after"] is None
     late.sightings.append((1100.0, A))
-    assert probe.report(late, NAMES, True)["holder_after"] is None
+    assert measurement.report(late, NAMES, True)["holder_after"] is None
 
 
 def test_where_holders_are_unknown_nothing_is_said_about_them():
-    seen = probe.report(transcript(bad=[(500, 600)]), NAMES, False)
+    seen = measurement.report(transcript(bad=[(500, 600)]), NAMES, False)
     assert (seen["timeline"], seen["holder_before"], seen["most_holders"]) == ([], None, 0)
     assert (seen["no_holder_ms"], seen["takeover"]["outage_ms"]) == (0.0, 100.0)
 
 
 def test_nothing_tried_is_nothing_failed():
-    seen = probe.report(probe.Transcript(length_ms=0.0), {}, True)
+    seen = measurement.report(measurement.Transcript(length_ms=0.0), {}, True)
     assert (seen["tried"], seen["takeover"]["outage_ms"], seen["timeline"]) == (
         0,
         0.0,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 import struct
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import bpf as _bpf
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import bpf
 
 
 class FakeSocket:
@@ -19,8 +19,8 @@ class FakeSocket:
 
 
 def test_the_kernel_is_given_the_steps_as_it_reads_them():
-    steps = [(_bpf.LOAD_BYTE, 0, 0, 9), (_bpf.EQUAL, 1, 2, 112), (_bpf.RETURN, 0, 0, 0xFFFF)]
+    steps = [(bpf.LOAD_BYTE, 0, 0, 9), (bpf.EQUAL, 1, 2, 112), (bpf.RETURN, 0, 0, 0xFFFF)]
     sock = FakeSocket()
-    _bpf.attach(sock, steps)
+    bpf.attach(sock, steps)
     assert sock.count == 3
     assert list(struct.iter_unpack("=HBBI", sock.program)) == steps

@@ -8,15 +8,15 @@ import socket
 import struct
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer as _listener
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
 from support.bpf_machine import run
 from support.vrrp.packets import A6, GROUP, GROUP6, V2, V3, V6, A, ipv4, ipv6
 
 MAC = bytes.fromhex("020000000001")
 
 
-def hear(data, protocol=_listener.IPV4, **more):
-    return _listener.hear(_listener.Frame(data, protocol, MAC, own=False, **more), "eth0", 1.5)
+def hear(data, protocol=sniffer.IPV4, **more):
+    return sniffer.hear(sniffer.Frame(data, protocol, MAC, own=False, **more), "eth0", 1.5)
 
 
 @pytest.mark.parametrize("said", [V2, V3])
@@ -27,7 +27,7 @@ def test_an_advertisement_is_read_from_ipv4(said):
 
 
 def test_an_advertisement_is_read_from_ipv6():
-    found = hear(ipv6(), _listener.IPV6)
+    found = hear(ipv6(), sniffer.IPV6)
     assert (found.source, found.destination, found.said) == (A6, GROUP6, V6._replace(checksum="rfc5798"))
 
 
@@ -38,26 +38,26 @@ def test_a_fragment_is_counted_and_not_misread(fragment):
     assert hear(ipv4(fragment=0x4000)).said.vrid == 51, "which may not be fragmented, and is not"
 
 
-@pytest.mark.parametrize("data, protocol", [(ipv4(ttl=254), _listener.IPV4), (ipv6(hop_limit=1), _listener.IPV6)])
+@pytest.mark.parametrize("data, protocol", [(ipv4(ttl=254), sniffer.IPV4), (ipv6(hop_limit=1), sniffer.IPV6)])
 def test_what_came_from_behind_a_router_is_counted(data, protocol):
     assert hear(data, protocol).said.reason == "hop_limit"
 
 
 def test_the_hop_limit_of_unicast_is_nobodys_fault():
     """keepalived sends 64 over IPv6 and does not look at it."""
-    assert hear(ipv6(hop_limit=64, destination="fe80::2"), _listener.IPV6).said.vrid == 51
+    assert hear(ipv6(hop_limit=64, destination="fe80::2"), sniffer.IPV6).said.vrid == 51
     assert hear(ipv4(V3, ttl=1, destination="192.0.2.2")).said.vrid == 51
 
 
 def test_what_is_no_vrrp_says_nothing():
     assert hear(ipv4(protocol=17)) is None
-    assert hear(ipv4(), _listener.IPV6) is None
+    assert hear(ipv4(), sniffer.IPV6) is None
     assert hear(ipv4(), 0x0806) is None
 
 
 def test_a_message_that_was_cut_is_counted():
     assert hear(ipv4()[:30]).said.reason == "length"
-    assert hear(ipv6()[:50], _listener.IPV6).said.reason == "length"
+    assert hear(ipv6()[:50], sniffer.IPV6).said.reason == "length"
 
 
 def auxdata(status, tag):
@@ -77,7 +77,7 @@ def auxdata(status, tag):
     ],
 )
 def test_the_tag_that_the_kernel_took_from_a_frame_tells_its_vlan(ancillary, vlan):
-    assert _listener.vlan_of(ancillary) == vlan
+    assert sniffer.vlan_of(ancillary) == vlan
 
 
 def test_what_is_tagged_for_a_vlan_is_not_on_this_link():
@@ -87,18 +87,18 @@ def test_what_is_tagged_for_a_vlan_is_not_on_this_link():
 @pytest.mark.parametrize(
     "protocol, data, passes",
     [
-        (_listener.IPV4, ipv4(), True),
-        (_listener.IPV6, ipv6(), True),
-        (_listener.IPV4, ipv4(protocol=6), False),
-        (_listener.IPV6, ipv6(following=6), False),
-        (_listener.IPV4, ipv6(), False),
-        (_listener.IPV6, ipv4(protocol=6), False),
+        (sniffer.IPV4, ipv4(), True),
+        (sniffer.IPV6, ipv6(), True),
+        (sniffer.IPV4, ipv4(protocol=6), False),
+        (sniffer.IPV6, ipv6(following=6), False),
+        (sniffer.IPV4, ipv6(), False),
+        (sniffer.IPV6, ipv4(protocol=6), False),
         (0x0806, ipv4(), False),
         (0x0806, ipv6(), False),
     ],
 )
 def test_only_vrrp_gets_through_the_filter(protocol, data, passes):
-    assert bool(run(_listener.VRRP_ONLY, data, protocol)) == passes
+    assert bool(run(sniffer.VRRP_ONLY, data, protocol)) == passes
 
 
 class FakeSocket:
@@ -118,13 +118,13 @@ class FakeSocket:
 
 
 def message(interface="eth0", kind=2, ancillary=()):
-    return ipv4(), ancillary, 0, (interface, _listener.IPV4, kind, 1, MAC)
+    return ipv4(), ancillary, 0, (interface, sniffer.IPV4, kind, 1, MAC)
 
 
 def test_an_ear_hears_on_its_interfaces_and_knows_its_own_voice():
     fake = FakeSocket(message(), message("eth9"), message("eth1", kind=4), message(ancillary=auxdata(0x11, 7)))
-    with _listener.Ear(["eth0", "eth1"], lambda interfaces: fake) as ear:
-        assert ear.receive(0.5) == ("eth0", _listener.Frame(ipv4(), _listener.IPV4, MAC, False, 0))
+    with sniffer.Ear(["eth0", "eth1"], lambda interfaces: fake) as ear:
+        assert ear.receive(0.5) == ("eth0", sniffer.Frame(ipv4(), sniffer.IPV4, MAC, False, 0))
         assert ear.receive(0.5) is None
         assert ear.receive(0.5)[1].own
         assert ear.receive(0.5)[1].vlan == 7
@@ -136,9 +136,7 @@ def test_an_ear_hears_on_its_interfaces_and_knows_its_own_voice():
 def test_it_listens_until_the_time_is_over_also_where_the_link_is_never_silent():
     times = iter([10.0, 11.0, 11.5, 12.5, 13.6])
     fake = FakeSocket(*[message()] * 9)
-    found = _listener.listen(
-        ["eth0"], 3.5, lambda: next(times), lambda names: _listener.Ear(names, lambda _names: fake)
-    )
+    found = sniffer.listen(["eth0"], 3.5, lambda: next(times), lambda names: sniffer.Ear(names, lambda _names: fake))
     assert [heard.at for heard in found] == [1.0, 1.5, 2.5, pytest.approx(3.6)]
     assert fake.timeouts == [3.5, 2.5, 2.0, 1.0]
     assert fake.closed
@@ -148,7 +146,7 @@ LINKS = {"lo": 0x49, "eth0": 0x1043, "eth1": 0x1002, "eth2": 0x1003}
 
 
 def choose(wanted, links):
-    return _listener.choose_interfaces(wanted, lambda: list(enumerate(links)), links.get)
+    return sniffer.choose_interfaces(wanted, lambda: list(enumerate(links)), links.get)
 
 
 def test_without_a_name_every_interface_is_listened_on_that_is_up_but_lo():
@@ -166,17 +164,17 @@ def test_without_a_name_every_interface_is_listened_on_that_is_up_but_lo():
     ],
 )
 def test_where_nothing_can_be_heard_it_says_why(wanted, links, sentence):
-    with pytest.raises(_listener.CannotListen) as refused:
+    with pytest.raises(sniffer.CannotListen) as refused:
         choose(wanted, links)
     assert str(refused.value) == sentence
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), 3601])
 def test_an_impossible_time_is_refused(seconds):
-    with pytest.raises(_listener.CannotListen) as refused:
-        _listener.collect(None, seconds)
+    with pytest.raises(sniffer.CannotListen) as refused:
+        sniffer.collect(None, seconds)
     assert str(refused.value) == f"seconds is {seconds}: a number from 0.1 to 3600 seconds is wanted."
 
 
 def test_the_kernel_knows_that_lo_is_a_loopback():
-    assert _listener.flags_of("lo") & _listener.IFF_LOOPBACK
+    assert sniffer.flags_of("lo") & sniffer.IFF_LOOPBACK

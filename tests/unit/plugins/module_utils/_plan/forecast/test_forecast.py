@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast as _forecast
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import scenario as _rehearsal
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast, scenario
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from support.plans.pairs import member, pair
 
@@ -19,7 +18,7 @@ def foresee(*members, change=None, **settings):
         for name, planned in plan["members"].items():
             for instance in planned["instances"]:
                 change(name, instance)
-    return _forecast.forecast(plan)
+    return forecast.forecast(plan)
 
 
 def lines(**settings):
@@ -33,7 +32,7 @@ def worst(**settings):
 
 
 def test_each_event_has_its_own_worst_outage():
-    skew, down, switch = 1000 * (256 - 253) / 256, 3000, _forecast.SWITCH_MS
+    skew, down, switch = 1000 * (256 - 253) / 256, 3000, forecast.SWITCH_MS
     assert worst(track_events=False) == {
         "haproxy_killed": round(2000 + skew + switch),
         "haproxy_stopped": round(2000 + skew + switch),
@@ -58,7 +57,7 @@ def test_a_check_that_must_fail_several_times_counts_several_times():
 
 
 def test_what_notices_a_death_after_fall_polls_notices_life_after_rise():
-    for (tracker,) in _rehearsal.cast(_pair.draft(pair(track_rise=3, track_fall=2, **POLLED))).trackers:
+    for (tracker,) in scenario.cast(_pair.draft(pair(track_rise=3, track_fall=2, **POLLED))).trackers:
         assert (tracker.notices_death, tracker.notices_life) == (2 * machine.SECOND, 3 * machine.SECOND)
 
 
@@ -68,7 +67,7 @@ def test_a_holder_that_runs_the_agent_serves_on_until_the_next_one_does(peer):
     first["settings"]["engine"], second["settings"]["engine"] = "agent", peer
     found = {line["event"]: line for line in foresee(first, second)["outages"]}
     stopped = found["keepalived_stopped"]
-    assert (stopped["after"], stopped["outage_ms"], stopped["back"]) == ("lb2", _forecast.SWITCH_MS, "lb1")
+    assert (stopped["after"], stopped["outage_ms"], stopped["back"]) == ("lb2", forecast.SWITCH_MS, "lb1")
     assert found["keepalived_killed"]["outage_ms"] == worst()["keepalived_killed"]
 
 
@@ -94,22 +93,22 @@ def two_holders(**settings):
 
 
 def test_only_a_host_that_was_cut_off_meets_another_holder_until_the_next_advertisement():
-    expected = {**dict.fromkeys(worst(), 0), "host_cut": 1000 + _forecast.SWITCH_MS}
+    expected = {**dict.fromkeys(worst(), 0), "host_cut": 1000 + forecast.SWITCH_MS}
     assert two_holders() == two_holders(preempt=False) == two_holders(priorities=[100, 98]) == expected
 
 
 def test_a_killed_router_leaves_its_address_behind_for_longer_than_a_short_interval_waits():
     """After a death just before an Advertisement the next one takes over two intervals and the skew later."""
-    restart, skew = _rehearsal.RESTART / 1000, 100 * (256 - 253) / 256
+    restart, skew = scenario.RESTART / 1000, 100 * (256 - 253) / 256
     quick = {"vrrp_version": 3, "advert_interval": 0.1}
-    assert two_holders(**quick)["keepalived_killed"] == round(restart - (200 + skew) + _forecast.SWITCH_MS)
+    assert two_holders(**quick)["keepalived_killed"] == round(restart - (200 + skew) + forecast.SWITCH_MS)
     assert two_holders(**quick)["host_cut"] == 160
     slower = two_holders(**quick, engine="agent")["keepalived_killed"] - two_holders(**quick)["keepalived_killed"]
     assert slower == 100  # until it has heard the other
 
 
 def test_an_agent_that_stops_serves_on_beside_its_successor():
-    grace = machine.GRACE / 1000 + _forecast.SWITCH_MS
+    grace = machine.GRACE / 1000 + forecast.SWITCH_MS
     assert two_holders(engine="agent")["keepalived_stopped"] == round(grace)
     assert two_holders(engine="agent", vrrp_version=3, advert_interval=0.1)["keepalived_stopped"] == round(grace)
 
@@ -237,21 +236,21 @@ def test_a_plan_by_hand_needs_only_what_has_no_default():
         return {"instances": [{**vip, "priority": priority, "source": address, "peers": [peer]}]}
 
     members = {"b": router("192.0.2.2", "192.0.2.1", 100), "a": router("192.0.2.1", "192.0.2.2", 150)}
-    found = _forecast.foresee({"members": members})
+    found = forecast.foresee({"members": members})
     assert found["faults"] == []
     assert found["table"][0] == "192.0.2.10 (VRID 240): held by a, then b"
 
 
 @pytest.mark.parametrize("given", [None, [], {}, {"members": {"a": {}}}])
 def test_what_is_no_plan_is_refused(given):
-    assert _forecast.foresee(given)["faults"] == [
+    assert forecast.foresee(given)["faults"] == [
         "members is to be a mapping of two or more names, each with its instances."
     ]
 
 
 def test_a_member_without_an_address_of_its_own_is_refused():
     vip = {"name": "web", "interface": "eth0", "vrid": 0, "addresses": ["192.0.2.10"], "multicast": True}
-    faults = _forecast.foresee({"members": {"a": {"instances": [vip]}, "b": {"instances": [vip]}}})["faults"]
+    faults = forecast.foresee({"members": {"a": {"instances": [vip]}, "b": {"instances": [vip]}}})["faults"]
     assert "members.a.instances[0] (web).vrid is 0: a VRID from 1 to 255 is wanted." in faults
     assert "members.b.instances (web).source is missing: give the member's own address." in faults
 
@@ -259,12 +258,12 @@ def test_a_member_without_an_address_of_its_own_is_refused():
 def test_each_vip_lives_and_dies_with_its_own_service():
     plan = _pair.draft(pair(vips=["192.0.2.10", "192.0.2.11"]))
     plan["watched"] = {
-        "haproxy": {"instances": ["vip-192.0.2.10"], **_forecast.HAPROXY},
+        "haproxy": {"instances": ["vip-192.0.2.10"], **forecast.HAPROXY},
         "router": {"instances": ["vip-192.0.2.11"], "fatal": ["router_stopped"], "harmless": {"router_reloaded": 0}},
     }
     for planned in plan["members"].values():
         planned["instances"][1].update(track_scripts=[{"name": "haproxy_alive", "weight": 0}], track_files=[])
-    found = _forecast.forecast(plan)
+    found = forecast.forecast(plan)
     assert found["faults"] == []
     outages = {(line["vip"], line["event"]): line["outage_ms"] for line in found["outages"]}
     assert outages["192.0.2.10", "haproxy_killed"] == 72
@@ -279,4 +278,4 @@ def test_a_vip_whose_service_nobody_watches_is_named_with_that_service():
     plan["watched"] = {"router": {"instances": ["vip-192.0.2.10"], "fatal": ["router_stopped"], "harmless": {}}}
     for planned in plan["members"].values():
         planned["instances"][0].update(track_scripts=[], track_files=[])
-    assert "192.0.2.10: when router dies on lb1, " in _forecast.forecast(plan)["faults"][0]
+    assert "192.0.2.10: when router dies on lb1, " in forecast.forecast(plan)["faults"][0]

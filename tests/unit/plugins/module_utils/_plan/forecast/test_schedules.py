@@ -5,9 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet, tracking
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import sync_group as group
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import simulator as _simulator
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet, sync_group, tracking
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import simulator
 from support.scope import FULL
 from support.vrrp import schedule_judge, schedules
 
@@ -52,7 +51,7 @@ BROKEN = {
     "nobody preempts": (machine, "_preempts", never),
     "weights do not count": (tracking, "effective", lambda base, _readings: base),
     "addresses are compared as text": (machine, "_number", str),
-    "a group does not wait": (group, "_is_held_back", never),
+    "a group does not wait": (sync_group, "_is_held_back", never),
     "nobody waits": (machine, "MISSED", 0),
 }
 
@@ -66,7 +65,7 @@ def test_a_broken_machine_is_found_and_the_seed_named(monkeypatch, broken):
 
 def seats(*priorities, **changes):
     return [
-        _simulator.Seat(
+        simulator.Seat(
             member=f"lb{at}",
             name="blue",
             router=machine.VirtualRouter(2, priority, machine.SECOND, f"192.0.2.{at}", **changes),
@@ -86,17 +85,17 @@ def seats(*priorities, **changes):
     ],
 )
 def test_the_settling_time_is_a_sum_of_the_rfcs_timers(members, expected):
-    assert _simulator.settling_time(members) == expected
+    assert simulator.settling_time(members) == expected
 
 
 def test_the_settling_time_counts_each_transit():
-    assert _simulator.settling_time(seats(254, 100), transit=1000) == 3_609_375 + 4000
+    assert simulator.settling_time(seats(254, 100), transit=1000) == 3_609_375 + 4000
 
 
 def test_what_loses_an_advertisement_costs_the_whole_settling_time_but_no_more():
-    world = _simulator.Simulation(seats(100, 99))
+    world = simulator.Simulation(seats(100, 99))
     world.start("lb1"), world.start("lb2")
     world.run(10 * machine.SECOND)
     world.crash("lb1")
-    world.run(world.now + _simulator.settling_time(world.seats))
+    world.run(world.now + simulator.settling_time(world.seats))
     assert world.active() == [1]

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import verification as _pair_check
+from ansible_collections.onprem.lb.plugins.module_utils._host import verification
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import Choice, choose, turns
 from support.plans.pairs import member, pair
@@ -141,7 +141,7 @@ def test_the_verification_asks_for_the_programs_of_the_engine():
         "stale": [],
         "reached": [f"192.0.2.10 {port}" for port in (80, 443, 8443)],
     }
-    assert _pair_check.faults(plan, seen) == []
+    assert verification.faults(plan, seen) == []
     for listener in seen["listeners"]:
         listener["program"] = "haproxy"
-    assert "onprem-lb-proxy does not listen on port 80" in str(_pair_check.faults(plan, seen))
+    assert "onprem-lb-proxy does not listen on port 80" in str(verification.faults(plan, seen))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
-from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers as _segment
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers
 from support.plans.pairs import member, pair
 
 VIP6 = "2001:db8::10"
@@ -64,7 +64,7 @@ def test_all_eight_characters_of_a_password_are_compared_and_no_ninth(theirs, wh
     place = {"interface": "eth0", "family": 4, "vrid": 51, "source": "192.0.2.99", "addresses": ["192.0.2.77"]}
     router = {**place, "priority": 100, "auth_type": "simple", "auth_pass": theirs}
     for ours in ("secret78", "secret789"):
-        (sentence,) = _segment.foreign([router], [], [], [51], ours)
+        (sentence,) = vrrp_routers.foreign([router], [], [], [51], ours)
         assert f", with {whose} password)" in sentence and "secret" not in sentence
 
 

@@ -6,8 +6,7 @@ import copy
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi as _ipi
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_presets as _ipi_presets
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, ipi_presets
 from support.plans.clusters import cluster, node
 
 PLANS = {}
@@ -17,7 +16,7 @@ def planned(*names, **settings):
     """Return a plan without faults. To forecast it takes long: the same one is made once."""
     question = json.dumps([names, settings])
     if question not in PLANS:
-        PLANS[question] = _ipi.plan(cluster(*names, **settings))
+        PLANS[question] = ipi.plan(cluster(*names, **settings))
     plan = copy.deepcopy(PLANS[question])
     assert plan["faults"] == []
     return plan
@@ -28,7 +27,7 @@ def instances(plan, name):
 
 
 def faults(*names, **settings):
-    return _ipi.plan(cluster(*names, **settings))["faults"]
+    return ipi.plan(cluster(*names, **settings))["faults"]
 
 
 def outages(plan):
@@ -135,7 +134,7 @@ def test_the_seeds_haste_and_its_ports_are_said_but_not_refused():
 
 
 def test_the_presets_stand_side_by_side():
-    table = _ipi.side_by_side(cluster())
+    table = ipi.side_by_side(cluster())
     assert table[0].split() == ["VIP", "event", "default", "current", "seed"]
     killed = next(line for line in table if "haproxy killed" in line).split()
     default, current, seed = (int(word) for word in killed if word.isdigit())
@@ -204,20 +203,20 @@ BAD = {
 
 @pytest.mark.parametrize("settings, sentence", BAD.values(), ids=BAD)
 def test_bad_input_is_refused_with_a_sentence_that_names_it(settings, sentence):
-    plan = _ipi.plan(cluster(**settings))
+    plan = ipi.plan(cluster(**settings))
     assert any(sentence in fault for fault in plan["faults"]), plan["faults"]
     assert plan["members"] == {}, "a refused plan must hold nothing that could be applied"
 
 
 def test_one_master_is_no_cluster():
-    assert _ipi.plan([node("master-0")])["faults"] == [
+    assert ipi.plan([node("master-0")])["faults"] == [
         "ipi_masters has 1 members: two or more are needed, three are usual."
     ]
 
 
 def test_haproxy_must_notice_before_keepalived_does(monkeypatch):
-    hasty = _ipi_presets.PRESETS["seed"]
-    monkeypatch.setitem(_ipi_presets.PRESETS, "default", hasty)
+    hasty = ipi_presets.PRESETS["seed"]
+    monkeypatch.setitem(ipi_presets.PRESETS, "default", hasty)
     assert any("sees a dead API server after 1 s and haproxy after 6 s" in fault for fault in faults())
     assert faults(server_check={"interval": 0.4, "fall": 2}) == []
 
@@ -226,11 +225,11 @@ def test_a_port_that_another_program_has_on_a_master_is_refused():
     nodes = cluster()
     nodes[1]["host"]["listeners"] = [{"address": "::", "port": 9454, "program": "nginx", "pid": 7}]
     assert any(
-        "master-2: port 9454 of service haproxy_monitor is already taken" in f for f in _ipi.plan(nodes)["faults"]
+        "master-2: port 9454 of service haproxy_monitor is already taken" in f for f in ipi.plan(nodes)["faults"]
     )
     nodes[1]["host"]["listeners"] = []
     nodes[3]["host"]["listeners"] = [{"address": "::", "port": 9454, "program": "nginx", "pid": 7}]
-    assert _ipi.plan(nodes)["faults"] == []
+    assert ipi.plan(nodes)["faults"] == []
 
 
 AGENT = ["onprem-lb-proxy.service", "onprem-lb-vrrp.service"]
@@ -243,7 +242,7 @@ def mixed(*agents, changed=None, **settings):
     for each in nodes:
         if each["name"] in agents:
             each["host"].update({**OFFLINE, **(changed or {})})
-    return _ipi.plan(nodes)
+    return ipi.plan(nodes)
 
 
 def test_a_node_without_packages_gets_the_agent_and_the_plan_says_why():
@@ -343,7 +342,7 @@ def test_what_an_agent_does_not_need_may_be_missing():
     nodes = cluster()
     for each in nodes:  # what is missing is installed
         each["host"].update({"missing_programs": ["curl", "nft"], "missing_packages": ["curl", "nftables"]})
-    assert _ipi.plan(nodes)["faults"] == []
+    assert ipi.plan(nodes)["faults"] == []
 
 
 def test_a_node_that_carries_nothing_has_no_engine_to_speak_of():

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 from ansible_collections.onprem.lb.plugins.filter import api_redirect
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect as _redirect
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect
 from support.paths import FILTERS
 
 VIPS = ["192.0.2.10", "2001:db8::10"]
@@ -14,7 +14,7 @@ VIPS = ["192.0.2.10", "2001:db8::10"]
 
 def rules(*arguments):
     return [
-        line.strip() for line in _redirect.ruleset(*arguments).splitlines() if "dnat" in line and "type" not in line
+        line.strip() for line in nft_redirect.ruleset(*arguments).splitlines() if "dnat" in line and "type" not in line
     ]
 
 
@@ -26,19 +26,19 @@ def test_each_vip_goes_to_itself_with_another_port():
 
 
 def test_the_same_vips_give_the_same_file_however_they_are_written():
-    written = _redirect.ruleset(VIPS, 6443, 9445)
-    assert _redirect.ruleset(["2001:DB8:0::10/64", "192.0.2.10/24", "192.0.2.10"], "6443", "9445") == written
+    written = nft_redirect.ruleset(VIPS, 6443, 9445)
+    assert nft_redirect.ruleset(["2001:DB8:0::10/64", "192.0.2.10/24", "192.0.2.10"], "6443", "9445") == written
 
 
 def test_a_file_takes_the_old_table_away_before_it_defines_the_new_one():
-    text = _redirect.ruleset(VIPS, 6443, 9445)
-    order = [text.index(f"\n{what} {_redirect.TABLE}") for what in ("add table", "delete table", "table")]
+    text = nft_redirect.ruleset(VIPS, 6443, 9445)
+    order = [text.index(f"\n{what} {nft_redirect.TABLE}") for what in ("add table", "delete table", "table")]
     assert order == sorted(order)
 
 
 def test_the_command_that_removes_it_is_told_where_one_looks_for_it():
-    told = f"nft '{_redirect.DELETE}'"
-    assert told in _redirect.ruleset(VIPS, 6443, 9445)
+    told = f"nft '{nft_redirect.DELETE}'"
+    assert told in nft_redirect.ruleset(VIPS, 6443, 9445)
     assert told in str(yaml.safe_load((FILTERS / "api_redirect.yml").read_text()))
 
 
@@ -72,4 +72,4 @@ def test_what_cannot_be_redirected_is_refused_with_a_sentence(arguments, sentenc
 
 def test_the_filter_returns_the_file():
     redirect = api_redirect.FilterModule().filters()["api_redirect"]
-    assert redirect(VIPS, 6443, 9445) == _redirect.ruleset(VIPS, 6443, 9445)
+    assert redirect(VIPS, 6443, 9445) == nft_redirect.ruleset(VIPS, 6443, 9445)

@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config as vrrp_config
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 
 SERVICE = {"name": "web", "port": 443, "servers": ["192.0.2.31"]}
 INSTANCE = {"name": "front", "interface": "eth0", "vrid": 51, "addresses": ["192.0.2.10"], "peers": ["192.0.2.2"]}
@@ -79,18 +79,18 @@ EVERYTHING = {
 
 
 def translate(**settings):
-    found = _engine_config.translate(settings)
+    found = agent.translate(settings)
     assert found["faults"] == []
     return found
 
 
 def faults(**settings):
-    return _engine_config.translate(settings)["faults"]
+    return agent.translate(settings)["faults"]
 
 
 def test_the_agent_reads_all_of_it_as_it_was_meant():
     found = translate(**EVERYTHING)
-    proxy, wrong = proxy_config.parse(json.dumps(found["proxy"]))
+    proxy, wrong = config.parse(json.dumps(found["proxy"]))
     assert wrong == []
     api, web = proxy.services
     assert (api.bind, api.port, api.balance) == (("*", "::"), 6443, "leastconn")
@@ -234,7 +234,7 @@ def test_a_script_and_a_file_of_one_name_are_told_apart():
 def test_who_listens_already_is_named_and_the_proxy_itself_is_not_in_its_way():
     def clash(program, port=443):
         listener = {"address": "0.0.0.0", "port": port, "program": program, "pid": 7}
-        return _engine_config.translate({"services": [SERVICE]}, listeners=[listener], host="lb1")["faults"]
+        return agent.translate({"services": [SERVICE]}, listeners=[listener], host="lb1")["faults"]
 
     assert clash("nginx") == [
         "lb1: port 443 of service web is already taken by nginx (pid 7): stop that program or move the service."

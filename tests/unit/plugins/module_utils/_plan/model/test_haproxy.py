@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy as _haproxy
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy
 
 WEB = {"name": "web", "port": 80, "servers": ["192.0.2.31"]}
 
 
 def model(services=(WEB,), listeners=(), tuning=None, monitors=(), **stats):
     settings = {"services": list(services), "monitors": list(monitors), "stats": stats, "tuning": tuning or {}}
-    return _haproxy.model(settings, list(listeners), "lb1")
+    return haproxy.model(settings, list(listeners), "lb1")
 
 
 def test_a_bare_address_is_a_server_with_every_default():
@@ -45,7 +45,7 @@ MONITOR = {"name": "ready", "port": 9444}
     ],
 )
 def test_a_monitor_that_haproxy_could_not_have_is_refused(monitors, sentence):
-    found = _haproxy.model({"services": [WEB], "monitors": monitors, "stats": {}, "tuning": {}}, [], "lb1")
+    found = haproxy.model({"services": [WEB], "monitors": monitors, "stats": {}, "tuning": {}}, [], "lb1")
     assert any(sentence in fault for fault in found["faults"]), found["faults"]
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin as control
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket as status
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,20 +25,20 @@ def health():
 def ask(tmp_path, health):
     """Visit the socket."""
     loop, path = Loop(), str(tmp_path / "proxy.sock")
-    answer = control.answers(lambda: {"services": []}, lambda request: control.obey(health, request))
-    door = status.Door(loop, path, answer)
+    answer = admin.answers(lambda: {"services": []}, lambda request: admin.obey(health, request))
+    door = status_socket.Door(loop, path, answer)
     yield lambda visit, *arguments, **named: while_running(loop, lambda: visit(path, *arguments, **named))
     door.close()
     loop.close()
 
 
 def test_who_says_nothing_is_told_everything(ask):
-    assert ask(status.fetch) == {"services": []}
+    assert ask(status_socket.fetch) == {"services": []}
 
 
 @pytest.mark.parametrize("order, state", [("drain", "drain"), ("maint", "maint"), ("ready", "up")])
 def test_an_order_is_done_and_confirmed(ask, health, order, state):
-    assert ask(control.request, "web/a", order) == f"web/a is {state}."
+    assert ask(admin.request, "web/a", order) == f"web/a is {state}."
     assert (health["web/a"].state, health["web/b"].state) == (state, "up")
 
 
@@ -51,8 +51,8 @@ def test_an_order_is_done_and_confirmed(ask, health, order, state):
 )
 def test_an_order_for_nobody_is_refused(ask, server, sentence):
     def visit(path):
-        with pytest.raises(status.Refused) as refused:
-            control.request(path, server, "drain")
+        with pytest.raises(status_socket.Refused) as refused:
+            admin.request(path, server, "drain")
         return str(refused.value)
 
     assert ask(visit) == sentence
@@ -65,17 +65,17 @@ def test_an_order_for_nobody_is_refused(ask, server, sentence):
     )
 )
 def test_garbage_is_refused(request):
-    answer = control.answers(dict, lambda request: control.obey(HealthCase(service()).health, request))
+    answer = admin.answers(dict, lambda request: admin.obey(HealthCase(service()).health, request))
     assert json.loads(answer(request, True)) == {"refused": "a server and one of ready, drain, maint are wanted."}
 
 
 def test_what_never_ends_is_refused_before_it_does():
-    answer = control.answers(dict, lambda request: {"refused": "so"})
+    answer = admin.answers(dict, lambda request: {"refused": "so"})
     assert answer(b"[" * 4096, False) is None
     assert json.loads(answer(b"[" * 4097, False)) == {"refused": "so"}
 
 
 def test_what_is_no_proxy_is_told_so(monkeypatch):
-    monkeypatch.setattr(status, "fetch", lambda path, request: {"instances": []})
-    with pytest.raises(status.Refused, match="what answers at /x is no proxy."):
-        control.request("/x", "web/a", "drain")
+    monkeypatch.setattr(status_socket, "fetch", lambda path, request: {"instances": []})
+    with pytest.raises(status_socket.Refused, match="what answers at /x is no proxy."):
+        admin.request("/x", "web/a", "drain")

@@ -13,8 +13,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import sett
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.http_endpoints import Desk
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.listeners import Listeners
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.master import wants
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import http as web
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server as visitors
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import http
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from support.agent.visits import while_running
 from support.proxy.masters import ask, free_ports, get
@@ -27,7 +27,7 @@ class House:
 
     def __init__(self):
         self.loop, self.listeners, self.there = Loop(), Listeners({}), {"web": 2, "api": 0}
-        pages = {"/": lambda: web.Page("the page"), "/metrics": lambda: web.Page("figures")}
+        pages = {"/": lambda: http.Page("the page"), "/metrics": lambda: http.Page("figures")}
         self.desk = Desk(self.loop, lambda service: self.there[service], pages)
 
     def apply(self, *monitors, page=None):
@@ -122,7 +122,7 @@ def test_the_page_is_at_a_place_of_its_own(house):
 
 
 def test_requests_that_never_end_and_garbage_neither_keep_anybody_waiting_nor_stay(house, port, monkeypatch):
-    monkeypatch.setattr(visitors, "PATIENCE", 300_000)
+    monkeypatch.setattr(request_server, "PATIENCE", 300_000)
     house.apply(monitor(port))
 
     def visit():
@@ -153,8 +153,8 @@ def _rest(client):
 
 
 def test_more_silent_clients_than_there_is_room_for_keep_no_check_out(house, port, monkeypatch):
-    monkeypatch.setattr(visitors, "MOST", 10)
-    monkeypatch.setattr(visitors, "PATIENCE", 10_000_000)
+    monkeypatch.setattr(request_server, "MOST", 10)
+    monkeypatch.setattr(request_server, "PATIENCE", 10_000_000)
     house.apply(monitor(port))
 
     def visit():

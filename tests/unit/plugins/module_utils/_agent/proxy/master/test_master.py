@@ -12,7 +12,7 @@ import socket
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers as crew
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.lifecycle import Life
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.listeners import Refused
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.master import Master
@@ -31,7 +31,7 @@ class House:
     def __init__(self, folder, monkeypatch):
         self.folder, self.loop, self.log, self.doubts, self.workers = folder, Loop(), [], [], []
         self.fails = False
-        monkeypatch.setattr(crew, "Forked", self)
+        monkeypatch.setattr(workers, "Forked", self)
         self.master = self.new()
 
     def new(self):

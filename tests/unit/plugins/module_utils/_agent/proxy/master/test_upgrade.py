@@ -10,7 +10,7 @@ import socket
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import upgrade as handover
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import upgrade
 from support.agent.loops import run_until
 from support.agent.programs import is_there
 
@@ -25,12 +25,12 @@ from support.agent.programs import is_there
     ],
 )
 def test_a_trial_tells_how_it_went(loop, monkeypatch, program, wrong):
-    monkeypatch.setattr(handover, "PATIENCE", 300_000 if wrong and "say" in wrong else 20_000_000)
+    monkeypatch.setattr(upgrade, "PATIENCE", 300_000 if wrong and "say" in wrong else 20_000_000)
     monkeypatch.setattr(
-        handover, "command_line", lambda: [sys.executable, "-S", "-c", program, "proxy", "--config", "x"]
+        upgrade, "command_line", lambda: [sys.executable, "-S", "-c", program, "proxy", "--config", "x"]
     )
     found, begun = [], loop.now()
-    trial = handover.Trial(loop, "/etc/proxy.json", found.append)
+    trial = upgrade.Trial(loop, "/etc/proxy.json", found.append)
     run_until(loop, lambda: bool(found))
     assert found == [wrong] and not is_there(trial._pid)
     assert loop.now() - begun < 30_000_000  # it is not waited for
@@ -38,21 +38,21 @@ def test_a_trial_tells_how_it_went(loop, monkeypatch, program, wrong):
 
 def test_a_trial_is_the_same_program_that_checks_the_configuration(loop, monkeypatch, tmp_path):
     monkeypatch.setattr(
-        handover,
+        upgrade,
         "command_line",
         lambda: [sys.executable, "-S", "-c", f"import sys; open({str(tmp_path / 'said')!r}, 'w').write(repr(sys.argv))",
                  "proxy", "--config", "x"],
     )  # fmt: skip
     found = []
-    handover.Trial(loop, "/etc/proxy.json", found.append)
+    upgrade.Trial(loop, "/etc/proxy.json", found.append)
     run_until(loop, lambda: bool(found))
     assert (tmp_path / "said").read_text() == "['-c', 'check-config', '--config', '/etc/proxy.json']"
 
 
 def test_who_was_not_started_as_a_proxy_cannot_become_a_new_one(loop, monkeypatch):
-    monkeypatch.setattr(handover, "command_line", lambda: ["pytest"])
+    monkeypatch.setattr(upgrade, "command_line", lambda: ["pytest"])
     with pytest.raises(ValueError, match="proxy"):
-        handover.Trial(loop, "/x", print)
+        upgrade.Trial(loop, "/x", print)
 
 
 def test_a_program_that_is_not_there_leaves_everything_as_it_was(monkeypatch):
@@ -62,7 +62,7 @@ def test_a_program_that_is_not_there_leaves_everything_as_it_was(monkeypatch):
     known = {"door": ["/x", one.fileno()], "listeners": [], "hands": []}
     with one, other:
         with pytest.raises(FileNotFoundError):
-            handover.become(known, {})
+            upgrade.become(known, {})
         assert not os.get_inheritable(one.fileno())
-    assert not signal.pthread_sigmask(signal.SIG_BLOCK, []) & set(handover.SIGNALS)
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, []) & set(upgrade.SIGNALS)
     assert len(os.listdir("/proc/self/fd")) == len(before)

@@ -11,10 +11,9 @@ from base64 import b64encode
 from html.parser import HTMLParser
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import html as page
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import metrics
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import html, metrics
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import text as show
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import text_table as layout
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import text_table
 from support.proxy.reports import NOW, QUIET, REPORT
 
 TABLE = """\
@@ -61,14 +60,14 @@ def test_where_there_is_nothing_there_is_still_a_table():
      (34_000_000, "34M"), (2.1e9, "2.1G"), (5e18, "5000P")],
 )  # fmt: skip
 def test_a_number_is_as_long_as_it_matters(number, text):
-    assert layout.short(number) == text
+    assert text_table.short(number) == text
 
 
 @pytest.mark.parametrize(
     "seconds, text", [(0.0, "0.0 ms"), (0.00042, "0.4 ms"), (0.0123, "12 ms"), (0.9996, "1.0 s"), (12.4, "12 s")]
 )
 def test_a_span_is_as_long_as_it_matters(seconds, text):
-    assert layout.span(seconds) == text
+    assert text_table.span(seconds) == text
 
 
 # -- metrics
@@ -174,7 +173,7 @@ class Reader(HTMLParser):
 
 
 def test_the_page_shows_what_there_is():
-    texts = Reader(page.document(REPORT, NOW)).texts
+    texts = Reader(html.document(REPORT, NOW)).texts
     for wanted in (
         "lb1", "web", "*:80 [2001:db8::80]:80, http, roundrobin, 1 of 3 servers up", "a", "192.0.2.1:8080", "up",
         "for 1m 10s", "42", "42 of 100", "2.3 kB/s", "8.9 MB/s", "7.1 GB",
@@ -187,13 +186,13 @@ def test_the_page_shows_what_there_is():
 
 
 def test_the_page_of_nothing_is_a_page():
-    assert "lb1" in Reader(page.document(QUIET, NOW)).texts
+    assert "lb1" in Reader(html.document(QUIET, NOW)).texts
 
 
 def test_the_page_fetches_nothing_from_elsewhere():
-    for _tag, attributes in Reader(page.document(REPORT, NOW)).elements:
+    for _tag, attributes in Reader(html.document(REPORT, NOW)).elements:
         assert not {"src", "href", "style", "onclick", "onload"} & attributes.keys()
-    assert "http" not in page.STYLE and "http" not in page.SCRIPT and "url(" not in page.STYLE
+    assert "http" not in html.STYLE and "http" not in html.SCRIPT and "url(" not in html.STYLE
 
 
 EVIL = "<script>alert('1')</script>&\"'\u2028"
@@ -209,10 +208,10 @@ def poisoned(item):
 
 
 def test_whatever_stands_in_the_report_is_text_on_the_page():
-    document = page.document(poisoned(copy.deepcopy(REPORT)), NOW)
+    document = html.document(poisoned(copy.deepcopy(REPORT)), NOW)
     assert EVIL not in document and "<script>alert" not in document
     found = Reader(document)
-    usual = Reader(page.document(REPORT, NOW))
+    usual = Reader(html.document(REPORT, NOW))
     assert [tag for tag, _attributes in found.elements].count("script") == 1
     assert {key for _tag, attributes in found.elements for key in attributes} == {
         key for _tag, attributes in usual.elements for key in attributes
@@ -220,7 +219,7 @@ def test_whatever_stands_in_the_report_is_text_on_the_page():
 
 
 def test_the_policy_allows_the_pages_own_script_and_style_and_nothing_else():
-    found = page.page(REPORT, NOW)
+    found = html.page(REPORT, NOW)
     policy = re.search("Content-Security-Policy: (.*)\r\n", found.headers).group(1)
     assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy
     for tag in ("style", "script"):
@@ -231,6 +230,6 @@ def test_the_policy_allows_the_pages_own_script_and_style_and_nothing_else():
 
 
 def test_the_page_renews_itself_with_and_without_scripts():
-    document = page.document(REPORT, NOW)
+    document = html.document(REPORT, NOW)
     assert '<noscript><meta http-equiv="refresh" content="5"></noscript>' in document
-    assert "setInterval" in page.SCRIPT and document.count("<main>") == 1
+    assert "setInterval" in html.SCRIPT and document.count("<main>") == 1

@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, tracking
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import sync_group as group
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, sync_group, tracking
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.machine import ACTIVE, BACKUP, FAULT, SECOND
 from support.vrrp.transcripts import event, hears, name, router
 
@@ -22,7 +21,7 @@ class Group:
 
     def __call__(self, at, words, now=0):
         what = event(words) if isinstance(words, str) else words
-        self.states, effects = group.step(self.routers, self.states, at, what, now)
+        self.states, effects = sync_group.step(self.routers, self.states, at, what, now)
         self.effects = [(member, name(effect)) for member, effect in effects]
         return self.names
 
@@ -146,7 +145,7 @@ def test_one_in_fault_takes_all_of_them_there_and_each_active_one_gives_up():
         *((0, each) for each in ["send 0", "remove", "Active to Fault: haproxy failed"]),
         *((1, each) for each in ["send 0", "remove", "Active to Fault: the sync group failed"]),
     ]
-    assert members.states[1].readings == {group.GROUP: tracking.FAULT}
+    assert members.states[1].readings == {sync_group.GROUP: tracking.FAULT}
     assert members.states[0].readings == {"haproxy": tracking.FAULT}
 
 
@@ -193,6 +192,6 @@ def test_a_stop_concerns_one_member_and_ends_its_waiting():
 def test_a_step_leaves_the_states_it_began_with_as_they_were():
     members = pair()
     before = list(members.states)
-    group.step(members.routers, members.states, 0, machine.Read("haproxy", tracking.FAULT), SECOND)
-    group.step(members.routers, members.states, 1, hears(0), SECOND)
+    sync_group.step(members.routers, members.states, 0, machine.Read("haproxy", tracking.FAULT), SECOND)
+    sync_group.step(members.routers, members.states, 1, hears(0), SECOND)
     assert members.states == before
