@@ -116,7 +116,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import files
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment, embedded
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options
-from ansible_collections.onprem.lb.plugins.module_utils._host.mover import mover
+from ansible_collections.onprem.lb.plugins.module_utils._host.files import mover
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 OPTIONS = {

@@ -103,7 +103,7 @@ unchecked:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import files
-from ansible_collections.onprem.lb.plugins.module_utils._host.mover import mover
+from ansible_collections.onprem.lb.plugins.module_utils._host.files import mover
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 FILE = {

@@ -203,3 +203,16 @@ def _restore(change: Change, move: Callable[[str, str], None]) -> None:
         os.unlink(change.path)
     else:
         move(_write_candidate(change._replace(after=change.before), beside=True), change.path)
+
+
+def mover(module: Any) -> Callable[[str, str], None]:
+    """Return a move that keeps the destination's SELinux context but, unlike AnsibleModule's, not its permissions."""
+
+    def move(source: str, destination: str) -> None:
+        if module.selinux_enabled():
+            known = os.path.exists(destination)
+            context = module.selinux_context(destination) if known else module.selinux_default_context(destination)
+            module.set_context_if_different(source, context, False)
+        os.rename(source, destination)
+
+    return move

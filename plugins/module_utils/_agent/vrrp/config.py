@@ -29,7 +29,7 @@ from ..config.schema import (
     same_names,
     word,
 )
-from . import contradictions, rules
+from . import rules
 from . import settings as wanted
 from .core import packet
 from .fields import checksum, router_address, vip
@@ -138,14 +138,14 @@ def _read(given: Any, faults: Faults) -> Read:
     instances = _instances(whole["instances"], faults)
     groups = read_list(SYNC_GROUP, whole["sync_groups"], "sync_groups", faults)
     for place, instance in _placed("instances", instances):
-        faults.extend(contradictions.of_instance(instance, place))
-        faults.extend(contradictions.of_tracking(instance, checks, f"{place}.track"))
+        faults.extend(rules.of_instance(instance, place))
+        faults.extend(rules.of_tracking(instance, checks, f"{place}.track"))
     for place, check in _placed("checks", checks):
-        faults.extend(contradictions.of_check(check, place))
-    faults.extend(contradictions.among_instances(instances))
+        faults.extend(rules.of_check(check, place))
+    faults.extend(rules.among_instances(instances))
     for place, group in _placed("sync_groups", groups):
-        faults.extend(contradictions.of_group(group, instances, place))
-    faults.extend(contradictions.among_groups(groups))
+        faults.extend(rules.of_group(group, instances, place))
+    faults.extend(rules.among_groups(groups))
     return Read(whole, instances, groups, checks)
 
 

@@ -8,7 +8,7 @@ import os
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import files
-from ansible_collections.onprem.lb.plugins.module_utils._host.mover import mover
+from ansible_collections.onprem.lb.plugins.module_utils._host.files import mover
 
 OWN = ["system_u", "object_r", "haproxy_etc_t", "s0"]
 DEFAULT = ["system_u", "object_r", "etc_t", "s0"]

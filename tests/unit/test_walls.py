@@ -1,0 +1,131 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Who may import whom: four wings, and the rooms in them.
+
+``_plan`` runs on the controller, ``_host`` on the target, ``_shared`` on both, and ``_agent`` imports nobody.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import graphlib
+import pytest
+from support.paths import FILTERS, MODULE_UTILS, MODULES
+
+PACKAGE = "ansible_collections.onprem.lb"
+UTILS = f"{PACKAGE}.plugins.module_utils."
+AGENT_PARTS = ("_agent.checks", "_agent.net", "_agent.runtime", "_agent.config")
+# Each room, by the beginning of its modules' names, with the rooms that it may import beside itself.
+MAY_IMPORT = {
+    "modules": ("_host", "_shared"),
+    "filter": ("_plan", "_shared"),
+    "_plan.dns": ("_agent.config.schema",),
+    "_plan.drill": (),
+    "_plan.layouts": ("_plan.forecast", "_plan.model", "_shared", "_agent.config.schema"),
+    "_plan.forecast": ("_plan.model", "_shared", "_agent.vrrp.core"),
+    "_plan.model": (
+        "_shared",
+        "_agent.config.schema",
+        *("_agent.vrrp.config", "_agent.vrrp.rules"),
+        *("_agent.proxy.config", "_agent.proxy.rules", "_agent.proxy.settings"),
+    ),
+    "_host": (
+        "_shared",
+        "_agent.config.schema",
+        "_agent.net",
+        "_agent.vrrp.core.packet",
+        "_agent.runtime.status_socket",
+    ),
+    # It carries the agent to the target, and asks it whether its configuration is good.
+    "_host.deploy": (
+        *("_host", "_shared", "_agent", "_agent.cli", "_agent.vrrp.config", "_agent.proxy.config"),
+        *("_agent.net.ip", "_agent.runtime.status_socket"),
+    ),
+    "_shared": ("_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),
+    "_agent": (),
+    "_agent.cli": ("_agent", "_agent.vrrp", "_agent.proxy", *AGENT_PARTS),
+    "_agent.vrrp": ("_agent.VERSION", "_agent.vrrp.core", *AGENT_PARTS),
+    "_agent.vrrp.core": ("_agent.net.ip",),  # pure, as it is
+    "_agent.proxy": AGENT_PARTS,
+    "_agent.proxy.master": ("_agent.VERSION", "_agent.proxy", *AGENT_PARTS),
+    "_agent.proxy.worker": ("_agent.proxy.settings",),
+    "_agent.proxy.views": ("_agent.proxy.settings", "_agent.runtime"),
+    "_agent.checks": ("_agent.net", "_agent.runtime", "_agent.config"),
+    "_agent.net": (),
+    "_agent.runtime": (),
+    "_agent.config": (),
+}
+
+
+def modules():
+    """{name: file} of every module, without what all their names begin with."""
+    found = {f"modules.{file.stem}": file for file in MODULES.glob("*.py")}
+    found.update({f"filter.{file.stem}": file for file in FILTERS.glob("*.py")})
+    for file in MODULE_UTILS.rglob("*.py"):
+        parts = file.relative_to(MODULE_UTILS).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+FILES = modules()
+
+
+def imports(name):
+    """Return what a module imports of ours, each as MODULE or, from a package's own file, PACKAGE.NAME."""
+    package = name.split(".") if FILES[name].stem == "__init__" else name.split(".")[:-1]
+    for node in ast.walk(ast.parse(FILES[name].read_text())):
+        if isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*base, *([node.module] if node.module else [])])
+            if node.level or source.startswith(UTILS) or source == UTILS[:-1]:
+                source = source.removeprefix(UTILS[:-1]).removeprefix(".")
+                inner = [f"{source}.{alias.name}".removeprefix(".") for alias in node.names]
+                is_file = source in FILES and FILES[source].stem != "__init__"
+                yield from [source] if is_file else inner
+
+
+def is_in(name, room):
+    return name == room or name.startswith(f"{room}.")
+
+
+def room_of(name):
+    return max((room for room in MAY_IMPORT if is_in(name, room)), key=len, default="")
+
+
+def test_every_module_is_in_a_room():
+    packages = {name for name, file in FILES.items() if file.stem == "__init__"}
+    assert [name for name in FILES if not room_of(name) and name not in packages] == []
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_module_imports_its_own_room_and_those_that_its_room_may(name):
+    room = room_of(name)
+    allowed = MAY_IMPORT.get(room, ())
+    strangers = [
+        what for what in imports(name) if room_of(what) != room and not any(is_in(what, may) for may in allowed)
+    ]
+    assert strangers == []
+
+
+def test_no_room_is_reached_from_itself():
+    arrows = {room: set() for room in MAY_IMPORT}
+    for name in FILES:
+        arrows.setdefault(room_of(name), set()).update({room_of(what) for what in imports(name)} - {room_of(name)})
+    graphlib.TopologicalSorter(arrows).prepare()
+
+
+def test_the_controller_needs_nothing_of_linux():
+    """As on macOS, where `select` knows no epoll."""
+    code = (
+        "import select\n"
+        "for name in [name for name in vars(select) if 'epoll' in name.lower()]: delattr(select, name)\n"
+        f"import importlib\nfor name in {sorted(file.stem for file in FILTERS.glob('*.py'))}:\n"
+        f"    importlib.import_module('{PACKAGE}.plugins.filter.' + name)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
