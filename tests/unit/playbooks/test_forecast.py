@@ -23,3 +23,31 @@ def test_it_refuses_what_would_not_fail_over_also_for_a_part_of_the_pair(tmp_pat
     code, said = play(tmp_path, PAIR, "onprem.lb.forecast", "--limit", "lb2", *weak)
     assert code != 0
     assert "its 100 ties with lb2's 100, so the VIP would never move: make the weight larger than 2" in said
+
+
+CLUSTER = """
+[ipi_masters]
+m0 ansible_host=198.51.100.1 ipi_engine=agent ipi_interface=eth1
+m1 ansible_host=198.51.100.2
+m2 ansible_host=198.51.100.3
+
+[ipi_masters:vars]
+ipi_cluster_name=lab
+ipi_api_vips=["198.51.100.10"]
+ipi_ingress_vips=["198.51.100.20"]
+"""
+
+
+def test_a_member_outside_the_run_keeps_its_own_engine_and_interface(tmp_path):
+    pair = PAIR.replace("lb2.example", "lb2.example pair_engine=agent pair_interface=eth7")
+    # Of the interface nothing is printed but what is wrong with it.
+    code, said = play(tmp_path, pair + CLUSTER, "onprem.lb.forecast", "--limit", "lb1,m1")
+    assert code == 0, said
+    assert "lb1: native" in said and "lb2: agent, pair_engine names it" in said
+    assert "m1: native" in said and "m0: agent, ipi_engine names it" in said
+
+
+def test_what_the_play_says_counts_for_a_member_outside_the_run_too(tmp_path):
+    code, said = play(tmp_path, PAIR, "onprem.lb.forecast", "--limit", "lb1", "-e", "pair_engine=agent")
+    assert code == 0, said
+    assert "lb1: agent, pair_engine names it" in said and "lb2: agent, pair_engine names it" in said
