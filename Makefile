@@ -31,7 +31,7 @@ export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/.cache/collections
 export MOLECULE_GLOB := molecule/*/molecule.yml
 # Else molecule folds every line at 80.
 export COLUMNS := 200
-# Molecule keys its state by the folder's name alone.
+# For molecule called by hand; the suite gives each scenario a folder of its own.
 export MOLECULE_EPHEMERAL_DIRECTORY := $(CURDIR)/.cache/molecule
 # Where the tests of a scenario write what came of each.
 export MOLECULE_JUNIT ?= $(CURDIR)/.cache/molecule

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, Dict, List, Tuple
 
+from support.paths import ROOT
 from support.scenarios import EVERY, IMAGE_OF
 
 from .runner import Stage
@@ -135,7 +136,10 @@ def molecule(here: Here) -> List[Stage]:
 
 
 def _scenario(here: Here, run: str, earlier: Tuple[str, ...]) -> Stage:
-    """A scenario has one lab: its run on another image comes after this one's."""
+    """A scenario has one lab: its run on another image comes after this one's.
+
+    It has a folder for molecule's state of its own, too: molecule empties it whenever a scenario is destroyed.
+    """
     name, _colon, image = run.partition(":")
     same_lab = tuple(other for other in earlier if other.partition(":")[0] == name)
     return Stage(
@@ -144,7 +148,12 @@ def _scenario(here: Here, run: str, earlier: Tuple[str, ...]) -> Stage:
         counts="molecule",
         needs=("setup", "images"),
         after=("netns-timed", "simulate", "fuzz", *same_lab),
-        environment={"LAB_IMAGE": image, "NO_COLOR": "1", "MOLECULE_JUNIT": str(here.logs / run.replace(":", "-"))},
+        environment={
+            "LAB_IMAGE": image,
+            "NO_COLOR": "1",
+            "MOLECULE_JUNIT": str(here.logs / run.replace(":", "-")),
+            "MOLECULE_EPHEMERAL_DIRECTORY": str(ROOT / ".cache" / "molecule" / name),
+        },
     )
 
 

@@ -103,6 +103,15 @@ def test_a_scenario_is_never_run_on_two_images_at_once():
     assert "default:debian12" not in stage("test", "mixed:debian12", here(full=True)).after
 
 
+def test_no_two_scenarios_share_the_folder_that_molecule_empties():
+    folders = {
+        one.name.partition(":")[0]: one.environment["MOLECULE_EPHEMERAL_DIRECTORY"]
+        for one in for_group("molecule", here(full=True))
+        if one.counts == "molecule"
+    }
+    assert len(set(folders.values())) == len(folders) > 1
+
+
 def test_without_rights_packages_and_scenarios_are_skipped_with_the_reason():
     refused = here(privilege="none", lab_refusal="become root")
     assert stage("test", "packages", refused).missing == NO_RIGHTS
