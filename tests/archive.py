@@ -10,7 +10,7 @@ NEEDED = {
     "LICENSE",
     "meta/runtime.yml",
     "playbooks/site.yml",
-    "plugins/filter/pair_plan.py",
+    "plugins/filter/plan.py",
     "roles/pair/README.md",
 }
 FORBIDDEN = ("tests", "lab", "bench", "molecule", ".", "Makefile", "ansible.cfg", "pyproject.toml")

@@ -14,7 +14,7 @@ import dns.rdatatype
 import dns.reversename
 import dns.zone
 import pytest
-from ansible_collections.onprem.lb.plugins.filter.dns_records import dns_records
+from ansible_collections.onprem.lb.plugins.filter.dns import dns_records
 from ansible_collections.onprem.lb.plugins.module_utils._plan import dns as _dns
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

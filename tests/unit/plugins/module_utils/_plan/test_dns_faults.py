@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.filter.dns_records import dns_records
+from ansible_collections.onprem.lb.plugins.filter.dns import dns_records
 from ansible_collections.onprem.lb.plugins.module_utils._plan import dns
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.filter.survey_table import survey_table
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement, Discard
 from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers
 from hypothesis import given
@@ -236,7 +235,7 @@ def host(name, *messages):
 def test_the_survey_has_one_line_for_a_router_that_several_hosts_hear():
     lb1 = host("lb1", heard(0, A, own=True), heard(0, "fe80::9", destination="ff02::12", version=3, interval=0.5))
     lb2 = host("lb2", heard(0, A), heard(0, B, vrid=7, destination=C, auth_pass=OURS, addresses=(VIP, "192.0.2.101")))
-    lines = survey_table([lb1, lb2])
+    lines = vrrp_routers.survey([lb1, lb2])
     both = f"{VIP}, 192.0.2.101"
     assert [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "--" not in line] == [
         list(vrrp_routers.HEAD),
@@ -252,7 +251,7 @@ def test_the_survey_has_one_line_for_a_router_that_several_hosts_hear():
 def test_below_the_survey_stands_what_is_wrong_once_with_who_heard_it():
     fight = [heard(0, A), heard(0.5, B), heard(1, A)]
     carp = vrrp_routers.Heard(0, "eth0", "", C, "224.0.0.18", Discard("carp", "a CARP advertisement of VHID 1"))
-    lines = survey_table([host("lb1", *fight), host("lb2", *fight, carp)])
+    lines = vrrp_routers.survey([host("lb1", *fight), host("lb2", *fight, carp)])
     assert lines[4:] == [
         f"{TWO[0]} (Heard by lb1, lb2.)",
         f"No advertisement (carp), 1 times on eth0, lately from {C}: a CARP advertisement of VHID 1. (Heard by lb2.)",
@@ -260,15 +259,17 @@ def test_below_the_survey_stands_what_is_wrong_once_with_who_heard_it():
 
 
 def test_the_holder_is_named_whoever_is_asked_first():
-    lines = survey_table([host("lb2", heard(0, A)), host("lb1", heard(0, A, own=True)), host("lb3", heard(0, A))])
+    lines = vrrp_routers.survey(
+        [host("lb2", heard(0, A)), host("lb1", heard(0, A, own=True)), host("lb3", heard(0, A))]
+    )
     assert f"{A} (lb1)" in lines[2]
 
 
 def test_two_links_that_have_the_same_address_are_two_lines():
     elsewhere = heard(0, "fe80::1", destination="ff02::12")._replace(mac="02:00:00:00:00:99")
-    lines = survey_table([host("lb1", heard(0, "fe80::1", destination="ff02::12")), host("lb2", elsewhere)])
+    lines = vrrp_routers.survey([host("lb1", heard(0, "fe80::1", destination="ff02::12")), host("lb2", elsewhere)])
     assert len(lines) == 4
 
 
 def test_a_silent_link_is_said():
-    assert survey_table([host("lb1"), host("lb2")]) == ["No VRRP router was heard."]
+    assert vrrp_routers.survey([host("lb1"), host("lb2")]) == ["No VRRP router was heard."]

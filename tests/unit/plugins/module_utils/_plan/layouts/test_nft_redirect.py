@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.filter import api_redirect
+from ansible_collections.onprem.lb.plugins.filter.nftables import api_redirect
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect
 from support.paths import FILTERS
 
@@ -64,12 +64,10 @@ def test_the_command_that_removes_it_is_told_where_one_looks_for_it():
     ],
 )
 def test_what_cannot_be_redirected_is_refused_with_a_sentence(arguments, sentence):
-    redirect = api_redirect.FilterModule().filters()["api_redirect"]
     with pytest.raises(AnsibleFilterError, match="^The redirect's ") as refused:
-        redirect(*arguments)
+        api_redirect(*arguments)
     assert sentence in str(refused.value)
 
 
 def test_the_filter_returns_the_file():
-    redirect = api_redirect.FilterModule().filters()["api_redirect"]
-    assert redirect(VIPS, 6443, 9445) == nft_redirect.ruleset(VIPS, 6443, 9445)
+    assert api_redirect(VIPS, 6443, 9445) == nft_redirect.ruleset(VIPS, 6443, 9445)

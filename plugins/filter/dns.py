@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The DNS records of a cluster or a pair: see dns_records.yml beside this file."""
+"""The DNS records of layouts: see dns_records.yml beside this file."""
 
 from __future__ import annotations
 

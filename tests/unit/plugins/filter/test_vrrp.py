@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.filter.openshift_vrids import openshift_vrids
+from ansible_collections.onprem.lb.plugins.filter.vrrp import openshift_vrids
 
 
 def test_a_cluster_has_two():

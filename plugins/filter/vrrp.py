@@ -1,11 +1,11 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The VRIDs that OpenShift gives to a cluster: see openshift_vrids.yml beside this file."""
+"""VRIDs, and the VRRP routers of a link: see the .yml of each filter beside this file."""
 
 from __future__ import annotations
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid, vrrp_routers
 
 
 def openshift_vrids(name):
@@ -19,4 +19,4 @@ class FilterModule:
     """What Ansible looks for in this file."""
 
     def filters(self):
-        return {"openshift_vrids": openshift_vrids}
+        return {"openshift_vrids": openshift_vrids, "survey_table": vrrp_routers.survey}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The nft file that redirects the API's VIPs to haproxy: see api_redirect.yml beside this file."""
+"""Rulesets for nft: see api_redirect.yml beside this file."""
 
 from __future__ import annotations
 

@@ -1,0 +1,19 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a drill plays, and what came of it: see the .yml of each filter beside this file."""
+
+from __future__ import annotations
+
+from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report, rounds
+
+
+class FilterModule:
+    """What Ansible looks for in this file."""
+
+    def filters(self):
+        return {
+            "drill_doubts": report.in_doubt,
+            "drill_members": rounds.members_by_mac,
+            "drill_report": report.report,
+            "drill_rounds": rounds.rounds,
+        }

@@ -1,0 +1,23 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The variables of a role become what its templates take: see the .yml of each filter beside this file."""
+
+from __future__ import annotations
+
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy, instances, variables
+
+
+def agent_config(settings, listeners=(), host=""):
+    return agent.translate(settings, listeners=listeners, host=host)
+
+
+class FilterModule:
+    """What Ansible looks for in this file."""
+
+    def filters(self):
+        return {
+            "agent_config": agent_config,
+            "haproxy_model": haproxy.model,
+            "keepalived_model": instances.model,
+            "misspelt_variables": variables.misspelt,
+        }
