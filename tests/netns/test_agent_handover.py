@@ -28,8 +28,7 @@ SERVER = "192.0.2.3"  # on the client's host: what becomes of the servers is not
 
 ATTEMPTS = """
 import json, sys
-from ansible_collections.onprem.lb.plugins.module_utils._agent.loop import MILLION
-from ansible_collections.onprem.lb.plugins.module_utils._prober import Plan, Prober
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill.prober import Plan, Prober
 plan = Plan(*json.loads(sys.argv[1]))
 print("ready", flush=True)
 seen = Prober(plan).run(plan.duration_ms, None)

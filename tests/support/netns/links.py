@@ -54,9 +54,9 @@ while True:
 
 ANNOUNCE = """
 import sys
-from ansible_collections.onprem.lb.plugins.module_utils._neighbours import Asker
-with Asker("eth0", 6 if ":" in sys.argv[1] else 4) as asker:
-    asker.announce(sys.argv[1])
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import announce, netlink
+link = next(link for link in netlink.Netlink().links() if link.name == "eth0")
+announce.Announcer().announcing(link, sys.argv[1])()
 """
 
 

@@ -33,9 +33,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net.arp import (
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.linux import ICMPV6_FILTER, PACKET_OUTGOING
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ndisc import (
-    ALL_NODES,
     ND_ADVERT,
-    advert,
     advert_claim,
     solicitation,
     solicited_node,
@@ -116,14 +114,6 @@ class Asker:
         else:
             self._socket.sendto(solicitation(address, self._mac), (solicited_node(address), 0))
 
-    def announce(self, address: str) -> None:
-        """Tells the whole link that the address is here now: what a new holder does (and the tests, in its
-        place)."""
-        if self.version == 4:
-            self._socket.send(arp_frame(self._mac, address, address))
-        else:
-            self._socket.sendto(advert(address, self._mac), (ALL_NODES, 0))
-
     def replies(self) -> List[Claim]:
         """Every claim that has arrived, oldest first: of any address, so that the caller picks its own."""
         claims: List[Claim] = []
@@ -163,13 +153,11 @@ def answering(
     clock: Callable[[], float] = time.monotonic,
     asker_factory: Callable[[str, int], Any] = Asker,
     wait: Callable[[Sequence[Any], float], None] = wait_readable,
-    early: bool = False,
 ) -> Dict[str, List[str]]:
     """The MACs that answer for each address: an empty list where nobody does.
 
     Listens for the whole ``wait_s``, because the second of two holders may be the slower one, and asks
-    again half-way, because a single packet may be lost. With ``early`` it returns as soon as every address
-    has been answered for.
+    again half-way, because a single packet may be lost.
     """
     wanted = _by_family(addresses_by_interface)
     found: Dict[str, Set[str]] = {str(a): set() for many in addresses_by_interface.values() for a in many}
@@ -179,12 +167,10 @@ def answering(
             askers[key] = asker_factory(*key)
         begin = clock()
         for until in (begin + wait_s / 2, begin + wait_s):
-            if early and all(found.values()):
-                break
             for key, names in wanted.items():
                 for address in names:
                     askers[key].ask(address)
-            _listen(askers, wanted, found, until, clock, wait, early)
+            _listen(askers, wanted, found, until, clock, wait)
     finally:
         for asker in askers.values():
             asker.close()
@@ -211,9 +197,8 @@ def _listen(
     until: float,
     clock: Callable[[], float],
     wait: Callable[[Sequence[Any], float], None],
-    early: bool,
 ) -> None:
-    while not (early and all(found.values())):
+    while True:
         left = until - clock()
         # Even with no time left there is one look: what has arrived by then has arrived in time.
         wait(list(askers.values()), left)

@@ -137,14 +137,6 @@ def test_an_answer_counts_only_for_what_was_asked_on_that_interface():
     assert link.answering(wanted) == {"192.0.2.1": [], "198.51.100.1": []}
 
 
-def test_it_returns_early_only_if_told_so():
-    answers = [(100.1, "eth0", "192.0.2.1", OTHER)]
-    hurried, patient = Link(answers), Link(answers)
-    assert hurried.answering({"eth0": ["192.0.2.1"]}, early=True) == patient.answering({"eth0": ["192.0.2.1"]})
-    assert hurried.now == pytest.approx(100.1)
-    assert patient.now == pytest.approx(101.0)
-
-
 def test_the_sockets_are_closed_when_one_cannot_be_opened():
     link = Link([])
     good = link.factory
