@@ -166,9 +166,9 @@ CASES = {
     ),
     "ipi-default.haproxy.cfg": lambda: of_cluster("default", "haproxy"),
     "ipi-default.keepalived.conf": lambda: of_cluster("default", "keepalived"),
-    "ipi-current.keepalived.conf": lambda: of_cluster("current", "keepalived"),
-    "ipi-seed.haproxy.cfg": lambda: of_cluster("seed", "haproxy"),
-    "ipi-seed.keepalived.conf": lambda: of_cluster("seed", "keepalived"),
+    "ipi-upstream.keepalived.conf": lambda: of_cluster("upstream", "keepalived"),
+    "ipi-ocp45.haproxy.cfg": lambda: of_cluster("ocp45", "haproxy"),
+    "ipi-ocp45.keepalived.conf": lambda: of_cluster("ocp45", "keepalived"),
     "every-service.haproxy.cfg": lambda: haproxy(
         EVERY_SERVICE,
         monitors=[
@@ -208,7 +208,7 @@ CASES = {
     "agent-proxy.unit.conf": lambda: agent_of_pair("lb1", "proxy.unit"),
     "ipi-default.agent-vrrp.json": lambda: agent_of_cluster("master-0", "vrrp"),
     "ipi-default.agent-proxy.json": lambda: agent_of_cluster("master-0", "proxy"),
-    "ipi-seed.agent-vrrp.json": lambda: agent_of_cluster("master-0", "vrrp", preset="seed"),
+    "ipi-ocp45.agent-vrrp.json": lambda: agent_of_cluster("master-0", "vrrp", preset="ocp45"),
     "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
 }
 

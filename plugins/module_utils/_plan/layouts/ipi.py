@@ -71,6 +71,8 @@ def draft(members: List[Member]) -> Dict[str, Any]:
     """Return the plan of whatever can be read, whether it would hold or not; its outages are not known yet."""
     faults = _members.disagreements(members, OWN, "ipi")
     settings = read(ipi_cluster.SETTINGS, members[0]["settings"], "ipi", faults) if members else {}
+    preset, renamed = ipi_presets.called(settings.get("preset", ""))
+    settings = {**settings, "preset": preset}
     masters = [member["name"] for member in members if member["master"]]
     if len(masters) < 2:
         return _refused([*faults, f"ipi_masters has {len(masters)} members: two or more are needed, three are usual."])
@@ -84,7 +86,7 @@ def draft(members: List[Member]) -> Dict[str, Any]:
     faults += _members.rivals(members, sketch.vips, sketch.seats)
     faults += auth_pass_faults(settings["auth_pass"], "ipi_auth_pass")
     faults += nft_guard.faults(settings["machine_networks"], "ipi_machine_networks")
-    warnings = ipi_presets.port_warnings(sketch.preset.ports) + _haste(sketch, faults)
+    warnings = renamed + ipi_presets.port_warnings(sketch.preset.ports) + _haste(sketch, faults)
     if faults:
         return _refused(faults)
     planned = {member["name"]: _member(member, sketch, services, choices[member["name"]]) for member in members}
@@ -124,7 +126,7 @@ def _haste(sketch: Sketch, faults: Faults) -> List[str]:
         for check in sketch.preset.api_checks
         if check.sees_local_api and check.interval * check.fall <= noticed
     ]
-    if sketch.settings["preset"] == "seed":  # which is asked for as it was
+    if sketch.settings["preset"] == "ocp45":  # which is asked for as it was
         return found
     faults += found
     return []

@@ -20,7 +20,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     word,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import PRESETS, Preset
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import FORMER_NAMES, PRESETS, Preset
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_vips import Wanted, read_vips
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member, Vip
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Seat
@@ -29,7 +29,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, 
 SETTINGS = {
     "cluster_name": Field(anything, ""),
     "other_clusters": Field(list_of(text), []),
-    "preset": Field(one_of(*PRESETS), "default"),
+    "preset": Field(one_of(*PRESETS, *FORMER_NAMES), "default"),
     "api_vips": Field(anything, []),
     "ingress_vips": Field(anything, []),
     "ingress_members": Field(list_of(word), []),

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The three ways to run an IPI-like cluster's VIPs, as data.
 
-- ``seed``: what the release 4.5 did, by the articles that this layout began with.
-- ``current``: what upstream does today.
 - ``default``: today's ports and server line, with the pair's fast election.
+- ``upstream``: what OpenShift does today.
+- ``ocp45``: what OpenShift 4.5 did.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ PRESETS = {
         server_weight=256,
         timeouts=TIMEOUTS,
     ),
-    "current": Preset(
+    "upstream": Preset(
         ports=TODAY,
         paths=PATHS,
         api_priority=40,
@@ -114,7 +114,7 @@ PRESETS = {
         server_weight=256,
         timeouts=TIMEOUTS,
     ),
-    "seed": Preset(
+    "ocp45": Preset(
         ports={"lb": 9445, "ready": 50936, "monitor": 50936, "stats": 30936},
         paths={"ready": "/readyz", "monitor": "/readyz"},
         api_priority=40,
@@ -132,6 +132,17 @@ PRESETS = {
         timeouts={"client": "1m", "server": "1m", "tunnel": "1h", "http_request": "10s"},
     ),
 }
+
+
+FORMER_NAMES = {"current": "upstream", "seed": "ocp45"}  # still understood
+
+
+def called(name: str) -> Tuple[str, List[str]]:
+    """Return the preset's name of today, and a warning for a former one."""
+    if name not in FORMER_NAMES:
+        return name, []
+    today = FORMER_NAMES[name]
+    return today, [f"ipi_preset is {name!r}, which is called {today!r} now: write that, the old name will go."]
 
 
 def minds_draining(preset: Preset) -> bool:

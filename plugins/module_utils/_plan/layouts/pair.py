@@ -135,7 +135,7 @@ def _refused(faults: Faults) -> Dict[str, Any]:
 
 
 def _services(settings: Dict[str, Any], vips: List[Vip], faults: Faults) -> List[Dict[str, Any]]:
-    """The user's services, or the mission's: 8443 to the masters, 80 and 443 to the infra nodes."""
+    """The user's services, or the defaults: 8443 to the masters, 80 and 443 to the infra nodes."""
     given, place = settings["services"], "pair_services"
     if given is None:
         wanted = (("masters", 8443), ("infra_nodes", 80), ("infra_nodes", 443))
@@ -184,7 +184,7 @@ def _engine(settings: Dict[str, Any], choice: engine_choice.Choice) -> Dict[str,
 
 
 def _track(settings: Dict[str, Any], engine: str) -> Dict[str, Any]:
-    """The event (a file written by the balancer's own unit) and, behind it, the poll that the mission asks for."""
+    """The event (a file written by the balancer's own unit) and, behind it, the poll of keepalived's script."""
     script = {
         "name": ALIVE,
         "command": engines.ALIVE[engine],

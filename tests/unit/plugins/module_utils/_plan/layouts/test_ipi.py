@@ -114,8 +114,8 @@ def test_a_node_without_a_router_carries_nothing_and_needs_nothing():
     assert (worker["instances"], worker["ports"], worker["seen"]["units"]) == ([], [], [])
 
 
-def test_the_seed_is_what_the_articles_show():
-    plan = planned("master-0", "master-2", "master-1", preset="seed")
+def test_ocp45_is_what_openshift_4_5_did():
+    plan = planned("master-0", "master-2", "master-1", preset="ocp45")
     api, ingress = (instances(plan, "master-0")[f"vmware_{role}"] for role in ("API", "INGRESS"))
     assert (api["vrid"], ingress["vrid"], api["priority"], ingress["priority"]) == (109, 124, 40, 40)
     assert (api["auth_pass"], ingress["auth_pass"]) == ("vmware_a", "vmware_i")
@@ -126,29 +126,37 @@ def test_the_seed_is_what_the_articles_show():
     assert {script["interval"] for script in scripts.values()} == {1}
 
 
-def test_the_seeds_haste_and_its_ports_are_said_but_not_refused():
-    warnings = planned(preset="seed")["warnings"]
+def test_the_haste_and_the_ports_of_ocp45_are_said_but_not_refused():
+    warnings = planned(preset="ocp45")["warnings"]
     assert any("chk_ocp sees a dead API server after 1 s and haproxy after 6 s" in warning for warning in warnings)
     assert any("ipi_ready_port is 50936" in warning for warning in warnings)
     assert planned()["warnings"] == []
 
 
+@pytest.mark.parametrize(("former", "name"), [("current", "upstream"), ("seed", "ocp45")])
+def test_a_former_name_of_a_preset_is_understood_with_a_warning(former, name):
+    plan, today = planned(preset=former), planned(preset=name)
+    warning = f"ipi_preset is '{former}', which is called '{name}' now: write that, the old name will go."
+    assert plan["warnings"] == [warning, *today["warnings"]]
+    assert {**plan, "warnings": []} == {**today, "warnings": []}
+
+
 def test_the_presets_stand_side_by_side():
     table = ipi.side_by_side(cluster())
-    assert table[0].split() == ["VIP", "event", "default", "current", "seed"]
+    assert table[0].split() == ["VIP", "event", "default", "upstream", "ocp45"]
     killed = next(line for line in table if "haproxy killed" in line).split()
-    default, current, seed = (int(word) for word in killed if word.isdigit())
-    assert default < 100 < seed < current
+    default, upstream, ocp45 = (int(word) for word in killed if word.isdigit())
+    assert default < 100 < ocp45 < upstream
 
 
-def test_what_current_still_sees_when_haproxy_dies_is_not_taken_for_dead():
-    plan = planned(preset="current")
+def test_what_upstream_still_sees_when_haproxy_dies_is_not_taken_for_dead():
+    plan = planned(preset="upstream")
     assert plan["watched"]["haproxy"]["unaware"] == ["chk_ocp_both"]
     assert 9000 < outages(plan)["10.0.0.200", "haproxy_killed"] < 10000
 
 
 def test_a_check_that_may_be_answered_by_either_of_two_asks_both():
-    scripts = {script["name"]: script for script in planned(preset="current")["members"]["master-0"]["scripts"]}
+    scripts = {script["name"]: script for script in planned(preset="upstream")["members"]["master-0"]["scripts"]}
     assert scripts["chk_ocp_both"]["any_of"] == [
         ["http://localhost:9444/haproxy_ready"],
         ["https://localhost:6443/readyz"],
@@ -215,7 +223,7 @@ def test_one_master_is_no_cluster():
 
 
 def test_haproxy_must_notice_before_keepalived_does(monkeypatch):
-    hasty = ipi_presets.PRESETS["seed"]
+    hasty = ipi_presets.PRESETS["ocp45"]
     monkeypatch.setitem(ipi_presets.PRESETS, "default", hasty)
     assert any("sees a dead API server after 1 s and haproxy after 6 s" in fault for fault in faults())
     assert faults(server_check={"interval": 0.4, "fall": 2}) == []
@@ -319,7 +327,7 @@ CURL = "master-2: curl is missing, which the check {} needs to ask {}: install c
     [
         ({}, ["nft"], NFT),
         (
-            {"preset": "seed"},
+            {"preset": "ocp45"},
             ["curl"],
             CURL.format("chk_ocp", "https://localhost:6443/readyz, http://localhost:50936/readyz"),
         ),
