@@ -29,7 +29,7 @@ def auth_pass(found):
 
 
 def assumed_host(vips, host, rank, interface=""):
-    return subnets.assumed_host(vips, str(host), int(rank), interface)
+    return subnets.placeholder_host(vips, str(host), int(rank), interface)
 
 
 class FilterModule:

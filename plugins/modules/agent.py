@@ -144,7 +144,7 @@ def wish(params):
         tuple(params["options"]["stop_commands"]),
     )
     configs = {"vrrp": params["vrrp"], "proxy": params["proxy"]}
-    return deployment.Wish(configs, options, params["python"] or sys.executable, params["replace"])
+    return deployment.Desired(configs, options, params["python"] or sys.executable, params["replace"])
 
 
 def passwords(vrrp):
@@ -158,7 +158,7 @@ def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     module.no_log_values.update(passwords(module.params["vrrp"]))
     reader = Reader.of(module)
-    engine = deployment.Engine(Host(reader.run, reader.find), mover(module))
+    engine = deployment.Deployment(Host(reader.run, reader.find), mover(module))
     if os.geteuid() != 0:
         module.fail_json(msg="Only root may install the agent: use become.")
     try:

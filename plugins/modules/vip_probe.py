@@ -323,7 +323,7 @@ def asker_for(module):
         if reason:
             return None, f"Nobody can be asked who holds {address}: {reason}."
     try:
-        return neighbours.Asker(interface, version), ""
+        return neighbours.NeighbourProber(interface, version), ""
     except PermissionError:
         return None, f"To ask who holds {address} takes root, or CAP_NET_RAW."
     except (OSError, ValueError) as error:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import PASSWORD, SECOND, Advertisement
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
-from ansible_collections.onprem.lb.plugins.module_utils._shared.vrrp_routers import Heard, Segment
+from ansible_collections.onprem.lb.plugins.module_utils._shared.vrrp_routers import LinkView, Observation
 
 AUTH_PASS = "overhear"
 DEAF = "There is no right to open raw sockets: use become, or give the container NET_RAW."
@@ -16,10 +16,10 @@ def hear(monkeypatch, *routers):
     """Have every listening module hear these routers, each ``(source, VRID)`` with the password AUTH_PASS."""
 
     def collect(_interface, _seconds):
-        segment = Segment()
+        segment = LinkView()
         for source, vrid in routers:
             said = Advertisement(2, vrid, 100, SECOND, ("192.0.2.77",), PASSWORD, AUTH_PASS.encode())
-            segment.add(Heard(0.0, "eth0", "02:00:00:00:00:63", source, "224.0.0.18", said))
+            segment.add(Observation(0.0, "eth0", "02:00:00:00:00:63", source, "224.0.0.18", said))
         return segment
 
     monkeypatch.setattr(sniffer, "collect", collect)

@@ -60,7 +60,7 @@ class Reader:
         :raises PermissionError: without the right to open raw sockets
         """
         links = facts.links_of(vips, addresses)
-        return neighbours.answering(links, wait) if links else {}
+        return neighbours.holders_on_link(links, wait) if links else {}
 
     def missing_packages(self, wanted: List[str]) -> List[str]:
         """Return the packages that none of the host's managers has; the other family's may be there too, as a tool."""

@@ -29,7 +29,7 @@ PATIENCE = 4
 Router = Dict[str, Any]
 
 
-class Heard(NamedTuple):
+class Observation(NamedTuple):
     """One VRRP message, when and where it was heard (seconds, from any start), and what it said."""
 
     at: float
@@ -56,7 +56,7 @@ class Span(NamedTuple):
 ENDED = Span(float("inf"), float("-inf"))
 
 
-class Segment:
+class LinkView:
     """Collects what is heard, message by message, so that a busy link does not fill the memory."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Segment:
         self.spans: Dict[Tuple[str, int, int, str], List[Span]] = {}
         self.discarded: Dict[str, Dict[str, Any]] = {}
 
-    def add(self, heard: Heard) -> None:
+    def add(self, heard: Observation) -> None:
         said = heard.said
         if isinstance(said, Discard):
             count = self.discarded.get(said.reason, {"count": 0})["count"] + 1
@@ -112,7 +112,7 @@ class Segment:
         )
 
 
-def _router(heard: Heard, said: Advertisement, earlier: Router) -> Router:
+def _router(heard: Observation, said: Advertisement, earlier: Router) -> Router:
     """The router as its latest advertisement has it."""
     return {
         "interface": heard.interface,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result, Run
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.server_states import Health, Surroundings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.server_states import Dependencies, Health
 
 from support.agent.loops import Time
 
@@ -24,7 +24,7 @@ class HealthCase:
         self.time, self.wall = Time(), 1000.0
         self.time.pass_(begun)
         self.wanted, self.doubts, self.told, self.log, self.faults = [], [], [], [], set()
-        self.health = Health(Surroundings(self.time, self, self, self.told.append, lambda: self.wall))
+        self.health = Health(Dependencies(self.time, self, self, self.told.append, lambda: self.wall))
         self.health.apply(services, remembered)
 
     # the checks

@@ -290,7 +290,7 @@ class Host:
         self.loop = Loop(self.network.readable)
         self.checks, self.log = Checks(self.journal), Log(self.journal)
         self.daemon = daemon.Daemon(
-            daemon.Surroundings(
+            daemon.Dependencies(
                 self.loop, self.network, self.checks, self.log, lambda: EPOCH + self.loop.now() / SECOND
             )
         )

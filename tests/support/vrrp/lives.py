@@ -114,7 +114,7 @@ class Predecessor:
     def ask(self):
         self.world.journal.append("predecessor: ask")
         if self.gone:
-            raise lifecycle.Gone("It does not wait.")
+            raise lifecycle.UpgradeAborted("It does not wait.")
         return {"since": 5.5, "daemon": {"front": "Active"}}
 
     def dismiss(self):
@@ -136,7 +136,7 @@ class World:
         monkeypatch.setattr(lifecycle, "Network", lambda: Network(journal))
         monkeypatch.setattr(lifecycle, "Checks", Checks(journal))
         monkeypatch.setattr(lifecycle.realtime, "prepare", self.prepare)
-        monkeypatch.setattr(lifecycle, "Successor", lambda *given: Successor(self, *given))
+        monkeypatch.setattr(lifecycle, "NewProcess", lambda *given: Successor(self, *given))
 
     def prepare(self):
         self.journal.append("real-time")
@@ -150,7 +150,7 @@ class World:
     def lives(self, *happens, end=signal.SIGTERM):
         """Live; each of these happens after the other, and then the end is asked for, if it is to be."""
         wanted = self.write()
-        one = lifecycle.Life(str(self.path), self.log, self.notifier, {"HOME": "/"}, self.predecessor)
+        one = lifecycle.Lifecycle(str(self.path), self.log, self.notifier, {"HOME": "/"}, self.predecessor)
         self.life = one
         waiting = [*happens, *([lambda: os.kill(os.getpid(), end)] if end else [])]
 

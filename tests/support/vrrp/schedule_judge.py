@@ -75,7 +75,7 @@ class Play(simulator.Simulation):
         super().__init__(schedule.seats, Link(rng, schedule.transit), schedule.groups, schedule.drift)
         self.schedule, self.rng = schedule, rng
         self.truth = [{thing.name: thing.readings[0] for thing in some} for some in schedule.things]
-        self.told: List[Dict[str, tracking.Reading]] = [{} for _seat in schedule.seats]
+        self.told: List[Dict[str, tracking.PriorityDelta]] = [{} for _seat in schedule.seats]
         self.absent: Set[str] = {seat.member for seat in schedule.seats}  # those without a process
         self.hangs: Dict[str, int] = {}
         self.stable = schedule.end  # since when nothing has happened
@@ -145,7 +145,7 @@ class Play(simulator.Simulation):
         seat, name = what
         if member not in self.absent:
             self.told[seat][name] = self.truth[seat][name]
-            self.inject(seat, machine.Read(name, self.truth[seat][name]))
+            self.inject(seat, machine.TrackerUpdate(name, self.truth[seat][name]))
 
     def inject(self, seat: int, event: machine.Event) -> None:
         super().inject(seat, event)

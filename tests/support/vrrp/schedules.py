@@ -35,7 +35,7 @@ class Thing(NamedTuple):
     """Something tracked, and all that it may be read as, first that it is well."""
 
     name: str
-    readings: Tuple[tracking.Reading, ...]
+    readings: Tuple[tracking.PriorityDelta, ...]
 
 
 class Weather(NamedTuple):
@@ -183,5 +183,5 @@ def _fates(rng: random.Random, members: List[Member], things: List[List[Thing]],
         yield Action(end, rng.choice(("crash", "stop") if rng.random() < 0.15 else ("start",)), member.name)
 
 
-def _reading(rng: random.Random, thing: Thing) -> Tuple[str, tracking.Reading]:
+def _reading(rng: random.Random, thing: Thing) -> Tuple[str, tracking.PriorityDelta]:
     return thing.name, rng.choice(thing.readings)

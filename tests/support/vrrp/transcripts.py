@@ -46,7 +46,7 @@ def event(words: str) -> machine.Event:
         given = dict(zip(rest[1::2], rest[2::2]))
         return hears(int(rest[0]), given.get("from", OTHER), us(given.get("every", "1000")))
     if kind == "reads":
-        return machine.Read(rest[0], tracking.FAULT if rest[1] == "FAULT" else int(rest[1]))
+        return machine.TrackerUpdate(rest[0], tracking.FAULT if rest[1] == "FAULT" else int(rest[1]))
     if kind == "start":
         return machine.Start(holding=rest == ["holding"])
     if kind == "leave":
@@ -67,7 +67,7 @@ def outcome(state: machine.State, done: Sequence[effects.Effect]) -> str:
 def name(effect: effects.Effect) -> str:
     if isinstance(effect, effects.Send):
         return f"send {effect.priority}"
-    if isinstance(effect, effects.Changed):
+    if isinstance(effect, effects.StateChanged):
         return f"{effect.before} to {effect.after}: {effect.reason}"
     return NAMES[type(effect)]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Generator, Tuple
 
-from .network import Steps, Stream, Talk, Unfit
+from .network import Dialogue, Steps, Stream, Unfit
 
 LONGEST = 4096  # bytes; a status line has about 20
 STATUS = re.compile(rb"HTTP/1\.[01] ([1-9]\d\d)(?: |\r|\n)")
@@ -27,7 +27,7 @@ def host_header(name: str, port: int, default_port: int) -> str:
     return name if port == default_port else f"{name}:{port}"
 
 
-def talk(host: str, path: str, wanted: Tuple[int, int]) -> Talk:
+def talk(host: str, path: str, wanted: Tuple[int, int]) -> Dialogue:
     """Return a talk that asks for a page and is content with a status between the two that are wanted."""
 
     def ask(stream: Stream) -> Steps:

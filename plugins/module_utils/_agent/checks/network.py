@@ -60,7 +60,7 @@ class Stream:
                 yield READ
 
 
-Talk = Callable[[Stream], Steps]
+Dialogue = Callable[[Stream], Steps]
 
 
 def say_nothing(stream: Stream) -> Steps:
@@ -92,7 +92,7 @@ class NetworkProbe(Probe):
         address: str,
         port: int,
         timeout: int,
-        talk: Talk = say_nothing,
+        talk: Dialogue = say_nothing,
         connect: Callable[[str, int], socket.socket] = connect,
     ) -> None:
         self._loop, self._address, self._port, self._timeout = loop, address, port, timeout

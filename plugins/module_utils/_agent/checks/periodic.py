@@ -10,7 +10,7 @@ from ..runtime.loop import Loop, Timer
 from .outcome import Done, Outcome, Probe
 
 
-class Repeated:
+class PeriodicProbe:
     """``interval`` (microseconds) may be changed at any time, and counts from the next run."""
 
     def __init__(self, loop: Loop, interval: int, probe: Probe, on_outcome: Done) -> None:

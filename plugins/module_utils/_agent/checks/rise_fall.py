@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple, Optional
 
 
-class Board(NamedTuple):
+class RiseFall(NamedTuple):
     """What is believed so far."""
 
     up: Optional[bool] = None  # None: nothing is known yet
@@ -19,10 +19,10 @@ class Board(NamedTuple):
         return not self.against
 
 
-UNKNOWN = Board()
+UNKNOWN = RiseFall()
 
 
-def count(board: Board, success: bool, rise: int, fall: int) -> Board:
+def count(board: RiseFall, success: bool, rise: int, fall: int) -> RiseFall:
     """Return what is believed after one more outcome.
 
     The first outcome decides at once: to wait for more would only keep a router from starting.
@@ -31,6 +31,6 @@ def count(board: Board, success: bool, rise: int, fall: int) -> Board:
     :param fall: failures in a row that make it down
     """
     if board.up is None or success == board.up:
-        return Board(success)
+        return RiseFall(success)
     against = board.against + 1
-    return Board(success) if against >= (rise if success else fall) else Board(board.up, against)
+    return RiseFall(success) if against >= (rise if success else fall) else RiseFall(board.up, against)

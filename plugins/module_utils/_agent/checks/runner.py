@@ -9,9 +9,9 @@ from typing import Callable, Dict, Optional, Tuple
 from ..runtime.loop import Loop
 from . import http, rise_fall, tls
 from .files import File
-from .network import NetworkProbe, Talk, say_nothing
+from .network import Dialogue, NetworkProbe, say_nothing
 from .outcome import Outcome, Probe
-from .periodic import Repeated
+from .periodic import PeriodicProbe
 from .processes import Process
 from .scripts import Script
 from .settings import FILE, HTTP, HTTPS, PROCESS, SCRIPT, TCP, Check
@@ -21,7 +21,7 @@ OnResult = Callable[[bool, int, str], None]  # up, value, detail
 OnRun = Callable[[Outcome], None]
 
 
-class Watch:
+class CheckRunner:
     """Tells what is first believed, and each change of it; of each run before that, where it is wanted."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Watch:
         self._told: Optional[Tuple[bool, int]] = None
         self._urgent = False
         probe = probe_of(loop, check, children, self._look_now)
-        self._repeated = Repeated(loop, check.interval, probe, self._count)
+        self._repeated = PeriodicProbe(loop, check.interval, probe, self._count)
         self._repeated.start()
 
     def stop(self) -> None:
@@ -80,14 +80,14 @@ def probe_of(loop: Loop, check: Check, children: Children, look_now: Callable[[]
         return File(loop, check.file, look_now)
     if check.type == SCRIPT:
         return Script(loop, children, check.command, check.user, check.timeout)
-    talks: Dict[str, Callable[[Check], Talk]] = {TCP: lambda _tcp: say_nothing, HTTP: _http, HTTPS: _https}
+    talks: Dict[str, Callable[[Check], Dialogue]] = {TCP: lambda _tcp: say_nothing, HTTP: _http, HTTPS: _https}
     return NetworkProbe(loop, check.address, check.port, check.timeout, talks[check.type](check))
 
 
-def _http(check: Check, default_port: int = 80) -> Talk:
+def _http(check: Check, default_port: int = 80) -> Dialogue:
     host = http.host_header(check.host or check.address, check.port, default_port)
     return http.talk(host, check.path, check.status)
 
 
-def _https(check: Check) -> Talk:
+def _https(check: Check) -> Dialogue:
     return tls.talk(check.host or check.address, check.verify, check.ca, _http(check, 443))

@@ -12,7 +12,7 @@ from ..runtime.ipc import Channel, Message
 from ..runtime.loop import Loop
 from .notify import Notifications
 from .outcome import MILLION, Outcome
-from .runner import Watch
+from .runner import CheckRunner
 from .settings import SCRIPT, Check
 from .subprocesses import Children
 
@@ -38,7 +38,7 @@ class Server:
         self._channel = Channel(loop, end, self._obey, self._end)
         self._children = Children(loop)
         self._notifications = Notifications(loop, self._children, self._say)
-        self._watches: Dict[int, Watch] = {}
+        self._watches: Dict[int, CheckRunner] = {}
         self._unlike: List[str] = []  # users whom we cannot become, which has been said
 
     def run(self) -> None:
@@ -67,7 +67,7 @@ class Server:
                 self._channel.send(RAN, number, outcome.success, outcome.detail, outcome.duration)
 
         try:
-            self._watches[number] = Watch(self._loop, check, self._children, tell, tell_of_run, believed)
+            self._watches[number] = CheckRunner(self._loop, check, self._children, tell, tell_of_run, believed)
         except ImportError as fault:  # the other checks do not suffer for it
             why = Outcome(False, f"cannot be checked: {fault}")
             if check.every:

@@ -13,13 +13,13 @@ import os
 from functools import lru_cache
 from typing import Any, Callable, Generator
 
-from .network import Steps, Stream, Talk, Unfit
+from .network import Dialogue, Steps, Stream, Unfit
 from .outcome import lower
 
 RECORD = 16384
 
 
-def talk(server_name: str, verify: bool, authorities: str, inner: Talk) -> Talk:
+def talk(server_name: str, verify: bool, authorities: str, inner: Dialogue) -> Dialogue:
     """Return a talk that shakes hands before the inner one.
 
     :param server_name: a name or an IP address; the server is told of it only if it is a name (RFC 6066 section 3)

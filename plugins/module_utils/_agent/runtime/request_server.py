@@ -21,12 +21,12 @@ PAUSE = MILLION  # until the next try, when there are no descriptors left
 Answer = Callable[[bytes, bool], Optional[bytes]]
 
 
-class Visitors:
+class RequestServer:
     """All who are there at one listening socket, which stays its owner's."""
 
     def __init__(self, loop: Loop, door: socket.socket, answer: Answer) -> None:
         self._loop, self._door, self._answer = loop, door, answer
-        self._inside: Dict[int, Visitor] = {}  # in the order in which they came
+        self._inside: Dict[int, Client] = {}  # in the order in which they came
         self._open = True
         self._watch()
 
@@ -65,13 +65,13 @@ class Visitors:
         if len(self._inside) >= MOST:
             next(iter(self._inside.values())).leave()
         connection.setblocking(False)
-        Visitor(self._loop, connection, self._answer, self._inside)
+        Client(self._loop, connection, self._answer, self._inside)
 
 
-class Visitor:
+class Client:
     """One of them: asks, is answered, goes."""
 
-    def __init__(self, loop: Loop, connection: socket.socket, answer: Answer, others: Dict[int, Visitor]) -> None:
+    def __init__(self, loop: Loop, connection: socket.socket, answer: Answer, others: Dict[int, Client]) -> None:
         self._loop, self._connection, self._answer, self._others = loop, connection, answer, others
         self._number = connection.fileno()
         self._question = b""

@@ -15,7 +15,7 @@ import stat
 from typing import Any, Callable, Dict, List, Optional
 
 from .loop import Loop
-from .request_server import Answer, Visitors
+from .request_server import Answer, RequestServer
 
 MODE = 0o660
 BACKLOG = 32  # clients who wait to be let in
@@ -27,7 +27,7 @@ class Refused(Exception):
     """The socket cannot be had, or nobody answers at it; the text says why."""
 
 
-class Door:
+class UnixSocketServer:
     """A socket in the file system at which everybody is answered, from a loop's callbacks."""
 
     def __init__(self, loop: Loop, path: str, answer: Answer, given: Optional[socket.socket] = None) -> None:
@@ -36,7 +36,7 @@ class Door:
         :raises Refused: where another daemon answers, or the path cannot be used
         """
         self.path, self.socket = path, given or listen(path)
-        self.visitors = Visitors(loop, self.socket, answer)
+        self.visitors = RequestServer(loop, self.socket, answer)
 
     def close(self, stays: bool = False) -> None:
         """
@@ -49,7 +49,7 @@ class Door:
         self.socket.close()
 
 
-class Server(Door):
+class StatusServer(UnixSocketServer):
     """Tells whoever comes, without being asked."""
 
     def __init__(self, loop: Loop, path: str, report: Report, given: Optional[socket.socket] = None) -> None:

@@ -9,14 +9,14 @@ from typing import Any, Callable, Dict, Iterable, List, Tuple
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
 from . import links
-from .prepared import Deed
+from .prepared import PreparedCall
 from .router import Router
 
 ROUNDS, LATER = 5, 5 * MILLION  # so many announcements at once, and so many a little later: what keepalived does
 PAUSE = MILLION // 10  # between two of them: each message of a worse router calls for one, and there may be a flood
 
 
-class Holding:
+class VirtualAddresses:
     """What the kernel is told, and ``links`` with it, before the kernel's own events say so."""
 
     def __init__(self, loop: Loop, network: Any, known: links.Links, log: Any) -> None:
@@ -24,18 +24,22 @@ class Holding:
         self._later: Dict[str, Timer] = {}
         self._announced: Dict[str, int] = {}  # when
 
-    def prepare_adding(self, router: Router) -> List[Deed]:
+    def prepare_adding(self, router: Router) -> List[PreparedCall]:
         """Make ready what ``take`` does."""
         link = router.place.link
         add = self.network.netlink.adding
-        found = {where: Deed(add(link.index, where), vital=True) for where in router.instance.addresses} if link else {}
+        found = (
+            {where: PreparedCall(add(link.index, where), vital=True) for where in router.instance.addresses}
+            if link
+            else {}
+        )
         router.ready.update(found)
         return list(found.values())
 
-    def prepare_announcing(self, router: Router) -> List[Deed]:
+    def prepare_announcing(self, router: Router) -> List[PreparedCall]:
         """Make ready what ``announce`` begins with."""
         try:
-            found = {where: Deed(call) for where, call in self._announcements(router)}
+            found = {where: PreparedCall(call) for where, call in self._announcements(router)}
         except OSError:  # which is for ``announce`` to find
             return []
         router.ready.update(found)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The VRRP daemon: gives the state machines a clock, sockets and addresses, and does what they want, in their order.
 
-Everything outside comes in through ``Surroundings``, so that tests can put something else in its place. Nothing here
+Everything outside comes in through ``Dependencies``, so that tests can put something else in its place. Nothing here
 waits: checks and notify programs run in a process of their own, and what cannot be sent at once is not sent.
 """
 
@@ -16,11 +16,11 @@ from ..checks.client import Result
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
 from . import links, report, settings
-from .addresses import Holding
+from .addresses import VirtualAddresses
 from .core import effects, machine, sync_group, tracking
-from .prepared import Takeover
+from .prepared import PreparedTakeover
 from .router import ADDRESSES, Router
-from .transport import Ears
+from .transport import Transport
 
 REFUSED, REFUSED_LONGEST = 10 * MILLION, 300 * MILLION  # until addresses that were refused are tried again
 EVE = 600  # microseconds before silence is believed: time to make a takeover ready
@@ -30,7 +30,7 @@ CONFIGURATION = "the configuration"  # read at a reload, after which other thing
 KEEPALIVEDS = {machine.ACTIVE: "MASTER", machine.BACKUP: "BACKUP", machine.FAULT: "FAULT", machine.INITIALIZE: "STOP"}
 
 
-class Surroundings(NamedTuple):
+class Dependencies(NamedTuple):
     """All that the daemon has to do with."""
 
     loop: Loop
@@ -50,14 +50,14 @@ class Found(NamedTuple):
 class Daemon:
     """The Virtual Routers of this host."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Dependencies) -> None:
         self.loop, self.network, self.checks, self.log, self.wall = around
         self.settings = settings.Settings(())
         self.routers: Dict[str, Router] = {}
         self.found: Dict[str, Found] = {}
         self.links = links.Links()
-        self.holding = Holding(self.loop, self.network, self.links, self.log)
-        self.ears = Ears(self.loop, self.network, self.links, self.log, self.tell)
+        self.holding = VirtualAddresses(self.loop, self.network, self.links, self.log)
+        self.ears = Transport(self.loop, self.network, self.links, self.log, self.tell)
         self._floating: Set[str] = set()
         self._retry: Optional[Timer] = None
         self._gone: Optional[Callable[[], None]] = None
@@ -187,7 +187,7 @@ class Daemon:
     def _resume(self, router: Router) -> None:
         """Go on with new settings, now that every router of its sync group has them."""
         self._read_all(router)
-        self.tell(router, machine.Read(CONFIGURATION, 0))  # which may have ended a wait, or a fault
+        self.tell(router, machine.TrackerUpdate(CONFIGURATION, 0))  # which may have ended a wait, or a fault
         if router.active:
             self._complete(router, "new")
             self.holding.remind(router)
@@ -248,12 +248,12 @@ class Daemon:
             takeover.forget()
         self._arm(router)
 
-    def _await_silence(self, router: Router) -> Optional[Takeover]:
+    def _await_silence(self, router: Router) -> Optional[PreparedTakeover]:
         """Wait for the end of a Backup's patience, if that is near, and begin the takeover at once."""
         deadline, takeover = router.state.deadline, None
         if deadline is not None and deadline <= self.loop.now() + EVE:
             members = self._members(router)
-            takeover = Takeover(self.ears, self.holding, members, members.index(router), deadline)
+            takeover = PreparedTakeover(self.ears, self.holding, members, members.index(router), deadline)
             self.loop.hold(deadline)
         if self._is_over(router):
             self.ears.catch_up(router)  # before silence is believed: it may be us who were late
@@ -284,7 +284,7 @@ class Daemon:
             router.refused_for = 0
         return taken
 
-    def _changed(self, router: Router, change: effects.Changed) -> None:
+    def _changed(self, router: Router, change: effects.StateChanged) -> None:
         router.changed(change.reason)
         self.log.info(f"{router.name}: {change.before} to {change.after}: {change.reason}")
         self._notify(router.instance.notify, "INSTANCE", router.name, change.after, router.priority)
@@ -309,12 +309,12 @@ class Daemon:
     def _refuse(self, router: Router) -> None:
         """Without its addresses a router must not be Active: the next one may be able to have them."""
         router.refused_for = min(max(REFUSED, 2 * router.refused_for), REFUSED_LONGEST)
-        self.tell(router, machine.Read(ADDRESSES, tracking.FAULT))
+        self.tell(router, machine.TrackerUpdate(ADDRESSES, tracking.FAULT))
         self.loop.after(router.refused_for, lambda: self._forgive(router))
 
     def _forgive(self, router: Router) -> None:
         if router.state.readings.get(ADDRESSES, 0) is tracking.FAULT:
-            self.tell(router, machine.Read(ADDRESSES, 0))
+            self.tell(router, machine.TrackerUpdate(ADDRESSES, 0))
 
     def take_result(self, result: Result) -> None:
         """Hear what a check has found."""
@@ -326,14 +326,14 @@ class Daemon:
             for event in router.reads(check, result.up, result.value):
                 self.tell(router, event)
 
-    def _lose_place(self, router: Router, place: links.Place) -> None:
+    def _lose_place(self, router: Router, place: links.Egress) -> None:
         """Whoever loses its place gives up from the old one, as long as anything can still go out there."""
         there = place.up and place.follows(router.place)
         for name, good in ((router.link_reading, there), (router.source_reading, bool(place.source))):
             if not good:
                 self._read(router, name, good)
 
-    def _take_place(self, router: Router, place: links.Place) -> None:
+    def _take_place(self, router: Router, place: links.Egress) -> None:
         """Without a way out for its Advertisements a router would be Active beside another one."""
         if place != router.place:
             router.move(place)
@@ -343,7 +343,7 @@ class Daemon:
     def _read(self, router: Router, name: str, good: bool) -> None:
         reading = tracking.check(0, good)
         if router.state.readings.get(name, "not read") != reading:
-            self.tell(router, machine.Read(name, reading))
+            self.tell(router, machine.TrackerUpdate(name, reading))
 
     def _read_all(self, router: Router) -> None:
         """Tell a router all that is known already."""

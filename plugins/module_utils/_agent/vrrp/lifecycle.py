@@ -21,10 +21,10 @@ from ..runtime.loop import Loop
 from ..runtime.sd_notify import Notifier
 from ..runtime.signals import Signals
 from . import config, daemon, settings
-from .upgrade import Gone, Predecessor, Successor
+from .upgrade import NewProcess, OldProcess, UpgradeAborted
 
 
-class Life:
+class Lifecycle:
     """One run of the daemon."""
 
     def __init__(
@@ -33,7 +33,7 @@ class Life:
         log: Log,
         notifier: Notifier,
         environ: Mapping[str, str],
-        predecessor: Optional[Predecessor] = None,
+        predecessor: Optional[OldProcess] = None,
     ) -> None:
         """
         :param environ: as this process was started with, for a new version of it
@@ -47,16 +47,16 @@ class Life:
         self.loop = Loop()
         self.network = Network()
         self.checks = Checks.start(self.loop, self._checked, log.warning)
-        self.daemon = daemon.Daemon(daemon.Surroundings(self.loop, self.network, self.checks, log))
-        self.door: Optional[status_socket.Server] = None
+        self.daemon = daemon.Daemon(daemon.Dependencies(self.loop, self.network, self.checks, log))
+        self.door: Optional[status_socket.StatusServer] = None
         self._predecessor = predecessor
-        self._successor: Optional[Successor] = None
+        self._successor: Optional[NewProcess] = None
 
     def run(self, wanted: settings.Settings) -> None:
         """Live until somebody says that it is enough. Raises Refused, or Gone, before anything is changed."""
         before = self._predecessor
         if before is None:
-            self.door = status_socket.Server(self.loop, wanted.status_socket, self.report)
+            self.door = status_socket.StatusServer(self.loop, wanted.status_socket, self.report)
         self._hear_signals()
         self.limits = realtime.prepare()
         for limit in self.limits:
@@ -124,7 +124,7 @@ class Life:
         if self.door and self.door.path == path:
             return []
         try:
-            new = status_socket.Server(self.loop, path, self.report)
+            new = status_socket.StatusServer(self.loop, path, self.report)
         except status_socket.Refused as refused:
             return [str(refused)]
         if self.door:
@@ -142,7 +142,7 @@ class Life:
         self.notifier.reloading()
         left = {"config": self.text, "door": [self.door.path, self.door.socket.fileno()]}
         try:
-            self._successor = Successor(self.loop, self._environ, left, self._hand_over, self._keep_on)
+            self._successor = NewProcess(self.loop, self._environ, left, self._hand_over, self._keep_on)
         except OSError as fault:
             self._keep_on(f"it cannot be started: {in_words(fault)}")
 
@@ -175,7 +175,7 @@ class Life:
             successor.close()
         return successor is not None
 
-    def _succeed(self, before: Predecessor) -> None:
+    def _succeed(self, before: OldProcess) -> None:
         """Go on as the process that has started this one. Where it raises, that one goes on itself."""
         wanted, faults = config.parse(before.text, self.path)
         if wanted is None:
@@ -186,7 +186,7 @@ class Life:
         self.since = known["since"]
         self.daemon.resume(known["daemon"])
         before.dismiss()
-        self.door = status_socket.Server(self.loop, before.door, self.report, before.door_socket)
+        self.door = status_socket.StatusServer(self.loop, before.door, self.report, before.door_socket)
         self.log.info(f"onprem.lb {VERSION} goes on from here.")
         if self.notifier.watchdog:  # the old one has just spoken for us, to whom systemd does not listen yet
             self.loop.after(self.notifier.watchdog, self._feed_watchdog)
@@ -232,13 +232,13 @@ class Life:
 def main(path: str, wanted: settings.Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
     """Run the daemon; return the exit code."""
     try:
-        life = Life(path, log, notifier, environ, Predecessor.of(os.environ))
+        life = Lifecycle(path, log, notifier, environ, OldProcess.of(os.environ))
     except OSError as error:
         log.fault("start", f"The network cannot be had: {error.strerror}.")
         return 1
     try:
         life.run(wanted)
-    except (status_socket.Refused, Gone) as refused:
+    except (status_socket.Refused, UpgradeAborted) as refused:
         log.fault("start", str(refused))
         return 1
     return 0

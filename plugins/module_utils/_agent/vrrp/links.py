@@ -14,7 +14,7 @@ from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 from ..net import netlink
 
 
-class Place(NamedTuple):
+class Egress(NamedTuple):
     """Where an Advertisement goes out: the interface, and the address that it comes from; None where there is none."""
 
     link: Optional[netlink.Link] = None
@@ -24,7 +24,7 @@ class Place(NamedTuple):
     def up(self) -> bool:
         return self.link is not None and self.link.up
 
-    def follows(self, before: Place) -> bool:
+    def follows(self, before: Egress) -> bool:
         """Whether it is on the same interface as before, which the kernel knows by its index; or the first one."""
         return before.link is None or (self.link is not None and self.link.index == before.link.index)
 
@@ -65,7 +65,7 @@ class Links:
         split = [(address, *address.split("/")) for address in addresses]
         return [whole for whole, address, prefix in split if (link.index, address, int(prefix)) in self._addresses]
 
-    def place(self, interface: str, family: int, wanted: Optional[str], floating: Set[str]) -> Place:
+    def place(self, interface: str, family: int, wanted: Optional[str], floating: Set[str]) -> Egress:
         """Return where a Virtual Router sends from.
 
         RFC 9568 section 6.1 wants the primary address: of IPv4 the first of the interface's own, of IPv6 its link-local
@@ -75,10 +75,10 @@ class Links:
         """
         link = self.named(interface)
         if link is None:
-            return Place()
+            return Egress()
         if wanted:
             there = any(found.address == wanted and found.usable for found in self._addresses.values())
-            return Place(link, wanted if there else None)
+            return Egress(link, wanted if there else None)
         own = [
             found.address
             for found in self._addresses.values()
@@ -87,7 +87,7 @@ class Links:
             and found.address not in floating
             and _fits(found.address, family)
         ]
-        return Place(link, own[0] if own else None)
+        return Egress(link, own[0] if own else None)
 
 
 def _key(address: netlink.Address) -> Tuple[int, str, int]:

@@ -14,7 +14,7 @@ from typing import Any, Callable, List, Optional, Sequence
 from .core import effects, machine, sync_group
 
 
-class Deed:
+class PreparedCall:
     """A system call. Called in its turn it is made, unless it was made ahead: then what came of it is raised now."""
 
     __slots__ = ("_call", "_vital", "_done", "_fault")
@@ -44,7 +44,7 @@ class Deed:
             self._call()
 
 
-class Takeover:
+class PreparedTakeover:
     """What the end of a router's patience will bring, for all of its sync group; for one use."""
 
     def __init__(self, ears: Any, holding: Any, members: Sequence[Any], at: int, deadline: int) -> None:
@@ -56,7 +56,7 @@ class Takeover:
         self._states = [member.state for member in members]
         machines = [member.machine for member in members]
         _after, wanted = sync_group.step(machines, self._states, at, machine.Timeout(), deadline)
-        self._deeds: List[List[Deed]] = [[] for _member in members]
+        self._deeds: List[List[PreparedCall]] = [[] for _member in members]
         for number, effect in wanted:
             member = members[number]
             if isinstance(effect, effects.Send):

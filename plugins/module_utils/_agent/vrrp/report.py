@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, Mapping
 from ..checks import settings as checks
 from . import links, settings
 from .router import Router
-from .transport import Ear
+from .transport import InterfaceSocket
 
 NOT_KNOWN = {"up": None, "since": None, "value": 0, "detail": ""}  # of a check that has found nothing yet
 
@@ -20,7 +20,7 @@ def build(
     groups: Mapping[str, str],
     found: Mapping[str, Any],
     known: links.Links,
-    ears: Iterable[Ear],
+    ears: Iterable[InterfaceSocket],
 ) -> Dict[str, Any]:
     """
     :param groups: the state of each sync group

@@ -18,7 +18,7 @@ ADDRESSES = "the virtual addresses"  # a reading: FAULT while the kernel refuses
 REMEMBERED = ("since", "reason", "last", "sent", "received", "transitions", "discarded", "refused_for")
 
 
-class Said(NamedTuple):
+class LastAdvertisement(NamedTuple):
     """An Advertisement that was heard; ``at`` in seconds since 1970, for people."""
 
     source: str
@@ -33,10 +33,10 @@ class Router:
         self.wall = wall
         self.state = machine.State()
         self.since, self.reason = wall(), "start"
-        self.place = links.Place()
+        self.place = links.Egress()
         self.timer: Optional[Timer] = None
         self.refused_for = 0  # how long the kernel's last refusal of the addresses is believed, microseconds
-        self.last: Optional[Said] = None
+        self.last: Optional[LastAdvertisement] = None
         self.sent = self.received = self.transitions = 0
         self.discarded: Dict[str, int] = {}
         self.ready: Dict[Any, Callable[[], Any]] = {}  # what was made ready for a takeover, see ``takeover``
@@ -49,12 +49,12 @@ class Router:
         self._words: Dict[Tuple[Any, int], Words] = {}
         self.move(self.place)
 
-    def move(self, place: links.Place) -> None:
+    def move(self, place: links.Egress) -> None:
         """The interface or the address to send from is another one."""
         self.place = place
         source = place.source or ("0.0.0.0" if self.instance.family == 4 else "::")
         self.machine = settings.router(self.instance, source, tuple(self.names))
-        self.ours = validation.Ours(self.instance, self.advertisement, source)
+        self.ours = validation.LocalInstance(self.instance, self.advertisement, source)
         self._words.clear()
 
     @property
@@ -113,7 +113,7 @@ class Router:
 
     def heard(self, said: packet.Advertisement, source: str) -> machine.Received:
         self.received += 1
-        self.last = Said(source, said.priority, self.wall())
+        self.last = LastAdvertisement(source, said.priority, self.wall())
         return machine.Received(said, source)
 
     def discard(self, reason: str) -> None:
@@ -122,10 +122,10 @@ class Router:
     def changed(self, reason: str) -> None:
         self.since, self.reason, self.transitions = self.wall(), reason, self.transitions + 1
 
-    def reads(self, check: checks.Check, up: bool, value: int) -> List[machine.Read]:
+    def reads(self, check: checks.Check, up: bool, value: int) -> List[machine.TrackerUpdate]:
         """Return what the result of a check means to this Virtual Router: nothing, if it does not track it."""
         return [
-            machine.Read(
+            machine.TrackerUpdate(
                 item.name,
                 tracking.file(item.weight, value) if check.type == checks.FILE else tracking.check(item.weight, up),
             )
@@ -142,7 +142,7 @@ class Router:
         self.state = machine.recalled(known["state"])
         for key in REMEMBERED:
             setattr(self, key, known[key])
-        self.last = self.last and Said(*self.last)
+        self.last = self.last and LastAdvertisement(*self.last)
 
     @property
     def priority(self) -> int:

@@ -10,7 +10,7 @@ from ..net.ip import Datagram
 from ..runtime.loop import MILLION, Loop
 from . import links, validation
 from .core import machine, packet
-from .prepared import Deed
+from .prepared import PreparedCall
 from .router import Router
 
 BATCH = 64  # messages that are read before timers have their turn again: some 2 ms
@@ -20,7 +20,7 @@ ADDRESSES = "addresses"  # complained about like what is discarded
 Key = Tuple[str, int]
 
 
-class Ear:
+class InterfaceSocket:
     """One socket, and the Virtual Routers that it is for, by VRID."""
 
     def __init__(self, interface: str, family: int) -> None:
@@ -39,18 +39,18 @@ class Ear:
         self.discarded[reason] = self.discarded.get(reason, 0) + 1
 
 
-class Ears:
+class Transport:
     """All sockets; they follow their interfaces, which may vanish and come back as others."""
 
     def __init__(
         self, loop: Loop, network: Any, known: links.Links, log: Any, tell: Callable[[Router, machine.Event, int], None]
     ) -> None:
         self.loop, self.network, self.links, self.log, self.tell = loop, network, known, log, tell
-        self._ears: Dict[Key, Ear] = {}
+        self._ears: Dict[Key, InterfaceSocket] = {}
         self._faults: Dict[Tuple[str, str], int] = {}  # when a kind of message last came
         self._sweeping = False
 
-    def __iter__(self) -> Iterator[Ear]:
+    def __iter__(self) -> Iterator[InterfaceSocket]:
         return iter(self._ears.values())
 
     def listen_for(self, routers: Iterable[Router]) -> None:
@@ -61,7 +61,7 @@ class Ears:
         for key in [key for key in self._ears if key not in by_key]:
             self._close(self._ears.pop(key))
         for key, members in by_key.items():
-            self._ears.setdefault(key, Ear(*key)).routers = members
+            self._ears.setdefault(key, InterfaceSocket(*key)).routers = members
 
     def follow(self) -> bool:
         """Open what has an interface now, close what has none any more; return False if something could not be had."""
@@ -74,7 +74,7 @@ class Ears:
                     self._open(ear, *wanted)
         return all(ear.port or not self.links.named(ear.interface) for ear in self._ears.values())
 
-    def _open(self, ear: Ear, index: int, multicast: bool) -> None:
+    def _open(self, ear: InterfaceSocket, index: int, multicast: bool) -> None:
         key = f"open {ear.name}"
         try:
             ear.port = self.network.open_port(ear.interface, index, ear.family, multicast)
@@ -85,7 +85,7 @@ class Ears:
         ear.opened_for = (index, multicast)
         self.loop.watch(ear.port.fileno(), lambda _events: self._hear(ear, BATCH))
 
-    def _close(self, ear: Ear) -> None:
+    def _close(self, ear: InterfaceSocket) -> None:
         if ear.port:
             self.loop.forget(ear.port.fileno())
             ear.port.close()
@@ -116,10 +116,10 @@ class Ears:
             router.words(port, 0)  # a farewell is in a hurry, and this is not
             self.log.cured(key, f"{router.name}: Advertisements can be sent")
 
-    def prepare(self, router: Router, priority: int) -> List[Deed]:
+    def prepare(self, router: Router, priority: int) -> List[PreparedCall]:
         """Make ready what ``send`` does."""
         port = self._way_out(router)
-        deeds = {(priority, where): Deed(send) for where, send in router.words(port, priority)} if port else {}
+        deeds = {(priority, where): PreparedCall(send) for where, send in router.words(port, priority)} if port else {}
         router.ready.update(deeds)
         return list(deeds.values())
 
@@ -141,16 +141,16 @@ class Ears:
                 if not (ear.port and ear.port.receive()):
                     break
 
-    def _hear(self, ear: Ear, limit: int) -> None:
+    def _hear(self, ear: InterfaceSocket, limit: int) -> None:
         for _count in range(limit):
             datagram = ear.port.receive() if ear.port else None
             if datagram is None:
                 return
             self._weigh(ear, datagram, self.loop.now() - datagram.age)
 
-    def _weigh(self, ear: Ear, datagram: Datagram, arrived: int) -> None:
+    def _weigh(self, ear: InterfaceSocket, datagram: Datagram, arrived: int) -> None:
         router = ear.routers.get(validation.vrid_of(datagram.message))
-        said = validation.judge(datagram, router.ours if router else None)
+        said = validation.validate(datagram, router.ours if router else None)
         if isinstance(said, packet.Discard):
             self._discard(router or ear, datagram.source, said)
         elif said and router:

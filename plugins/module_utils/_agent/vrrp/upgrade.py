@@ -25,11 +25,11 @@ MOMENT = 1.0  # seconds, in which it must have understood what it is told: nobod
 READY, TAKEN = "ready", "taken"  # what the successor says, a line each; before them its process, and last of all pid
 
 
-class Gone(Exception):
+class UpgradeAborted(Exception):
     """The predecessor goes on without us."""
 
 
-class Successor:
+class NewProcess:
     """The new program, as the old one sees it."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Successor:
             for descriptor in handed_over:
                 os.set_inheritable(descriptor, False)
             os.close(memory)
-        upgrade_state.reap(self._loop, pid)  # see Predecessor
+        upgrade_state.reap(self._loop, pid)  # see OldProcess
 
     def _hear(self, _events: int) -> None:
         try:
@@ -116,7 +116,7 @@ class Successor:
         self._channel.close()
 
 
-class Predecessor:
+class OldProcess:
     """The old program, as the new one sees it."""
 
     def __init__(self, left: Dict[str, Any]) -> None:
@@ -128,7 +128,7 @@ class Predecessor:
         self._say(str(os.getpid()))
 
     @classmethod
-    def of(cls, environ: MutableMapping[str, str]) -> Optional[Predecessor]:
+    def of(cls, environ: MutableMapping[str, str]) -> Optional[OldProcess]:
         """Return the one that has started this process, None where it was somebody else."""
         left = upgrade_state.taken(environ)
         if left is None:
@@ -159,4 +159,4 @@ class Predecessor:
             self._give_up()
 
     def _give_up(self) -> NoReturn:
-        raise Gone("The predecessor does not wait any more, and goes on itself.")
+        raise UpgradeAborted("The predecessor does not wait any more, and goes on itself.")

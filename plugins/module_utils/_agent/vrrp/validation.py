@@ -16,7 +16,7 @@ FRAGMENT, OWN, DESTINATION, PEER = "fragment", "own", "destination", "peer"
 REASONS = (*packet.REASONS, FRAGMENT, OWN, DESTINATION, PEER)
 
 
-class Ours(NamedTuple):
+class LocalInstance(NamedTuple):
     """A Virtual Router of ours, as a message meets it."""
 
     instance: Instance
@@ -29,7 +29,7 @@ def vrid_of(message: bytes) -> int:
     return message[1] if len(message) > 1 else 0
 
 
-def judge(datagram: Datagram, ours: Optional[Ours]) -> Union[packet.Advertisement, packet.Discard, None]:
+def validate(datagram: Datagram, ours: Optional[LocalInstance]) -> Union[packet.Advertisement, packet.Discard, None]:
     """Return the Advertisement that counts, or why it does not; None for the Virtual Router of somebody else.
 
     :param ours: the Virtual Router of its VRID, on its interface and in its family
@@ -45,7 +45,9 @@ def judge(datagram: Datagram, ours: Optional[Ours]) -> Union[packet.Advertisemen
     return None if ours is None else _unwanted(datagram, multicast, said, ours) or said
 
 
-def _unwanted(datagram: Datagram, multicast: bool, said: packet.Advertisement, ours: Ours) -> Optional[packet.Discard]:
+def _unwanted(
+    datagram: Datagram, multicast: bool, said: packet.Advertisement, ours: LocalInstance
+) -> Optional[packet.Discard]:
     """Why a sound Advertisement with our VRID is not for us."""
     if datagram.source == ours.source:
         return packet.Discard(OWN, "our own message came back: there is a loop in the link, or a second host with it")

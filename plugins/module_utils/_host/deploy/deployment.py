@@ -23,7 +23,7 @@ BY_UNIT = {daemon.unit: daemon for daemon in DAEMONS}
 PARSERS = {PROXY: proxy_config.parse, VRRP: vrrp_config.parse}
 
 
-class Wish(NamedTuple):
+class Desired(NamedTuple):
     """What the user wants."""
 
     configs: Dict[str, Optional[Dict[str, Any]]]  # by the daemon's name; None where it has nothing to do
@@ -40,7 +40,7 @@ class Result(NamedTuple):
     archive: str
 
 
-class Engine:
+class Deployment:
     """One run."""
 
     def __init__(self, host: Host, move: Move) -> None:
@@ -51,7 +51,7 @@ class Engine:
 
     # -- present
 
-    def present(self, wish: Wish, agent: bytes, dry: bool) -> Result:
+    def present(self, wish: Desired, agent: bytes, dry: bool) -> Result:
         """Make the host run the agent as wished.
 
         :param agent: the version, as one file
@@ -74,7 +74,7 @@ class Engine:
             self._do_all(steps, wish, wanted, pending, agent)
         return Result([str(step) for step in steps], self._diff(wanted, found, pending), wanted.archive)
 
-    def _misread(self, wish: Wish) -> List[str]:
+    def _misread(self, wish: Desired) -> List[str]:
         """Return what is wrong with the configurations wherever they are to be read."""
         return [
             sentence
@@ -83,14 +83,14 @@ class Engine:
             for sentence in PARSERS[daemon.name](document(wish.configs[daemon.name]), self.places.config(daemon))[1]
         ]
 
-    def _wanted(self, wish: Wish, agent: bytes) -> Tuple[plan.Wanted, List[_files.Change]]:
+    def _wanted(self, wish: Desired, agent: bytes) -> Tuple[plan.DesiredState, List[_files.Change]]:
         """Return the host as it is to be, and which files have to change for that."""
         daemons = tuple(daemon for daemon in DAEMONS if wish.configs.get(daemon.name) is not None)
         archive = self.places.archive(hashlib.sha256(agent).hexdigest())
         pointers = {self.places.program(daemon): wish.python for daemon in daemons}
         files = {daemon.unit: self.places.unit(daemon) for daemon in DAEMONS}
         files.update({daemon.name: self.places.config(daemon) for daemon in DAEMONS})
-        wanted = plan.Wanted(
+        wanted = plan.DesiredState(
             daemons=daemons,
             archive=archive,
             pointers={**pointers, self.places.link: os.path.basename(archive)},
@@ -100,7 +100,7 @@ class Engine:
         )
         return wanted, _files.changes([item for daemon in DAEMONS for item in self._files_of(daemon, wish)])
 
-    def _files_of(self, daemon: Daemon, wish: Wish) -> List[Dict[str, Any]]:
+    def _files_of(self, daemon: Daemon, wish: Desired) -> List[Dict[str, Any]]:
         config = wish.configs.get(daemon.name)
         state = "absent" if config is None else "present"
         text = unit(daemon, config or {}, self.places, wish.options)
@@ -117,13 +117,13 @@ class Engine:
             {"path": self.places.unit(daemon), "content": text, "mode": "0644", "state": state, "check": "none"},
         ]
 
-    def _look(self, wanted: plan.Wanted, pending: List[_files.Change], agent: bytes) -> plan.Found:
+    def _look(self, wanted: plan.DesiredState, pending: List[_files.Change], agent: bytes) -> plan.ActualState:
         return look(self.host, wanted, tuple(change.path for change in pending), agent)
 
     def _is_new(self, steps: List[plan.Step]) -> bool:
         return any(step.do in (plan.INSTALL, plan.REPLACE, plan.POINT) for step in steps)
 
-    def _refusals(self, wish: Wish, agent: bytes) -> List[str]:
+    def _refusals(self, wish: Desired, agent: bytes) -> List[str]:
         """Show the configurations to the very version that is to read them."""
         with tempfile.NamedTemporaryFile(suffix=".pyz") as file:
             file.write(agent)
@@ -138,7 +138,12 @@ class Engine:
             ]
 
     def _do_all(
-        self, steps: List[plan.Step], wish: Wish, wanted: plan.Wanted, pending: List[_files.Change], agent: bytes
+        self,
+        steps: List[plan.Step],
+        wish: Desired,
+        wanted: plan.DesiredState,
+        pending: List[_files.Change],
+        agent: bytes,
     ) -> None:
         if steps:
             self.host.mark(self.places.unfinished)
@@ -154,7 +159,7 @@ class Engine:
         # What nobody runs any more. It is no change of what is wanted, so it is none that counts.
         self.host.discard_unused(wanted.archive)
 
-    def _do(self, step: plan.Step, wish: Wish, wanted: plan.Wanted, agent: bytes) -> None:
+    def _do(self, step: plan.Step, wish: Desired, wanted: plan.DesiredState, agent: bytes) -> None:
         host = self.host
         if step.do in (plan.RELOAD, plan.RENEW, plan.RESTART):
             self._bring_along(step, wish, wanted)
@@ -172,7 +177,7 @@ class Engine:
             plan.REMOVE_USER: host.remove_user,
         }[step.do](step.what)
 
-    def _bring_along(self, step: plan.Step, wish: Wish, wanted: plan.Wanted) -> None:
+    def _bring_along(self, step: plan.Step, wish: Desired, wanted: plan.DesiredState) -> None:
         """Have a running daemon go over to what is new."""
         daemon = BY_UNIT[step.what]
         running = self.host.units()[step.what]
@@ -189,7 +194,9 @@ class Engine:
     def _instances(self) -> List[Dict[str, Any]]:
         return (self.host.report(Daemon(VRRP).status_socket) or {}).get("instances", [])
 
-    def _diff(self, wanted: plan.Wanted, found: plan.Found, pending: List[_files.Change]) -> List[Dict[str, str]]:
+    def _diff(
+        self, wanted: plan.DesiredState, found: plan.ActualState, pending: List[_files.Change]
+    ) -> List[Dict[str, str]]:
         links = [link for link, target in wanted.pointers.items() if found.pointers[link] != target]
         return [change.diff for change in pending] + [
             {
@@ -206,13 +213,13 @@ class Engine:
     def absent(self, dry: bool) -> Result:
         """Take all of it away."""
         host = self.host
-        nothing = plan.Wanted((), "", {}, {}, "")
+        nothing = plan.DesiredState((), "", {}, {}, "")
         found = look(host, nothing, (), b"")._replace(remains=host.remains())
         steps = plan.absent(found)
         if not dry:
             for step in steps:
                 if found.systemd or step.do != plan.RELOAD_SYSTEMD:
-                    self._do(step, Wish({}, Options(), "", []), nothing, b"")
+                    self._do(step, Desired({}, Options(), "", []), nothing, b"")
         gone = [
             {"before_header": path, "after_header": f"{path} (absent)", "before": "", "after": ""}
             for path in found.remains
@@ -220,10 +227,10 @@ class Engine:
         return Result([str(step) for step in steps], gone, "")
 
 
-def look(host: Host, wanted: plan.Wanted, pending: Tuple[str, ...], agent: bytes) -> plan.Found:
+def look(host: Host, wanted: plan.DesiredState, pending: Tuple[str, ...], agent: bytes) -> plan.ActualState:
     """Return the host as it is, as far as it matters for what is wanted."""
     systemd = host.has_systemd()
-    return plan.Found(
+    return plan.ActualState(
         systemd=systemd,
         raw_sockets=host.has_raw_sockets(),
         version=host.python_version(wanted.python),
@@ -241,7 +248,7 @@ def look(host: Host, wanted: plan.Wanted, pending: Tuple[str, ...], agent: bytes
 
 def problems(host: Host, daemons: Sequence[str], python: str, replace: Sequence[str]) -> List[str]:
     """Return a sentence for each thing that keeps these daemons from running here."""
-    wanted = plan.Wanted(tuple(Daemon(name) for name in daemons), "", {}, {}, python, tuple(replace))
+    wanted = plan.DesiredState(tuple(Daemon(name) for name in daemons), "", {}, {}, python, tuple(replace))
     return plan.faults(wanted, look(host, wanted, (), b""))
 
 

@@ -48,7 +48,7 @@ class Unit(NamedTuple):
     renews: bool = False  # whether that version can hand over to another one
 
 
-class Rival(NamedTuple):
+class ConflictingService(NamedTuple):
     """A program that does what the agent is to do."""
 
     program: str  # keepalived or haproxy
@@ -57,7 +57,7 @@ class Rival(NamedTuple):
     ours: bool  # set up by this collection
 
 
-class Found(NamedTuple):
+class ActualState(NamedTuple):
     """The host as it is."""
 
     systemd: bool
@@ -69,12 +69,12 @@ class Found(NamedTuple):
     pointers: Dict[str, str]  # links, and where they point
     unfinished: bool
     units: Dict[str, Unit]
-    rivals: Tuple[Rival, ...]
+    rivals: Tuple[ConflictingService, ...]
     enabled_rivals: FrozenSet[str]  # units
     remains: Tuple[str, ...]  # all that an installation has left, for its removal
 
 
-class Wanted(NamedTuple):
+class DesiredState(NamedTuple):
     """The host as it is to be."""
 
     daemons: Tuple[Daemon, ...]
@@ -85,12 +85,12 @@ class Wanted(NamedTuple):
     replace: Tuple[str, ...] = ()  # programs that may be stopped
 
 
-def faults(wanted: Wanted, found: Found) -> List[str]:
+def faults(wanted: DesiredState, found: ActualState) -> List[str]:
     """Return a sentence for each thing that keeps the agent from running here."""
     return list(_faults(wanted, found))
 
 
-def _faults(wanted: Wanted, found: Found) -> Iterator[str]:
+def _faults(wanted: DesiredState, found: ActualState) -> Iterator[str]:
     if not found.systemd:
         yield "systemd does not run here, and it is what starts the agent and keeps it alive."
     if not found.version:
@@ -106,7 +106,7 @@ def _faults(wanted: Wanted, found: Found) -> Iterator[str]:
             yield from _in_the_way(rival, wanted.replace)
 
 
-def _in_the_way(rival: Rival, replace: Sequence[str]) -> Iterator[str]:
+def _in_the_way(rival: ConflictingService, replace: Sequence[str]) -> Iterator[str]:
     whose = "this collection's" if rival.ours else "not this collection's"
     who = f"{rival.program} runs here (pid {rival.pid}, {rival.unit or 'no systemd unit'}, {whose})"
     fight = f"{who}, and two VRRP routers on one host fight"
@@ -116,7 +116,7 @@ def _in_the_way(rival: Rival, replace: Sequence[str]) -> Iterator[str]:
         yield f"{fight}: stop it, or name it in replace (agent_replace), and it is stopped and disabled for the agent."
 
 
-def present(wanted: Wanted, found: Found) -> List[Step]:
+def present(wanted: DesiredState, found: ActualState) -> List[Step]:
     """Return what makes the host as wanted; nothing where it is."""
     return [
         *_users(wanted, found),
@@ -130,12 +130,12 @@ def present(wanted: Wanted, found: Found) -> List[Step]:
     ]
 
 
-def _users(wanted: Wanted, found: Found) -> List[Step]:
+def _users(wanted: DesiredState, found: ActualState) -> List[Step]:
     missing = [daemon.program for daemon in wanted.daemons if daemon.program not in found.users]
     return [Step(CREATE_USER, name) for name in missing]
 
 
-def _unwanted(wanted: Wanted, found: Found) -> List[Step]:
+def _unwanted(wanted: DesiredState, found: ActualState) -> List[Step]:
     """A daemon that has nothing to do any more; the router first, which gives its addresses up."""
     gone = [daemon for daemon in reversed(DAEMONS) if daemon not in wanted.daemons]
     return [Step(STOP, daemon.unit) for daemon in gone if _is_there(found.units.get(daemon.unit, Unit()))]
@@ -145,7 +145,7 @@ def _is_there(unit: Unit) -> bool:
     return unit.active or unit.enabled
 
 
-def _systemd(wanted: Wanted, found: Found) -> List[Step]:
+def _systemd(wanted: DesiredState, found: ActualState) -> List[Step]:
     units = [wanted.files[daemon.unit] for daemon in DAEMONS]
     outdated = any(unit.outdated for unit in found.units.values()) or any(path in found.pending for path in units)
     steps = [Step(RELOAD_SYSTEMD, "")] if outdated else []
@@ -153,14 +153,14 @@ def _systemd(wanted: Wanted, found: Found) -> List[Step]:
     return steps + [Step(ENABLE, name) for name, unit in known if not unit.enabled]
 
 
-def _replaced(wanted: Wanted, found: Found) -> List[Step]:
+def _replaced(wanted: DesiredState, found: ActualState) -> List[Step]:
     """The programs that are to go: as late as can be, right before what takes their place; who has the VIPs first."""
     active = {rival.unit for rival in found.rivals if rival.program in wanted.replace and rival.unit}
     named = {f"{name}.service" for name in wanted.replace} & found.enabled_rivals
     return [Step(STOP, unit) for unit in sorted(active | named, key=lambda unit: unit != "keepalived.service")]
 
 
-def _action(daemon: Daemon, wanted: Wanted, found: Found) -> List[Step]:
+def _action(daemon: Daemon, wanted: DesiredState, found: ActualState) -> List[Step]:
     """What brings a daemon to its new files, with the least that any client could notice."""
     unit = found.units.get(daemon.unit, Unit())
     if not unit.active:
@@ -175,13 +175,13 @@ def _action(daemon: Daemon, wanted: Wanted, found: Found) -> List[Step]:
     return []
 
 
-def _renamed(wanted: Wanted, found: Found) -> List[str]:
+def _renamed(wanted: DesiredState, found: ActualState) -> List[str]:
     """Return the programs that are to run in another Python."""
     changed = [link for link, target in wanted.pointers.items() if found.pointers.get(link) != target]
     return [link.rpartition("/")[2] for link in changed]
 
 
-def absent(found: Found) -> List[Step]:
+def absent(found: ActualState) -> List[Step]:
     """Return what takes all of it away. The router goes first: a VIP leaves before who serves it."""
     units = [daemon.unit for daemon in reversed(DAEMONS)]
     steps = [Step(STOP, name) for name in units if _is_there(found.units.get(name, Unit()))]

@@ -22,7 +22,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Opt
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import Rival, Unit
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import ConflictingService, Unit
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Places
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import DAEMONS, Daemon
 
@@ -128,7 +128,7 @@ class Host:
         pids = (int(entry) for entry in os.listdir(self._proc) if entry.isdigit())
         return frozenset(path for pid in pids for path in re.findall(self._pattern(), self._maps(pid)))
 
-    def rivals(self) -> Tuple[Rival, ...]:
+    def rivals(self) -> Tuple[ConflictingService, ...]:
         """Return the programs that run here and do what the agent does."""
         found = []
         said = {each.get("Id", ""): each for each in self._show([f"{name}.service" for name in RIVALS])}
@@ -137,9 +137,9 @@ class Host:
             pid = int(said.get(unit, {}).get("MainPID", "0"))
             ours = facts.is_ours(unit, self.places.units)
             if pid:
-                found.append(Rival(name, pid, unit, ours))
+                found.append(ConflictingService(name, pid, unit, ours))
             else:
-                found.extend(Rival(name, other, "", False) for other in self._running(name))
+                found.extend(ConflictingService(name, other, "", False) for other in self._running(name))
         return tuple(found)
 
     def enabled_rivals(self) -> FrozenSet[str]:

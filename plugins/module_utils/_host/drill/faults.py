@@ -111,7 +111,7 @@ def arm_command(name: str, after_s: float, command: str, description: str) -> Li
     ]
 
 
-class Arming(NamedTuple):
+class TimerSpec(NamedTuple):
     """One timer to set: its name, when it fires, and the command that sets it."""
 
     name: str
@@ -119,13 +119,13 @@ class Arming(NamedTuple):
     command: List[str]
 
 
-def armings(event: str, script: Script, after_s: float, undo_after_s: float) -> List[Arming]:
+def armings(event: str, script: Script, after_s: float, undo_after_s: float) -> List[TimerSpec]:
     """In the order in which they must be set: whatever interrupts us in between, nothing is left undone."""
     found = []
     if script.undo:
         at = after_s + undo_after_s
-        found.append(Arming(UNDO, at, arm_command(UNDO, at, script.undo, f"onprem.lb drill: undo {event}")))
-    found.append(Arming(PLAY, after_s, arm_command(PLAY, after_s, script.play, f"onprem.lb drill: {event}")))
+        found.append(TimerSpec(UNDO, at, arm_command(UNDO, at, script.undo, f"onprem.lb drill: undo {event}")))
+    found.append(TimerSpec(PLAY, after_s, arm_command(PLAY, after_s, script.play, f"onprem.lb drill: {event}")))
     return found
 
 
@@ -173,7 +173,7 @@ def check(script: Script, interface: str, interfaces: Sequence[str], run: Run, h
         raise Refused(f"host_cut needs Linux with the netdev egress hook (5.16 or later); nft says: {_first_line(err)}")
 
 
-def arm(armed: Sequence[Arming], run: Run) -> None:
+def arm(armed: Sequence[TimerSpec], run: Run) -> None:
     """Sets the timers; if one cannot be set, the others are taken back."""
     try:
         for arming in armed:
@@ -194,7 +194,7 @@ def _first_line(text: str) -> str:
     return lines[0] if lines else "nothing"
 
 
-def schedule(armed: Sequence[Arming], now: float) -> Dict[str, Any]:
+def schedule(armed: Sequence[TimerSpec], now: float) -> Dict[str, Any]:
     """What the module returns: which units fire, and when, by the host's own clock."""
     plays: Optional[str] = None
     undone: Optional[str] = None

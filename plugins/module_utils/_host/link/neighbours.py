@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Who answers for an address on the link: ARP for IPv4, neighbour solicitation for IPv6.
 
-The packets are the agent's; ``Asker`` is the only part here that touches a socket.
+The packets are the agent's; ``NeighbourProber`` is the only part here that touches a socket.
 
 The two families are asked differently, each in the way that disturbs nobody:
 
@@ -90,7 +90,7 @@ def own_mac(interface: str) -> bytes:
         return mac_bytes(handle.read().strip())
 
 
-class Asker:
+class NeighbourProber:
     """Asks on one interface, in one family, who holds an address. Never blocks."""
 
     def __init__(
@@ -136,7 +136,7 @@ class Asker:
     def close(self) -> None:
         self._socket.close()
 
-    def __enter__(self) -> Asker:
+    def __enter__(self) -> NeighbourProber:
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -147,11 +147,11 @@ def wait_readable(askers: Sequence[Any], seconds: float) -> None:
     select.select(list(askers), [], [], max(0.0, seconds))
 
 
-def answering(
+def holders_on_link(
     addresses_by_interface: Mapping[str, Sequence[str]],
     wait_s: float,
     clock: Callable[[], float] = time.monotonic,
-    asker_factory: Callable[[str, int], Any] = Asker,
+    asker_factory: Callable[[str, int], Any] = NeighbourProber,
     wait: Callable[[Sequence[Any], float], None] = wait_readable,
 ) -> Dict[str, List[str]]:
     """The MACs that answer for each address: an empty list where nobody does.

@@ -2,8 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Hears the VRRP messages on a link. It sends nothing, ever.
 
-Reading packets is pure; ``Ear`` is the only part that touches a socket. A packet socket and not a raw one of protocol
-112: that would hear neither what this host itself sends, nor the groups without joining them, which sends a report.
+Reading packets is pure; ``InterfaceSocket`` is the only part that touches a socket. A packet socket and not a raw one
+of protocol 112: that would hear neither what this host itself sends, nor the groups without joining them, which sends a
+report.
 
 What a switch keeps from this host it cannot hear: unicast between two others, and ff02::12 where MLD snooping is on.
 """
@@ -23,7 +24,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import IPV
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.linux import PACKET_OUTGOING
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import bpf
-from ansible_collections.onprem.lb.plugins.module_utils._shared.vrrp_routers import Heard, Segment
+from ansible_collections.onprem.lb.plugins.module_utils._shared.vrrp_routers import LinkView, Observation
 
 FRAGMENT = "fragment"
 MAX_MESSAGE = 65536
@@ -75,7 +76,7 @@ class Frame(NamedTuple):
     vlan: int = 0
 
 
-def hear(frame: Frame, interface: str, at: float) -> Optional[Heard]:
+def hear(frame: Frame, interface: str, at: float) -> Optional[Observation]:
     """Return what a frame says about VRRP, None where that is nothing.
 
     A frame that is tagged for a VLAN is on another link, which has an interface of its own. A tag that gives only a
@@ -93,7 +94,7 @@ def hear(frame: Frame, interface: str, at: float) -> Optional[Heard]:
         said = packet.decode(message, source, destination)
     else:
         said = packet.Discard(FRAGMENT, "a fragment received, and no VRRP router has reason to send one")
-    return Heard(at, interface, frame.mac.hex(":"), source, destination, said, frame.own)
+    return Observation(at, interface, frame.mac.hex(":"), source, destination, said, frame.own)
 
 
 def vlan_of(ancillary: Iterable[Tuple[int, int, bytes]]) -> int:
@@ -130,7 +131,7 @@ def open_socket(interfaces: Sequence[str]) -> Any:
     return ear
 
 
-class Ear:
+class InterfaceSocket:
     """Hears on some interfaces. Never sends."""
 
     def __init__(self, interfaces: Sequence[str], opener: Callable[[Sequence[str]], Any] = open_socket) -> None:
@@ -149,7 +150,7 @@ class Ear:
             return None
         return interface, Frame(data, protocol, mac, kind == PACKET_OUTGOING, vlan_of(ancillary))
 
-    def __enter__(self) -> Ear:
+    def __enter__(self) -> InterfaceSocket:
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -160,8 +161,8 @@ def listen(
     interfaces: Sequence[str],
     seconds: float,
     clock: Callable[[], float] = time.monotonic,
-    ear: Callable[[Sequence[str]], Any] = Ear,
-) -> Iterator[Heard]:
+    ear: Callable[[Sequence[str]], Any] = InterfaceSocket,
+) -> Iterator[Observation]:
     """Yield each VRRP message as it comes, for so many seconds; its time is counted from the beginning."""
     with ear(interfaces) as open_ear:
         begin = now = clock()
@@ -173,7 +174,7 @@ def listen(
                 yield heard
 
 
-def collect(interface: Optional[str], seconds: float) -> Segment:
+def collect(interface: Optional[str], seconds: float) -> LinkView:
     """Return what is heard on an interface, or on every one that is up, in so many seconds.
 
     :raises CannotListen: if that is impossible
@@ -181,7 +182,7 @@ def collect(interface: Optional[str], seconds: float) -> Segment:
     wrong = SECONDS(seconds)[1]
     if wrong:
         raise CannotListen(f"seconds is {seconds}: {wrong}")
-    segment = Segment()
+    segment = LinkView()
     for heard in listen(choose_interfaces(interface), seconds):
         segment.add(heard)
     return segment

@@ -37,8 +37,8 @@ class Tracker(NamedTuple):
     """A tracked thing of one seat that follows the service's life."""
 
     name: str
-    alive: tracking.Reading
-    dead: tracking.Reading
+    alive: tracking.PriorityDelta
+    dead: tracking.PriorityDelta
     notices_death: int  # after how long at worst
     notices_life: int
 
@@ -168,7 +168,7 @@ def _wake(who: Cast, world: simulator.Simulation, member: str) -> None:
     world.start(member)
     for seat in world.of(member):
         for tracker in who.trackers[seat]:
-            world.inject(seat, machine.Read(tracker.name, tracker.alive))
+            world.inject(seat, machine.TrackerUpdate(tracker.name, tracker.alive))
 
 
 def moments(who: Cast, opening: simulator.Simulation, member: str, failure: Failure) -> List[int]:
@@ -315,7 +315,7 @@ def _tell_later(who: Cast, world: simulator.Simulation, member: str, failure: Fa
         for tracker in _noticing(who, seat, failure):
             reading = tracker.alive if alive else tracker.dead
             late = tracker.notices_life if alive else tracker.notices_death
-            event = machine.Read(tracker.name, reading)
+            event = machine.TrackerUpdate(tracker.name, reading)
             world.post(world.now + late, lambda later, seat=seat, event=event: later.inject(seat, event))
 
 

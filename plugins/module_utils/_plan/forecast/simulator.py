@@ -84,7 +84,7 @@ class Simulation:
         self.states = [machine.State() for _seat in seats]
         self.holding: Set[int] = set()
         self.history = [Moment(0, frozenset())]
-        self.changes: List[Tuple[int, int, effects.Changed]] = []
+        self.changes: List[Tuple[int, int, effects.StateChanged]] = []
         self.running: Set[str] = set()
         self._paused: Dict[str, int] = {}
         self._agenda: List[Tuple[int, int, int, Any]] = []
@@ -193,7 +193,7 @@ class Simulation:
             self._hold(seat, True)
         elif isinstance(effect, effects.RemoveAddresses):
             self._hold(seat, False)
-        elif isinstance(effect, effects.Changed):
+        elif isinstance(effect, effects.StateChanged):
             self.changes.append((self.now, seat, effect))
 
     def _send(self, seat: int, priority: int) -> None:

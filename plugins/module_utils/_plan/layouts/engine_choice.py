@@ -52,7 +52,7 @@ def _choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
     return Choice(NATIVE, f"{missing} can be installed")
 
 
-def turns(choices: Mapping[str, Choice], held: Mapping[str, int]) -> List[str]:
+def migration_order(choices: Mapping[str, Choice], held: Mapping[str, int]) -> List[str]:
     """Return the members that change their engine, in the order in which they do so, one after the other.
 
     Whoever carries a VIP comes last: then all the others can take it over, and it moves once.

@@ -21,12 +21,12 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import Choice
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_cluster import Sketch
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_cluster import Cluster
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import PRESETS, Check
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member, Vip
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.instances import auth_pass_faults, read_instances
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import in_the_users_words
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import as_role_variables
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 OWN = ("interface", "engine")  # what each node may say for itself; all else must be the same everywhere
@@ -48,7 +48,7 @@ def plan(members: List[Member]) -> Dict[str, Any]:
         return drafted
     foreseen = forecast.forecast(drafted)
     if foreseen["faults"]:
-        return {**_EMPTY, "faults": [in_the_users_words(fault, "ipi") for fault in foreseen["faults"]]}
+        return {**_EMPTY, "faults": [as_role_variables(fault, "ipi") for fault in foreseen["faults"]]}
     outages = foreseen["outages"]
     return {**drafted, "outages": outages, "table": forecast.table(drafted, outages)}
 
@@ -76,22 +76,22 @@ def draft(members: List[Member]) -> Dict[str, Any]:
     masters = [member["name"] for member in members if member["master"]]
     if len(masters) < 2:
         return _refused([*faults, f"ipi_masters has {len(masters)} members: two or more are needed, three are usual."])
-    sketch = ipi_cluster.make(members, settings, masters, faults)
+    sketch = ipi_cluster.read_cluster(members, settings, masters, faults)
     services = ipi_services.services(sketch, masters, faults)
     choices = _members.engines(members, "ipi", faults)
     listening = [*services, *ipi_services.monitors(sketch)]
     faults += _members.host_faults([m for m in members if m["master"]], listening, choices)
     faults += _members.host_faults([m for m in members if not m["master"]], [], choices)
-    faults += [fault for member in members for fault in _lacks(member, sketch, choices)]
-    faults += _members.rivals(members, sketch.vips, sketch.seats)
+    faults += [fault for member in members for fault in _missing_programs(member, sketch, choices)]
+    faults += _members.vrrp_conflicts(members, sketch.vips, sketch.seats)
     faults += auth_pass_faults(settings["auth_pass"], "ipi_auth_pass")
     faults += nft_guard.faults(settings["machine_networks"], "ipi_machine_networks")
-    warnings = renamed + ipi_presets.port_warnings(sketch.preset.ports) + _haste(sketch, faults)
+    warnings = renamed + ipi_presets.port_warnings(sketch.preset.ports) + _failover_races(sketch, faults)
     if faults:
         return _refused(faults)
     planned = {member["name"]: _member(member, sketch, services, choices[member["name"]]) for member in members}
     carrying = {name: choices[name] for name in planned if _carries(name, sketch)}
-    turns = engine_choice.turns(carrying, _members.held(members, sketch.vips))
+    turns = engine_choice.migration_order(carrying, _members.held_vips(members, sketch.vips))
     for name, member in planned.items():
         faults += read_instances(member["instances"], f"{name}: instances")[1]
     if faults:
@@ -114,12 +114,12 @@ def draft(members: List[Member]) -> Dict[str, Any]:
 
 
 def _refused(faults: Faults) -> Dict[str, Any]:
-    return {**_EMPTY, "faults": list(dict.fromkeys(in_the_users_words(fault, "ipi") for fault in faults))}
+    return {**_EMPTY, "faults": list(dict.fromkeys(as_role_variables(fault, "ipi") for fault in faults))}
 
 
-def _haste(sketch: Sketch, faults: Faults) -> List[str]:
+def _failover_races(sketch: Cluster, faults: Faults) -> List[str]:
     """keepalived must not move the VIP before haproxy has seen the same, or it arrives where nothing is better."""
-    noticed = ipi_presets.notices_after(sketch.preset)
+    noticed = ipi_presets.detection_time(sketch.preset)
     found = [
         f"{check.name} sees a dead API server after {check.interval * check.fall:g} s and haproxy after {noticed:g} s, "
         "so the VIP would move to a member that still sends requests there: shorten ipi_server_check."
@@ -132,11 +132,11 @@ def _haste(sketch: Sketch, faults: Faults) -> List[str]:
     return []
 
 
-def _carries(name: str, sketch: Sketch) -> List[Vip]:
+def _carries(name: str, sketch: Cluster) -> List[Vip]:
     return [vip for vip in sketch.vips if name in vip.order]
 
 
-def _lacks(member: Member, sketch: Sketch, choices: Dict[str, Choice]) -> Faults:
+def _missing_programs(member: Member, sketch: Cluster, choices: Dict[str, Choice]) -> Faults:
     """What HAProxy and keepalived bring along as packages, the agent must find: it installs nothing."""
     name, missing = member["name"], member["host"].get("missing_programs", [])
     if choices[name].engine != engines.AGENT:
@@ -151,7 +151,7 @@ def _lacks(member: Member, sketch: Sketch, choices: Dict[str, Choice]) -> Faults
     return [f"{name}: {what}, because with the engine agent nothing is downloaded." for what in found]
 
 
-def _member(member: Member, sketch: Sketch, services: List[Dict[str, Any]], choice: Choice) -> Dict[str, Any]:
+def _member(member: Member, sketch: Cluster, services: List[Dict[str, Any]], choice: Choice) -> Dict[str, Any]:
     name, master, engine = member["name"], member["master"], choice.engine
     mine = _carries(name, sketch)
     instances = [_instance(name, vip, sketch) for vip in mine]
@@ -178,14 +178,14 @@ def _member(member: Member, sketch: Sketch, services: List[Dict[str, Any]], choi
     }
 
 
-def _ports(name: str, sketch: Sketch, master: bool) -> List[int]:
+def _ports(name: str, sketch: Cluster, master: bool) -> List[int]:
     """What clients come to on this node."""
     api = [sketch.settings["api_port"], sketch.preset.ports["lb"]] if master else []
     ingress = list(ROUTER_PORTS) if any(name in vip.order for vip in sketch.ingress.vips) else []
     return [*api, *ingress]
 
 
-def _to_be_seen(sketch: Sketch, engine: str, services: List[Dict[str, Any]], carries: bool) -> Dict[str, Any]:
+def _to_be_seen(sketch: Cluster, engine: str, services: List[Dict[str, Any]], carries: bool) -> Dict[str, Any]:
     """What `pair_info` is to find on this node."""
     balancer, router = engines.UNITS[engine]
     return {
@@ -197,7 +197,7 @@ def _to_be_seen(sketch: Sketch, engine: str, services: List[Dict[str, Any]], car
     }
 
 
-def _checks(vip: Vip, sketch: Sketch) -> List[Check]:
+def _checks(vip: Vip, sketch: Cluster) -> List[Check]:
     """A shard's own list, or the preset's: a VIP follows its own routers only."""
     if vip in sketch.api.vips:
         return list(sketch.preset.api_checks)
@@ -211,13 +211,13 @@ def _checks(vip: Vip, sketch: Sketch) -> List[Check]:
     ]
 
 
-def _scripts(name: str, sketch: Sketch) -> List[Dict[str, Any]]:
+def _scripts(name: str, sketch: Cluster) -> List[Dict[str, Any]]:
     """The checks of every VIP that a node may carry, each once."""
     checks = {check.name: check for vip in _carries(name, sketch) for check in _checks(vip, sketch)}
     return [_script(check, sketch) for check in checks.values()]
 
 
-def _script(check: Check, sketch: Sketch) -> Dict[str, Any]:
+def _script(check: Check, sketch: Cluster) -> Dict[str, Any]:
     settings, preset = sketch.settings, sketch.preset
     places = {
         **preset.ports,
@@ -235,7 +235,7 @@ def _script(check: Check, sketch: Sketch) -> Dict[str, Any]:
     }
 
 
-def _instance(name: str, vip: Vip, sketch: Sketch) -> Dict[str, Any]:
+def _instance(name: str, vip: Vip, sketch: Cluster) -> Dict[str, Any]:
     settings, preset = sketch.settings, sketch.preset
     seat, is_api = sketch.seats[name][vip.address], vip in sketch.api.vips
     base = preset.api_priority if is_api else preset.ingress_priority
@@ -268,12 +268,12 @@ def _priority(base: int, count: int, rank: int) -> int:
     return base or _members.priorities(count)[rank]
 
 
-def _targets(sketch: Sketch) -> List[List[Any]]:
+def _targets(sketch: Cluster) -> List[List[Any]]:
     api = [[vip.address, sketch.settings["api_port"]] for vip in sketch.api.vips]
     return api + [[vip.address, port] for vip in sketch.ingress.vips for port in ROUTER_PORTS]
 
 
-def _watched(sketch: Sketch) -> Dict[str, Any]:
+def _watched(sketch: Cluster) -> Dict[str, Any]:
     """Which VIPs live and die with which program."""
     unaware = [check.name for check in sketch.preset.api_checks if not check.sees_haproxy]
     at_ease = not any(check.sees_local_api for check in sketch.preset.api_checks)
@@ -286,13 +286,13 @@ def _watched(sketch: Sketch) -> Dict[str, Any]:
         },
         "router": {
             "instances": [vip.name for vip in sketch.ingress.vips],
-            "fatal": ["router_stopped", *(["router_draining"] if ipi_presets.minds_draining(sketch.preset) else [])],
+            "fatal": ["router_stopped", *(["router_draining"] if ipi_presets.fails_on_draining(sketch.preset) else [])],
             "harmless": {},
         },
     }
 
 
-def _redirect(sketch: Sketch) -> Dict[str, Any]:
+def _redirect(sketch: Cluster) -> Dict[str, Any]:
     vips = [vip.address for vip in sketch.api.vips]
     return {"vips": vips, "port": sketch.settings["api_port"], "to_port": sketch.preset.ports["lb"]}
 

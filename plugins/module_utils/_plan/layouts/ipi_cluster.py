@@ -23,7 +23,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import mem
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import FORMER_NAMES, PRESETS, Preset
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_vips import Wanted, read_vips
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member, Vip
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Seat
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Placement
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, vrid
 
 SETTINGS = {
@@ -53,21 +53,21 @@ SETTINGS = {
 }
 
 
-class Sketch(NamedTuple):
+class Cluster(NamedTuple):
     """All that is decided once for the whole cluster."""
 
     settings: Dict[str, Any]
     preset: Preset
     api: Wanted
     ingress: Wanted
-    seats: Dict[str, Dict[str, Seat]]
+    seats: Dict[str, Dict[str, Placement]]
 
     @property
     def vips(self) -> List[Vip]:
         return [*self.api.vips, *self.ingress.vips]
 
 
-def make(members: List[Member], settings: Dict[str, Any], masters: List[str], faults: Faults) -> Sketch:
+def read_cluster(members: List[Member], settings: Dict[str, Any], masters: List[str], faults: Faults) -> Cluster:
     """Return the sketch; what is wrong with the VIPs or with the cluster's name goes into the faults."""
     names = [member["name"] for member in members]
     cluster = settings["cluster_name"]
@@ -76,13 +76,13 @@ def make(members: List[Member], settings: Dict[str, Any], masters: List[str], fa
     strangers = [name for name in settings["ingress_members"] if name not in names]
     faults += [f"ipi_ingress_members names {name}, which is no node of this cluster." for name in strangers]
     workers = [name for name in names if name not in masters]
-    around = _members.surroundings(members)
+    around = _members.existing(members)
     api = Wanted("api", str(cluster), masters)
     ingress = Wanted("ingress", str(cluster), settings["ingress_members"] or [*workers, *masters])
     faults += read_vips(api, settings["api_vips"], vrids.vrids.get("api"), around, [])
     faults += read_vips(ingress, settings["ingress_vips"], vrids.vrids.get("ingress"), around, api.vips)
-    seats = _members.seats(members, [*api.vips, *ingress.vips], "ipi", faults)
-    return Sketch(settings, _preset(settings, faults), api, ingress, seats)
+    seats = _members.placements(members, [*api.vips, *ingress.vips], "ipi", faults)
+    return Cluster(settings, _preset(settings, faults), api, ingress, seats)
 
 
 def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:

@@ -145,12 +145,12 @@ def called(name: str) -> Tuple[str, List[str]]:
     return today, [f"ipi_preset is {name!r}, which is called {today!r} now: write that, the old name will go."]
 
 
-def minds_draining(preset: Preset) -> bool:
+def fails_on_draining(preset: Preset) -> bool:
     """Whether a router that is about to stop counts as one that has stopped."""
     return all(urls == (ROUTER_READY,) for check in preset.ingress_checks for urls in check.any_of)
 
 
-def notices_after(preset: Preset) -> float:
+def detection_time(preset: Preset) -> float:
     """Return how long haproxy may take to see that an API server is dead, in seconds."""
     check = preset.server_check
     fast = check.get("fast_interval") or check["interval"]

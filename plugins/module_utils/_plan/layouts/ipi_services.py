@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Dict, List
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_cluster import Sketch
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_cluster import Cluster
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import ANY, read_services
 
 BACKEND = "masters"
@@ -15,7 +15,7 @@ BACKEND = "masters"
 HAPROXYS_OWN = ["option log-health-checks", "option redispatch 1"]
 
 
-def services(sketch: Sketch, masters: List[str], faults: Faults) -> List[Dict[str, Any]]:
+def services(sketch: Cluster, masters: List[str], faults: Faults) -> List[Dict[str, Any]]:
     """The balancer is for the API only, and goes to the API server of every master."""
     settings, preset = sketch.settings, sketch.preset
     if not sketch.api.vips or any(sketch.api.vips[0].address not in sketch.seats[name] for name in masters):
@@ -50,7 +50,7 @@ def for_haproxy(services: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     return [{**service, "backend_lines": HAPROXYS_OWN} for service in services]
 
 
-def monitors(sketch: Sketch) -> List[Dict[str, Any]]:
+def monitors(sketch: Cluster) -> List[Dict[str, Any]]:
     """The balancer says of itself that it runs, and that it has somebody to pass the API to."""
     ports, paths = sketch.preset.ports, sketch.preset.paths
     wanted: Dict[str, Dict[str, int]] = {"ready": {}, "monitor": {BACKEND: 1}}

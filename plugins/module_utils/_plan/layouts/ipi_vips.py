@@ -16,7 +16,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     text,
     word,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Surroundings, Vip
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Existing, Vip
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import vip_faults
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks
 from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
@@ -50,7 +50,7 @@ class Wanted:
         return "_".join([part for part in parts if part] + (["v6"] if family == 6 else []))
 
 
-def read_vips(wanted: Wanted, given: Any, vrid: Optional[int], around: Surroundings, taken: List[Vip]) -> Faults:
+def read_vips(wanted: Wanted, given: Any, vrid: Optional[int], around: Existing, taken: List[Vip]) -> Faults:
     """Fill in the VIPs of a role, each with its instance's name, its VRID and the members in order.
 
     :param vrid: of the first VIP in each family, by the cluster's name; shards get one that is nobody's
@@ -68,7 +68,7 @@ def read_vips(wanted: Wanted, given: Any, vrid: Optional[int], around: Surroundi
 
 
 def _add(
-    wanted: Wanted, spelled: Dict[str, Any], place: str, first: Optional[int], around: Surroundings, taken: List[Vip]
+    wanted: Wanted, spelled: Dict[str, Any], place: str, first: Optional[int], around: Existing, taken: List[Vip]
 ) -> Faults:
     text_address, _slash, prefix = str(spelled["address"]).partition("/")
     bare = Vip(str(address(text_address)[0]), int(prefix) if prefix else None, 0, [])
@@ -89,11 +89,11 @@ def _add(
     return faults
 
 
-def _free_vrid(vip: Vip, kin: List[Vip], around: Surroundings) -> int:
+def _free_vrid(vip: Vip, kin: List[Vip], around: Existing) -> int:
     """One that no cluster's name gives; the one in use, if there is one."""
     taken = [{"vrid": other.vrid, "by": other.address} for other in kin]
-    taken += vrrp_routers.taken(router for router in around.strangers if router["family"] == vip.version)
-    current = around.living.get(vip.name)
+    taken += vrrp_routers.taken(router for router in around.foreign_routers if router["family"] == vip.version)
+    current = around.current_vrids.get(vip.name)
     return _vrid.choose(vip.address, "pool", taken, current=current, on_conflict="next").vrids.get("pair", 0)
 
 

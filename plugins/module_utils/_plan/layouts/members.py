@@ -11,7 +11,7 @@ from typing import Any, Callable, Collection, Dict, List, Mapping, NamedTuple, O
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import Choice, choose
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Seat, find_seat
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Placement, find_placement
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import listeners_in_the_way
 from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms, vrrp_routers
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
@@ -54,11 +54,11 @@ class Vip(NamedTuple):
         return f"{self.address}/{self.prefix}" if self.prefix else self.address
 
 
-class Surroundings(NamedTuple):
+class Existing(NamedTuple):
     """What there is already: the VRIDs by which the members carry VIPs now, and other routers on their links."""
 
-    living: Dict[str, int]  # by the instance's name
-    strangers: List[Dict[str, Any]]
+    current_vrids: Dict[str, int]  # by the instance's name
+    foreign_routers: List[Dict[str, Any]]
 
 
 def priorities(count: int) -> List[int]:
@@ -89,28 +89,28 @@ def disagreements(members: List[Member], own: Collection[str], prefix: str) -> F
     return faults
 
 
-def seats(members: List[Member], vips: List[Vip], prefix: str, faults: Faults) -> Dict[str, Dict[str, Seat]]:
+def placements(members: List[Member], vips: List[Vip], prefix: str, faults: Faults) -> Dict[str, Dict[str, Placement]]:
     """Return where each member would carry each VIP that it may hold: ``{member: {vip address: Seat}}``."""
     floating = {vip.address for vip in vips}
     macs = {found["mac"] for member in members for found in member["host"]["addresses"]}
-    found: Dict[str, Dict[str, Seat]] = {}
+    found: Dict[str, Dict[str, Placement]] = {}
     for member in members:
         mine = found[member["name"]] = {}
         interface = member["settings"].get("interface") or ""
         for vip in vips:
             if member["name"] in vip.order:
-                seat, wrong = find_seat(
+                seat, wrong = find_placement(
                     vip.address, member["host"]["addresses"], floating, interface, prefix, vip.held_as
                 )
                 if seat is None:
                     faults.append(f"{member['name']}: {wrong}")
                 else:
                     mine[vip.address] = seat
-            faults.extend(_squatters(member, vip, macs))
+            faults.extend(_duplicate_addresses(member, vip, macs))
     return found
 
 
-def _squatters(member: Member, vip: Vip, macs: Collection[str]) -> Faults:
+def _duplicate_addresses(member: Member, vip: Vip, macs: Collection[str]) -> Faults:
     return [
         f"VIP {vip.address} is already answered by {mac}, which is no member of this pair: "
         "choose a free address, or take it away there."
@@ -119,19 +119,19 @@ def _squatters(member: Member, vip: Vip, macs: Collection[str]) -> Faults:
     ]
 
 
-def surroundings(members: List[Member]) -> Surroundings:
+def existing(members: List[Member]) -> Existing:
     living: Dict[str, int] = {}
     for member in reversed(members):  # should they disagree, the first member's word counts
         living.update(member["host"].get("vrids", {}))
     heard = [router for member in members for router in member["host"].get("heard", [])]
-    return Surroundings(living, vrrp_routers.strangers(heard, _addresses(members)))
+    return Existing(living, vrrp_routers.strangers(heard, _addresses(members)))
 
 
 def _addresses(members: List[Member]) -> List[str]:
     return [info["address"] for member in members for info in member["host"]["addresses"]]
 
 
-def rivals(members: List[Member], vips: List[Vip], where: Dict[str, Dict[str, Seat]]) -> Faults:
+def vrrp_conflicts(members: List[Member], vips: List[Vip], where: Dict[str, Dict[str, Placement]]) -> Faults:
     """Say what other VRRP routers on the members' links have that is ours."""
     found: Faults = []
     for member in members:
@@ -147,7 +147,7 @@ def rivals(members: List[Member], vips: List[Vip], where: Dict[str, Dict[str, Se
     return found
 
 
-def held(members: List[Member], vips: List[Vip]) -> Dict[str, int]:
+def held_vips(members: List[Member], vips: List[Vip]) -> Dict[str, int]:
     """Return how many VIPs each member carries now."""
     floating = {vip.address for vip in vips}
     return {

@@ -27,10 +27,10 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import fo
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import engine_choice
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pair_vips import Vip, read_vips
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Seat
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Placement
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.instances import auth_pass_faults, read_instances
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import ANY, read_services
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import in_the_users_words
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import as_role_variables
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 OWN = ("interface", "engine")  # what each member may say for itself; all else must be the same everywhere
@@ -74,7 +74,7 @@ def plan(members: List[Dict[str, Any]]) -> Dict[str, Any]:
         return drafted
     foreseen = forecast.forecast(drafted)
     if foreseen["faults"]:
-        return _refused([in_the_users_words(fault, "pair") for fault in foreseen["faults"]])
+        return _refused([as_role_variables(fault, "pair") for fault in foreseen["faults"]])
     outages = foreseen["outages"]
     return {**drafted, "outages": outages, "table": forecast.table(drafted, outages)}
 
@@ -86,20 +86,20 @@ def draft(members: List[Dict[str, Any]]) -> Dict[str, Any]:
     settings = read(SETTINGS, members[0]["settings"], "pair", faults) if members else {}
     if len(members) < 2:
         return _refused([*faults, f"The pair has {len(members)} member ({', '.join(names)}): two or more are needed."])
-    vips = read_vips(settings, names, _members.surroundings(members), faults)
+    vips = read_vips(settings, names, _members.existing(members), faults)
     services = _services(settings, vips, faults)
-    seats = _members.seats(members, vips, "pair", faults)
+    seats = _members.placements(members, vips, "pair", faults)
     priorities = _priorities(settings, len(names), faults)
     faults.extend(auth_pass_faults(settings["auth_pass"], "pair_auth_pass"))
     choices = _members.engines(members, "pair", faults)
     faults.extend(_members.host_faults(members, services, choices))
-    faults.extend(_members.rivals(members, vips, seats))
+    faults.extend(_members.vrrp_conflicts(members, vips, seats))
     if faults:
-        return _refused([in_the_users_words(fault, "pair") for fault in faults])
+        return _refused([as_role_variables(fault, "pair") for fault in faults])
     planned = {
         name: {**_member(name, vips, priorities, settings, seats), **_engine(settings, choices[name])} for name in names
     }
-    turns = engine_choice.turns(choices, _members.held(members, vips))
+    turns = engine_choice.migration_order(choices, _members.held_vips(members, vips))
     for name in names:
         faults.extend(read_instances(planned[name]["instances"], f"{name}: instances")[1])
     if faults:
@@ -206,7 +206,7 @@ def _member(
     vips: List[Vip],
     priorities: List[int],
     settings: Dict[str, Any],
-    seats: Dict[str, Dict[str, Seat]],
+    seats: Dict[str, Dict[str, Placement]],
 ) -> Dict[str, Any]:
     instances = [_instance(name, vip, priorities, settings, seats) for vip in vips]
     return {
@@ -221,7 +221,7 @@ def _instance(
     vip: Vip,
     priorities: List[int],
     settings: Dict[str, Any],
-    seats: Dict[str, Dict[str, Seat]],
+    seats: Dict[str, Dict[str, Placement]],
 ) -> Dict[str, Any]:
     rank = vip.order.index(name)
     seat = seats[name][vip.address]

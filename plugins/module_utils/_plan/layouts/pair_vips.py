@@ -15,7 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     text,
     word,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Surroundings, Vip
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Existing, Vip
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import vip_faults
 from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
 from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers
@@ -27,7 +27,7 @@ VIP = {
 }
 
 
-def read_vips(settings: Dict[str, Any], names: List[str], around: Surroundings, faults: Faults) -> List[Vip]:
+def read_vips(settings: Dict[str, Any], names: List[str], around: Existing, faults: Faults) -> List[Vip]:
     """Return the VIPs in the user's order.
 
     :param settings: ``vips`` and ``vrid`` of the role pair
@@ -65,7 +65,7 @@ def _order(vip: Vip, first: Optional[str], names: List[str], earlier: List[Vip])
     return names[at:] + names[:at]
 
 
-def _vrid_of(vip: Vip, first: Optional[int], earlier: List[Vip], around: Surroundings, faults: Faults) -> int:
+def _vrid_of(vip: Vip, first: Optional[int], earlier: List[Vip], around: Existing, faults: Faults) -> int:
     """Counted up from the user's VRID; else the one in use; else a free one that no OpenShift cluster's name gives.
 
     IPv4 and IPv6 are separate protocols: the nth VIP of one family shares its VRID with the nth of the other.
@@ -73,11 +73,11 @@ def _vrid_of(vip: Vip, first: Optional[int], earlier: List[Vip], around: Surroun
     rank = len(_kin(vip, earlier))
     if first:
         return first + rank
-    if vip.name in around.living:
-        return around.living[vip.name]
+    if vip.name in around.current_vrids:
+        return around.current_vrids[vip.name]
     others = [other for other in earlier if other.version != vip.version]
     taken = [{"vrid": other.vrid, "by": other.address} for other in _kin(vip, earlier)]
-    taken += vrrp_routers.taken(router for router in around.strangers if router["family"] == vip.version)
+    taken += vrrp_routers.taken(router for router in around.foreign_routers if router["family"] == vip.version)
     twin = others[rank].vrid if rank < len(others) else None
     choice = _vrid.choose(vip.address, "pool", taken, current=twin, on_conflict="next")
     faults.extend(choice.faults)

@@ -14,7 +14,7 @@ except ImportError as missing:  # the filters say so, in a sentence
     NETADDR_MISSING = missing
 
 
-class Seat(NamedTuple):
+class Placement(NamedTuple):
     """An interface that can carry a VIP, and the member's own address beside it."""
 
     interface: str
@@ -35,9 +35,9 @@ def vip_faults(given: Any, place: str) -> List[str]:
     return []
 
 
-def find_seat(
+def find_placement(
     vip: str, addresses: List[Dict[str, Any]], floating: Set[str], wanted: str, prefix: str, held_as: int
-) -> Tuple[Optional[Seat], str]:
+) -> Tuple[Optional[Placement], str]:
     """Return the interface for a VIP on one host, or None and why there is none.
 
     :param addresses: ``{interface, address, prefix, mac}`` of the host
@@ -71,23 +71,23 @@ def find_seat(
     names = sorted({found["interface"] for found in best})
     if len(names) > 1:
         return None, f"VIP {vip} is in the subnet of {' and '.join(names)}: say which with {prefix}_interface."
-    return Seat(best[0]["interface"], best[0]["address"]), ""
+    return Placement(best[0]["interface"], best[0]["address"]), ""
 
 
 def _named_seat(
     vip: str, own: List[Dict[str, Any]], addresses: List[Dict[str, Any]], wanted: str, prefix: str
-) -> Tuple[Optional[Seat], str]:
+) -> Tuple[Optional[Placement], str]:
     """The user's word counts, also for a VIP that is routed to a subnet it is not in."""
     for found in own:
         if found["interface"] == wanted and not netaddr.IPAddress(found["address"]).is_link_local():
-            return Seat(wanted, found["address"]), ""
+            return Placement(wanted, found["address"]), ""
     names = sorted({found["interface"] for found in addresses})
     if wanted not in names:
         return None, f"{prefix}_interface is '{wanted}', which is not there: there are {', '.join(names)}."
     return None, f"{prefix}_interface is '{wanted}', which has no address of VIP {vip}'s family: give it one."
 
 
-def assumed_host(vips: Any, host: str, rank: int, interface: str) -> Dict[str, Any]:
+def placeholder_host(vips: Any, host: str, rank: int, interface: str) -> Dict[str, Any]:
     """Return what `host_info` might say of a member that has not been asked: an address beside each VIP.
 
     :param host: where the member is reached: its address, if that is one

@@ -32,7 +32,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.settings im
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config as vrrp_config
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances, url_checks
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import listeners_in_the_way, read_services
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import in_the_users_words
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import as_role_variables
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY, VRRP, Daemon
 
 Settings = Dict[str, Any]
@@ -129,7 +129,7 @@ def translate(settings: Settings, prefix: str = "agent", listeners: Any = (), ho
         PROXY: proxy,
         "options": {key: known[key] for key in ("down_file", "stop_pause", "start_commands", "stop_commands")},
         "secrets": sorted({each["auth_pass"] for each in model["instances"] if each["auth_pass"]}),
-        "faults": [in_the_users_words(fault, prefix) for fault in dict.fromkeys(faults)],
+        "faults": [as_role_variables(fault, prefix) for fault in dict.fromkeys(faults)],
     }
 
 

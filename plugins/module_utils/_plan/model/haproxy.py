@@ -23,7 +23,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services imp
     read_monitors,
     read_services,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import in_the_users_words
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import as_role_variables
 
 WELL_KNOWN = (
     "admin",
@@ -81,7 +81,7 @@ def model(settings: Dict[str, Any], listeners: List[Dict[str, Any]], host: str) 
         )
         occupied.append(page)
     faults.extend(listeners_in_the_way(occupied, listeners, host))
-    faults = [in_the_users_words(fault, "haproxy") for fault in faults]
+    faults = [as_role_variables(fault, "haproxy") for fault in faults]
     return {"services": services, "monitors": monitors, "stats": stats, "tuning": tuning, "faults": faults}
 
 

@@ -28,7 +28,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import rules
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import in_the_users_words
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import as_role_variables
 
 SCRIPT = {
     "name": Field(word, required=True),
@@ -145,7 +145,7 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
         "files": files,
         "groups": groups,
         "raw": raw,
-        "faults": [in_the_users_words(fault, prefix) for fault in faults],
+        "faults": [as_role_variables(fault, prefix) for fault in faults],
     }
 
 

@@ -10,12 +10,12 @@ from typing import List
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults, nearest
 
 
-def in_the_users_words(fault: str, prefix: str) -> str:
+def as_role_variables(fault: str, prefix: str) -> str:
     """Variables are read as keys of one mapping; the user knows them as PREFIX_KEY."""
     return re.sub(rf"^({prefix}\w*)\.", r"\1_", fault)
 
 
-def misspelt(names: List[str], known: List[str]) -> Faults:
+def unknown_variables(names: List[str], known: List[str]) -> Faults:
     """Return a sentence for each variable whose name is nearly that of a role's, which Ansible would pass over."""
     sentences = []
     for name in names:

@@ -37,7 +37,7 @@ def world(monkeypatch):
         return {"tried": 7}
 
     monkeypatch.setattr(prober, "probe", probe)
-    monkeypatch.setattr(neighbours, "Asker", Asker)
+    monkeypatch.setattr(neighbours, "NeighbourProber", Asker)
     return kept
 
 
@@ -93,7 +93,7 @@ def test_who_may_not_ask_says_so_and_does_not_wait_for_a_holder(world, monkeypat
     def refuse(_interface, _version):
         raise error
 
-    monkeypatch.setattr(neighbours, "Asker", refuse)
+    monkeypatch.setattr(neighbours, "NeighbourProber", refuse)
     assert run(vip_probe, {**ASKED, "interface": "eth9"})["reason"] == reason
     world.clear()
     said = refusal(vip_probe, {**ASKED, "interface": "eth9", "settle": {"holder": "lb1"}})

@@ -19,7 +19,7 @@ RATED = ("sessions", "bytes_in", "bytes_out")  # what is also shown per second
 ALL = (*RATED, CURRENT, "connect_errors", "retries", "resets", "refused")
 
 
-class Told(NamedTuple):
+class Sample(NamedTuple):
     """The last that a worker said of something."""
 
     counts: Counts
@@ -27,7 +27,7 @@ class Told(NamedTuple):
     rates: Dict[str, float]  # per second
 
 
-class Tally:
+class Counters:
     """Sums over workers, each known by its process number."""
 
     def __init__(self, ended: Dict[str, Counts]) -> None:
@@ -35,13 +35,13 @@ class Tally:
         :param ended: sums of workers that are not any more
         """
         self.ended = ended
-        self._told: Dict[int, Dict[str, Told]] = {}
+        self._told: Dict[int, Dict[str, Sample]] = {}
 
     def take(self, worker: int, counters: Dict[str, Counts], now: int) -> None:
         """Hear what a worker has counted since its start."""
         told = self._told.setdefault(worker, {})
         for key, counts in counters.items():
-            told[key] = Told(counts, now, _rates(told.get(key), counts, now))
+            told[key] = Sample(counts, now, _rates(told.get(key), counts, now))
 
     def retire(self, worker: int) -> None:
         """A worker has ended: what it had is over, what it did counts."""

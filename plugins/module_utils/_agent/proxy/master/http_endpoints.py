@@ -7,25 +7,25 @@ from __future__ import annotations
 from typing import Callable, Dict, List, Optional
 
 from ...runtime.loop import Loop
-from ...runtime.request_server import Visitors
+from ...runtime.request_server import RequestServer
 from ..settings import Monitor, Place, Settings, places
 from ..views import http
 from .listeners import Sockets
 
 Usable = Callable[[str], int]  # how many servers of a service get new connections
-Shelf = Dict[str, Callable[[], http.Page]]  # by path
+Routes = Dict[str, Callable[[], http.Page]]  # by path
 
 
-class Desk:
+class HttpEndpoints:
     """Every socket at which something is answered."""
 
-    def __init__(self, loop: Loop, usable: Usable, pages: Shelf) -> None:
+    def __init__(self, loop: Loop, usable: Usable, pages: Routes) -> None:
         """
         :param pages: what there is to see beside the monitors
         """
         self._loop, self._usable, self._pages = loop, usable, pages
-        self._shelves: Dict[Place, Shelf] = {}
-        self._visitors: Dict[Place, Visitors] = {}
+        self._shelves: Dict[Place, Routes] = {}
+        self._visitors: Dict[Place, RequestServer] = {}
         self.stopping = False
 
     def apply(self, settings: Settings, sockets: Sockets) -> None:
@@ -33,7 +33,7 @@ class Desk:
 
         To be called while the sockets that are not wanted any more are still open.
         """
-        shelves: Dict[Place, Shelf] = {}
+        shelves: Dict[Place, Routes] = {}
         for monitor in settings.monitors:
             for place in places(monitor.bind, monitor.port):
                 shelves.setdefault(place, {})[monitor.path] = self._watched(monitor)
@@ -45,13 +45,13 @@ class Desk:
             self._visitors.pop(place).close()
         for place in shelves:
             if place not in self._visitors:
-                self._visitors[place] = Visitors(self._loop, sockets[place], http.answers(self._finder(place)))
+                self._visitors[place] = RequestServer(self._loop, sockets[place], http.answers(self._finder(place)))
 
     def __contains__(self, place: Place) -> bool:
         return place in self._shelves
 
     @property
-    def visitors(self) -> List[Visitors]:
+    def visitors(self) -> List[RequestServer]:
         return list(self._visitors.values())
 
     def close(self) -> None:

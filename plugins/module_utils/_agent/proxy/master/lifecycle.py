@@ -33,7 +33,7 @@ WITH_PIPES = 6  # of a session of which much is spliced both ways
 LOOK, LAST_ANSWERS = MILLION // 200, MILLION // 2  # at those who still ask, and until they are not waited for
 
 
-class Life:
+class Lifecycle:
     """One run of the proxy. It is slow to change and never waits for anybody but the kernel."""
 
     def __init__(self, path: str, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> None:
@@ -46,7 +46,7 @@ class Life:
         self.refused: Optional[str] = None  # why the last reload changed nothing
         self.loop = Loop()
         self.master = Master(self.loop, log, self.describe, self.loop.stop)
-        self._trial: Optional[upgrade.Trial] = None
+        self._trial: Optional[upgrade.ConfigTest] = None
 
     def run(self, wanted: Settings) -> None:
         """Live until the last worker has ended. Raises Refused before anything is served."""
@@ -154,7 +154,7 @@ class Life:
         if self.master.stopping or self._trial:
             return
         try:
-            self._trial = upgrade.Trial(self.loop, self.path, self._tried)
+            self._trial = upgrade.ConfigTest(self.loop, self.path, self._tried)
         except (OSError, ValueError) as fault:
             self.log.warning(f"A new version cannot be tried: {in_words(fault)}.")
 
@@ -220,7 +220,7 @@ class Life:
 def main(path: str, wanted: Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
     """Run the proxy; return the exit code."""
     try:
-        Life(path, log, notifier, environ).run(wanted)
+        Lifecycle(path, log, notifier, environ).run(wanted)
     except Refused as refused:
         for reason in refused.reasons:
             log.fault(reason, reason)

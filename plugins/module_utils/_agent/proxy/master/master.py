@@ -15,15 +15,15 @@ from ...checks.client import Result, Run
 from ...checks.outcome import lower
 from ...runtime import status_socket, upgrade_state
 from ...runtime.loop import Loop
-from ...runtime.request_server import Visitors
+from ...runtime.request_server import RequestServer
 from ..settings import Place, Settings, places
 from ..views import html, metrics
 from . import admin, report
-from .counters import Tally
-from .http_endpoints import Desk
+from .counters import Counters
+from .http_endpoints import HttpEndpoints
 from .listeners import Listeners, Refused, Sockets
-from .server_states import Health, Orders, Surroundings
-from .workers import Crew, Hand
+from .server_states import Dependencies, Health, ServerUpdates
+from .workers import WorkerHandle, WorkerPool
 
 Report = Dict[str, Any]
 
@@ -33,7 +33,7 @@ class Prepared(NamedTuple):
 
     settings: Settings
     sockets: Sockets
-    door: status_socket.Door
+    door: status_socket.UnixSocketServer
 
 
 class Master:
@@ -49,8 +49,8 @@ class Master:
         self.stopping = False
         self._listeners = Listeners({})
         self._door: Any = None  # a status_socket.Door, from the first settings on
-        self.tally = Tally({})
-        self.crew = Crew(loop, log, self._orders, self._hear, self._lose)
+        self.tally = Counters({})
+        self.crew = WorkerPool(loop, log, self._orders, self._hear, self._lose)
 
     def start(self, checks: Any, prepared: Prepared, inherited: Optional[Dict[str, Any]]) -> None:
         """Serve. Raises OSError when there cannot be a worker.
@@ -58,8 +58,8 @@ class Master:
         :param checks: a checks.client.Checks whose results come to ``take_result``, and its runs to ``take_run``
         :param inherited: what a predecessor's ``remember`` has returned
         """
-        self.health = Health(Surroundings(self._loop, checks, self._log, self.crew.tell))
-        self.desk = Desk(
+        self.health = Health(Dependencies(self._loop, checks, self._log, self.crew.tell))
+        self.desk = HttpEndpoints(
             self._loop,
             self.health.usable,
             {"/": lambda: html.page(self.report(), time.time()), "/metrics": lambda: metrics.page(self.report())},
@@ -145,7 +145,7 @@ class Master:
         return sum(len(visitors) for visitors in self._visitors)
 
     @property
-    def _visitors(self) -> List[Visitors]:
+    def _visitors(self) -> List[RequestServer]:
         return [*self.desk.visitors, *([self._door.visitors] if self._door else [])]
 
     def remember(self) -> Dict[str, Any]:
@@ -167,9 +167,9 @@ class Master:
         )
         path, number = known["door"]
         self._door = self._open_door(path, number)
-        self.tally = Tally(known["ended"])
+        self.tally = Counters(known["ended"])
         for each in known["hands"]:
-            hand = Hand.recalled(each, upgrade_state.socket_of(each["connection"]))
+            hand = WorkerHandle.recalled(each, upgrade_state.socket_of(each["connection"]))
             self.crew.adopt(hand)
         for pid, counters in known["told"].items():
             self.tally.take(int(pid), counters, self._loop.now())
@@ -177,16 +177,18 @@ class Master:
             self.tally.retire(pid)
             upgrade_state.reap(self._loop, pid)
 
-    def _open_door(self, path: str, given: int = -1) -> status_socket.Door:
+    def _open_door(self, path: str, given: int = -1) -> status_socket.UnixSocketServer:
         answer = admin.answers(self.report, lambda request: admin.obey(self.health, request))
-        return status_socket.Door(self._loop, path, answer, upgrade_state.socket_of(given) if given >= 0 else None)
+        return status_socket.UnixSocketServer(
+            self._loop, path, answer, upgrade_state.socket_of(given) if given >= 0 else None
+        )
 
     # -- the workers
 
-    def _orders(self) -> Orders:
+    def _orders(self) -> ServerUpdates:
         return self.health.orders()
 
-    def _hear(self, hand: Hand, message: Dict[str, Any]) -> None:
+    def _hear(self, hand: WorkerHandle, message: Dict[str, Any]) -> None:
         """Take what a worker says."""
         self.tally.take(hand.pid, message.get("counters", {}), self._loop.now())
         if "failed" in message and self.crew.agrees(hand, message["failed"]):
@@ -196,7 +198,7 @@ class Master:
         if "cured" in message:
             self._log.cured(*message["cured"])
 
-    def _lose(self, hand: Hand) -> None:
+    def _lose(self, hand: WorkerHandle) -> None:
         self.tally.retire(hand.pid)
         if self.stopping and not self.crew.hands:
             self._gone()

@@ -8,15 +8,17 @@ from typing import Any, Dict, List
 
 from ...runtime.loop import MILLION
 from ..settings import DOWN, UP, Service, Settings
-from .counters import Tally
-from .http_endpoints import Desk
-from .server_states import Health, Member
-from .workers import Crew
+from .counters import Counters
+from .http_endpoints import HttpEndpoints
+from .server_states import Health, ServerState
+from .workers import WorkerPool
 
 Report = Dict[str, Any]
 
 
-def build(settings: Settings, health: Health, tally: Tally, crew: Crew, desk: Desk, now: int) -> Report:
+def build(
+    settings: Settings, health: Health, tally: Counters, crew: WorkerPool, desk: HttpEndpoints, now: int
+) -> Report:
     """Return everything that changes while the proxy runs.
 
     :param now: microseconds of the loop's clock
@@ -48,8 +50,8 @@ def build(settings: Settings, health: Health, tally: Tally, crew: Crew, desk: De
     }
 
 
-def _service(service: Service, health: Health, tally: Tally, now: int) -> Report:
-    members: List[Member] = [health.member(service, server) for server in service.servers]
+def _service(service: Service, health: Health, tally: Counters, now: int) -> Report:
+    members: List[ServerState] = [health.member(service, server) for server in service.servers]
     return {
         "name": service.name,
         "bind": list(service.bind),
@@ -64,7 +66,7 @@ def _service(service: Service, health: Health, tally: Tally, now: int) -> Report
     }
 
 
-def _server(member: Member, tally: Tally, now: int) -> Report:
+def _server(member: ServerState, tally: Counters, now: int) -> Report:
     server, run = member.server, member.run
     return {
         "name": server.name,

@@ -23,20 +23,20 @@ STEPS = 20  # of a slow start, as HAProxy's
 SHORTEST_STEP = MILLION // 10
 LEAST_SHARE = 0.05  # of its weight, for whoever has just come up
 
-Orders = Dict[str, Dict[str, Any]]  # by the server's key, what the workers are told
+ServerUpdates = Dict[str, Dict[str, Any]]  # by the server's key, what the workers are told
 
 
-class Surroundings(NamedTuple):
+class Dependencies(NamedTuple):
     """All that this has to do with."""
 
     loop: Loop
     checks: Any  # checks.client.Checks
     log: Any  # log.Log
-    tell: Callable[[Orders], None]  # the workers
+    tell: Callable[[ServerUpdates], None]  # the workers
     wall: Callable[[], float] = time.time  # seconds since 1970, for people
 
 
-class Member:
+class ServerState:
     """A server of a service, and what is believed of it."""
 
     def __init__(self, service: Service, server: Server, now: float) -> None:
@@ -91,7 +91,7 @@ class Member:
             self.run, self.run_at = Run(*known["run"]) if known["run"] else None, known["run_at"]
             self.rising = known["rising"] if self.service.health.slow_start else None
 
-    def succeed(self, old: Member) -> None:
+    def succeed(self, old: ServerState) -> None:
         """Take over from the one of this name in the settings before: what was ordered, and what still holds."""
         self.order = old.order
         if self.check == old.check:
@@ -99,21 +99,21 @@ class Member:
             self.since, self.rising = old.since, old.rising if self.service.health.slow_start else None
 
 
-Members = Dict[str, Member]
+Members = Dict[str, ServerState]
 
 
 class Health:
     """The state of every server."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Dependencies) -> None:
         self._loop, self._checks, self._log, self._tell, self._wall = around
         self._members: Members = {}
         self._steps: Dict[str, Timer] = {}
 
-    def __getitem__(self, key: str) -> Member:
+    def __getitem__(self, key: str) -> ServerState:
         return self._members[key]
 
-    def member(self, service: Service, server: Server) -> Member:
+    def member(self, service: Service, server: Server) -> ServerState:
         return self._members[key_of(service, server)]
 
     def known(self) -> List[str]:
@@ -129,7 +129,7 @@ class Health:
         :return: what was before, for ``go_over``
         """
         before, now = self._members, self._wall()
-        new = [Member(service, server, now) for service in services for server in service.servers]
+        new = [ServerState(service, server, now) for service in services for server in service.servers]
         for member in new:
             if member.key in before:
                 member.succeed(before[member.key])
@@ -147,7 +147,7 @@ class Health:
         for service in dict.fromkeys(member.service.name for member in members.values()):
             self._count(service)
 
-    def orders(self) -> Orders:
+    def orders(self) -> ServerUpdates:
         """Return what a worker that knows nothing is to be told."""
         return {key: self._order(member) for key, member in self._members.items()}
 
@@ -194,7 +194,7 @@ class Health:
             if member.state != before:
                 self._change(member, "as ordered", careful=before in (DOWN, MAINT))
 
-    def _change(self, member: Member, why: str, careful: bool) -> None:
+    def _change(self, member: ServerState, why: str, careful: bool) -> None:
         """A server has come into another state."""
         member.since = self._wall()
         state, service = member.state, member.service
@@ -206,7 +206,7 @@ class Health:
         self._tell({member.key: self._order(member)})
         self._rise(member)
 
-    def _rise(self, member: Member) -> None:
+    def _rise(self, member: ServerState) -> None:
         """Let the weight of a server that has come up grow to its own."""
         timer = self._steps.pop(member.key, None)
         if timer:
@@ -225,7 +225,7 @@ class Health:
         self._tell({key: order})
         self._rise(member)
 
-    def _order(self, member: Member) -> Dict[str, Any]:
+    def _order(self, member: ServerState) -> Dict[str, Any]:
         return {
             "state": member.state,
             "weight": member.weight(self._loop.now()),
@@ -239,7 +239,7 @@ class Health:
         else:
             self._log.fault(service, f"{service} has no server that is up: connections to it are refused.")
 
-    def _of(self, service: str) -> List[Member]:
+    def _of(self, service: str) -> List[ServerState]:
         return [member for member in self._members.values() if member.service.name == service]
 
 

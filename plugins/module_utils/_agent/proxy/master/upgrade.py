@@ -18,7 +18,7 @@ PATIENCE = 20 * MILLION  # until the trial is given up
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
 
 
-class Trial:
+class ConfigTest:
     """The new program reads the configuration: whether it can is worth knowing before there is no way back."""
 
     def __init__(self, loop: Loop, path: str, done: Callable[[Optional[str]], None]) -> None:

@@ -19,7 +19,7 @@ from ...runtime.loop import MILLION, Loop, Timer
 from ..settings import WORKER, Server, Settings
 from ..worker.worker import Worker
 from . import privileges
-from .server_states import Orders, key_of
+from .server_states import ServerUpdates, key_of
 
 SOONEST, LATEST = MILLION // 20, MILLION  # until a worker that does not live is replaced
 LIVES = 10 * MILLION  # after this its death is the first one again
@@ -39,7 +39,7 @@ class Generation(NamedTuple):
     doors: Doors = ()
 
 
-class Hand:
+class WorkerHandle:
     """One worker, as its master sees it."""
 
     def __init__(self, generation: Generation, process: Forked, since: float) -> None:
@@ -73,23 +73,23 @@ class Hand:
         }
 
     @classmethod
-    def recalled(cls, known: Dict[str, Any], connection: socket.socket) -> Hand:
+    def recalled(cls, known: Dict[str, Any], connection: socket.socket) -> WorkerHandle:
         servers = {key: Server(*server) for key, server in known["servers"].items()}
         hand = cls(Generation(known["generation"], servers), Forked.inherited(known["pid"], connection), known["since"])
         hand.draining, hand.deadline = known["draining"], known["deadline"]
         return hand
 
 
-class Crew:
+class WorkerPool:
     """All of them."""
 
     def __init__(
         self,
         loop: Loop,
         log: Any,
-        orders: Callable[[], Orders],
-        hear: Callable[[Hand, Dict[str, Any]], None],
-        lose: Callable[[Hand], None],
+        orders: Callable[[], ServerUpdates],
+        hear: Callable[[WorkerHandle, Dict[str, Any]], None],
+        lose: Callable[[WorkerHandle], None],
     ) -> None:
         """
         :param orders: what a new worker is to know of the servers
@@ -97,7 +97,7 @@ class Crew:
         :param lose: is told of each one that has ended
         """
         self._loop, self._log, self._orders, self._hear, self._lose = loop, log, orders, hear, lose
-        self.hands: List[Hand] = []
+        self.hands: List[WorkerHandle] = []
         self.generation = Generation(0, {})
         self._pause = 0
 
@@ -124,11 +124,11 @@ class Crew:
             old = [hand for hand in self.hands if hand not in serving and not hand.draining]
             self._dismiss(old, settings.hard_stop_after)
 
-    def _serving(self) -> List[Hand]:
+    def _serving(self) -> List[WorkerHandle]:
         """Return those of this generation."""
         return [hand for hand in self.hands if hand.generation is self.generation and not hand.draining]
 
-    def _heard(self, hand: Hand, message: Dict[str, Any]) -> None:
+    def _heard(self, hand: WorkerHandle, message: Dict[str, Any]) -> None:
         if not hand.ready:
             hand.ready = True
             self._relieve()
@@ -139,20 +139,20 @@ class Crew:
         self.generation = self.generation._replace(settings=None)
         self._dismiss(self.hands, duration)
 
-    def adopt(self, hand: Hand) -> None:
+    def adopt(self, hand: WorkerHandle) -> None:
         """Take over one from the program that this process was before; the youngest comes last."""
         self._attach(hand)
         self.generation = hand.generation
         if hand.deadline is not None:
             self._reap_at(hand, hand.deadline)
 
-    def tell(self, orders: Orders) -> None:
+    def tell(self, orders: ServerUpdates) -> None:
         """Tell all workers of servers; the old ones only of those that are the same to them."""
         for hand in self.hands:
             for part in portions({key: orders[key] for key in orders if self.agrees(hand, key)}):
                 hand.channel.post({"servers": part})
 
-    def agrees(self, hand: Hand, key: str) -> bool:
+    def agrees(self, hand: WorkerHandle, key: str) -> bool:
         """Whether a worker means the same as this generation by the name of a server."""
         return hand.generation.servers.get(key) == self.generation.servers.get(key)
 
@@ -167,16 +167,16 @@ class Crew:
             worker.run()
 
         process = Forked(WORKER, serve, [door.fileno() for _service, door in doors])
-        self._attach(Hand(generation, process, time.time()))
+        self._attach(WorkerHandle(generation, process, time.time()))
 
-    def _attach(self, hand: Hand) -> None:
+    def _attach(self, hand: WorkerHandle) -> None:
         hand.born = self._loop.now()
         hand.channel = Channel(
             self._loop, hand.process.connection, lambda message: self._heard(hand, message), lambda: self._gone(hand)
         )
         self.hands.append(hand)
 
-    def _dismiss(self, hands: Sequence[Hand], duration: int) -> None:
+    def _dismiss(self, hands: Sequence[WorkerHandle], duration: int) -> None:
         for hand in hands:
             hand.draining = True
             hand.channel.post({"drain": duration / MILLION})
@@ -184,20 +184,20 @@ class Crew:
             if hand.deadline is None or deadline < hand.deadline:
                 self._reap_at(hand, deadline)
 
-    def _reap_at(self, hand: Hand, deadline: int) -> None:
+    def _reap_at(self, hand: WorkerHandle, deadline: int) -> None:
         if hand.reaper:
             hand.reaper.cancel()
         hand.deadline = deadline
         hand.reaper = self._loop.at(deadline, hand.process.kill)
 
-    def _gone(self, hand: Hand) -> None:
+    def _gone(self, hand: WorkerHandle) -> None:
         """Its connection has ended, and so will it."""
         hand.process.kill()
         if hand.reaper:
             hand.reaper.cancel()
         self._bury(hand)
 
-    def _bury(self, hand: Hand) -> None:
+    def _bury(self, hand: WorkerHandle) -> None:
         ending = hand.process.ending()
         if ending is None:
             self._loop.after(REAPING, lambda: self._bury(hand))
@@ -208,7 +208,7 @@ class Crew:
             self._log.warning(f"Worker {hand.pid} has ended ({ending}) and is replaced; its sessions are lost.")
             self._replace(hand)
 
-    def _replace(self, hand: Hand) -> None:
+    def _replace(self, hand: WorkerHandle) -> None:
         """At once, but if they die again and again then less and less often."""
         if self._loop.now() - hand.born > LIVES:
             self._pause = 0
@@ -231,9 +231,9 @@ def servers_of(settings: Settings) -> Servers:
     return {key_of(service, server): server for service in settings.services for server in service.servers}
 
 
-def portions(orders: Orders) -> Iterator[Orders]:
+def portions(orders: ServerUpdates) -> Iterator[ServerUpdates]:
     """Yield them in parts that a message has room for."""
-    part: Orders = {}
+    part: ServerUpdates = {}
     size = 0
     for key, order in orders.items():
         length = len(json.dumps({key: order}))

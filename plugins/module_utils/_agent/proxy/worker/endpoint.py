@@ -20,7 +20,7 @@ import struct
 from socket import SocketType
 from typing import Any, Optional
 
-from .event_loop import BOTH_WAYS, BULKY, ERR, OUT, PRI, RDHUP, SIZE, UNUSUAL, Party
+from .event_loop import BOTH_WAYS, BULKY, ERR, OUT, PRI, RDHUP, SIZE, UNUSUAL, Handler
 from .splice import Pipe
 
 CONNECTING, WAITING, RELAYING, OVER = "connecting", "waiting", "relaying", "over"  # sessions, see ``session``
@@ -30,7 +30,7 @@ BULK = 4  # bulky reads until a way is spliced
 SIOCOUTQ = 0x5411  # linux/sockios.h: how many bytes the peer has not acknowledged
 
 
-class End(Party):
+class Endpoint(Handler):
     """One side of a session."""
 
     __slots__ = (

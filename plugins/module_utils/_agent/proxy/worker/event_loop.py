@@ -30,7 +30,7 @@ BULKY = 1 << 14  # bytes in one read from which on it may be worth more than thi
 BATCH = 256  # events in one round
 
 
-class Party:
+class Handler:
     """Somebody who is told of what happens to a descriptor."""
 
     __slots__ = ()
@@ -41,10 +41,10 @@ class Party:
         """Called when something has changed. It is a hint: what is said may be over."""
 
 
-NOBODY = Party()
+CLOSED = Handler()
 
 
-class Relay:
+class EventLoop:
     """Everything that one worker watches."""
 
     def __init__(self) -> None:
@@ -58,19 +58,19 @@ class Relay:
         self._running = False
         self.watch_more = self._epoll.modify  # (descriptor, events)
 
-    def watch(self, descriptor: int, party: Party, events: int) -> None:
+    def watch(self, descriptor: int, party: Handler, events: int) -> None:
         """Raises OSError when the kernel has no room for it."""
         self.parties[descriptor] = party
         self._epoll.register(descriptor, events)
 
     def ignore(self, descriptor: int) -> None:
         self._epoll.unregister(descriptor)
-        self.parties[descriptor] = NOBODY
+        self.parties[descriptor] = CLOSED
 
     def bury(self, *ends: Any) -> None:
         """Close ends of a session after this round; nobody hears of them any more."""
         for end in ends:
-            self.parties[end.descriptor] = NOBODY
+            self.parties[end.descriptor] = CLOSED
             self._gone.append(end.socket)
             if end.pipe:
                 self.pipes.give(end.pipe)

@@ -16,7 +16,7 @@ from typing import Any, Callable, List, NamedTuple
 
 from .. import settings
 from . import proxy_header, servers
-from .event_loop import IN, Party, Relay
+from .event_loop import IN, EventLoop, Handler
 from .session import Session
 
 ACCEPTS = 32  # connections from one door in one round
@@ -52,10 +52,10 @@ class Limits(NamedTuple):
         return max(1, (maxconn or self.maxconn) // self.workers)
 
 
-class House:
+class WorkerContext:
     """What all services of a worker share: the loop, the room, and whom to tell."""
 
-    def __init__(self, relay: Relay, limits: Limits, timeouts: Timeouts, tell: Tell) -> None:
+    def __init__(self, relay: EventLoop, limits: Limits, timeouts: Timeouts, tell: Tell) -> None:
         """
         :param tell: sends a message to the master
         """
@@ -63,11 +63,11 @@ class House:
         self.limit = limits.share()
         self.current = 0
         self.crowded = False  # whether a door is closed
-        self._doors: List[Door] = []
+        self._doors: List[Acceptor] = []
         self._short = False  # of something that the system gives
         self._complained = False
 
-    def add(self, door: Door) -> None:
+    def add(self, door: Acceptor) -> None:
         self._doors.append(door)
         self.judge()
 
@@ -110,10 +110,10 @@ class House:
         self.crowded = False
 
 
-class Front:
+class Frontend:
     """A service, as its sessions see it."""
 
-    def __init__(self, given: settings.Service, pool: servers.Pool, house: House) -> None:
+    def __init__(self, given: settings.Service, pool: servers.Pool, house: WorkerContext) -> None:
         self.pool, self.house = pool, house
         self.relay, self.timeouts, self.short_of = house.relay, house.timeouts, house.short_of
         self.limit = house.limits.share(given.maxconn)
@@ -136,12 +136,12 @@ class Front:
             self.house.tell({"failed": server.key, "why": os.strerror(fault)})
 
 
-class Door(Party):
+class Acceptor(Handler):
     """A listening socket."""
 
     __slots__ = ("front", "listener", "_accept", "_family", "_open")
 
-    def __init__(self, front: Front, listener: socket.socket) -> None:
+    def __init__(self, front: Frontend, listener: socket.socket) -> None:
         self.front, self.listener = front, listener
         # The C type's own: of a connection, socket.accept() first makes something more comfortable, which takes time.
         self._accept, self._family = listener._accept, int(listener.family)  # type: ignore[attr-defined]

@@ -21,8 +21,8 @@ from socket import SocketType
 from time import monotonic
 from typing import Any
 
-from .endpoint import CONNECTING, OVER, RELAYING, WAITING, End
-from .event_loop import BOTH_WAYS, ERR, HUP, INWARDS, OUT, Party, Relay
+from .endpoint import CONNECTING, OVER, RELAYING, WAITING, Endpoint
+from .event_loop import BOTH_WAYS, ERR, HUP, INWARDS, OUT, EventLoop, Handler
 
 BROKEN = ERR | HUP
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends RST
@@ -37,7 +37,7 @@ TRICKLE = 1 << 18  # bytes between two looks; who has less needs no pipe
 CLIENT_SPOKE, SERVER_SPOKE, BOTH_SPOKE = 1, 2, 3
 
 
-class Session(Party):
+class Session(Handler):
     """A client's connection, from its acceptance to its end."""
 
     __slots__ = (
@@ -59,8 +59,8 @@ class Session(Party):
         :param connection: the client's, non-blocking
         """
         self.front, self.address = front, address
-        self.relay: Relay = front.relay
-        self.client: Any = End(self, connection)
+        self.relay: EventLoop = front.relay
+        self.client: Any = Endpoint(self, connection)
         self.server: Any = None
         self.target: Any = None  # the servers.Server that it was given
         self.state = WAITING
@@ -95,7 +95,7 @@ class Session(Party):
         self.target, self.state, self.since = target, CONNECTING, monotonic()
         try:
             connection = SocketType(target.family, STREAM, 0)
-            self.server = End(self, connection)
+            self.server = Endpoint(self, connection)
             connection.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
             if self.client.kept:
                 # The handshake is then completed by the first data: a packet less, and the server wakes up only once.

@@ -29,8 +29,8 @@ from typing import Any, Deque, Dict, Iterator, List, Sequence, Tuple
 
 from .. import settings
 from .endpoint import RELAYING
-from .event_loop import IN, Party, Relay
-from .frontend import Door, Front, House, Limits, Timeouts
+from .event_loop import IN, EventLoop, Handler
+from .frontend import Acceptor, Frontend, Limits, Timeouts, WorkerContext
 from .servers import Counts, Table
 from .session import Session
 
@@ -43,7 +43,7 @@ LAST_WORDS = 1.0  # seconds for them to be taken
 UNSENT = 1000  # messages that may wait for the master
 
 
-class Channel(Party):
+class Channel(Handler):
     """The connection to the master, which may be slow without slowing anybody here."""
 
     __slots__ = ("_end", "_unsent", "_worker")
@@ -100,14 +100,14 @@ class Worker:
         :param doors: listening sockets, non-blocking, each with the name of its service
         :param channel: our end of a SOCK_SEQPACKET pair
         """
-        self.relay = Relay()
+        self.relay = EventLoop()
         self.table = Table(given.services)
         self.channel = Channel(channel, self)
         limits = Limits(given.maxconn, given.workers)
-        self.house = House(self.relay, limits, Timeouts.of(given.timeouts), self.channel.tell)
-        fronts = {each.name: Front(each, self.table.pools[each.name], self.house) for each in given.services}
+        self.house = WorkerContext(self.relay, limits, Timeouts.of(given.timeouts), self.channel.tell)
+        fronts = {each.name: Frontend(each, self.table.pools[each.name], self.house) for each in given.services}
         for name, listener in doors:
-            self.house.add(Door(fronts[name], listener))
+            self.house.add(Acceptor(fronts[name], listener))
         self._hard_stop_after = given.hard_stop_after / settings.MILLION
         self._deadline = 0.0  # by when it must be empty; 0: it is not draining
         self._reported: Dict[str, Counts] = {}
@@ -200,7 +200,7 @@ class Worker:
             self.relay.stop()
 
 
-def _sessions(parties: List[Party]) -> Iterator[Session]:
+def _sessions(parties: List[Handler]) -> Iterator[Session]:
     """Yield the sessions among them, each once."""
     for party in parties:
         session = party.session

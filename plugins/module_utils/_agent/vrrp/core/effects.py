@@ -29,7 +29,7 @@ class Announce(NamedTuple):
     """Say that the addresses are here: gratuitous ARP, or an unsolicited Neighbour Advertisement."""
 
 
-class Changed(NamedTuple):
+class StateChanged(NamedTuple):
     """The state is another one: for the log, and for whoever asked to be notified."""
 
     before: str
@@ -37,4 +37,4 @@ class Changed(NamedTuple):
     reason: str
 
 
-Effect = Union[Send, AddAddresses, RemoveAddresses, Announce, Changed]
+Effect = Union[Send, AddAddresses, RemoveAddresses, Announce, StateChanged]

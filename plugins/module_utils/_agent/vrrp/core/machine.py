@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple, Type, Union
 
 from . import tracking
-from .effects import AddAddresses, Announce, Changed, Effect, RemoveAddresses, Send
+from .effects import AddAddresses, Announce, Effect, RemoveAddresses, Send, StateChanged
 from .packet import Advertisement
 
 INITIALIZE, BACKUP, ACTIVE, FAULT = "Initialize", "Backup", "Active", "Fault"
@@ -47,7 +47,7 @@ class State(NamedTuple):
     name: str = INITIALIZE
     deadline: Optional[int] = None  # when Active_Down_Timer or Adver_Timer fires
     active_interval: int = 0  # Active_Adver_Interval: learned from the Active router (version 3)
-    readings: Mapping[str, tracking.Reading] = {}
+    readings: Mapping[str, tracking.PriorityDelta] = {}
     started: bool = False
     preempt_at: Optional[int] = None  # when preempt_delay is over
     wants_active: bool = False  # held back by its sync group only
@@ -77,11 +77,11 @@ class Received(NamedTuple):
     source: str
 
 
-class Read(NamedTuple):
+class TrackerUpdate(NamedTuple):
     """A tracked thing was read: the change of priority that it asks for, or FAULT."""
 
     name: str
-    reading: tracking.Reading
+    reading: tracking.PriorityDelta
 
 
 class Promote(NamedTuple):
@@ -92,7 +92,7 @@ class Demote(NamedTuple):
     """The sync group becomes Backup."""
 
 
-Event = Union[Start, Stop, Timeout, Received, Read, Promote, Demote]
+Event = Union[Start, Stop, Timeout, Received, TrackerUpdate, Promote, Demote]
 Step = Tuple[State, List[Effect]]
 
 
@@ -166,7 +166,7 @@ def _first_wait(router: VirtualRouter, state: State) -> int:
     return router.interval + skew_time(router, state) if state.holding else active_down_interval(router, state)
 
 
-def _read_early(router: VirtualRouter, state: State, event: Read, now: int) -> Step:
+def _read_early(router: VirtualRouter, state: State, event: TrackerUpdate, now: int) -> Step:
     return _enter(router, _noted(state, event), now, f"{event.name} was read")
 
 
@@ -264,7 +264,7 @@ def _heard_as_active(router: VirtualRouter, state: State, event: Received, now: 
     return state, [Send(ours), Announce()]
 
 
-def _read_in_turn(router: VirtualRouter, state: State, event: Read, now: int) -> Step:
+def _read_in_turn(router: VirtualRouter, state: State, event: TrackerUpdate, now: int) -> Step:
     """A priority takes effect with the next Advertisement, a FAULT at once (keepalived)."""
     noted = _noted(state, event)
     if not tracking.in_fault(noted.readings):
@@ -275,7 +275,7 @@ def _read_in_turn(router: VirtualRouter, state: State, event: Read, now: int) ->
     return moved, [*_farewell(state), *effects]
 
 
-def _read_in_fault(router: VirtualRouter, state: State, event: Read, now: int) -> Step:
+def _read_in_fault(router: VirtualRouter, state: State, event: TrackerUpdate, now: int) -> Step:
     return _enter(router, _noted(state, event), now, f"{event.name} is well again")
 
 
@@ -305,7 +305,7 @@ def _become_backup(router: VirtualRouter, state: State, now: int, reason: str) -
 
 
 def _move(state: State, name: str, reason: str) -> Step:
-    return state._replace(name=name), [Changed(state.name, name, reason)] if name != state.name else []
+    return state._replace(name=name), [StateChanged(state.name, name, reason)] if name != state.name else []
 
 
 def _farewell(state: State) -> List[Effect]:
@@ -315,7 +315,7 @@ def _farewell(state: State) -> List[Effect]:
     return [RemoveAddresses()] if state.holding else []
 
 
-def _noted(state: State, event: Read) -> State:
+def _noted(state: State, event: TrackerUpdate) -> State:
     return state._replace(readings={**state.readings, event.name: event.reading})
 
 
@@ -329,20 +329,20 @@ Transition = Callable[..., Step]
 
 TRANSITIONS: Dict[Tuple[str, Type[Event]], Transition] = {
     (INITIALIZE, Start): _start,
-    (INITIALIZE, Read): _read_early,
+    (INITIALIZE, TrackerUpdate): _read_early,
     (INITIALIZE, Received): _heard_early,
     (INITIALIZE, Timeout): _lingered,
     (INITIALIZE, Stop): _stop,
     (BACKUP, Timeout): _nobody_heard,
     (BACKUP, Received): _heard_as_backup,
-    (BACKUP, Read): _read_in_turn,
+    (BACKUP, TrackerUpdate): _read_in_turn,
     (BACKUP, Promote): _promote,
     (BACKUP, Stop): _stop,
     (ACTIVE, Timeout): _advertise,
     (ACTIVE, Received): _heard_as_active,
-    (ACTIVE, Read): _read_in_turn,
+    (ACTIVE, TrackerUpdate): _read_in_turn,
     (ACTIVE, Demote): _demote,
     (ACTIVE, Stop): _stop,
-    (FAULT, Read): _read_in_fault,
+    (FAULT, TrackerUpdate): _read_in_fault,
     (FAULT, Stop): _stop,
 }

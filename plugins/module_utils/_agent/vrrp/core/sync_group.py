@@ -56,7 +56,7 @@ def _consequences(
     for other, state in enumerate(states):
         wanted = tracking.FAULT if count > faulty[other] else 0
         if state.readings.get(GROUP, 0) != wanted:
-            found.append((other, machine.Read(GROUP, wanted)))
+            found.append((other, machine.TrackerUpdate(GROUP, wanted)))
     moved = states[member].name if states[member].name != before.name else ""
     others = [other for other in range(len(states)) if other != member]
     if moved == machine.ACTIVE:

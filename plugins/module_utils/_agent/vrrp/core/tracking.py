@@ -12,10 +12,10 @@ from typing import Mapping, Optional
 LOWEST, HIGHEST, OWNER = 1, 254, 255  # RFC 9568 section 5.2.4: 0 gives up, 255 owns the addresses
 FAULT = None
 
-Reading = Optional[int]
+PriorityDelta = Optional[int]
 
 
-def check(weight: int, up: bool) -> Reading:
+def check(weight: int, up: bool) -> PriorityDelta:
     """Read a script, a process, an interface: a positive weight is added while it is up, a negative one while down.
 
     Without a weight its failure is a FAULT.
@@ -25,7 +25,7 @@ def check(weight: int, up: bool) -> Reading:
     return weight if (weight > 0) == up else 0
 
 
-def file(weight: int, value: int) -> Reading:
+def file(weight: int, value: int) -> PriorityDelta:
     """Read a track file: the number in it times the weight; a sum that takes every priority away is a FAULT.
 
     Without a weight any number but 0 is a FAULT.
@@ -36,11 +36,11 @@ def file(weight: int, value: int) -> Reading:
     return FAULT if change <= -HIGHEST else min(change, HIGHEST)
 
 
-def in_fault(readings: Mapping[str, Reading]) -> bool:
+def in_fault(readings: Mapping[str, PriorityDelta]) -> bool:
     return any(change is FAULT for change in readings.values())
 
 
-def effective(base: int, readings: Mapping[str, Reading]) -> int:
+def effective(base: int, readings: Mapping[str, PriorityDelta]) -> int:
     """Return the priority to advertise. The address owner's never moves, and nobody else's reaches 0 or 255."""
     if base == OWNER or not readings:
         return base

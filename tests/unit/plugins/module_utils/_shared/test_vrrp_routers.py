@@ -22,11 +22,11 @@ def advertisement(priority=100, vrid=51, interval=1.0, addresses=(VIP,), auth_pa
 
 def heard(at, source=A, interface="eth0", own=False, destination="224.0.0.18", **said):
     mac = f"02:00:00:00:00:{int(source[-1], 16):02x}"
-    return vrrp_routers.Heard(at, interface, mac, source, destination, advertisement(**said), own)
+    return vrrp_routers.Observation(at, interface, mac, source, destination, advertisement(**said), own)
 
 
 def segment(*messages):
-    found = vrrp_routers.Segment()
+    found = vrrp_routers.LinkView()
     for message in messages:
         found.add(message)
     return found
@@ -101,7 +101,7 @@ def test_routers_are_told_apart_by_link_family_vrid_and_source_and_sorted_by_the
 
 def test_what_is_no_advertisement_is_counted_by_reason():
     def discard(source, reason, detail):
-        return vrrp_routers.Heard(0, "eth0", "", source, "224.0.0.18", Discard(reason, detail))
+        return vrrp_routers.Observation(0, "eth0", "", source, "224.0.0.18", Discard(reason, detail))
 
     found = segment(discard(A, "length", "x"), discard(A, "carp", "one"), discard(B, "carp", "two")).result()
     assert list(found["discarded"].items()) == [
@@ -250,7 +250,7 @@ def test_the_survey_has_one_line_for_a_router_that_several_hosts_hear():
 
 def test_below_the_survey_stands_what_is_wrong_once_with_who_heard_it():
     fight = [heard(0, A), heard(0.5, B), heard(1, A)]
-    carp = vrrp_routers.Heard(0, "eth0", "", C, "224.0.0.18", Discard("carp", "a CARP advertisement of VHID 1"))
+    carp = vrrp_routers.Observation(0, "eth0", "", C, "224.0.0.18", Discard("carp", "a CARP advertisement of VHID 1"))
     lines = vrrp_routers.survey([host("lb1", *fight), host("lb2", *fight, carp)])
     assert lines[4:] == [
         f"{TWO[0]} (Heard by lb1, lb2.)",

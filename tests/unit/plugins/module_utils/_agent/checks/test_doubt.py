@@ -35,7 +35,7 @@ class Case:
         self.probe = Recorded(self.time)
         monkeypatch.setattr(runner, "probe_of", lambda *_arguments: self.probe)
         check = Check("name", TCP, **{"interval": 4 * SECOND, "rise": 2, "fall": 3, **fields})
-        self.watch = runner.Watch(
+        self.watch = runner.CheckRunner(
             self.time, check, None, lambda up, _value, why: self.told.append((up, why)), self.ran.append
         )
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.outcome import Outcome, Probe
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.periodic import Repeated
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.periodic import PeriodicProbe
 from support.agent.loops import SECOND, Time
 
 
@@ -41,7 +41,7 @@ class Case:
         self.time = Time()
         self.probe = Slow(self.time, takes)
         self.outcomes = []
-        self.repeated = Repeated(self.time, 2 * SECOND, self.probe, on_outcome or self.outcomes.append)
+        self.repeated = PeriodicProbe(self.time, 2 * SECOND, self.probe, on_outcome or self.outcomes.append)
         self.repeated.start()
 
     def runs(self, until):

@@ -37,7 +37,9 @@ class Case:
             return self.probe
 
         monkeypatch.setattr(runner, "probe_of", probe_of)
-        self.watch = runner.Watch(self.time, check, None, lambda *result: self.results.append(result), None, believed)
+        self.watch = runner.CheckRunner(
+            self.time, check, None, lambda *result: self.results.append(result), None, believed
+        )
 
     def finds(self, success, detail="", value=0):
         """Let one more regular run pass; return what was told of it."""

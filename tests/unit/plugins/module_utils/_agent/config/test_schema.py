@@ -45,5 +45,5 @@ def test_raw_lines_may_be_a_text_or_a_list():
 
 
 def test_only_a_nearly_right_variable_counts_as_misspelt():
-    found = variables.misspelt(["pair_vipz", "pair_vips", "pair_of_shoes"], ["pair_vips", "pair_vrid"])
+    found = variables.unknown_variables(["pair_vipz", "pair_vips", "pair_of_shoes"], ["pair_vips", "pair_vrid"])
     assert found == ["pair_vipz is no variable of the role: did you mean pair_vips?"]

@@ -12,7 +12,7 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.request_server import Visitors
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.request_server import RequestServer
 from support.agent.loops import run_until
 from support.agent.visits import while_running
 
@@ -34,7 +34,7 @@ def serve(loop, door):
     made = []
 
     def make(answer=shout):
-        made.append(Visitors(loop, door, answer))
+        made.append(RequestServer(loop, door, answer))
         return made[-1]
 
     yield make
@@ -176,7 +176,7 @@ def test_a_host_without_descriptors_does_not_make_the_loop_spin(loop, monkeypatc
     monkeypatch.setattr(request_server, "PAUSE", 200_000)
     asked = []
     with socket.create_server(("127.0.0.1", 0)) as real:
-        served = Visitors(loop, Full(real, asked), shout)
+        served = RequestServer(loop, Full(real, asked), shout)
         with come(real):
             loop.after(500_000, loop.stop)
             loop.run()
@@ -188,7 +188,7 @@ def test_after_the_end_nobody_is_let_in_even_where_it_paused(loop, monkeypatch):
     monkeypatch.setattr(request_server, "PAUSE", 50_000)
     asked = []
     with socket.create_server(("127.0.0.1", 0)) as real:
-        served = Visitors(loop, Full(real, asked), shout)
+        served = RequestServer(loop, Full(real, asked), shout)
         with come(real):
             loop.after(20_000, served.close)
             loop.after(150_000, loop.stop)

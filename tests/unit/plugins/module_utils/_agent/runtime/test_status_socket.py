@@ -27,7 +27,7 @@ def serve(loop, path):
     servers = []
 
     def make(report=lambda: {"agent": "onprem.lb"}):
-        servers.append(status_socket.Server(loop, path, report))
+        servers.append(status_socket.StatusServer(loop, path, report))
         return servers[-1]
 
     yield make
@@ -95,7 +95,7 @@ def test_what_a_killed_predecessor_left_is_replaced(loop, path, serve):
 def test_a_second_agent_is_refused_and_the_first_goes_on(loop, path, serve):
     serve()
     with pytest.raises(status_socket.Refused, match="another agent answers at"):
-        status_socket.Server(loop, path, dict)
+        status_socket.StatusServer(loop, path, dict)
     assert while_running(loop, lambda: status_socket.fetch(path)) == {"agent": "onprem.lb"}
 
 
@@ -104,14 +104,14 @@ def test_what_is_no_socket_is_left_alone(loop, path):
     with open(path, "w", encoding="utf-8") as file:
         file.write("precious")
     with pytest.raises(status_socket.Refused, match="is no socket, but something else"):
-        status_socket.Server(loop, path, dict)
+        status_socket.StatusServer(loop, path, dict)
     assert os.path.getsize(path) == 8
 
 
 def test_a_path_that_cannot_be_had_is_a_sentence(loop, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(status_socket.Refused, match="the status socket .* cannot be had: File exists."):
-        status_socket.Server(loop, str(tmp_path / "file" / "vrrp.sock"), dict)
+        status_socket.StatusServer(loop, str(tmp_path / "file" / "vrrp.sock"), dict)
 
 
 def test_nothing_is_left_behind(path, serve):

@@ -77,10 +77,10 @@ def test_a_bad_file_changes_nothing_and_is_said_and_reported_until_there_is_a_go
         faults.append(one.report()["config_fault"])
 
     wanted = world.write()
-    one = lifecycle.Life(str(world.path), world.log, world.notifier, {})
+    one = lifecycle.Lifecycle(str(world.path), world.log, world.notifier, {})
     one.run = lambda _wanted: None  # only its reload is of interest
     one.daemon.settings = wanted
-    one.door = status_socket.Server(one.loop, wanted.status_socket, one.report)
+    one.door = status_socket.StatusServer(one.loop, wanted.status_socket, one.report)
     look()
     for text in ('{"instances": [', json.dumps({"instances": [{**INSTANCE, "vrid": 300}]})):
         world.path.write_text(text)
@@ -220,5 +220,5 @@ def test_without_a_network_there_is_one_sentence(world, monkeypatch):
 
 
 def test_who_was_asked_to_end_has_done_well(world, monkeypatch):
-    monkeypatch.setattr(lifecycle.Life, "run", lambda self, wanted: self.loop.close())
+    monkeypatch.setattr(lifecycle.Lifecycle, "run", lambda self, wanted: self.loop.close())
     assert runs(world) == 0

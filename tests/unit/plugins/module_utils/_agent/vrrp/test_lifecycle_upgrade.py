@@ -153,7 +153,7 @@ def test_the_new_version_is_silent_towards_systemd_until_that_listens_to_it(worl
 @pytest.mark.parametrize("why", ["gone", "another language"])
 def test_who_cannot_go_on_from_there_touches_nothing(world, why):
     inherits(world, text="{" if why == "another language" else None).predecessor.gone = True
-    with pytest.raises((lifecycle.Gone, status_socket.Refused)):
+    with pytest.raises((lifecycle.UpgradeAborted, status_socket.Refused)):
         world.lives()
     assert not [line for line in world.journal if "stop" in line or "close" in line or "systemd" in line]
     assert (world.folder / "vrrp.sock").is_socket()

@@ -14,7 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink impor
     LinkIs,
     Lost,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.links import Links, Place
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.links import Egress, Links
 
 ETH0, ETH1 = Link(2, "eth0", True, b"\0" * 6), Link(3, "eth1", False, b"\1" * 6)
 
@@ -39,20 +39,20 @@ def place(links, interface="eth0", family=4, wanted=None, floating=()):
 
 
 def test_a_router_sends_from_the_first_address_of_its_interface(links):
-    assert place(links) == Place(ETH0, "192.0.2.1")
-    assert place(links, "eth1") == Place(ETH1, "198.51.100.1")
+    assert place(links) == Egress(ETH0, "192.0.2.1")
+    assert place(links, "eth1") == Egress(ETH1, "198.51.100.1")
 
 
 def test_with_ipv6_it_sends_from_the_link_local_address(links):
-    assert place(links, family=6) == Place(ETH0, "fe80::1")
+    assert place(links, family=6) == Egress(ETH0, "fe80::1")
     links.update(AddressGone(LINK_LOCAL))
-    assert place(links, family=6) == Place(ETH0, None)
+    assert place(links, family=6) == Egress(ETH0, None)
 
 
 def test_it_never_sends_from_a_virtual_address(links):
     assert place(links, floating=["192.0.2.1"]).source == "192.0.2.7"
-    assert place(links, floating=["192.0.2.1", "192.0.2.7"]) == Place(ETH0, None)
-    assert place(links, family=6, floating=["fe80::1"]) == Place(ETH0, None)
+    assert place(links, floating=["192.0.2.1", "192.0.2.7"]) == Egress(ETH0, None)
+    assert place(links, family=6, floating=["fe80::1"]) == Egress(ETH0, None)
 
 
 def test_it_never_sends_from_an_address_that_is_still_checked_for_duplicates(links):
@@ -67,12 +67,12 @@ def test_it_never_sends_from_an_address_that_is_still_checked_for_duplicates(lin
     "wanted, source", [("192.0.2.7", "192.0.2.7"), ("198.51.100.1", "198.51.100.1"), ("9.9.9.9", None)]
 )
 def test_a_source_that_is_named_may_be_on_any_interface_but_must_be_there(links, wanted, source):
-    assert place(links, wanted=wanted) == Place(ETH0, source)
+    assert place(links, wanted=wanted) == Egress(ETH0, source)
 
 
 def test_where_there_is_no_interface_there_is_no_source(links):
-    assert place(links, "eth9") == Place()
-    assert place(links, "eth9", wanted="192.0.2.1") == Place()
+    assert place(links, "eth9") == Egress()
+    assert place(links, "eth9", wanted="192.0.2.1") == Egress()
 
 
 def test_an_address_that_becomes_another_one_keeps_its_turn(links):
@@ -98,19 +98,19 @@ def test_a_place_is_up_when_its_link_is(links):
 def test_an_interface_is_found_by_the_name_that_it_has_now(links):
     links.update(LinkIs(ETH0._replace(name="lan")))
     assert links.named("eth0") is None
-    assert place(links, "lan") == Place(ETH0._replace(name="lan"), "192.0.2.1")
+    assert place(links, "lan") == Egress(ETH0._replace(name="lan"), "192.0.2.1")
 
 
 def test_who_takes_the_name_of_another_one_has_addresses_of_its_own(links):
     links.update(LinkIs(ETH0._replace(name="lan")))
     links.update(LinkIs(ETH1._replace(name="eth0")))
-    assert place(links) == Place(ETH1._replace(name="eth0"), "198.51.100.1")
+    assert place(links) == Egress(ETH1._replace(name="eth0"), "198.51.100.1")
 
 
 def test_an_interface_that_is_gone_has_taken_its_addresses_along(links):
     links.update(LinkGone(ETH0))
     links.update(LinkIs(ETH0))
-    assert place(links) == Place(ETH0, None)
+    assert place(links) == Egress(ETH0, None)
     assert place(links, wanted="198.51.100.1").source == "198.51.100.1"
 
 
@@ -141,22 +141,22 @@ def test_an_address_may_be_there_with_two_prefix_lengths(links):
 def test_what_is_learnt_anew_replaces_all_that_was_known(links):
     links.learn([ETH1], [])
     assert links.named("eth0") is None
-    assert place(links, "eth1") == Place(ETH1, None)
+    assert place(links, "eth1") == Egress(ETH1, None)
 
 
 def test_that_events_were_lost_says_nothing_of_what_is_there(links):
     links.update(Lost())
-    assert place(links) == Place(ETH0, "192.0.2.1")
+    assert place(links) == Egress(ETH0, "192.0.2.1")
 
 
 @pytest.mark.parametrize(
     "before, now, same",
     [
-        (Place(), Place(ETH0), True),
-        (Place(), Place(), True),
-        (Place(ETH0), Place(ETH0._replace(up=False)), True),
-        (Place(ETH0), Place(ETH0._replace(index=9)), False),
-        (Place(ETH0), Place(), False),
+        (Egress(), Egress(ETH0), True),
+        (Egress(), Egress(), True),
+        (Egress(ETH0), Egress(ETH0._replace(up=False)), True),
+        (Egress(ETH0), Egress(ETH0._replace(index=9)), False),
+        (Egress(ETH0), Egress(), False),
     ],
 )
 def test_a_place_follows_another_one_on_the_same_interface(before, now, same):
@@ -167,4 +167,4 @@ def test_one_address_with_two_prefix_lengths_is_two(links):
     links.update(AddressIs(address("192.0.2.1", prefix=32)))
     links.update(AddressGone(address("192.0.2.1", prefix=32)))
     assert links.held("eth0", ["192.0.2.1/24", "192.0.2.1/32"]) == ["192.0.2.1/24"]
-    assert place(links) == Place(ETH0, "192.0.2.1")
+    assert place(links) == Egress(ETH0, "192.0.2.1")

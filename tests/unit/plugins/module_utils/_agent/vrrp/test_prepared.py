@@ -7,7 +7,7 @@ from __future__ import annotations
 import errno
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.prepared import Deed
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.prepared import PreparedCall
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Group
 from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, SECOND, THIRD, VIP, Host
 
@@ -33,7 +33,7 @@ class Call:
 
 def test_a_deed_that_is_done_ahead_is_not_done_again_in_its_turn():
     call = Call()
-    deed = Deed(call)
+    deed = PreparedCall(call)
     assert deed.ahead()
     deed()
     assert call.made == 1
@@ -41,14 +41,14 @@ def test_a_deed_that_is_done_ahead_is_not_done_again_in_its_turn():
 
 def test_a_deed_that_is_not_done_ahead_is_done_in_its_turn():
     call = Call()
-    Deed(call)()
+    PreparedCall(call)()
     assert call.made == 1
 
 
 @pytest.mark.parametrize("vital", [True, False])
 def test_what_came_of_it_is_told_in_its_turn_and_stops_what_depends_on_it(vital):
     call = Call(OSError(errno.EACCES, "no"))
-    deed = Deed(call, vital)
+    deed = PreparedCall(call, vital)
     assert deed.ahead() is not vital
     with pytest.raises(OSError) as told:
         deed()

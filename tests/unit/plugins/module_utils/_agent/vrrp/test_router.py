@@ -26,7 +26,7 @@ class Wall:
 
 def placed(instance=FRONT, source=OWN, wall=None):
     made = Router(instance, wall or Wall())
-    made.move(links.Place(ETH0, source))
+    made.move(links.Egress(ETH0, source))
     return made
 
 
@@ -81,7 +81,7 @@ def test_the_checksum_is_the_one_that_is_configured():
 def test_a_message_is_made_anew_when_the_source_or_the_settings_are_other_ones():
     router = placed(FRONT._replace(version=3))
     before = sent(router, 7, OTHER)
-    router.move(links.Place(ETH0, THIRD))
+    router.move(links.Egress(ETH0, THIRD))
     assert sent(router, 7, OTHER) != before
     assert router.machine.source == router.ours.source == THIRD
     before = sent(router, 7, OTHER)
@@ -127,7 +127,7 @@ def test_before_it_takes_part_it_must_know_its_interface_its_source_and_all_that
     ],
 )
 def test_a_result_means_what_keepalived_would_make_of_it(name, kind, up, value, reading):
-    assert Router(TRACKING).reads(checks.Check(name, kind), up, value) == [machine.Read(name, reading)]
+    assert Router(TRACKING).reads(checks.Check(name, kind), up, value) == [machine.TrackerUpdate(name, reading)]
 
 
 def test_the_result_of_what_it_does_not_track_means_nothing():

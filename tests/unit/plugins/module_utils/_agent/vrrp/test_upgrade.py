@@ -52,7 +52,7 @@ class Old:
         self.monkeypatch.setattr(upgrade.inheritance, "command_line", lambda: command)
         environ = {"PYTHONPATH": str(MODULE_UTILS), **environ}
         left = {"config": "{}", "door": [str(self.folder / "sock"), self.door.fileno()]}
-        return upgrade.Successor(self.loop, environ, left, self._ready, self.ended.append)
+        return upgrade.NewProcess(self.loop, environ, left, self._ready, self.ended.append)
 
     def _ready(self):
         self.ready.append(True)
@@ -172,4 +172,4 @@ def test_one_that_is_given_up_before_its_time_hears_of_it(old):
 
 
 def test_who_was_started_by_somebody_else_has_no_predecessor():
-    assert upgrade.Predecessor.of({"HOME": "/"}) is None
+    assert upgrade.OldProcess.of({"HOME": "/"}) is None

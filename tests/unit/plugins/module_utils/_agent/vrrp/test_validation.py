@@ -9,7 +9,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import Datagram
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings, validation
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.validation import Ours, judge
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.validation import LocalInstance, validate
 from support.vrrp.fakes import FRONT, OTHER, OWN, SECOND, SIX, THIRD
 from support.vrrp.packets import flip
 
@@ -19,7 +19,7 @@ THREE = FRONT._replace(version=3)
 
 
 def ours(instance=FRONT, source=OWN):
-    return Ours(instance, settings.advertisement(instance), source)
+    return LocalInstance(instance, settings.advertisement(instance), source)
 
 
 def theirs(of=FRONT, source=OTHER, destination=OWN, hop_limit=255, mangle=lambda message: message, **changes):
@@ -28,7 +28,7 @@ def theirs(of=FRONT, source=OTHER, destination=OWN, hop_limit=255, mangle=lambda
 
 
 def reason(datagram, who):
-    said = judge(datagram, who)
+    said = validate(datagram, who)
     return said.reason if isinstance(said, packet.Discard) else said
 
 
@@ -44,7 +44,7 @@ def reason(datagram, who):
     ],
 )
 def test_what_another_router_of_the_same_settings_sends_counts(instance, source, destination):
-    said = judge(theirs(instance, source, destination, priority=7), ours(instance))
+    said = validate(theirs(instance, source, destination, priority=7), ours(instance))
     assert said.priority == 7
     assert said._replace(checksum="") == settings.advertisement(instance)._replace(priority=7)
 
@@ -92,7 +92,7 @@ def test_without_a_password_of_ours_one_of_theirs_is_wrong_too():
 def test_a_peer_behind_a_router_is_heard_as_keepalived_hears_it():
     """Over IPv6 keepalived sends unicast with a hop limit of 64."""
     instance = SIX._replace(multicast=False, peers=("fe80::2",))
-    assert judge(theirs(instance, "fe80::2", "fe80::1", hop_limit=64), ours(instance)).vrid == 51
+    assert validate(theirs(instance, "fe80::2", "fe80::1", hop_limit=64), ours(instance)).vrid == 51
 
 
 def test_a_wrong_message_is_wrong_whosever_it_is():
@@ -100,30 +100,30 @@ def test_a_wrong_message_is_wrong_whosever_it_is():
 
 
 def test_a_sound_message_of_somebody_elses_virtual_router_is_nothing():
-    assert judge(theirs(vrid=52), None) is None
+    assert validate(theirs(vrid=52), None) is None
 
 
 @pytest.mark.parametrize("checksum", [packet.RFC5798, packet.RFC9568])
 def test_both_readings_of_the_checksum_count(checksum):
     message = packet.encode(settings.advertisement(THREE), OTHER, OWN, checksum)
-    assert judge(Datagram(OTHER, OWN, 255, message, True), ours(THREE)).checksum == checksum
+    assert validate(Datagram(OTHER, OWN, 255, message, True), ours(THREE)).checksum == checksum
 
 
 def test_the_interval_of_version_3_is_the_senders_own():
-    assert judge(theirs(THREE, interval=SECOND // 10), ours(THREE)).interval == SECOND // 10
+    assert validate(theirs(THREE, interval=SECOND // 10), ours(THREE)).interval == SECOND // 10
 
 
 def test_another_list_of_addresses_is_heard():
-    assert judge(theirs(addresses=("192.0.2.99",)), ours()).addresses == ("192.0.2.99",)
+    assert validate(theirs(addresses=("192.0.2.99",)), ours()).addresses == ("192.0.2.99",)
 
 
 @pytest.mark.parametrize("message", [b"", b"\x21", b"\x21\x33", b"\xff" * 8, b"\x21" * 4096])
 def test_anything_can_be_asked_for_its_vrid_and_be_judged(message):
     assert validation.vrid_of(message) == (message[1] if len(message) > 1 else 0)
-    assert isinstance(judge(Datagram(OTHER, OWN, 255, message, True), ours()), packet.Discard)
+    assert isinstance(validate(Datagram(OTHER, OWN, 255, message, True), ours()), packet.Discard)
 
 
 def test_no_reason_shows_a_password():
-    said = judge(theirs(SECRET, auth_pass=b"falsch"), ours(SECRET))
+    said = validate(theirs(SECRET, auth_pass=b"falsch"), ours(SECRET))
     assert "falsch" not in said.detail
     assert "geheim" not in said.detail

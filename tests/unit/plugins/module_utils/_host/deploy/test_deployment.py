@@ -12,7 +12,7 @@ import sys
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.deployment import Engine, Wish
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.deployment import Deployment, Desired
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import Daemon
@@ -35,12 +35,12 @@ def host(tmp_path):
 
 
 def wish(**configs):
-    return Wish({"proxy": PROXY, "vrrp": VRRP, **configs}, Options(), sys.executable, [])
+    return Desired({"proxy": PROXY, "vrrp": VRRP, **configs}, Options(), sys.executable, [])
 
 
 def run(host, wished=None, agent=AGENT, dry=False):
     host.told = []
-    return Engine(host, os.rename).present(wished or wish(), agent, dry)
+    return Deployment(host, os.rename).present(wished or wish(), agent, dry)
 
 
 def files(host):
@@ -174,7 +174,7 @@ def test_who_has_nothing_to_do_goes_with_its_files(host):
 
 def test_nothing_is_left_of_it(host):
     run(host)
-    engine = Engine(host, os.rename)
+    engine = Deployment(host, os.rename)
     assert engine.absent(dry=True).steps and files(host)
     assert engine.absent(dry=False).steps
     assert (files(host), host.known) == ([], set())

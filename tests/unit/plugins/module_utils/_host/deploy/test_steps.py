@@ -6,7 +6,12 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import steps as plan
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import Found, Rival, Unit, Wanted
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import (
+    ActualState,
+    ConflictingService,
+    DesiredState,
+    Unit,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import DAEMONS, Daemon
 
 VRRP, PROXY = Daemon("vrrp"), Daemon("proxy")
@@ -14,9 +19,9 @@ LINK, ARCHIVE, OLD = "/lib/agent.pyz", "/lib/agent-2.pyz", "/lib/agent-1.pyz"
 POINTERS = {LINK: "agent-2.pyz", "/lib/onprem-lb-proxy": "/usr/bin/python3", "/lib/onprem-lb-vrrp": "/usr/bin/python3"}
 FILES = {daemon.unit: f"/units/{daemon.unit}" for daemon in DAEMONS}
 FILES.update({daemon.name: f"/etc/{daemon.name}.json" for daemon in DAEMONS})
-WANTED = Wanted(DAEMONS, ARCHIVE, POINTERS, FILES, "/usr/bin/python3")
+WANTED = DesiredState(DAEMONS, ARCHIVE, POINTERS, FILES, "/usr/bin/python3")
 RUNNING = Unit(active=True, enabled=True, pid=7, archive=ARCHIVE, renews=True)
-DONE = Found(
+DONE = ActualState(
     systemd=True,
     raw_sockets=True,
     version=(3, 8),
@@ -37,7 +42,7 @@ FRESH = DONE._replace(
     pointers=dict.fromkeys(POINTERS, ""),
     units=dict.fromkeys(DONE.units, Unit()),
 )
-KEEPALIVED = Rival("keepalived", 12, "keepalived.service", False)
+KEEPALIVED = ConflictingService("keepalived", 12, "keepalived.service", False)
 
 
 def steps(wanted=WANTED, **found):

@@ -59,7 +59,7 @@ class Wire:
 
 
 def asker(wire, version=4):
-    return neighbours.Asker("eth0", version, opener=lambda _interface, _version: wire, mac_of=lambda _i: MAC)
+    return neighbours.NeighbourProber("eth0", version, opener=lambda _interface, _version: wire, mac_of=lambda _i: MAC)
 
 
 def test_the_asker_does_not_hear_itself():
@@ -110,7 +110,7 @@ class Link:
         return Asker()
 
     def answering(self, wanted, wait_s=1.0, **more):
-        return neighbours.answering(wanted, wait_s, self.clock, self.factory, self.wait, **more)
+        return neighbours.holders_on_link(wanted, wait_s, self.clock, self.factory, self.wait, **more)
 
 
 def test_both_of_two_holders_are_seen_however_late_the_second_answers():

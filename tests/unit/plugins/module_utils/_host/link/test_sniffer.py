@@ -123,7 +123,7 @@ def message(interface="eth0", kind=2, ancillary=()):
 
 def test_an_ear_hears_on_its_interfaces_and_knows_its_own_voice():
     fake = FakeSocket(message(), message("eth9"), message("eth1", kind=4), message(ancillary=auxdata(0x11, 7)))
-    with sniffer.Ear(["eth0", "eth1"], lambda interfaces: fake) as ear:
+    with sniffer.InterfaceSocket(["eth0", "eth1"], lambda interfaces: fake) as ear:
         assert ear.receive(0.5) == ("eth0", sniffer.Frame(ipv4(), sniffer.IPV4, MAC, False, 0))
         assert ear.receive(0.5) is None
         assert ear.receive(0.5)[1].own
@@ -136,7 +136,9 @@ def test_an_ear_hears_on_its_interfaces_and_knows_its_own_voice():
 def test_it_listens_until_the_time_is_over_also_where_the_link_is_never_silent():
     times = iter([10.0, 11.0, 11.5, 12.5, 13.6])
     fake = FakeSocket(*[message()] * 9)
-    found = sniffer.listen(["eth0"], 3.5, lambda: next(times), lambda names: sniffer.Ear(names, lambda _names: fake))
+    found = sniffer.listen(
+        ["eth0"], 3.5, lambda: next(times), lambda names: sniffer.InterfaceSocket(names, lambda _names: fake)
+    )
     assert [heard.at for heard in found] == [1.0, 1.5, 2.5, pytest.approx(3.6)]
     assert fake.timeouts == [3.5, 2.5, 2.0, 1.0]
     assert fake.closed

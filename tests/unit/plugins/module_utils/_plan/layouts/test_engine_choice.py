@@ -7,7 +7,11 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import verification
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import Choice, choose, turns
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import (
+    Choice,
+    choose,
+    migration_order,
+)
 from support.plans.pairs import member, pair
 
 FRESH = {"os_family": "Debian", "missing_packages": ["haproxy", "keepalived"], "unobtainable": "", "active_units": []}
@@ -56,9 +60,9 @@ def test_the_other_engine_is_replaced_where_this_collection_has_set_it_up(wanted
 
 def test_who_carries_a_vip_changes_last():
     choices = {name: Choice("agent", "named", "native") for name in ("lb1", "lb2", "lb3")}
-    assert turns(choices, {"lb1": 1, "lb2": 0, "lb3": 0}) == ["lb2", "lb3", "lb1"]
+    assert migration_order(choices, {"lb1": 1, "lb2": 0, "lb3": 0}) == ["lb2", "lb3", "lb1"]
     choices["lb3"] = Choice("agent", "named")
-    assert turns(choices, {"lb1": 0, "lb2": 2, "lb3": 0}) == ["lb1", "lb2"]
+    assert migration_order(choices, {"lb1": 0, "lb2": 2, "lb3": 0}) == ["lb1", "lb2"]
 
 
 def mixed(**host):

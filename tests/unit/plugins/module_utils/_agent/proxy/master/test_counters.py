@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.counters import Tally
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.counters import Counters
 
 SECOND = 1_000_000
 
@@ -16,7 +16,7 @@ def counts(sessions, current=0, out=0):
 
 @pytest.fixture
 def tally():
-    return Tally({})
+    return Counters({})
 
 
 def test_what_nobody_counted_is_nothing(tally):
@@ -47,7 +47,7 @@ def test_what_a_worker_did_counts_after_its_end_and_what_it_had_does_not(tally):
     found = tally.of("web", 0)
     assert (found["sessions"], found["current"], found["bytes_out"]) == (11, 1, 100)
     assert found["rates"]["sessions"] == 1
-    assert Tally(tally.ended).of("web", 0)["sessions"] == 10
+    assert Counters(tally.ended).of("web", 0)["sessions"] == 10
 
 
 def test_rates_are_what_was_added_in_the_time_between(tally):

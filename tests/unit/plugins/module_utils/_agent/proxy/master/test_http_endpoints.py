@@ -10,7 +10,7 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.http_endpoints import Desk
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.http_endpoints import HttpEndpoints
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.listeners import Listeners
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.master import wants
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import http
@@ -28,7 +28,7 @@ class House:
     def __init__(self):
         self.loop, self.listeners, self.there = Loop(), Listeners({}), {"web": 2, "api": 0}
         pages = {"/": lambda: http.Page("the page"), "/metrics": lambda: http.Page("figures")}
-        self.desk = Desk(self.loop, lambda service: self.there[service], pages)
+        self.desk = HttpEndpoints(self.loop, lambda service: self.there[service], pages)
 
     def apply(self, *monitors, page=None):
         given = settings.Settings((), monitors=monitors, page=page)

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.lifecycle import Life
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.lifecycle import Lifecycle
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.listeners import Refused
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.master import Master
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
@@ -166,7 +166,7 @@ def test_a_start_without_workers_is_a_sentence(monkeypatch):
     def start(*_arguments):
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
 
-    one = Life("/etc/proxy.json", None, None, {})
+    one = Lifecycle("/etc/proxy.json", None, None, {})
     monkeypatch.setattr(one.master, "start", start)
     monkeypatch.setattr(one, "checks", None, raising=False)
     with pytest.raises(Refused, match=r"no worker can be started: resource temporarily unavailable\."):

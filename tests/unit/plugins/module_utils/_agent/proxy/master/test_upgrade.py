@@ -30,7 +30,7 @@ def test_a_trial_tells_how_it_went(loop, monkeypatch, program, wrong):
         upgrade, "command_line", lambda: [sys.executable, "-S", "-c", program, "proxy", "--config", "x"]
     )
     found, begun = [], loop.now()
-    trial = upgrade.Trial(loop, "/etc/proxy.json", found.append)
+    trial = upgrade.ConfigTest(loop, "/etc/proxy.json", found.append)
     run_until(loop, lambda: bool(found))
     assert found == [wrong] and not is_there(trial._pid)
     assert loop.now() - begun < 30_000_000  # it is not waited for
@@ -44,7 +44,7 @@ def test_a_trial_is_the_same_program_that_checks_the_configuration(loop, monkeyp
                  "proxy", "--config", "x"],
     )  # fmt: skip
     found = []
-    upgrade.Trial(loop, "/etc/proxy.json", found.append)
+    upgrade.ConfigTest(loop, "/etc/proxy.json", found.append)
     run_until(loop, lambda: bool(found))
     assert (tmp_path / "said").read_text() == "['-c', 'check-config', '--config', '/etc/proxy.json']"
 
@@ -52,7 +52,7 @@ def test_a_trial_is_the_same_program_that_checks_the_configuration(loop, monkeyp
 def test_who_was_not_started_as_a_proxy_cannot_become_a_new_one(loop, monkeypatch):
     monkeypatch.setattr(upgrade, "command_line", lambda: ["pytest"])
     with pytest.raises(ValueError, match="proxy"):
-        upgrade.Trial(loop, "/x", print)
+        upgrade.ConfigTest(loop, "/x", print)
 
 
 def test_a_program_that_is_not_there_leaves_everything_as_it_was(monkeypatch):

@@ -12,9 +12,9 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers as crew
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.workers import (
-    Crew,
     Generation,
-    Hand,
+    WorkerHandle,
+    WorkerPool,
     portions,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
@@ -27,7 +27,7 @@ class Case:
         self.loop, self.log, self.workers, self.lost, self.told = Loop(), [], [], [], []
         self.fails = 0  # how many of the next forks
         monkeypatch.setattr(crew, "Forked", self.fork)
-        self.crew = Crew(
+        self.crew = WorkerPool(
             self.loop, self, dict, lambda hand, message: self.told.append((hand.pid, message)), self.lost.append
         )
 
@@ -226,7 +226,7 @@ def test_a_worker_may_be_remembered_and_recalled(case, monkeypatch):
     known = json.loads(json.dumps(hand.remember()))
     monkeypatch.undo()
     with socket.socket() as connection:
-        recalled = crew.Hand.recalled(known, connection)
+        recalled = crew.WorkerHandle.recalled(known, connection)
     for what in ("pid", "since", "draining", "deadline"):
         assert getattr(recalled, what) == getattr(hand, what), what
     assert recalled.generation == hand.generation._replace(settings=None, doors=())
@@ -234,8 +234,8 @@ def test_a_worker_may_be_remembered_and_recalled(case, monkeypatch):
 
 def test_who_was_to_end_by_a_moment_is_killed_by_the_next_program_too(case):
     late, serving = (
-        Hand(Generation(1, {}), case.fork("", None, ()), 0.0),
-        Hand(Generation(2, {}), case.fork("", None, ()), 0.0),
+        WorkerHandle(Generation(1, {}), case.fork("", None, ()), 0.0),
+        WorkerHandle(Generation(2, {}), case.fork("", None, ()), 0.0),
     )
     late.draining, late.deadline = True, case.loop.now() + 50_000
     for hand in (late, serving):

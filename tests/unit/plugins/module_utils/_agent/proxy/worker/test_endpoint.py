@@ -9,8 +9,12 @@ import socket
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import session
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.endpoint import BULK, RELAYING, End
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.event_loop import BOTH_WAYS, BULKY, Relay
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.endpoint import BULK, RELAYING, Endpoint
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.event_loop import (
+    BOTH_WAYS,
+    BULKY,
+    EventLoop,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.splice import Pipe
 
 
@@ -25,13 +29,13 @@ class Stage:
     """A session that is relaying, and the sockets of its client and its server."""
 
     def __init__(self) -> None:
-        self.relay = Relay()
+        self.relay = EventLoop()
         self.client, ours = socket.socketpair()
         self.server, theirs = socket.socketpair()
         for each in (ours, theirs, self.client, self.server):
             each.setblocking(False)
         self.session = session.Session(Front(self.relay), ours, "192.0.2.9")
-        self.session.server = End(self.session, theirs)
+        self.session.server = Endpoint(self.session, theirs)
         self.session.state = RELAYING
         ends = self.session.client, self.session.server
         for end, other in zip(ends, reversed(ends)):

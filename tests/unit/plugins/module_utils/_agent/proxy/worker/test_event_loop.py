@@ -16,12 +16,12 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.even
     PRI,
     RDHUP,
     SIZE,
-    Party,
-    Relay,
+    EventLoop,
+    Handler,
 )
 
 
-class Someone(Party):
+class Someone(Handler):
     """Notes what happens to it; moves bytes like an end when it has a ``forward``."""
 
     def __init__(self, connection, forward=None) -> None:
@@ -51,7 +51,7 @@ class Someone(Party):
 
 @pytest.fixture
 def relay():
-    relay = Relay()
+    relay = EventLoop()
     yield relay
     relay.close()
 

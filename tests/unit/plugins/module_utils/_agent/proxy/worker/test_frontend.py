@@ -11,14 +11,14 @@ import socket
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import servers
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.event_loop import Relay
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.event_loop import EventLoop
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.frontend import (
     ACCEPTS,
-    Door,
-    Front,
-    House,
+    Acceptor,
+    Frontend,
     Limits,
     Timeouts,
+    WorkerContext,
 )
 from support.proxy.proxies import LIMIT, LOCAL, listening
 
@@ -29,10 +29,10 @@ class Stage:
     def __init__(self, stack, maxconn=100, limits=(0, 0)) -> None:
         self.stack, self.said = stack, []
         self.server = stack.enter_context(listening(backlog=1024))
-        self.relay = Relay()
+        self.relay = EventLoop()
         stack.callback(self._close)
         timeouts = Timeouts.of(settings.Timeouts())
-        self.house = House(self.relay, Limits(maxconn, 1), timeouts, self.said.append)
+        self.house = WorkerContext(self.relay, Limits(maxconn, 1), timeouts, self.said.append)
         self.fronts, self.doors, self.listeners = [], [], []
         for number, limit in enumerate(limits):
             self._add(f"service{number}", limit)
@@ -42,8 +42,8 @@ class Stage:
         service = settings.Service(name, (LOCAL,), 1, servers_given, maxconn=limit)
         listener = listening(1024)
         listener.setblocking(False)
-        self.fronts.append(Front(service, servers.Pool(service), self.house))
-        self.doors.append(Door(self.fronts[-1], listener))
+        self.fronts.append(Frontend(service, servers.Pool(service), self.house))
+        self.doors.append(Acceptor(self.fronts[-1], listener))
         self.listeners.append(listener)
         self.house.add(self.doors[-1])
 

@@ -312,7 +312,7 @@ EVENTS = (
     machine.Stop(),
     machine.Timeout(),
     hears(200),
-    machine.Read("haproxy", 0),
+    machine.TrackerUpdate("haproxy", 0),
     machine.Promote(),
     machine.Demote(),
 )

@@ -192,6 +192,6 @@ def test_a_stop_concerns_one_member_and_ends_its_waiting():
 def test_a_step_leaves_the_states_it_began_with_as_they_were():
     members = pair()
     before = list(members.states)
-    sync_group.step(members.routers, members.states, 0, machine.Read("haproxy", tracking.FAULT), SECOND)
+    sync_group.step(members.routers, members.states, 0, machine.TrackerUpdate("haproxy", tracking.FAULT), SECOND)
     sync_group.step(members.routers, members.states, 1, hears(0), SECOND)
     assert members.states == before
