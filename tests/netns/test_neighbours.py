@@ -11,8 +11,8 @@ VIP, VIP6 = "192.0.2.100", "2001:db8::100"
 
 ASK = """
 import json, sys
-from ansible_collections.onprem.lb.plugins.module_utils._host.link.neighbours import answering
-print(json.dumps(answering({"eth0": sys.argv[1:]}, 0.6)))
+from ansible_collections.onprem.lb.plugins.module_utils._host.link.neighbours import holders_on_link
+print(json.dumps(holders_on_link({"eth0": sys.argv[1:]}, 0.6)))
 """
 
 

@@ -20,8 +20,8 @@ from support.paths import MODULE_UTILS
 
 BEGIN = """
 import json, os, signal, sys, time
-from _agent.vrrp.upgrade import Predecessor
-before = Predecessor.of(os.environ)
+from _agent.vrrp.upgrade import OldProcess
+before = OldProcess.of(os.environ)
 """
 # It says what it was told, and by whom it was started, and lives until somebody ends it.
 GOOD = """
@@ -49,7 +49,7 @@ class Old:
 
     def starts(self, program, **environ):
         command = [sys.executable, "-c", program, str(self.said)]
-        self.monkeypatch.setattr(upgrade.inheritance, "command_line", lambda: command)
+        self.monkeypatch.setattr(upgrade.upgrade_state, "command_line", lambda: command)
         environ = {"PYTHONPATH": str(MODULE_UTILS), **environ}
         left = {"config": "{}", "door": [str(self.folder / "sock"), self.door.fileno()]}
         return upgrade.NewProcess(self.loop, environ, left, self._ready, self.ended.append)
