@@ -13,7 +13,7 @@ import sys
 TREES = ("/etc", "/usr/local", "/var/lib/apt/lists")
 # What the engines keep while they run.
 RUNTIME = ("haproxy", "keepalived", "onprem")
-# Each reload gives them new ones.
+# Each reload brings new ones. Old ones end whenever their last session has.
 WORKERS = ("haproxy", "onprem-lb-proxy", "proxy-worker")
 # systemd starts these when somebody asks for them or logs in.
 ON_DEMAND = ("systemd-", "user@", "user-runtime-dir@")
@@ -44,7 +44,8 @@ def files():
 
 
 def units():
-    yield from (f"unit {line}" for line in said(*SYSTEMCTL, "list-unit-files"))
+    # A transient one is a login's, or of a program that systemd-run was given.
+    yield from (f"unit {line}" for line in said(*SYSTEMCTL, "list-unit-files") if "transient" not in line.split())
     for line in said(*SYSTEMCTL, "list-units", "--type=service", "--state=running"):
         unit = line.split()[0]
         if not unit.startswith(ON_DEMAND):
