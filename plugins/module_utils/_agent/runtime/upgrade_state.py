@@ -25,7 +25,7 @@ def command_line() -> List[str]:
         return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
 
 
-def memory(known: Dict[str, Any]) -> int:
+def save(known: Dict[str, Any]) -> int:
     """Return the descriptor of a file in memory: what ``taken`` will return."""
     descriptor = os.memfd_create("handover")
     with os.fdopen(descriptor, "w", closefd=False, encoding="utf-8") as file:
@@ -33,7 +33,7 @@ def memory(known: Dict[str, Any]) -> int:
     return descriptor
 
 
-def taken(environ: MutableMapping[str, str]) -> Optional[Dict[str, Any]]:
+def load(environ: MutableMapping[str, str]) -> Optional[Dict[str, Any]]:
     """Return what a predecessor has left, None where there was none."""
     number = environ.pop(VARIABLE, "")
     if not number:

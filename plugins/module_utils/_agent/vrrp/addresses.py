@@ -55,7 +55,7 @@ class VirtualAddresses:
         held = self.links.held(router.instance.interface, router.instance.addresses)
         return [address for address in router.instance.addresses if address not in held]
 
-    def take(self, router: Router, addresses: Iterable[str]) -> bool:
+    def add(self, router: Router, addresses: Iterable[str]) -> bool:
         """Put addresses on the interface; return whether all of them are there."""
         self._announced.pop(router.name, None)  # these were not in it
         return all(self._add(router, address) for address in addresses)
@@ -73,7 +73,7 @@ class VirtualAddresses:
         self.links.update(netlink.AddressIs(_as_known(link.index, address)))
         return True
 
-    def drop(self, router: Router, addresses: Iterable[str]) -> None:
+    def remove(self, router: Router, addresses: Iterable[str]) -> None:
         """Take addresses off again; what is not there is no fault."""
         link = router.place.link
         if link is None:
@@ -97,11 +97,11 @@ class VirtualAddresses:
         self._say(router, ROUNDS)
         self._plan(router, now + LATER, lambda: self._repeat(router, ROUNDS))
 
-    def go_on(self, router: Router) -> None:
+    def resume(self, router: Router) -> None:
         """Announce what another process of this host has announced: maybe only once, because it had just come."""
         self._plan(router, self.loop.now() + LATER, lambda: self._repeat(router, ROUNDS))
 
-    def remind(self, router: Router) -> None:
+    def reschedule_announcement(self, router: Router) -> None:
         """Have the next announcement no later than the settings want it now."""
         planned, again = self._later.get(router.name), self.loop.now() + router.instance.announce_again
         if router.instance.announce_again and not (planned and planned.at <= again):

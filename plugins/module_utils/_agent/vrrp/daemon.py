@@ -101,7 +101,7 @@ class Daemon:
         self._read_all(router)
         if router.active:
             self._complete(router, "somebody had taken it away")
-            self.holding.go_on(router)
+            self.holding.resume(router)
         if router.state.readings.get(ADDRESSES, 0) is tracking.FAULT:
             self.loop.after(router.refused_for, lambda: self._forgive(router))
         self._arm(router)
@@ -178,7 +178,7 @@ class Daemon:
         """Give a router that stays its new settings, and forget what counted only by the old ones."""
         old = router.instance
         if router.active or router.state.holding:
-            self.holding.drop(router, [address for address in old.addresses if address not in new.addresses])
+            self.holding.remove(router, [address for address in old.addresses if address not in new.addresses])
         router.configure(new)
         counting = router.names | {sync_group.GROUP} | ({ADDRESSES} if new.addresses == old.addresses else set())
         readings = {name: reading for name, reading in router.state.readings.items() if name in counting}
@@ -190,14 +190,14 @@ class Daemon:
         self.tell(router, machine.TrackerUpdate(CONFIGURATION, 0))  # which may have ended a wait, or a fault
         if router.active:
             self._complete(router, "new")
-            self.holding.remind(router)
+            self.holding.reschedule_announcement(router)
 
     def _complete(self, router: Router, why: str) -> None:
         """See to it that an Active router has all of its addresses."""
         missing = self.holding.missing(router)
         if not missing:
             return
-        if not self.holding.take(router, missing):
+        if not self.holding.add(router, missing):
             self._refuse(router)
             return
         self.log.warning(f"{router.name}: {', '.join(missing)} put on {router.instance.interface}: {why}")
@@ -271,7 +271,7 @@ class Daemon:
         elif isinstance(effect, effects.AddAddresses):
             return self._take(router)
         elif isinstance(effect, effects.RemoveAddresses):
-            self.holding.drop(router, router.instance.addresses)
+            self.holding.remove(router, router.instance.addresses)
         elif isinstance(effect, effects.Announce):
             self.holding.announce(router)
         else:
@@ -279,7 +279,7 @@ class Daemon:
         return True
 
     def _take(self, router: Router) -> bool:
-        taken = self.holding.take(router, router.instance.addresses)
+        taken = self.holding.add(router, router.instance.addresses)
         if taken:
             router.refused_for = 0
         return taken

@@ -101,7 +101,7 @@ class Transport:
 
     def send(self, router: Router, priority: int) -> None:
         """Send an Advertisement to everybody who is to hear it; one who cannot be reached keeps it from nobody else."""
-        port, key = self._way_out(router), f"send {router.name}"
+        port, key = self._egress_socket(router), f"send {router.name}"
         failure, reached = "" if port else ": there is no socket", False
         for destination, send in router.words(port, priority) if port else ():
             try:
@@ -118,12 +118,12 @@ class Transport:
 
     def prepare(self, router: Router, priority: int) -> List[PreparedCall]:
         """Make ready what ``send`` does."""
-        port = self._way_out(router)
+        port = self._egress_socket(router)
         deeds = {(priority, where): PreparedCall(send) for where, send in router.words(port, priority)} if port else {}
         router.ready.update(deeds)
         return list(deeds.values())
 
-    def _way_out(self, router: Router) -> Any:
+    def _egress_socket(self, router: Router) -> Any:
         """Return the socket that a router can send by now, if there is one."""
         ear = self._ears.get(router.port)
         return ear.port if ear and router.place.source else None
@@ -146,9 +146,9 @@ class Transport:
             datagram = ear.port.receive() if ear.port else None
             if datagram is None:
                 return
-            self._weigh(ear, datagram, self.loop.now() - datagram.age)
+            self._receive(ear, datagram, self.loop.now() - datagram.age)
 
-    def _weigh(self, ear: InterfaceSocket, datagram: Datagram, arrived: int) -> None:
+    def _receive(self, ear: InterfaceSocket, datagram: Datagram, arrived: int) -> None:
         router = ear.routers.get(validation.vrid_of(datagram.message))
         said = validation.validate(datagram, router.ours if router else None)
         if isinstance(said, packet.Discard):

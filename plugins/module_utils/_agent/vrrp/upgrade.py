@@ -59,7 +59,7 @@ class NewProcess:
 
     def _start(self, environ: Mapping[str, str], left: Dict[str, Any]) -> None:
         """It inherits three descriptors, and neither our urgency (SCHED_RESET_ON_FORK) nor our locked memory."""
-        memory = upgrade_state.memory(left)
+        memory = upgrade_state.save(left)
         handed_over = (memory, left["channel"], left["door"][1])
         own = {name: value for name, value in environ.items() if name != "WATCHDOG_PID"}  # which is ours
         for descriptor in handed_over:
@@ -130,7 +130,7 @@ class OldProcess:
     @classmethod
     def of(cls, environ: MutableMapping[str, str]) -> Optional[OldProcess]:
         """Return the one that has started this process, None where it was somebody else."""
-        left = upgrade_state.taken(environ)
+        left = upgrade_state.load(environ)
         if left is None:
             return None
         if os.fork():

@@ -37,13 +37,13 @@ class Counters:
         self.ended = ended
         self._told: Dict[int, Dict[str, Sample]] = {}
 
-    def take(self, worker: int, counters: Dict[str, Counts], now: int) -> None:
+    def update(self, worker: int, counters: Dict[str, Counts], now: int) -> None:
         """Hear what a worker has counted since its start."""
         told = self._told.setdefault(worker, {})
         for key, counts in counters.items():
             told[key] = Sample(counts, now, _rates(told.get(key), counts, now))
 
-    def retire(self, worker: int) -> None:
+    def fold_in(self, worker: int) -> None:
         """A worker has ended: what it had is over, what it did counts."""
         for key, told in self._told.pop(worker, {}).items():
             ended = self.ended.setdefault(key, {})

@@ -50,7 +50,7 @@ class Lifecycle:
 
     def run(self, wanted: Settings) -> None:
         """Live until the last worker has ended. Raises Refused before anything is served."""
-        inherited = upgrade_state.taken(os.environ)
+        inherited = upgrade_state.load(os.environ)
         if inherited:
             self.since = inherited["since"]
             self.master.inherit(inherited)
@@ -97,11 +97,11 @@ class Lifecycle:
         """Become whoever is wanted; return what cannot be had. Raises Refused."""
         wanted = prepared.settings
         sessions = wanted.maxconn // wanted.workers
-        short = privileges.allow_descriptors(2 * sessions + OWN, WITH_PIPES * sessions + OWN)
+        short = privileges.raise_nofile(2 * sessions + OWN, WITH_PIPES * sessions + OWN)
         missing = [short] if short else []
         if wanted.user:
             try:
-                missing += privileges.become(wanted.user, wanted.group, prepared.sockets.values())
+                missing += privileges.switch_user(wanted.user, wanted.group, prepared.sockets.values())
             except (OSError, LookupError) as fault:
                 raise Refused([f"the proxy cannot run as {wanted.user}: {in_words(fault)}."]) from fault
         needed = (("reloads", self.path), ("new versions", sys.argv[0]), ("new versions", sys.executable))

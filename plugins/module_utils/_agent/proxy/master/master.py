@@ -91,7 +91,7 @@ class Master:
         wanted, sockets, door = prepared
         before = self.health.apply(wanted.services, remembered)
         try:
-            self.crew.employ(
+            self.crew.start_generation(
                 wanted, [(each.name, sockets[place]) for each in wanted.services for place in _places(each)]
             )
         except OSError:
@@ -172,9 +172,9 @@ class Master:
             hand = WorkerHandle.recalled(each, upgrade_state.socket_of(each["connection"]))
             self.crew.adopt(hand)
         for pid, counters in known["told"].items():
-            self.tally.take(int(pid), counters, self._loop.now())
+            self.tally.update(int(pid), counters, self._loop.now())
         for pid in known["gone"]:
-            self.tally.retire(pid)
+            self.tally.fold_in(pid)
             upgrade_state.reap(self._loop, pid)
 
     def _open_door(self, path: str, given: int = -1) -> status_socket.UnixSocketServer:
@@ -190,7 +190,7 @@ class Master:
 
     def _hear(self, hand: WorkerHandle, message: Dict[str, Any]) -> None:
         """Take what a worker says."""
-        self.tally.take(hand.pid, message.get("counters", {}), self._loop.now())
+        self.tally.update(hand.pid, message.get("counters", {}), self._loop.now())
         if "failed" in message and self.crew.agrees(hand, message["failed"]):
             self.health.take_failure(message["failed"], lower(message["why"]))
         if "fault" in message:
@@ -199,7 +199,7 @@ class Master:
             self._log.cured(*message["cured"])
 
     def _lose(self, hand: WorkerHandle) -> None:
-        self.tally.retire(hand.pid)
+        self.tally.fold_in(hand.pid)
         if self.stopping and not self.crew.hands:
             self._gone()
 

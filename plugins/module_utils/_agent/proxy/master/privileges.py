@@ -24,7 +24,7 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def become(user: str, group: str, listening: Iterable[socket.socket]) -> List[str]:
+def switch_user(user: str, group: str, listening: Iterable[socket.socket]) -> List[str]:
     """Go on as another user, for good, with CAP_NET_BIND_SERVICE alone, which outlives an execve of a new version.
 
     :param group: the user's own where empty
@@ -58,14 +58,14 @@ def _account(user: str, group: str) -> Account:
         raise LookupError(f"there is no group {group}") from None
 
 
-def forsake() -> None:
+def drop_capabilities() -> None:
     """Keep no capability at all, as whoever we are. Raises OSError."""
     _control(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     _keep(0)
     _control(PR_SET_NO_NEW_PRIVS, 1)
 
 
-def allow_descriptors(needed: int, liked: int) -> Optional[str]:
+def raise_nofile(needed: int, liked: int) -> Optional[str]:
     """Raise the limit of open files as far as one would like; return a sentence if less than needed can be had."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for limits in ((liked, max(liked, hard)), (hard, hard)):

@@ -10,7 +10,7 @@ import sys
 from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional
 
 from ...runtime.loop import MILLION, Loop
-from ...runtime.upgrade_state import LOOK, VARIABLE, command_line, memory
+from ...runtime.upgrade_state import LOOK, VARIABLE, command_line, save
 
 COMMAND = "proxy"  # of the command line, as far as which it is taken over for a trial
 PATIENCE = 20 * MILLION  # until the trial is given up
@@ -53,7 +53,7 @@ def become(known: Dict[str, Any], environ: Mapping[str, str]) -> NoReturn:
 
     :param known: what ``taken`` will return to it, with the descriptors that are to stay open: see ``Master.remember``
     """
-    left = memory(known)
+    left = save(known)
     handed_over = [left, *_descriptors(known)]
     for descriptor in handed_over:
         os.set_inheritable(descriptor, True)

@@ -101,7 +101,7 @@ class WorkerPool:
         self.generation = Generation(0, {})
         self._pause = 0
 
-    def employ(self, settings: Settings, doors: Doors) -> None:
+    def start_generation(self, settings: Settings, doors: Doors) -> None:
         """Have a new generation serve, and then the one before finish. Raises OSError, and then nothing is changed."""
         before, old = self.generation, list(self.hands)
         self.generation = Generation(before.number + 1, servers_of(settings), settings, doors)
@@ -110,10 +110,10 @@ class WorkerPool:
                 self._start(settings)
         except OSError:
             self.generation = before
-            self._dismiss([hand for hand in self.hands if hand not in old], 0)
+            self._end([hand for hand in self.hands if hand not in old], 0)
             raise
 
-    def _relieve(self) -> None:
+    def _retire_old_generations(self) -> None:
         """Have those of earlier generations finish, once all of this one serve.
 
         Until then a new one has every socket still, also those that are not its own: if it were the last to close one
@@ -122,7 +122,7 @@ class WorkerPool:
         settings, serving = self.generation.settings, self._serving()
         if settings and all(hand.ready for hand in serving):
             old = [hand for hand in self.hands if hand not in serving and not hand.draining]
-            self._dismiss(old, settings.hard_stop_after)
+            self._end(old, settings.hard_stop_after)
 
     def _serving(self) -> List[WorkerHandle]:
         """Return those of this generation."""
@@ -131,13 +131,13 @@ class WorkerPool:
     def _heard(self, hand: WorkerHandle, message: Dict[str, Any]) -> None:
         if not hand.ready:
             hand.ready = True
-            self._relieve()
+            self._retire_old_generations()
         self._hear(hand, message)
 
     def drain(self, duration: int) -> None:
         """Have all of them finish within some microseconds, and start no others."""
         self.generation = self.generation._replace(settings=None)
-        self._dismiss(self.hands, duration)
+        self._end(self.hands, duration)
 
     def adopt(self, hand: WorkerHandle) -> None:
         """Take over one from the program that this process was before; the youngest comes last."""
@@ -161,7 +161,7 @@ class WorkerPool:
         generation, orders, doors = self.generation, self._orders(), self.generation.doors
 
         def serve(end: socket.socket) -> None:
-            privileges.forsake()
+            privileges.drop_capabilities()
             worker = Worker(settings, doors, end)
             worker.obey({"servers": orders})
             worker.run()
@@ -176,7 +176,7 @@ class WorkerPool:
         )
         self.hands.append(hand)
 
-    def _dismiss(self, hands: Sequence[WorkerHandle], duration: int) -> None:
+    def _end(self, hands: Sequence[WorkerHandle], duration: int) -> None:
         for hand in hands:
             hand.draining = True
             hand.channel.post({"drain": duration / MILLION})
@@ -195,12 +195,12 @@ class WorkerPool:
         hand.process.kill()
         if hand.reaper:
             hand.reaper.cancel()
-        self._bury(hand)
+        self._reap(hand)
 
-    def _bury(self, hand: WorkerHandle) -> None:
+    def _reap(self, hand: WorkerHandle) -> None:
         ending = hand.process.ending()
         if ending is None:
-            self._loop.after(REAPING, lambda: self._bury(hand))
+            self._loop.after(REAPING, lambda: self._reap(hand))
             return
         self.hands.remove(hand)
         self._lose(hand)

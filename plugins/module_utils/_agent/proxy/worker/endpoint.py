@@ -95,9 +95,9 @@ class Endpoint(Handler):
         if self.session.state != RELAYING or self.shut or self.kept:
             return None
         if self.ending == CAREFUL:
-            self.let_go()  # splice does not get past urgent data
+            self.release_pipe()  # splice does not get past urgent data
         elif self.bulky >= BULK:
-            self._lay_pipe()
+            self._acquire_pipe()
         if self.pipe:
             return self._splice(self.pipe)
         while True:
@@ -154,7 +154,7 @@ class Endpoint(Handler):
         else:
             self.session.reset()
 
-    def let_go(self) -> None:
+    def release_pipe(self) -> None:
         """Do without the pipe, which somebody else may have."""
         self.bulky = 0
         if self.pipe and not self.pipe.held:
@@ -216,7 +216,7 @@ class Endpoint(Handler):
         """There is more, but others have their turn first."""
         self.session.relay.later.append(self.turn)
 
-    def _lay_pipe(self) -> None:
+    def _acquire_pipe(self) -> None:
         if self.pipe:
             return
         with contextlib.suppress(OSError):  # no more descriptors: it goes on as it is

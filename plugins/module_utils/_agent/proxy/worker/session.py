@@ -200,7 +200,7 @@ class Session(Handler):
             if end.count or end.held() and end.advances():
                 self.since = now
             if end.bulky and end.count < TRICKLE:
-                end.let_go()
+                end.release_pipe()
             end.count = 0
 
     def _patience(self) -> float:

@@ -40,10 +40,10 @@ def test_who_was_reaped_by_somebody_else_is_no_fault(loop):
 
 
 def test_what_is_left_is_taken_once():
-    memory = upgrade_state.memory({"since": 1.5})
+    memory = upgrade_state.save({"since": 1.5})
     environ = {upgrade_state.VARIABLE: str(memory), "HOME": "/"}
-    assert upgrade_state.taken(environ) == {"since": 1.5}
-    assert environ == {"HOME": "/"} and upgrade_state.taken(environ) is None
+    assert upgrade_state.load(environ) == {"since": 1.5}
+    assert environ == {"HOME": "/"} and upgrade_state.load(environ) is None
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(memory)
 

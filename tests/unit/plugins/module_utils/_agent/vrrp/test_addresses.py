@@ -24,9 +24,9 @@ def test_what_was_done_is_known_before_the_kernel_says_so(host):
     """Otherwise an address would seem to be taken away that was just put there."""
     host.start()
     (router,) = host.daemon.routers.values()
-    host.daemon.holding.take(router, [f"{VIP}/32"])
+    host.daemon.holding.add(router, [f"{VIP}/32"])
     assert (host.report()["held"], host.daemon.holding.missing(router)) == ([f"{VIP}/32"], [])
-    host.daemon.holding.drop(router, [f"{VIP}/32"])
+    host.daemon.holding.remove(router, [f"{VIP}/32"])
     assert (host.report()["held"], host.daemon.holding.missing(router)) == ([], [f"{VIP}/32"])
 
 

@@ -25,8 +25,8 @@ def test_what_nobody_counted_is_nothing(tally):
 
 
 def test_workers_are_added_up(tally):
-    tally.take(1, {"web": counts(10, 3, 100), "web/a": counts(4)}, 0)
-    tally.take(2, {"web": counts(5, 2, 50)}, 0)
+    tally.update(1, {"web": counts(10, 3, 100), "web/a": counts(4)}, 0)
+    tally.update(2, {"web": counts(5, 2, 50)}, 0)
     found = tally.of("web", 0)
     assert [found[what] for what in ("sessions", "current", "bytes_in", "bytes_out", "refused")] == [15, 5, 300, 150, 2]
     assert tally.of("web/a", 0)["sessions"] == 4
@@ -34,16 +34,16 @@ def test_workers_are_added_up(tally):
 
 
 def test_what_is_not_told_again_has_not_changed(tally):
-    tally.take(1, {"web": counts(10, 3)}, 0)
-    tally.take(1, {"api": counts(1)}, SECOND)
+    tally.update(1, {"web": counts(10, 3)}, 0)
+    tally.update(1, {"api": counts(1)}, SECOND)
     assert tally.of("web", SECOND)["sessions"] == 10
 
 
 def test_what_a_worker_did_counts_after_its_end_and_what_it_had_does_not(tally):
-    tally.take(1, {"web": counts(10, 3, 100)}, 0)
-    tally.retire(1)
-    tally.retire(1)
-    tally.take(2, {"web": counts(1, 1)}, 0)
+    tally.update(1, {"web": counts(10, 3, 100)}, 0)
+    tally.fold_in(1)
+    tally.fold_in(1)
+    tally.update(2, {"web": counts(1, 1)}, 0)
     found = tally.of("web", 0)
     assert (found["sessions"], found["current"], found["bytes_out"]) == (11, 1, 100)
     assert found["rates"]["sessions"] == 1
@@ -51,19 +51,19 @@ def test_what_a_worker_did_counts_after_its_end_and_what_it_had_does_not(tally):
 
 
 def test_rates_are_what_was_added_in_the_time_between(tally):
-    tally.take(1, {"web": counts(100, out=1000)}, 0)
-    tally.take(1, {"web": counts(160, out=7000)}, round(1.2 * SECOND))
+    tally.update(1, {"web": counts(100, out=1000)}, 0)
+    tally.update(1, {"web": counts(160, out=7000)}, round(1.2 * SECOND))
     rates = tally.of("web", round(1.3 * SECOND))["rates"]
     assert rates == {"sessions": pytest.approx(50), "bytes_out": pytest.approx(5000), "bytes_in": pytest.approx(10_000)}
 
 
 def test_after_a_pause_a_rate_is_that_of_the_last_second(tally):
-    tally.take(1, {"web": counts(100)}, 0)
-    tally.take(1, {"web": counts(130)}, 60 * SECOND)
+    tally.update(1, {"web": counts(100)}, 0)
+    tally.update(1, {"web": counts(130)}, 60 * SECOND)
     assert tally.of("web", 60 * SECOND)["rates"]["sessions"] == 30
 
 
 def test_when_nothing_is_told_any_more_nothing_is_going_on(tally):
-    tally.take(1, {"web": counts(100)}, 0)
+    tally.update(1, {"web": counts(100)}, 0)
     assert tally.of("web", SECOND)["rates"]["sessions"] == 100
     assert tally.of("web", 2 * SECOND)["rates"]["sessions"] == 0

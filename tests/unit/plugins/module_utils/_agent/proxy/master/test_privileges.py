@@ -40,7 +40,7 @@ def status(pid):
 @as_root
 def test_another_user_has_one_right_left_which_outlives_an_execve():
     def become():
-        privileges.become(USER, "daemon", [])
+        privileges.switch_user(USER, "daemon", [])
         with pytest.raises(PermissionError):
             os.setuid(0)
         return programs.run(["/bin/cat", "/proc/self/status"])
@@ -58,7 +58,7 @@ def test_another_user_has_one_right_left_which_outlives_an_execve():
 @as_root
 def test_who_forsakes_all_has_nothing():
     def forsake():
-        privileges.forsake()
+        privileges.drop_capabilities()
         found = status("self")
         return [int(found[what][0], 16) for what in ("CapPrm", "CapEff", "CapInh", "CapAmb")]
 
@@ -68,22 +68,22 @@ def test_who_forsakes_all_has_nothing():
 def test_who_is_not_root_goes_on_and_says_so(monkeypatch):
     monkeypatch.setattr(os, "geteuid", os.getuid if os.getuid() else lambda: pwd.getpwnam("daemon").pw_uid)
     me = pwd.getpwuid(os.geteuid()).pw_name
-    assert privileges.become("root", "", []) == [f"the user root: only root can become another one than {me}"]
-    assert privileges.become(me, "", []) == []
+    assert privileges.switch_user("root", "", []) == [f"the user root: only root can become another one than {me}"]
+    assert privileges.switch_user(me, "", []) == []
 
 
 @as_root
 @pytest.mark.parametrize("user, group, sentence", [("x-x", "", "there is no user x-x"), (USER, "y-y", "no group y-y")])
 def test_who_does_not_exist_is_named(user, group, sentence):
     with pytest.raises(LookupError, match=sentence):
-        privileges.become(user, group, [])
+        privileges.switch_user(user, group, [])
 
 
 def test_the_limit_of_open_files_is_raised_as_far_as_it_can_be():
     def raise_it(needed, liked, hard):
         def action():
             resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
-            missing = privileges.allow_descriptors(needed, liked)
+            missing = privileges.raise_nofile(needed, liked)
             return resource.getrlimit(resource.RLIMIT_NOFILE)[0], missing
 
         return tuple(programs.in_a_child(action))

@@ -45,7 +45,7 @@ class Case:
     def employ(self, *servers, workers=1, **changes):
         service = settings.Service("web", ("*",), 80, servers)
         before = len(self.workers)
-        self.crew.employ(settings.Settings((service,), workers=workers, **changes), [])
+        self.crew.start_generation(settings.Settings((service,), workers=workers, **changes), [])
         self.begin(*range(before, len(self.workers)))
 
     def begin(self, *workers):
@@ -95,7 +95,7 @@ def test_the_old_ones_serve_until_all_the_new_ones_do(case):
     """A new one that has just begun may be the last to close a socket, and would not take who waits there."""
     case.employ(A)
     service = settings.Service("web", ("*",), 80, (A,))
-    case.crew.employ(settings.Settings((service,), workers=2, hard_stop_after=90 * SECOND), [])
+    case.crew.start_generation(settings.Settings((service,), workers=2, hard_stop_after=90 * SECOND), [])
     case.begin(1)
     case.workers[2].die()
     case.until(lambda: len(case.workers) == 4)

@@ -137,7 +137,7 @@ def test_a_pipe_with_something_in_it_is_not_given_back(stage):
     stage.stuff_server()
     stage.client.send(b"in the pipe")
     stage.round()
-    stage.session.client.let_go()
+    stage.session.client.release_pipe()
     stage.client.send(b", and after it")
     stage.round()
     assert stage.read_at_server() == b"in the pipe, and after it"
@@ -189,7 +189,7 @@ def test_a_pipe_is_given_back_when_little_comes_and_nothing_is_lost(stage):
     stage.client.send(b"much")
     stage.round()
     assert stage.session.client.pipe
-    stage.session.client.let_go()
+    stage.session.client.release_pipe()
     assert stage.session.client.pipe is None
     stage.client.send(b", little")
     stage.round()
