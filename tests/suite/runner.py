@@ -15,7 +15,7 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, Dict, List, Mapping, Tuple
+from typing import Callable, Dict, Iterator, List, Mapping, Tuple
 
 from .results import Result, Row, read_junit, read_molecule, with_exit_code
 
@@ -110,7 +110,7 @@ class Runner:
         folder = stage.folder(self.logs)
         folder.mkdir(parents=True)
         self._line(f"{stage.name} ...")
-        with open(folder / "log", "wb") as log:
+        with open(folder / "log", "wb") as log, _signals_wait():
             process = subprocess.Popen(
                 stage.command,
                 stdin=subprocess.DEVNULL,
@@ -119,7 +119,7 @@ class Runner:
                 env={**os.environ, **stage.environment},
                 start_new_session=True,
             )
-        self.running.append(Running(stage, process, time.monotonic()))
+            self.running.append(Running(stage, process, time.monotonic()))
 
     def _collect(self) -> None:
         for one in list(self.running):
@@ -165,6 +165,21 @@ class Runner:
         self.told = time.monotonic()
         minutes, seconds = divmod(int(self.told - self.begin), 60)
         self.say(f"[{minutes:3d}:{seconds:02d}] {text}")
+
+
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Let no signal end this program between the start of a process and its being known."""
+    came: List[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda one, _frame: came.append(one)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for one in came:
+        signal.raise_signal(one)
 
 
 def _end(process: subprocess.Popen[bytes], patience_s: float = 60) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -114,7 +115,12 @@ def ask(port, question=b"hello", address=LOCAL):
     """Return what a proxy's client hears."""
     with socket.create_connection((address, port), LIMIT) as client:
         client.sendall(question)
-        client.shutdown(socket.SHUT_WR)
+        try:
+            client.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            if error.errno == errno.ENOTCONN:  # it was reset before it could be shut
+                raise ConnectionResetError(errno.ECONNRESET, "the connection is gone") from error
+            raise
         heard = b""
         while True:
             data = client.recv(65536)

@@ -113,6 +113,27 @@ def test_who_ends_the_suite_ends_what_it_started(tmp_path):
         os.kill(pid, 0)
 
 
+def test_who_is_ended_while_it_starts_something_ends_that_too(tmp_path):
+    told = tmp_path / "pid"
+    code = (
+        "import os, pathlib, signal, subprocess, sys\n"
+        "from suite.runner import Runner, Stage\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
+        "start = subprocess.Popen\n"
+        "def popen(*arguments, **options):\n"
+        "    process = start(*arguments, **options)\n"
+        f"    pathlib.Path({str(told)!r}).write_text(str(process.pid))\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    return process\n"
+        "subprocess.Popen = popen\n"
+        f"Runner([Stage('a', ('sleep', '60'))], pathlib.Path({str(tmp_path)!r}) / 'logs', print).run()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(told.read_text()), 0)
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
