@@ -34,7 +34,7 @@ def messages(kind: str, source: str) -> list[bytes]:
 
     def said(version: int, vrid: int, **more) -> bytes:
         given = packet.Advertisement(version, vrid, 100, packet.SECOND, ADDRESSES, **more)
-        return packet.encode(given, source, ip.GROUP)
+        return packet.encode(given, source, packet.GROUP)
 
     good = said(3, VRID)
     if kind == WORSE:
@@ -59,7 +59,7 @@ def frames(kind: str, mac: str, source: str) -> list[bytes]:
 
 def with_checksum(source: str, message: bytes) -> bytes:
     """RFC 791's header, complete: nobody else fills anything in."""
-    header = ip.ipv4_header(source, ip.GROUP, len(message))
+    header = ip.ipv4_header(source, packet.GROUP, len(message))
     total = -int.from_bytes(header, "big") % 0xFFFF
     return header[:10] + total.to_bytes(2, "big") + header[12:] + message
 

@@ -22,7 +22,6 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support import collection  # noqa: E402
 
 collection.make_importable()
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip  # noqa: E402
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet  # noqa: E402
 from scapy.layers.inet import IP  # noqa: E402
 from scapy.layers.inet6 import IPv6  # noqa: E402
@@ -31,7 +30,7 @@ from scapy.layers.vrrp import VRRP, VRRPv3  # noqa: E402
 ROUNDS = int(os.environ.get("ROUNDS", "9"))
 # So many calls make one round: long enough for the clock, short enough to be fair to both.
 OURS, SCAPYS = 5000, 200
-V4, V6 = ("192.0.2.1", ip.GROUP), ("fe80::1", ip.GROUP6)
+V4, V6 = ("192.0.2.1", packet.GROUP), ("fe80::1", packet.GROUP6)
 CASES = {
     "v2, password": (packet.Advertisement(2, 51, 100, 1_000_000, ("192.0.2.100",), 1, b"secret"), V4),
     "v3, IPv4": (packet.Advertisement(3, 51, 100, 10_000, ("192.0.2.100",)), V4),

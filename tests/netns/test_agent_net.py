@@ -11,7 +11,7 @@ import select
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip, sockets
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import sockets
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import Datagram
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.network import Network
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
@@ -88,7 +88,7 @@ def address(node, family):
 
 
 def group(family):
-    return ip.GROUP6 if family == 6 else ip.GROUP
+    return packet.GROUP6 if family == 6 else packet.GROUP
 
 
 def destination(node, family, way):

@@ -9,7 +9,6 @@ import itertools
 import json
 import struct
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
 from support.netns.captures import BAD, GOOD, dissected
@@ -37,14 +36,14 @@ def cases():
 
 def ends(advertisement):
     v6 = ":" in advertisement.addresses[0]
-    return (SOURCE6, ip.GROUP6) if v6 else (SOURCE, ip.GROUP)
+    return (SOURCE6, packet.GROUP6) if v6 else (SOURCE, packet.GROUP)
 
 
 def ip_packet(message, source, destination):
     addresses = ipaddress.ip_address(source).packed + ipaddress.ip_address(destination).packed
     if ":" in source:
-        return struct.pack("!IHBB", 6 << 28, len(message), ip.PROTOCOL, 255) + addresses + message
-    return struct.pack("!BBHHHBBH", 0x45, 0xC0, 20 + len(message), 0, 0, 255, ip.PROTOCOL, 0) + addresses + message
+        return struct.pack("!IHBB", 6 << 28, len(message), packet.PROTOCOL, 255) + addresses + message
+    return struct.pack("!BBHHHBBH", 0x45, 0xC0, 20 + len(message), 0, 0, 255, packet.PROTOCOL, 0) + addresses + message
 
 
 def as_tshark_says_it(advertisement):

@@ -71,16 +71,16 @@ def _judge_case(case: ElementTree.Element) -> Result:
 def read_molecule(log: str) -> Result:
     """Count the actions of a scenario by what molecule says of each; one that did not run counts as skipped.
 
-    The reason of a failure is Ansible's last error: molecule goes no further.
+    The reason of a failure is in Ansible's last two errors: molecule goes no further, but clearing up may fail as well.
     """
     total, plain = Result(), COLOUR.sub("", log)
-    reasons = ANSIBLE_ERROR.findall(plain)[-1:] or ["see the log"]
+    reason = "; then ".join(ANSIBLE_ERROR.findall(plain)[-2:]) or "see the log"
     for scenario, action, state, note in MOLECULE_ACTION.findall(plain):
         outcome = MOLECULE_RAN.get(state)
         if outcome == "passed":
             total += Result(passed=1)
         elif outcome == "failed":
-            total += Result(failures=(f"{scenario} > {action}: {reasons[0]}",))
+            total += Result(failures=(f"{scenario} > {action}: {reason}",))
         else:
             total += Result(skips=(_first_line(f"{scenario} > {action}: {state}{note}"),))
     return total if total != Result() else Result(failures=("molecule told of no action",))

@@ -42,19 +42,19 @@ MAY_IMPORT = {
     # It carries the agent to the target, and asks it whether its configuration is good.
     "_host.deploy": (
         *("_host", "_shared", "_agent", "_agent.cli", "_agent.vrrp.config", "_agent.proxy.config"),
-        *("_agent.net.ip", "_agent.runtime.status_socket"),
+        *("_agent.vrrp.core.packet", "_agent.runtime.status_socket"),
     ),
     "_shared": ("_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),
     "_agent": (),
     "_agent.cli": ("_agent", "_agent.vrrp", "_agent.proxy", *AGENT_PARTS),
     "_agent.vrrp": ("_agent.VERSION", "_agent.vrrp.core", *AGENT_PARTS),
-    "_agent.vrrp.core": ("_agent.net.ip",),  # pure, as it is
+    "_agent.vrrp.core": (),  # the protocol itself: pure, and of the standard library alone
     "_agent.proxy": AGENT_PARTS,
     "_agent.proxy.master": ("_agent.VERSION", "_agent.proxy", *AGENT_PARTS),
     "_agent.proxy.worker": ("_agent.proxy.settings",),
     "_agent.proxy.views": ("_agent.proxy.settings", "_agent.runtime"),
     "_agent.checks": ("_agent.net", "_agent.runtime", "_agent.config"),
-    "_agent.net": (),
+    "_agent.net": ("_agent.vrrp.core.packet",),
     "_agent.runtime": (),
     "_agent.config": (),
 }

@@ -11,7 +11,7 @@ import sys
 from typing import Any, List, Optional, Tuple
 
 from . import VERSION
-from .net import ip
+from .vrrp.core import packet
 
 GOOD, REFUSED = 0, 1  # and 2 for a wrong command line, which is argparse's
 FORMATS = ("table", "json", "prometheus")
@@ -102,7 +102,7 @@ def _missing_right() -> Optional[str]:
 
     so_rcvbufforce = 33  # wants CAP_NET_ADMIN, and changes nothing here
     try:
-        with socket.socket(socket.AF_INET, socket.SOCK_RAW, ip.PROTOCOL) as probe:
+        with socket.socket(socket.AF_INET, socket.SOCK_RAW, packet.PROTOCOL) as probe:
             probe.setsockopt(socket.SOL_SOCKET, so_rcvbufforce, 65536)
     except PermissionError:
         return "the agent may not open raw sockets and set addresses: it wants CAP_NET_RAW and CAP_NET_ADMIN, or root."

@@ -11,7 +11,6 @@ import signal
 import subprocess
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
 
@@ -29,8 +28,8 @@ SPOKEN = {
 def way_of(spoken, sender, receiver):
     """From where to where an advertisement of SPOKEN goes."""
     if ":" in spoken.addresses[0]:
-        return f"fe80::ff:fe00:{sender.number}", ip.GROUP6
-    return f"192.0.2.{sender.number}", f"192.0.2.{receiver.number}" if spoken.vrid == UNICAST else ip.GROUP
+        return f"fe80::ff:fe00:{sender.number}", packet.GROUP6
+    return f"192.0.2.{sender.number}", f"192.0.2.{receiver.number}" if spoken.vrid == UNICAST else packet.GROUP
 
 
 def configuration(node, peer):

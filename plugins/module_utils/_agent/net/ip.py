@@ -8,10 +8,7 @@ import socket
 import struct
 from typing import NamedTuple, Optional
 
-PROTOCOL = 112
-GROUP, GROUP6 = "224.0.0.18", "ff02::12"
-# Sent and required: whoever is behind a router cannot take part (RFC 9568, 5.1.1.3 and 5.1.2.3).
-REQUIRED_HOP_LIMIT = 255
+from ..vrrp.core.packet import PROTOCOL, REQUIRED_HOP_LIMIT
 
 IPV4, IPV6 = 0x0800, 0x86DD
 # Internetwork control, Class Selector 6 (RFC 4594, 3.2): what keepalived and routers give VRRP.

@@ -15,8 +15,9 @@ import time
 from functools import partial
 from typing import Any, Callable, List, Optional, Tuple
 
+from ..vrrp.core.packet import GROUP, GROUP6, PROTOCOL, REQUIRED_HOP_LIMIT
 from . import linux
-from .ip import GROUP, GROUP6, IPV4, PROTOCOL, REQUIRED_HOP_LIMIT, TRAFFIC_CLASS, Datagram, ipv4_header, read
+from .ip import IPV4, TRAFFIC_CLASS, Datagram, ipv4_header, read
 
 # The largest message has 255 IPv6 addresses, 4088 bytes; what lies behind that is padding.
 MAX_PACKET = 8192

@@ -8,7 +8,6 @@ import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ..checks import settings as checks
-from ..net import ip
 from ..runtime.loop import Timer
 from . import links, settings, validation
 from .core import machine, packet, tracking
@@ -94,7 +93,7 @@ class Router:
 
     def destinations(self) -> Tuple[str, ...]:
         if self.instance.multicast:
-            return (ip.GROUP if self.instance.family == 4 else ip.GROUP6,)
+            return (packet.GROUP if self.instance.family == 4 else packet.GROUP6,)
         return self.instance.peers
 
     def words(self, port: Any, priority: int) -> Words:

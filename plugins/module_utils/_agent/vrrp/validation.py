@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, Optional, Union
 
-from ..net import ip
 from ..net.ip import Datagram
 from .core import packet
 from .settings import Instance
@@ -36,9 +35,9 @@ def validate(datagram: Datagram, ours: Optional[LocalInstance]) -> Union[packet.
     """
     if not datagram.whole:
         return packet.Discard(FRAGMENT, "a fragment received, and no VRRP router has reason to send one")
-    multicast = datagram.destination in (ip.GROUP, ip.GROUP6)
+    multicast = datagram.destination in (packet.GROUP, packet.GROUP6)
     # keepalived sends unicast over IPv6 with 64, and does not look at it itself.
-    hop_limit = datagram.hop_limit if multicast else ip.REQUIRED_HOP_LIMIT
+    hop_limit = datagram.hop_limit if multicast else packet.REQUIRED_HOP_LIMIT
     said = packet.decode(datagram.message, datagram.source, datagram.destination, hop_limit)
     if isinstance(said, packet.Discard):
         return said

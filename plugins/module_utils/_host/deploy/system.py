@@ -19,8 +19,8 @@ import tempfile
 import time
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import ConflictingService, Unit
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Places
@@ -55,7 +55,7 @@ class Host:
 
     def has_raw_sockets(self) -> bool:
         try:
-            socket.socket(socket.AF_INET, socket.SOCK_RAW, ip.PROTOCOL).close()
+            socket.socket(socket.AF_INET, socket.SOCK_RAW, packet.PROTOCOL).close()
         except PermissionError:
             return False
         return True

@@ -19,7 +19,6 @@ import time
 from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import number
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import IPV4, IPV6, read
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.linux import PACKET_OUTGOING
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
@@ -53,10 +52,10 @@ VRRP_ONLY = (
     (bpf.LOAD_HALF, 0, 0, _SKF_AD_OFF),
     (bpf.EQUAL, 0, 2, IPV4),
     (bpf.LOAD_BYTE, 0, 0, 9),
-    (bpf.EQUAL, 3, 4, ip.PROTOCOL),
+    (bpf.EQUAL, 3, 4, packet.PROTOCOL),
     (bpf.EQUAL, 0, 3, IPV6),
     (bpf.LOAD_BYTE, 0, 0, 6),
-    (bpf.EQUAL, 0, 1, ip.PROTOCOL),
+    (bpf.EQUAL, 0, 1, packet.PROTOCOL),
     (bpf.RETURN, 0, 0, bpf.ALL_OF_IT),
     (bpf.RETURN, 0, 0, 0),
 )

@@ -21,7 +21,10 @@ import struct
 from functools import lru_cache
 from typing import NamedTuple, Optional, Tuple, Union
 
-from ...net.ip import PROTOCOL, REQUIRED_HOP_LIMIT
+PROTOCOL = 112
+GROUP, GROUP6 = "224.0.0.18", "ff02::12"
+# Sent and required: whoever is behind a router cannot take part (RFC 9568, 5.1.1.3 and 5.1.2.3).
+REQUIRED_HOP_LIMIT = 255
 
 ADVERTISEMENT = 1
 NO_AUTHENTICATION, PASSWORD = 0, 1

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import settings as checks
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config, settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from hypothesis import given
@@ -325,7 +324,7 @@ def judged(text):
 def sendable(instance):
     """What was accepted can be said to every peer."""
     said = settings.advertisement(instance)
-    group = ip.GROUP6 if instance.family == 6 else ip.GROUP
+    group = packet.GROUP6 if instance.family == 6 else packet.GROUP
     source = instance.source or ("fe80::7" if instance.family == 6 else "192.0.2.7")
     for destination in (group,) if instance.multicast else instance.peers:
         message = packet.encode(said, source, destination, instance.checksum)

@@ -5,11 +5,10 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 
 OURS = packet.Advertisement(2, 51, 100, packet.SECOND, ("192.0.2.100",), packet.PASSWORD, b"mellon78")
-ENDS = ("192.0.2.1", ip.GROUP)
+ENDS = ("192.0.2.1", packet.GROUP)
 
 
 def test_all_eight_are_sent_and_read():

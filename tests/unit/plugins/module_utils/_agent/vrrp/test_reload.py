@@ -9,7 +9,6 @@ import errno
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import Check
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Group, Tracked
 from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, SECOND, SIX, THIRD, VIP, Host
@@ -76,7 +75,7 @@ def test_an_active_router_stays_active_whatever_is_changed_of_it(host, field):
     assert (host.state, host.done()) == ("Active", [])
     host.let(1)
     (sent,) = [line for line in host.acts() if line.startswith("send")]
-    priority, to = SOFT[field] if field == "priority" else 100, {"peers": THIRD, "multicast": ip.GROUP}
+    priority, to = SOFT[field] if field == "priority" else 100, {"peers": THIRD, "multicast": packet.GROUP}
     assert sent == f"send {priority} to {to.get(field, OTHER)}"
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import errno
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings, transport
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, OWN, SECOND, SIX, THIRD, VIP, Host
 from support.vrrp.packets import flip
 
@@ -117,9 +117,9 @@ def test_what_nobody_could_be_sent_is_not_counted_as_sent(host):
 def test_what_is_heard_is_for_the_router_of_its_vrid_interface_and_family(host):
     host.start(FRONT, GROUP, BACK, SIX)
     host.hears(201)
-    host.hears(202, of=GROUP, destination=ip.GROUP)
+    host.hears(202, of=GROUP, destination=packet.GROUP)
     host.hears(203, source="198.51.100.2", of=BACK)
-    host.hears(204, source="fe80::9", destination=ip.GROUP6, of=SIX)
+    host.hears(204, source="fe80::9", destination=packet.GROUP6, of=SIX)
     heard = {name: host.report(name)["last_advertisement"]["priority"] for name in host.states}
     assert heard == {"front": 201, "group": 202, "back": 203, "six": 204}
     assert {host.report(name)["received"] for name in host.states} == {1}
@@ -203,7 +203,7 @@ WRONG = {
     "interval": {"interval": 2 * SECOND},
     "authentication": {"auth_pass": b"falsch"},
     "own": {"source": OWN},
-    "destination": {"destination": ip.GROUP},
+    "destination": {"destination": packet.GROUP},
     "peer": {"source": THIRD},
 }
 

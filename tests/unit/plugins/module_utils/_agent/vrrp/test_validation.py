@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import Datagram
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings, validation
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
@@ -37,9 +36,9 @@ def reason(datagram, who):
     [
         (FRONT, OTHER, OWN),
         (SECRET, OTHER, OWN),
-        (GROUP, THIRD, ip.GROUP),
+        (GROUP, THIRD, packet.GROUP),
         (THREE, OTHER, OWN),
-        (SIX, "fe80::2", ip.GROUP6),
+        (SIX, "fe80::2", packet.GROUP6),
         (SIX._replace(multicast=False, peers=("fe80::2",)), "fe80::2", "fe80::1"),
     ],
 )
@@ -58,7 +57,7 @@ def summed(message):
 DISCARDED = {
     "fragment": (FRONT, theirs()._replace(whole=False)),
     "length": (FRONT, theirs(mangle=lambda message: message[:7])),
-    "hop_limit": (GROUP, theirs(GROUP, destination=ip.GROUP, hop_limit=254)),
+    "hop_limit": (GROUP, theirs(GROUP, destination=packet.GROUP, hop_limit=254)),
     "carp": (FRONT, theirs(mangle=lambda message: b"\x21\x33\x00\x07" + bytes(32))),
     "version": (THREE, theirs()),
     "type": (FRONT, theirs(mangle=lambda message: b"\x22" + message[1:])),
@@ -67,7 +66,7 @@ DISCARDED = {
     "count": (FRONT, theirs(mangle=lambda message: summed(bytes.fromhex("2133640000010000") + bytes(8)))),
     "interval": (FRONT, theirs(interval=2 * SECOND)),
     "authentication": (SECRET, theirs(SECRET, auth_pass=b"falsch")),
-    "own": (GROUP, theirs(GROUP, source=OWN, destination=ip.GROUP)),
+    "own": (GROUP, theirs(GROUP, source=OWN, destination=packet.GROUP)),
     "destination": (GROUP, theirs(GROUP)),
     "peer": (FRONT, theirs(source=THIRD)),
 }
@@ -80,8 +79,8 @@ def test_each_reason_to_discard_a_message_is_found(why):
 
 
 def test_multicast_counts_for_nobody_who_is_configured_for_unicast():
-    assert reason(theirs(destination=ip.GROUP), ours()) == "destination"
-    assert reason(theirs(SIX, "fe80::2", ip.GROUP6), ours(SIX._replace(multicast=False))) == "destination"
+    assert reason(theirs(destination=packet.GROUP), ours()) == "destination"
+    assert reason(theirs(SIX, "fe80::2", packet.GROUP6), ours(SIX._replace(multicast=False))) == "destination"
 
 
 def test_without_a_password_of_ours_one_of_theirs_is_wrong_too():

@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement, Discard
 from hypothesis import given
@@ -82,7 +81,7 @@ def test_the_most_addresses_that_fit_are_written_and_read():
 
 
 def test_keepalived_sends_to_the_groups_that_are_named_here():
-    assert (V4[1], V6[1]) == (ip.GROUP, ip.GROUP6)
+    assert (V4[1], V6[1]) == (packet.GROUP, packet.GROUP6)
 
 
 def test_what_was_not_received_has_no_reading_of_a_checksum():
