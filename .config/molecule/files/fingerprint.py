@@ -5,6 +5,7 @@ The addresses that it is given may move meanwhile: they are left out.
 
 import hashlib
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -17,6 +18,7 @@ RUNTIME = ("haproxy", "keepalived", "onprem")
 WORKERS = ("haproxy", "onprem-lb-proxy", "proxy-worker")
 # systemd starts these when somebody asks for them or logs in.
 ON_DEMAND = ("systemd-", "user@", "user-runtime-dir@")
+LOGIN = re.compile(r"session-\w+\.scope ")
 SYSTEMCTL = ("systemctl", "--no-legend", "--no-pager", "--plain")
 
 
@@ -44,8 +46,8 @@ def files():
 
 
 def units():
-    # A transient one is a login's, or of a program that systemd-run was given.
-    yield from (f"unit {line}" for line in said(*SYSTEMCTL, "list-unit-files") if "transient" not in line.split())
+    # Each login has a scope of its own. Any other transient unit counts: a drill's timers are such.
+    yield from (f"unit {line}" for line in said(*SYSTEMCTL, "list-unit-files") if not LOGIN.match(line))
     for line in said(*SYSTEMCTL, "list-units", "--type=service", "--state=running"):
         unit = line.split()[0]
         if not unit.startswith(ON_DEMAND):
