@@ -43,7 +43,7 @@ class ServerState:
         self.service, self.server, self.since = service, server, now
         self.key = key_of(service, server)
         self.check = check_of(service, server)
-        self.healthy = self.check is None or service.health.initial == UP
+        self.healthy = True  # until a check, which starts at once, finds out otherwise
         self.judged = False  # whether its check has come to a result
         self.run: Optional[Run] = None  # the last one of its check
         self.run_at: Optional[float] = None
