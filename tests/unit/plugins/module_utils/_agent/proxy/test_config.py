@@ -80,7 +80,6 @@ def test_the_keys_are_those_of_the_collections_model():
     own_to_haproxy = {"frontend_lines", "backend_lines"}
     for schema, model in (
         (config.SERVICE, services.SERVICE),
-        (config.SERVER, services.SERVER),
         (config.CHECK, services.CHECK),
     ):
         assert model.keys() - own_to_haproxy <= schema.keys()

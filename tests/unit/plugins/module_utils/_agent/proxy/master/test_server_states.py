@@ -9,6 +9,7 @@ import json
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Run
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import proxy_header
 from support.agent.loops import SECOND
 from support.proxy.health import A, B, HealthCase, service
 
@@ -46,6 +47,12 @@ def test_each_server_is_checked_as_its_service_says():
         assert getattr(web, field) == getattr(given, field), field
     assert (other.name, other.address, other.port, other.type) == ("other/b", "192.0.2.2", 9000, "tcp")
     assert HealthCase(service(type="none")).wanted == []
+
+
+@pytest.mark.parametrize("send_proxy, port, greeted", [(True, 0, True), (True, 9000, False), (False, 0, False)])
+def test_where_servers_demand_a_proxy_header_a_check_of_their_port_has_one(send_proxy, port, greeted):
+    (check, _other) = HealthCase(service(port=port)._replace(send_proxy=send_proxy)).wanted
+    assert check.greeting.encode("latin-1") == (proxy_header.local() if greeted else b"")
 
 
 def test_a_change_is_told_to_the_workers_and_to_the_log():

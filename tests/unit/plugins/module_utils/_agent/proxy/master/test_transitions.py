@@ -8,6 +8,7 @@ import contextlib
 import socket
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import proxy_header
 from support.proxy.masters import Echo, Running, ask, free_ports, get
 from support.proxy.proxies import LIMIT, LOCAL
 from support.waiting import until
@@ -136,6 +137,19 @@ def test_a_slow_start_gives_little_at_first(case):
     assert proxy.server("web/a")["weight"] == {"configured": 1, "effective": 0.05}
     heard = [ask(proxy.port)[:1] for _each in range(40)]
     assert heard.count(b"a") <= 6
+
+
+def test_a_check_of_a_server_that_demands_a_proxy_header_begins_with_one(tmp_path):
+    (port, server) = free_ports(2)
+    service = {"name": "web", "bind": LOCAL, "port": port, "servers": [{"address": LOCAL, "port": server}]}
+    given = {"services": [{**service, "send_proxy": True, "check": {**NEVER, "type": "http", "path": "/healthz"}}]}
+    with socket.create_server((LOCAL, server)) as listening, Running(tmp_path, given, wait=False) as proxy:
+        listening.settimeout(LIMIT)
+        with listening.accept()[0] as accepted:
+            heard = accepted.recv(1000)
+            assert heard.startswith(proxy_header.local() + b"GET /healthz HTTP/1.1\r\n")
+            accepted.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        until(lambda: proxy.generation() and proxy.service()["servers"][0]["check"]["up"])
 
 
 def test_until_its_first_check_has_ended_a_server_is_up(tmp_path):
