@@ -35,7 +35,7 @@ SETTINGS = {
     "ingress_members": Field(list_of(word), []),
     "interface": Field(text, ""),
     "engine": Field(text, engines.AUTO),  # each member's is read by itself
-    "auth_pass": Field(text, ""),
+    "auth_pass": Field(text, "", secret=True),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
     "advert_interval": Field(number(0.01, 255, " seconds"), 1),
     "multicast": Field(boolean),

@@ -93,7 +93,7 @@ PROXYS = {
     "stats_address": Field(address, "127.0.0.1"),
     "stats_port": Field(port, 9000),
     "stats_user": Field(text, ""),
-    "stats_password": Field(text, ""),
+    "stats_password": Field(text, "", secret=True),
     "down_file": Field(_down_file, ""),
     "stop_pause": Field(number(0, 60, " seconds"), 0.2),
     "start_commands": Field(_commands, []),
@@ -104,7 +104,7 @@ VRRPS = {
     "scripts": Field(anything, []),
     "track_files": Field(anything, []),
     "sync_groups": Field(anything, []),
-    "auth_pass": Field(text, ""),
+    "auth_pass": Field(text, "", secret=True),
     "script_user": Field(word, "root"),
     "checksum": vrrp_config.INSTANCE["checksum"],
 }

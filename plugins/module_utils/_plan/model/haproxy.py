@@ -55,7 +55,7 @@ STATS = {
     "uri": Field(text, "/haproxy_stats"),
     "metrics": Field(text, "/metrics"),
     "user": Field(text, ""),
-    "password": Field(text, ""),
+    "password": Field(text, "", secret=True),
 }
 
 

@@ -56,7 +56,7 @@ INSTANCE = {
     "advert_interval": Field(number(*rules.V3_INTERVAL[:1], 255, " seconds"), 1),
     "preempt": Field(boolean, True),
     "preempt_delay": Field(number(0, 1000, " seconds"), 0),
-    "auth_pass": Field(text, ""),
+    "auth_pass": Field(text, "", secret=True),
     "multicast": Field(boolean, False),
     "source": Field(address),
     "peers": Field(list_of(address), []),
