@@ -87,7 +87,7 @@ def read_monitors(given: Any, services: List[Dict[str, Any]], place: str) -> Tup
 
 def monitor_clashes(monitors: List[Dict[str, Any]], services: List[Dict[str, Any]], place: str) -> Faults:
     """A monitor that shares its port or its name with another section: haproxy would answer by either of them."""
-    faults = []
+    faults: Faults = []
     for at, monitor in enumerate(monitors):
         faults.extend(_clash(monitor, other, place) for other in [*services, *monitors[:at]] if _meet(monitor, other))
         if monitor["name"] and monitor["name"] in [service["name"] for service in services]:
