@@ -17,7 +17,7 @@ description:
   - Looks again until all is as planned, or the limit is reached.
 options:
   plan:
-    description: The plan, as P(onprem.lb.pair_plan#filter) returns it, or one with C(vips), C(services), C(targets) and
+    description: What is expected of this member: C(vips), C(services), C(targets), C(programs) and
       C(units).
     type: dict
     required: true

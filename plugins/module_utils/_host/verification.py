@@ -13,7 +13,7 @@ PROGRAMS = ("haproxy",)
 def faults(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
     """Return a sentence for each thing that is not as planned, on the member that looked.
 
-    :param plan: as `pair_plan` returns it
+    :param plan: as ``Expected`` of the plan has it
     :param seen: ``{addresses, answering, active_units, listeners, stale}`` as `host_info` returns them, and
         ``reached``, the targets that took a connection
     """

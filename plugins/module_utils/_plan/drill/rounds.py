@@ -18,7 +18,7 @@ MOST = 15.0  # seconds that are waited for the first holder to be back
 def rounds(plan: Dict[str, Any], events: List[str], repeats: int) -> List[Dict[str, Any]]:
     """Return the rounds of a drill: every event on every VIP, ``repeats`` times.
 
-    :param plan: as `pair_plan` returns it
+    :param plan: as `layout_plan` returns it
     """
     ports: Dict[str, int] = {}
     for address, port in plan["targets"]:
@@ -33,7 +33,9 @@ def rounds(plan: Dict[str, Any], events: List[str], repeats: int) -> List[Dict[s
 
 def _round(line: Dict[str, Any], plan: Dict[str, Any]) -> Dict[str, Any]:
     """One event on one VIP: how long it lasts, how long it is watched, and what the plan foresees."""
-    delays = [instance["preempt_delay"] for member in plan["members"].values() for instance in member["instances"]]
+    delays = [
+        instance["preempt_delay"] for member in plan["members"].values() for instance in member["router"]["instances"]
+    ]
     harmless = line["before"] == line["after"] and line["outage_ms"] > 0
     undo_after = max(line["outage_ms"] / 1000, PATIENCE if harmless else 0) + MARGIN
     minimum = AFTER + undo_after + 0.5

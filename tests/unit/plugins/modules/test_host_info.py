@@ -127,7 +127,7 @@ def test_a_member_that_cannot_listen_for_others_is_refused_by_the_plan(host, mon
     assert (found["heard"], found["problems"]) == ([], [DEAF])
     members = pair(engine=engine)
     members[1]["host"]["problems"] = found["problems"]
-    assert _pair.plan(members)["faults"] == [f"lb2: {DEAF}"]
+    assert _pair.plan(members).faults == [f"lb2: {DEAF}"]
 
 
 def test_who_is_not_to_listen_is_no_problem(host, monkeypatch):

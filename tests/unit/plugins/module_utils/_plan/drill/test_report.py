@@ -6,7 +6,13 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report as _drill_report
 from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import rounds as drill
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from support.plans.pairs import pair
+
+
+def planned(**settings):
+    """A pair's plan as the filter gives it."""
+    return as_data(_pair.plan(pair(**settings)))
 
 
 def seen(outage=20.0, silence=None, before="lb1", after="lb2", **changes):
@@ -60,7 +66,7 @@ def fault(*args, **kwargs):
 
 
 def test_every_event_is_played_on_every_vip_in_the_order_asked_for():
-    plan = _pair.plan(pair(vips=["192.0.2.10", "192.0.2.11"]))
+    plan = planned(vips=["192.0.2.10", "192.0.2.11"])
     rounds = drill.rounds(plan, ["host_cut", "haproxy_killed"], 2)
     assert [(r["event"], r["vip"], r["repeat"], r["holder"]) for r in rounds] == [
         ("host_cut", "192.0.2.10", 1, "lb1"),
@@ -75,13 +81,13 @@ def test_every_event_is_played_on_every_vip_in_the_order_asked_for():
 
 
 def test_a_failure_lasts_longer_than_the_vip_may_take_to_move():
-    for item in drill.rounds(_pair.plan(pair()), ["host_cut", "haproxy_killed"], 1):
+    for item in drill.rounds(planned(), ["host_cut", "haproxy_killed"], 1):
         assert item["undo_after"] * 1000 > item["foreseen"]["outage_ms"]
         assert item["duration"] > item["minimum"] > item["undo_after"] + item["after"]
 
 
 def test_without_preemption_the_event_is_played_wherever_the_vip_is():
-    plan = _pair.plan(pair(preempt=False))
+    plan = planned(preempt=False)
     assert {found["holder"] for found in drill.rounds(plan, ["haproxy_killed", "host_cut"], 1)} == {""}
 
 
@@ -191,7 +197,7 @@ def test_no_event_is_played_more_than_three_times_because_of_a_fault(rounds, aga
 
 
 def test_a_harmless_failure_is_watched_for_longer_than_any_check_takes():
-    plan = _pair.plan(pair())
+    plan = planned()
     plan["outages"].append({**plan["outages"][-1], "event": "server_lost", "outage_ms": 60})
     (found,) = drill.rounds(plan, ["server_lost"], 1)
     assert found["undo_after"] > 10
@@ -205,7 +211,7 @@ def test_where_nobody_preempts_any_member_may_have_been_the_holder():
 
 
 def test_the_return_is_watched_for_as_long_as_the_preemption_may_wait():
-    slow, usual = (drill.rounds(_pair.plan(pair(preempt_delay=delay)), ["host_cut"], 1)[0] for delay in (60, 0))
+    slow, usual = (drill.rounds(planned(preempt_delay=delay), ["host_cut"], 1)[0] for delay in (60, 0))
     assert slow["duration"] - usual["duration"] == 60
 
 

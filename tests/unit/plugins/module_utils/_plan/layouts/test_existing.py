@@ -35,14 +35,14 @@ def test_of_several_living_vrids_the_first_members_word_counts(vrids, kept):
     members = of_members_that_live_by(*vrids)
     assert _members.existing(members).current_vrids == {"vip-192.0.2.10": kept}
     plan = _pair.plan(members)
-    assert plan["faults"] == [] and [vip["vrid"] for vip in plan["vips"]] == [kept]
+    assert plan.faults == [] and [vip.vrid for vip in plan.vips] == [kept]
 
 
 @pytest.mark.parametrize("interface", ["", "eth0"])
 def test_a_member_sends_from_an_address_of_its_own_that_its_peers_can_be_told_never_a_link_local_one(interface):
     plan = _pair.plan(with_link_local(interface=interface))
-    assert plan["faults"] == []
-    (first,), (second,) = (plan["members"][name]["instances"] for name in ("lb1", "lb2"))
+    assert plan.faults == []
+    (first,), (second,) = (plan.members[name].router.instances for name in ("lb1", "lb2"))
     assert (first["source"], first["peers"]) == ("2001:db8::1", ["2001:db8::2"])
     assert (second["source"], second["peers"]) == ("2001:db8::2", ["2001:db8::1"])
 
@@ -51,7 +51,7 @@ def test_an_interface_with_a_link_local_address_alone_carries_no_vip():
     members = with_link_local(interface="eth0")
     for one in members:
         one["host"]["addresses"] = [info for info in one["host"]["addresses"] if "2001" not in info["address"]]
-    assert _pair.plan(members)["faults"] == [
+    assert _pair.plan(members).faults == [
         f"{name}: pair_interface is 'eth0', which has no address of VIP {VIP6}'s family: give it one."
         for name in ("lb1", "lb2")
     ]

@@ -24,8 +24,8 @@ def members(heard=(), living=None, **settings):
 
 def vrids(*args, **kwargs):
     plan = _pair.plan(members(*args, **kwargs))
-    assert plan["faults"] == []
-    return [vip["vrid"] for vip in plan["vips"]]
+    assert plan.faults == []
+    return [vip.vrid for vip in plan.vips]
 
 
 def test_without_a_wish_a_pair_gets_what_no_openshift_cluster_can_have_and_always_the_same():
@@ -68,7 +68,7 @@ def test_what_the_members_themselves_advertise_is_nobody_elses():
     ],
 )
 def test_a_stranger_with_our_vrid_or_our_vip_stops_the_run_with_its_address(heard, sentence):
-    faults = _pair.plan(members([heard], vrid=51, auth_pass="secret77"))["faults"]
+    faults = _pair.plan(members([heard], vrid=51, auth_pass="secret77")).faults
     assert len(faults) == 1 and sentence in faults[0]
     assert "secret77" not in faults[0]
 
@@ -78,10 +78,10 @@ def test_the_same_vrid_on_another_link_or_in_the_other_family_is_no_matter():
 
 
 def test_a_living_pair_whose_vrid_somebody_else_took_is_told_so():
-    faults = _pair.plan(members([router()], living={"vip-192.0.2.10": 51}))["faults"]
+    faults = _pair.plan(members([router()], living={"vip-192.0.2.10": 51})).faults
     assert len(faults) == 1 and "already advertises VRID 51" in faults[0]
 
 
 def test_a_full_pool_is_said():
-    faults = _pair.plan(members([router(vrid=vrid) for vrid in _vrid.POOL]))["faults"]
+    faults = _pair.plan(members([router(vrid=vrid) for vrid in _vrid.POOL])).faults
     assert any("All 30 VRIDs of the pool are taken" in fault for fault in faults)
