@@ -12,7 +12,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import fo
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, members, pair, subnets
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 
-
 LAYOUTS = {"ipi": ipi.plan, "pair": pair.plan}
 
 
