@@ -12,7 +12,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
 
 def as_role_variables(fault: str, prefix: str) -> str:
     """Variables are read as keys of one mapping; the user knows them as PREFIX_KEY."""
-    return re.sub(rf"^({prefix}\w*)\.", r"\1_", fault)
+    return re.sub(rf"^({prefix}(?:_\w+)?)\.", r"\1_", fault)
 
 
 def unknown_variables(names: List[str], known: List[str]) -> Faults:
