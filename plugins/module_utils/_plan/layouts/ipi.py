@@ -27,12 +27,12 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 DOWN = "haproxy_down"
 ROUTER_PORTS = [80, 443]
-# Milliseconds: the connections that a server has when it dies are lost; each new one is passed to another server.
+# Milliseconds. A server that dies loses its open connections; haproxy passes each new one to another server.
 LOST_WITH_A_SERVER = 60
 
 
 class Ipi(NamedTuple):
-    """What each node runs, given what is decided once for the cluster."""
+    """What each node runs."""
 
     cluster: Cluster
     services: List[Dict[str, Any]]
@@ -57,7 +57,7 @@ class Ipi(NamedTuple):
         return [*self.services, *ipi_services.monitors(self.cluster)] if name in self.cluster.masters else []
 
     def _down_file(self, name: str) -> str:
-        """Return the file in which a balancer's unit says that it is down; empty where nothing tracks it."""
+        """Return the track file that the balancer's unit writes; empty where nothing tracks it."""
         events = self.cluster.preset.events and name in self.cluster.masters
         return self.cluster.settings["down_file"] if events else ""
 
@@ -129,7 +129,7 @@ class Ipi(NamedTuple):
         return api + [[vip.address, port] for vip in self.cluster.ingress.vips for port in ROUTER_PORTS]
 
     def missing_programs(self, member: Member) -> Faults:
-        """HAProxy and keepalived bring these along as packages; the agent installs nothing."""
+        """Return what the agent needs and cannot install; for HAProxy and keepalived they are packages."""
         name, missing = member["name"], member["host"].get("missing_programs", [])
         found = []
         if name in self.cluster.masters and "nft" in missing:

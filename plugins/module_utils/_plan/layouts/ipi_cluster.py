@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What is decided once for a whole IPI-like cluster: its settings, its preset, and the nodes of each VIP. Pure."""
+"""What all nodes of an IPI-like cluster share: the settings, the preset, and the nodes of each VIP. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SETTINGS = {
     "ingress_vips": Field(anything, []),
     "ingress_members": Field(list_of(word), []),
     "interface": Field(text, ""),
-    "engine": Field(text, engines.AUTO),  # each member's is read by itself
+    "engine": Field(text, engines.AUTO),  # read for each member
     "auth_pass": Field(text, ""),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
     "advert_interval": Field(number(0.01, 255, " seconds"), 1),
@@ -62,7 +62,7 @@ SETTINGS = {
 
 
 class Cluster(NamedTuple):
-    """All that is decided once for the whole cluster."""
+    """What all nodes share."""
 
     settings: Dict[str, Any]
     masters: List[str]
@@ -93,7 +93,7 @@ class Cluster(NamedTuple):
 
 
 def read_cluster(members: List[Member], settings: Dict[str, Any], faults: Faults) -> Cluster:
-    """Return the cluster; what is wrong with the VIPs or with the cluster's name goes into the faults."""
+    """Return the cluster; adds faults of the VIPs and of the cluster's name."""
     names, cluster = [member["name"] for member in members], settings["cluster_name"]
     masters = [name for name in names if name in settings["masters"]]
     vrids = vrid.choose(cluster, "openshift", [], clusters=settings["other_clusters"])
@@ -112,7 +112,7 @@ def read_cluster(members: List[Member], settings: Dict[str, Any], faults: Faults
 
 
 def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
-    """Return the preset, with what the user says otherwise."""
+    """Return the preset, with the user's changes."""
     preset = PRESETS[ipi_presets.called(settings["preset"])[0]]
     ports = {name: settings[f"{name}_port"] or usual for name, usual in preset.ports.items()}
     own = settings["server_check"]
@@ -124,17 +124,17 @@ def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
 
 
 def warnings(cluster: Cluster, faults: Faults) -> List[str]:
-    """Return what a user should know of the preset; a check that is too fast is a fault but in ``ocp45``."""
+    """Return warnings about the preset. A check that is too fast is a fault, except in ``ocp45``."""
     preset, renamed = ipi_presets.called(cluster.settings["preset"])
     races = _failover_races(cluster.preset)
-    if preset != "ocp45":  # which is asked for as it was
+    if preset != "ocp45":  # which reproduces that release
         faults += races
         races = []
     return renamed + ipi_presets.port_warnings(cluster.preset.ports) + races
 
 
 def _failover_races(preset: Preset) -> List[str]:
-    """keepalived must not move the VIP before haproxy has seen the same, or it arrives where nothing is better."""
+    """The VIP must not move before haproxy has detected the same failure: the next member still uses that server."""
     noticed = ipi_presets.detection_time(preset)
     return [
         f"{check.name} sees a dead API server after {check.interval * check.fall:g} s and haproxy after {noticed:g} s, "

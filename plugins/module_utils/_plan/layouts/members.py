@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What every layout asks of its members: do they agree, where would each carry a VIP, and who else is there. Pure.
+"""Checks of a layout's members: their variables agree, each can carry its VIPs, no other router conflicts. Pure.
 
 A member is as in `planner`.
 """
@@ -28,14 +28,14 @@ HIGHEST = 254  # 255 is the address owner's
 
 
 class Existing(NamedTuple):
-    """What there is already: the VRIDs by which the members carry VIPs now, and other routers on their links."""
+    """What exists before the run: the VRIDs that the members use now, and other VRRP routers on their links."""
 
     current_vrids: Dict[str, int]  # by the instance's name
     foreign_routers: List[Dict[str, Any]]
 
 
 def priorities(count: int) -> List[int]:
-    """Return the priorities of so many members, best first.
+    """Return the priorities of ``count`` members, best first.
 
     The first two are close to 256, so that Skew_Time, the wait after a give-up, is some milliseconds. From the
     third on there is a distance, or two would be Active before they hear each other: at version 2 a point is 3.9 ms.
@@ -45,7 +45,7 @@ def priorities(count: int) -> List[int]:
 
 
 def disagreements(members: List[Member], own: Collection[str], prefix: str) -> Faults:
-    """Refuse a variable that two members have differently: they would believe different things of one VIP.
+    """Refuse a variable that has different values on two members.
 
     :param own: the variables that each member may have for itself
     """
@@ -94,7 +94,7 @@ def _duplicate_addresses(member: Member, vip: Vip, macs: Collection[str]) -> Fau
 
 def existing(members: List[Member]) -> Existing:
     living: Dict[str, int] = {}
-    for member in reversed(members):  # should they disagree, the first member's word counts
+    for member in reversed(members):  # where they disagree, the first member counts
         living.update(member["host"].get("vrids", {}))
     heard = [router for member in members for router in member["host"].get("heard", [])]
     return Existing(living, vrrp_routers.strangers(heard, _addresses(members)))
@@ -105,7 +105,7 @@ def _addresses(members: List[Member]) -> List[str]:
 
 
 def vrrp_conflicts(members: List[Member], vips: List[Vip], where: Dict[str, Dict[str, Placement]]) -> Faults:
-    """Say what other VRRP routers on the members' links have that is ours."""
+    """Return a fault for each VRID or VIP of ours that another VRRP router on a member's link uses."""
     found: Faults = []
     for member in members:
         mine = where[member["name"]]
@@ -129,7 +129,7 @@ def held_vips(members: List[Member], vips: List[Vip]) -> Dict[str, int]:
 
 
 def engines(members: List[Member], prefix: str, faults: Faults) -> Dict[str, Choice]:
-    """Return which engine each member gets, and why; each may be told for itself."""
+    """Return which engine each member gets, and why; each may have its own setting."""
     found = {}
     for member in members:
         name, host = member["name"], member["host"]
@@ -143,9 +143,9 @@ def engines(members: List[Member], prefix: str, faults: Faults) -> Dict[str, Cho
 
 
 def host_faults(member: Member, listeners: List[Dict[str, Any]], choice: Choice) -> Faults:
-    """Say what keeps a member from running its engine, and which programs are in the way of what its balancer binds."""
+    """Return what keeps a member from running its engine, and which programs hold a port that its balancer binds."""
     host = member["host"]
-    # The agent runs wherever systemd and Python do.
+    # The agent runs on every distribution with systemd and Python.
     passed_over = [platforms.family_problem(host.get("os_family", ""))] if choice.engine == AGENT else []
     faults = [f"{member['name']}: {problem}" for problem in host.get("problems", []) if problem not in passed_over]
     own = (*PROGRAMS[choice.engine], *REPLACED[choice.replaces])
@@ -153,7 +153,7 @@ def host_faults(member: Member, listeners: List[Dict[str, Any]], choice: Choice)
 
 
 def auth_pass(members: List[Member], fresh: Callable[[], str]) -> str:
-    """Return the members' password: the user's, else the one in use, else a fresh one.
+    """Return the members' VRRP password: the user's, else the one in use, else a new one.
 
     :param fresh: gives a new uuid; its first 8 characters are all that VRRP compares, RFC 2338 section 5.3.10
     """

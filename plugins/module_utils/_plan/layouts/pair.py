@@ -35,7 +35,7 @@ SETTINGS = {
     "infra_nodes": Field(anything, []),
     "services": Field(anything),
     "interface": Field(text, ""),
-    "engine": Field(text, engines.AUTO),  # each member's is read by itself
+    "engine": Field(text, engines.AUTO),  # read for each member
     "auth_pass": Field(text, ""),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
     "advert_interval": Field(number(0.01, 255, " seconds"), 1),
@@ -54,7 +54,7 @@ SETTINGS = {
 
 
 class Pair(NamedTuple):
-    """What is decided once for all members."""
+    """What all members share."""
 
     settings: Dict[str, Any]
     vips: List[Vip]
@@ -64,7 +64,7 @@ class Pair(NamedTuple):
 
     @property
     def down_file(self) -> str:
-        """Empty where only the script polls. A weight is for the script alone: the file would count a death twice."""
+        """The track file; empty with a weight, which would count the same failure by the file and by the script."""
         settings = self.settings
         return settings["down_file"] if settings["track_events"] and not settings["track_weight"] else ""
 
@@ -72,7 +72,7 @@ class Pair(NamedTuple):
         return Balancer(self.services, down_file=self.down_file)
 
     def router(self, name: str, engine: str) -> Router:
-        """Return what tracks the balancer: the file that its unit writes and, behind it, keepalived's script."""
+        """The balancer is tracked by a file, which its unit writes at once, and by a script that polls."""
         script = {
             "name": ALIVE,
             "command": engines.ALIVE[engine],
@@ -87,7 +87,7 @@ class Pair(NamedTuple):
     def _instance(self, name: str, vip: Vip) -> Dict[str, Any]:
         settings, rank = self.settings, vip.order.index(name)
         placement = self.placements[name][vip.address]
-        # A member that may be told to wait, or not to preempt at all, has to start as Backup.
+        # With a preempt delay, or without preemption, every member starts as Backup.
         leads = rank == 0 and settings["preempt"] and not settings["preempt_delay"]
         return {
             "name": vip.name,
@@ -152,7 +152,7 @@ def plan(members: List[Member]) -> Plan:
 
 
 def _services(settings: Dict[str, Any], vips: List[Vip], faults: Faults) -> List[Dict[str, Any]]:
-    """The user's services, or the defaults: 8443 to the masters, 80 and 443 to the infra nodes."""
+    """Return the user's services, or the defaults: 8443 to the masters, 80 and 443 to the infra nodes."""
     given, place = settings["services"], "pair_services"
     if given is None:
         wanted = (("masters", 8443), ("infra_nodes", 80), ("infra_nodes", 443))

@@ -5,8 +5,8 @@
 Pure: the same members give the same plan. Faults are collected, never raised, so that a user sees all of them at once.
 
 A member is ``{name, address, settings, host}``: its name in the inventory, the address by which Ansible reaches it, the
-role's variables without their prefix as this member sees them, and what `host_info` found there, or None where it was
-not asked.
+role's variables without their prefix as this member has them, and what `host_info` returned there, or None if it was
+not read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import as_role_variables
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
-OWN = ("interface", "engine")  # what each member may say for itself; all else must be the same everywhere
+OWN = ("interface", "engine")  # the settings that may differ between members
 
 
 class Draft(NamedTuple):
@@ -46,13 +46,13 @@ class Draft(NamedTuple):
     balancer: Callable[[str, str], Balancer]  # of a member, with an engine
     router: Callable[[str, str], Router]
     ports: Callable[[str], List[int]]  # to which clients of a member connect
-    missing_programs: Callable[[Member], Faults] = lambda _member: []  # that the agent needs and nobody installs
+    missing_programs: Callable[[Member], Faults] = lambda _member: []  # that the agent needs and does not install
     watched: Dict[str, Dict[str, Any]] = {}  # as `forecast.forecast` takes it
     warnings: List[str] = []
 
 
 class Layout(NamedTuple):
-    """All that sets one layout apart from another."""
+    """What distinguishes one layout from another."""
 
     prefix: str  # of its variables
     schema: Mapping[str, Field]  # of its variables, without the prefix
@@ -73,7 +73,7 @@ def plan(layout: Layout, given: List[Member]) -> Plan:
 
 
 def draft(layout: Layout, given: List[Member]) -> Plan:
-    """Return the plan of whatever can be read, whether it would hold or not; its outages are not known yet."""
+    """Return the plan without its forecast: it may not hold in every failure."""
     members = [_complete(layout, rank, member) for rank, member in enumerate(given)]
     faults = _members.disagreements(members, OWN, layout.prefix)
     settings = read(layout.schema, members[0]["settings"] if members else {}, layout.prefix, faults)
@@ -114,7 +114,7 @@ def _refused(layout: Layout, faults: Faults) -> Plan:
 
 
 def _complete(layout: Layout, rank: int, member: Member) -> Member:
-    """Return a member with the settings that its layout has, and with a host where it was not asked for one."""
+    """Return a member with the settings of its layout alone, and with a placeholder for a host that was not read."""
     settings = {key: value for key, value in member["settings"].items() if key in layout.schema}
     host = member["host"]
     if host is None:

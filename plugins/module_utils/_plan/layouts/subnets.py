@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where on a host a VIP belongs: the interface whose subnet holds it. Runs on the controller (netaddr)."""
+"""Which interface of a host can carry a VIP: the one whose subnet contains it. Uses netaddr."""
 
 from __future__ import annotations
 
