@@ -186,7 +186,7 @@ def _ports(name: str, sketch: Cluster, master: bool) -> List[int]:
 
 
 def _to_be_seen(sketch: Cluster, engine: str, services: List[Dict[str, Any]], carries: bool) -> Dict[str, Any]:
-    """What `pair_info` is to find on this node."""
+    """What `layout_info` is to find on this node."""
     balancer, router = engines.UNITS[engine]
     return {
         "vips": [{"address": vip.address} for vip in sketch.vips],

@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: pair_info
-short_description: Hold a pair against its plan, as one member sees it
+module: layout_info
+short_description: Compare a pair or a cluster with its plan, as one member sees it
 version_added: 0.1.0
 author:
   - The onprem.lb authors (@onprem)
 description:
-  - Looks whether every VIP has exactly one holder on its link, whether this member could take over, and whether the
-    services answer through the VIPs. Changes nothing.
-  - Looks again until all is as planned, or the limit is reached.
+  - Checks that every VIP has exactly one holder on its link, that this member could take over, and that the services
+    answer through the VIPs. Changes nothing.
+  - Repeats this until nothing is wrong or the limit is reached.
 options:
   plan:
     description: The plan, as P(onprem.lb.pair_plan#filter) returns it, or one with C(vips), C(services), C(targets) and
@@ -34,8 +34,8 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: See that the pair is as planned
-  onprem.lb.pair_info:
+- name: Compare the pair with its plan
+  onprem.lb.layout_info:
     plan: "{{ plan }}"
   register: pair
   failed_when: pair.faults | length > 0
