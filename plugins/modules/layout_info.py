@@ -62,6 +62,7 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts, verification
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 WAIT = 0.2  # for answers on the link, in seconds; a neighbour answers within some milliseconds
 PAUSE = 0.2  # between two looks; a look itself takes longer
@@ -77,7 +78,7 @@ def look(plan, config, reader):
         "active_units": reader.units_in("ActiveState", "active", verification.units(plan)),
         "listeners": facts.listeners(),
         "reached": facts.reachable(plan["targets"], timeout=1.0),
-        "stale": [config] if reader.is_stale(config, "haproxy.service") else [],
+        "stale": [config] if reader.is_stale(config, engines.UNITS[engines.NATIVE][0]) else [],
     }
 
 

@@ -22,6 +22,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.scenario 
     Outcome,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.instances import read_instances
+from ansible_collections.onprem.lb.plugins.module_utils._shared import events
 
 # What passes outside the protocol: systemd's reaction, the kernel adding the address, one gratuitous ARP.
 SWITCH_MS = 60.0
@@ -38,11 +39,11 @@ class Act(NamedTuple):
 
 
 WHOLE = (
-    Act(Failure(STOP), ["keepalived_stopped"], "keepalived is stopped on {}"),
-    Act(Failure(CRASH), ["keepalived_killed"], "keepalived is killed on {}"),
-    Act(Failure(CUT), ["host_cut"], "{} is lost"),
+    Act(Failure(STOP), [events.KEEPALIVED_STOPPED], "keepalived is stopped on {}"),
+    Act(Failure(CRASH), [events.KEEPALIVED_KILLED], "keepalived is killed on {}"),
+    Act(Failure(CUT), [events.HOST_CUT], "{} is lost"),
 )
-HAPROXY = {"fatal": ["haproxy_killed", "haproxy_stopped"], "harmless": {"haproxy_reloaded": 0}}
+HAPROXY = {"fatal": [events.HAPROXY_KILLED, events.HAPROXY_STOPPED], "harmless": {events.HAPROXY_RELOADED: 0}}
 
 
 class Scene(NamedTuple):
@@ -59,7 +60,7 @@ def forecast(plan: Plan) -> Dict[str, Any]:
     """Return ``{faults, outages}`` of a plan.
 
     :param plan: as `scenario.cast` takes it; with ``watched`` if not all VIPs live and die with haproxy:
-        ``{SERVICE: {instances, fatal, harmless, unaware}}``: the events that move the VIP, those that do not with the
+        ``{SERVICE: {instances, fatal, harmless, blind_trackers}}``: the events that move the VIP, those that do not with the
         milliseconds that they may cost all the same, and the trackers that notice none of them
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
         ``{event, vip, member, before, after, outage_ms, back, back_ms, two_holders_ms}``; ``back`` is the holder after
@@ -78,7 +79,7 @@ def forecast(plan: Plan) -> Dict[str, Any]:
 def _acts(watched: scenario.Watched) -> List[Act]:
     services = [
         Act(
-            Failure(SERVICE, frozenset(its["instances"]), frozenset(its.get("unaware", []))),
+            Failure(SERVICE, frozenset(its["instances"]), frozenset(its.get("blind_trackers", []))),
             its["fatal"],
             f"{service} dies on {{}}",
         )

@@ -30,7 +30,7 @@ class Failure(NamedTuple):
 
     kind: str
     vips: FrozenSet[str] = frozenset()  # of which the service fails
-    unaware: FrozenSet[str] = frozenset()  # trackers that do not notice
+    blind_trackers: FrozenSet[str] = frozenset()  # trackers that do not notice
 
 
 class Tracker(NamedTuple):
@@ -307,7 +307,7 @@ def _recover(who: Cast, world: simulator.Simulation, member: str, failure: Failu
 def _noticing(who: Cast, seat: int, failure: Failure) -> List[Tracker]:
     if who.seats[seat].name not in failure.vips:
         return []
-    return [tracker for tracker in who.trackers[seat] if tracker.name not in failure.unaware]
+    return [tracker for tracker in who.trackers[seat] if tracker.name not in failure.blind_trackers]
 
 
 def _tell_later(who: Cast, world: simulator.Simulation, member: str, failure: Failure, alive: bool) -> None:

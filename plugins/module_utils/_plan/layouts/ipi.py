@@ -27,7 +27,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members im
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.instances import auth_pass_faults, read_instances
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import as_role_variables
-from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, events
 
 OWN = ("interface", "engine")  # what each node may say for itself; all else must be the same everywhere
 DOWN = "haproxy_down"
@@ -275,14 +275,14 @@ def _targets(sketch: Cluster) -> List[List[Any]]:
 
 def _watched(sketch: Cluster) -> Dict[str, Any]:
     """Which VIPs live and die with which program."""
-    unaware = [check.name for check in sketch.preset.api_checks if not check.sees_haproxy]
+    blind = [check.name for check in sketch.preset.api_checks if not check.sees_haproxy]
     at_ease = not any(check.sees_local_api for check in sketch.preset.api_checks)
     return {
         "haproxy": {
             "instances": [vip.name for vip in sketch.api.vips],
-            "fatal": ["haproxy_killed", "haproxy_stopped"],
-            "harmless": {"haproxy_reloaded": 0, **({"api_failing": LOST_WITH_A_SERVER} if at_ease else {})},
-            "unaware": unaware,
+            "fatal": [events.HAPROXY_KILLED, events.HAPROXY_STOPPED],
+            "harmless": {events.HAPROXY_RELOADED: 0, **({"api_failing": LOST_WITH_A_SERVER} if at_ease else {})},
+            "blind_trackers": blind,
         },
         "router": {
             "instances": [vip.name for vip in sketch.ingress.vips],
