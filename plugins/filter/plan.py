@@ -42,5 +42,5 @@ class FilterModule:
             "pair_assumed_host": with_netaddr(assumed_host),
             "pair_auth_pass": auth_pass,
             "pair_plan": with_netaddr(pair.plan),
-            "vrrp_forecast": forecast.foresee,
+            "vrrp_forecast": forecast.vrrp_forecast,
         }
