@@ -43,5 +43,5 @@ class FilterModule:
             "ipi_preset_comparison": with_netaddr(ipi.compare_presets),
             "layout_plan": with_netaddr(layout_plan),
             "members_auth_pass": auth_pass,
-            "vrrp_forecast": forecast.foresee,
+            "vrrp_forecast": forecast.vrrp_forecast,
         }

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
-UNITS = ("haproxy.service", "keepalived.service")
-PROGRAMS = ("haproxy",)
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import NATIVE, PROGRAMS, UNITS
 
 
 def faults(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
@@ -29,7 +28,7 @@ def faults(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
         found.append(
             f"haproxy still runs what it had before {path} was written: its log says why it refuses the new file."
         )
-    programs = plan.get("programs", PROGRAMS)
+    programs = plan.get("programs", PROGRAMS[NATIVE])
     served = {item["port"] for item in seen["listeners"] if item["program"] in programs}
     for service in plan["services"]:
         if service["port"] not in served:
@@ -42,7 +41,7 @@ def faults(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
 
 def units(plan: Dict[str, Any]) -> List[str]:
     """Return the units that must run on this member."""
-    return list(plan.get("units", UNITS))
+    return list(plan.get("units", UNITS[NATIVE]))
 
 
 def holders(vip: str, seen: Dict[str, Any]) -> int:

@@ -18,6 +18,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet 
     Advertisement,
     Discard,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._shared import markdown
 
 AUTH_TYPES = {NO_AUTHENTICATION: "none", PASSWORD: "simple"}
 # An Active that is being replaced may just have had one more advertisement on its way.
@@ -269,7 +270,7 @@ def survey(hosts: Iterable[Dict[str, Any]]) -> List[str]:
     if not rows:
         lines = ["No VRRP router was heard."]
     else:
-        lines = _aligned([list(HEAD), *(_cells(rows[key]) for key in sorted(rows))])
+        lines = markdown.table([list(HEAD), *(_cells(rows[key]) for key in sorted(rows))])
     return [*lines, *(f"{sentence} (Heard by {_list(names)}.)" for sentence, names in below.items())]
 
 
@@ -296,10 +297,3 @@ def _cells(row: Dict[str, Any]) -> List[str]:
         router["auth_type"],
         _list(row["heard"]),
     ]
-
-
-def _aligned(cells: List[List[str]]) -> List[str]:
-    """Markdown, so that it can be pasted anywhere."""
-    widths = [max(map(len, column)) for column in zip(*cells)]
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |" for line in cells]
-    return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY, VRRP, Daemon
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import NATIVE, PROXY, UNITS, VRRP, Daemon
 
 
 class Places(NamedTuple):
@@ -138,7 +138,7 @@ def _vrrp(config: Dict[str, Any]) -> _Own:
         description="VRRP router",
         user=user,
         # At boot what is checked comes first, so that the first check finds it.
-        after=(Daemon(PROXY).unit, "haproxy.service"),
+        after=(Daemon(PROXY).unit, UNITS[NATIVE][0]),
         service=(),
         rights=(
             *capabilities,

@@ -23,7 +23,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_preset
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Balancer, Plan, Redirect, Router, Vip
-from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, events
 
 DOWN = "haproxy_down"
 ROUTER_PORTS = [80, 443]
@@ -143,15 +143,15 @@ class Ipi(NamedTuple):
     def watched(self) -> Dict[str, Dict[str, Any]]:
         """Return which VIPs depend on which program, as `forecast.forecast` takes it."""
         preset = self.cluster.preset
-        unaware = [check.name for check in preset.api_checks if not check.sees_haproxy]
+        blind = [check.name for check in preset.api_checks if not check.sees_haproxy]
         local = any(check.sees_local_api for check in preset.api_checks)
         draining = ["router_draining"] if ipi_presets.fails_on_draining(preset) else []
         return {
             "haproxy": {
                 "instances": [vip.name for vip in self.cluster.api.vips],
-                "fatal": ["haproxy_killed", "haproxy_stopped"],
-                "harmless": {"haproxy_reloaded": 0, **({} if local else {"api_failing": LOST_WITH_A_SERVER})},
-                "unaware": unaware,
+                "fatal": [events.HAPROXY_KILLED, events.HAPROXY_STOPPED],
+                "harmless": {events.HAPROXY_RELOADED: 0, **({} if local else {"api_failing": LOST_WITH_A_SERVER})},
+                "blind_trackers": blind,
             },
             "router": {
                 "instances": [vip.name for vip in self.cluster.ingress.vips],

@@ -64,8 +64,8 @@ def test_a_check_that_must_fail_several_times_counts_several_times():
 
 
 def test_what_notices_a_death_after_fall_polls_notices_life_after_rise():
-    for (tracker,) in scenario.cast(drafted(pair(track_rise=3, track_fall=2, **POLLED))).trackers:
-        assert (tracker.notices_death, tracker.notices_life) == (2 * machine.SECOND, 3 * machine.SECOND)
+    for (tracker,) in scenario.cluster_of(drafted(pair(track_rise=3, track_fall=2, **POLLED))).trackers:
+        assert (tracker.down_detection, tracker.up_detection) == (2 * machine.SECOND, 3 * machine.SECOND)
 
 
 @pytest.mark.parametrize("peer", ["agent", "native"])
@@ -243,21 +243,21 @@ def test_a_plan_by_hand_needs_only_what_has_no_default():
         return {"instances": [{**vip, "priority": priority, "source": address, "peers": [peer]}]}
 
     members = {"b": router("192.0.2.2", "192.0.2.1", 100), "a": router("192.0.2.1", "192.0.2.2", 150)}
-    found = forecast.foresee({"members": members})
+    found = forecast.vrrp_forecast({"members": members})
     assert found["faults"] == []
     assert found["table"][0] == "192.0.2.10 (VRID 240): held by a, then b"
 
 
 @pytest.mark.parametrize("given", [None, [], {}, {"members": {"a": {}}}])
 def test_what_is_no_plan_is_refused(given):
-    assert forecast.foresee(given)["faults"] == [
+    assert forecast.vrrp_forecast(given)["faults"] == [
         "members is to be a mapping of two or more names, each with its instances."
     ]
 
 
 def test_a_member_without_an_address_of_its_own_is_refused():
     vip = {"name": "web", "interface": "eth0", "vrid": 0, "addresses": ["192.0.2.10"], "multicast": True}
-    faults = forecast.foresee({"members": {"a": {"instances": [vip]}, "b": {"instances": [vip]}}})["faults"]
+    faults = forecast.vrrp_forecast({"members": {"a": {"instances": [vip]}, "b": {"instances": [vip]}}})["faults"]
     assert "members.a.instances[0] (web).vrid is 0: a VRID from 1 to 255 is wanted." in faults
     assert "members.b.instances (web).source is missing: give the member's own address." in faults
 

@@ -151,7 +151,7 @@ def test_the_presets_stand_side_by_side():
 
 def test_what_upstream_still_sees_when_haproxy_dies_is_not_taken_for_dead():
     plan = planned(preset="upstream")
-    assert plan.watched["haproxy"]["unaware"] == ["chk_ocp_both"]
+    assert plan.watched["haproxy"]["blind_trackers"] == ["chk_ocp_both"]
     assert 9000 < outages(plan)["10.0.0.200", "haproxy_killed"] < 10000
 
 

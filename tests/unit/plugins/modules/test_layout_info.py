@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module pair_info: what is asked of it and said by it. What counts as a fault: test_verification."""
+"""The module layout_info: what is asked of it and said by it. What counts as a fault: test_verification."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import json
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
-from ansible_collections.onprem.lb.plugins.modules import pair_info
+from ansible_collections.onprem.lb.plugins.modules import layout_info
 from support.modules import refusal, run
 from support.programs import Programs
 
@@ -45,7 +45,7 @@ def link(monkeypatch):
     monkeypatch.setattr(Reader, "answering", lambda *_asked: others)
     monkeypatch.setattr(facts, "listeners", lambda: [{"port": 443, "program": "haproxy"}])
     monkeypatch.setattr(facts, "reachable", lambda targets, timeout: [f"{address} {port}" for address, port in targets])
-    monkeypatch.setattr(pair_info, "PAUSE", 0.001)
+    monkeypatch.setattr(layout_info, "PAUSE", 0.001)
     return others
 
 
@@ -59,27 +59,27 @@ def link(monkeypatch):
     ],
 )
 def test_a_wrong_argument_is_named(given, sentence):
-    assert sentence in refusal(pair_info, given)
+    assert sentence in refusal(layout_info, given)
 
 
 @pytest.mark.parametrize("check", [True, False])
 def test_a_pair_that_does_what_is_planned_has_no_fault_in_either_mode(check):
-    found = run(pair_info, {"plan": PLAN}, Host(HELD), check=check)
+    found = run(layout_info, {"plan": PLAN}, Host(HELD), check=check)
     assert (found["faults"], found["msg"], found["holders"]) == ([], "", {VIP: 1})
     assert "changed" not in found
 
 
 def test_a_pair_that_needs_a_moment_gets_it():
-    found = run(pair_info, {"plan": PLAN, "limit": 60}, Host(NONE, NONE, HELD))
+    found = run(layout_info, {"plan": PLAN, "limit": 60}, Host(NONE, NONE, HELD))
     assert (found["faults"], found["holders"]) == ([], {VIP: 1})
 
 
 def test_what_lasts_beyond_the_limit_is_said():
-    found = run(pair_info, {"plan": PLAN, "limit": 0}, Host(NONE))
+    found = run(layout_info, {"plan": PLAN, "limit": 0}, Host(NONE))
     assert (found["faults"], found["msg"], found["holders"]) == ([NO_HOLDER], NO_HOLDER, {VIP: 0})
 
 
 def test_two_holders_are_a_fault(link):
     link[VIP] = ["02:00:00:00:00:63"]
-    found = run(pair_info, {"plan": PLAN, "limit": 0}, Host(HELD))
+    found = run(layout_info, {"plan": PLAN, "limit": 0}, Host(HELD))
     assert (found["holders"], found["faults"]) == ({VIP: 2}, [NO_HOLDER.replace("0 holders", "2 holders")])

@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: pair_info
-short_description: Hold a pair against its plan, as one member sees it
+module: layout_info
+short_description: Compare a pair or a cluster with its plan, as one member sees it
 version_added: 0.1.0
 author:
   - The onprem.lb authors (@onprem)
 description:
-  - Looks whether every VIP has exactly one holder on its link, whether this member could take over, and whether the
-    services answer through the VIPs. Changes nothing.
-  - Looks again until all is as planned, or the limit is reached.
+  - Checks that every VIP has exactly one holder on its link, that this member could take over, and that the services
+    answer through the VIPs. Changes nothing.
+  - Repeats this until nothing is wrong or the limit is reached.
 options:
   plan:
     description: What is expected of this member: C(vips), C(services), C(targets), C(programs) and
@@ -34,8 +34,8 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: See that the pair is as planned
-  onprem.lb.pair_info:
+- name: Compare the pair with its plan
+  onprem.lb.layout_info:
     plan: "{{ plan }}"
   register: pair
   failed_when: pair.faults | length > 0
@@ -62,6 +62,7 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts, verification
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 WAIT = 0.2  # for answers on the link, in seconds; a neighbour answers within some milliseconds
 PAUSE = 0.2  # between two looks; a look itself takes longer
@@ -77,7 +78,7 @@ def look(plan, config, reader):
         "active_units": reader.units_in("ActiveState", "active", verification.units(plan)),
         "listeners": facts.listeners(),
         "reached": facts.reachable(plan["targets"], timeout=1.0),
-        "stale": [config] if reader.is_stale(config, "haproxy.service") else [],
+        "stale": [config] if reader.is_stale(config, engines.UNITS[engines.NATIVE][0]) else [],
     }
 
 
