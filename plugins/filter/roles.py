@@ -19,5 +19,5 @@ class FilterModule:
             "agent_config": agent_config,
             "haproxy_model": haproxy.model,
             "keepalived_model": instances.model,
-            "misspelt_variables": variables.unknown_variables,
+            "unknown_variables": variables.unknown_variables,
         }

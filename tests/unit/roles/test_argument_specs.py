@@ -42,7 +42,6 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
     "option, schema",
     [
         (options("haproxy")["haproxy_services"], services.SERVICE),
-        (options("pair")["pair_services"], services.SERVICE),
         (options("haproxy")["haproxy_services"]["options"]["check"], services.CHECK),
         (options("haproxy")["haproxy_monitors"], config.MONITOR),
         (options("keepalived")["keepalived_instances"], instances.INSTANCE),
@@ -50,7 +49,7 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
         (options("keepalived")["keepalived_track_files"], instances.TRACK_FILE),
         (options("keepalived")["keepalived_sync_groups"], instances.SYNC_GROUP),
     ],
-    ids=["services", "pair services", "check", "monitors", "instances", "scripts", "track files", "groups"],
+    ids=["services", "check", "monitors", "instances", "scripts", "track files", "groups"],
 )
 def test_nested_options_are_the_keys_of_the_schema_with_its_defaults(option, schema):
     nested = option["options"]
@@ -61,17 +60,34 @@ def test_nested_options_are_the_keys_of_the_schema_with_its_defaults(option, sch
             assert nested[key].get("default") == field.default, key
 
 
-def test_the_model_is_spelled_alike_in_every_role_that_takes_it():
-    assert options("haproxy")["haproxy_services"]["options"] == options("pair")["pair_services"]["options"]
+DESCRIBED_ELSEWHERE = {
+    "pair_services": "haproxy_services",
+    "agent_services": "haproxy_services",
+    "agent_monitors": "haproxy_monitors",
+    "agent_instances": "keepalived_instances",
+    "agent_scripts": "keepalived_scripts",
+    "agent_track_files": "keepalived_track_files",
+    "agent_sync_groups": "keepalived_sync_groups",
+}
 
 
-AGENTS_OWN = {"workers", "firewall", "python", "replace"}
+@pytest.mark.parametrize("name", DESCRIBED_ELSEWHERE)
+def test_what_several_roles_take_is_described_once_and_the_others_point_there(name):
+    option, there = options(name.partition("_")[0])[name], DESCRIBED_ELSEWHERE[name]
+    assert (option["type"], option["elements"], "options" in option) == ("list", "dict", False)
+    role = there.partition("_")[0]
+    assert f"O(onprem.lb.{role}#role:main--{there})" in option["description"]
+    assert options(role)[there]["options"]
+
+
+AGENTS_OWN = {"workers", "stop_within", "checksum", "firewall", "python", "replace"}
 
 
 def without_descriptions(option):
+    """Return what an option takes, without what is said of it, there or elsewhere."""
     if not isinstance(option, dict):
         return option
-    return {key: without_descriptions(value) for key, value in option.items() if key != "description"}
+    return {key: without_descriptions(option[key]) for key in option if key not in ("description", "options")}
 
 
 def test_the_agent_takes_the_words_of_haproxy_and_keepalived_and_means_the_same():

@@ -102,6 +102,39 @@ EVERY_SERVICE = [
     {"name": "raw", "port": 5000, "bind": ["2001:db8::10"], "check": {"type": "none"}, "servers": ["192.0.2.21"]},
 ]
 
+CHECKS_AND_LIMITS = [
+    {
+        "name": "web",
+        "port": 443,
+        "maxconn": 500,
+        "send_proxy": True,
+        "check": {"type": "http", "path": "/healthz", "port": 1936, "host": "router.example", "status": [200, 200]},
+        "servers": ["192.0.2.31"],
+    },
+    {
+        "name": "api",
+        "port": 6443,
+        "send_proxy": True,
+        "check": {
+            "type": "https",
+            "path": "/readyz",
+            "host": "api.example",
+            "status": [200, 299],
+            "verify": True,
+            "ca": "/etc/ssl/certs/ca-certificates.crt",
+            "slow_start": 30,
+        },
+        "servers": ["192.0.2.21"],
+    },
+    {
+        "name": "config",
+        "port": 22623,
+        "check": {"type": "https", "host": "config.example", "verify": True},
+        "servers": ["192.0.2.21"],
+    },
+    {"name": "named", "port": 8443, "check": {"type": "https", "host": "named.example"}, "servers": ["192.0.2.21"]},
+]
+
 EVERY_INSTANCE = {
     "instances": [
         {
@@ -179,6 +212,10 @@ CASES = {
         haproxy_stats_address="2001:db8::1",
         haproxy_stats_user="ops",
         haproxy_stats_password="Vq8-not-known",
+    ),
+    "checks-and-limits.haproxy.cfg": lambda: haproxy(CHECKS_AND_LIMITS, haproxy_timeout_fin="5s"),
+    "checks-and-limits.agent-proxy.json": lambda: agent(
+        {"services": CHECKS_AND_LIMITS, "timeout_fin": "5s", "stop_within": "1m"}, "proxy"
     ),
     "every-instance.keepalived.conf": lambda: keepalived(
         EVERY_INSTANCE,

@@ -27,6 +27,7 @@ class Check(NamedTuple):
     status: Tuple[int, int] = (200, 399)  # http, https: the lowest and the highest that are a success
     verify: bool = False  # https: whether the certificate must be good
     ca: str = ""  # https: a file of authorities; the system's where empty
+    greeting: str = ""  # tcp, http, https: what is sent before anything else, in Latin-1
     command: Tuple[str, ...] = ()  # script: a program and its arguments, never a shell's line
     user: str = ""  # script: who runs it
     file: str = ""  # file: one number is in it

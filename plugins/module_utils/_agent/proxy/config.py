@@ -36,6 +36,7 @@ WEEK = 604800  # seconds
 LONGEST_NAME = 64  # characters
 
 Checked = Tuple[Any, Optional[str]]
+Schema = Dict[str, Field]
 
 
 def _name(value: Any) -> Checked:
@@ -109,8 +110,6 @@ CONFIGURATION = {
     "timeouts": Field(anything, {}),
     "maxconn": Field(integer(1, 1_000_000), _SETTINGS["maxconn"]),
     "workers": Field(integer(1, 64), _SETTINGS["workers"]),
-    "user": Field(_if_any(word), ""),
-    "group": Field(_if_any(word), ""),
     "hard_stop_after": _time(0, WEEK, _SETTINGS["hard_stop_after"]),
     "stop_within": _time(0, WEEK, _SETTINGS["stop_within"]),
     "status_socket": Field(fields.socket_path, _SETTINGS["status_socket"]),
@@ -137,32 +136,26 @@ SERVER = {
     "backup": Field(boolean, _SERVER["backup"]),
 }
 
-EVERY_CHECK = {
+CHECK = {
     "type": Field(one_of(*wanted.CHECK_TYPES), _HEALTH["type"]),
+    "path": Field(fields.url_path, _HEALTH["path"]),
+    "host": Field(_if_any(word), _HEALTH["host"]),
+    "status": Field(fields.status, list(_HEALTH["status"])),
+    "verify": Field(boolean, _HEALTH["verify"]),
+    "ca": Field(_if_any(fields.path), _HEALTH["ca"]),
     "port": Field(port),
     "interval": _time(0.1, 3600, _HEALTH["interval"]),
     "fast_interval": _time(0, 3600, _HEALTH["fast_interval"]),
     "timeout": _time(0.01, 3600, _HEALTH["timeout"]),
-    "rise": Field(integer(1, 100), _HEALTH["rise"]),
     "fall": Field(integer(1, 100), _HEALTH["fall"]),
-    "initial": Field(one_of(wanted.UP, wanted.DOWN), _HEALTH["initial"]),
-    "shutdown_sessions": Field(boolean, _HEALTH["shutdown_sessions"]),
+    "rise": Field(integer(1, 100), _HEALTH["rise"]),
     "slow_start": _time(0, 3600, _HEALTH["slow_start"]),
+    "shutdown_sessions": Field(boolean, _HEALTH["shutdown_sessions"]),
 }
-HTTP_CHECK = {
-    "path": Field(fields.url_path, _HEALTH["path"]),
-    "host": Field(_if_any(word), _HEALTH["host"]),
-    "status": Field(fields.status, _HEALTH["status"]),
-}
-HTTPS_CHECK = {
-    "verify": Field(boolean, _HEALTH["verify"]),
-    "ca": Field(_if_any(fields.path), _HEALTH["ca"]),
-}
-CHECK = {**EVERY_CHECK, **HTTP_CHECK, **HTTPS_CHECK}
-# Of which type of check a key is, where it is not of every one.
+# The types of check that have a key which not all of them have.
 TYPES = {
-    **dict.fromkeys(HTTP_CHECK, (wanted.HTTP, wanted.HTTPS)),
-    **dict.fromkeys(HTTPS_CHECK, (wanted.HTTPS,)),
+    **dict.fromkeys(("path", "host", "status"), (wanted.HTTP, wanted.HTTPS)),
+    **dict.fromkeys(("verify", "ca"), (wanted.HTTPS,)),
 }
 CHECK_TIMES = ("interval", "fast_interval", "timeout", "slow_start")
 
@@ -202,7 +195,7 @@ def load(path: str) -> Tuple[Optional[wanted.Settings], Faults]:
 def parse(text: str, path: str = WHOLE, host: Any = None) -> Tuple[Optional[wanted.Settings], Faults]:
     """Return what a text wants, or None and every fault in it. Never raises.
 
-    :param host: is asked about the files and users that the text names; None where it is another host's
+    :param host: is asked about the files that the text names; None if they are another host's
     """
 
     def settings(given: Any, faults: Faults) -> Optional[wanted.Settings]:
@@ -215,7 +208,7 @@ def parse(text: str, path: str = WHOLE, host: Any = None) -> Tuple[Optional[want
 
 def _read(given: Any, faults: Faults) -> Read:
     whole = read(CONFIGURATION, given, WHOLE, faults)
-    services = [_service(item, place_of("services", at, item), faults) for at, item in enumerate(whole["services"])]
+    services = [read_service(item, place_of("services", at, item), faults) for at, item in enumerate(whole["services"])]
     monitors = [
         read(MONITOR, item, place_of("monitors", at, item), faults) for at, item in enumerate(whole["monitors"])
     ]
@@ -223,23 +216,27 @@ def _read(given: Any, faults: Faults) -> Read:
         faults.extend(same_names(items, place))
     page = read(PAGE, whole["page"], "page", faults) if whole["page"] is not None else None
     timeouts = read(TIMEOUTS, whole["timeouts"], "timeouts", faults)
-    for at, service in enumerate(services):
-        faults.extend(rules.of_service(service, place_of("services", at, service)))
     for at, monitor in enumerate(monitors):
         faults.extend(rules.of_monitor(monitor, services, place_of("monitors", at, monitor)))
     faults.extend(rules.clashes(rules.claims(services, monitors, page)))
-    if whole["group"] and not whole["user"]:
-        faults.append(f"{WHOLE}.group is {whole['group']!r}, but user is not set: set both, or the user alone.")
     return Read(whole, services, monitors, timeouts, page)
 
 
-def _service(item: Any, place: str, faults: Faults) -> Dict[str, Any]:
-    service = read(SERVICE, item, place, faults)
-    service["check"] = _check(service["check"], f"{place}.check", faults)
+def read_service(
+    item: Any, place: str, faults: Faults, keys: Schema = SERVICE, check_keys: Schema = CHECK
+) -> Dict[str, Any]:
+    """Return a service with all defaults, those of its servers and of its check included.
+
+    :param keys: of a service; the collection's model, which shares this schema, has some more
+    :param check_keys: of its check
+    """
+    service = read(keys, item, place, faults)
+    service["check"] = _check(service["check"], f"{place}.check", faults, check_keys)
     service["servers"] = [
         _server(server, service["port"], f"{place}.servers[{at}]", faults)
         for at, server in enumerate(service["servers"])
     ]
+    faults.extend(rules.of_service(service, place))
     return service
 
 
@@ -251,11 +248,11 @@ def _server(item: Any, its_services: Optional[int], place: str, faults: Faults) 
     return server
 
 
-def _check(item: Any, place: str, faults: Faults) -> Dict[str, Any]:
-    check = read(CHECK, item, place, faults)
+def _check(item: Any, place: str, faults: Faults, keys: Schema) -> Dict[str, Any]:
+    check = read(keys, item, place, faults)
     for key, types in TYPES.items():
-        # With its default it is one that somebody has spelled out, which does no harm.
-        if check["type"] not in types and check[key] != CHECK[key].default:
+        # A default that is spelled out does no harm.
+        if check["type"] not in types and check[key] != keys[key].default:
             names = " or ".join(types)
             faults.append(
                 f"{place}.{key} is for a check of type {names}, and this one is {check['type']}: leave it out."
@@ -264,18 +261,17 @@ def _check(item: Any, place: str, faults: Faults) -> Dict[str, Any]:
 
 
 def _on_this_host(found: Read, host: Any) -> Faults:
-    """What the host says against the files and users that are named."""
+    """What the host says against the files that are named."""
     asked = [
         (f"{place_of('services', at, service)}.check.ca", service["check"]["ca"], host.authorities)
         for at, service in enumerate(found.services)
     ]
-    asked += [(f"{WHOLE}.user", found.whole["user"], host.user), (f"{WHOLE}.group", found.whole["group"], host.group)]
     answers = [(place, name, ask(name)) for place, name, ask in asked if name]
     return [f"{place} is {name!r}: {wrong}" for place, name, wrong in answers if wrong]
 
 
 def _settings(found: Read) -> wanted.Settings:
-    same = ("maxconn", "workers", "user", "group", "status_socket")
+    same = ("maxconn", "workers", "status_socket")
     return wanted.Settings(
         services=tuple(_service_of(item) for item in found.services),
         monitors=tuple(_monitor_of(item) for item in found.monitors),
@@ -298,7 +294,7 @@ def _service_of(item: Dict[str, Any]) -> wanted.Service:
 
 def _health_of(check: Dict[str, Any]) -> wanted.Health:
     times = {key: _microseconds(check[key]) for key in CHECK_TIMES}
-    return wanted.Health(**{**check, **times, "port": check["port"] or 0})
+    return wanted.Health(**{**check, **times, "port": check["port"] or 0, "status": tuple(check["status"])})
 
 
 def _monitor_of(item: Dict[str, Any]) -> wanted.Monitor:

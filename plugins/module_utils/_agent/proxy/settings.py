@@ -51,7 +51,6 @@ class Health(NamedTuple):
     fall: int = 3
     verify: bool = False  # https: whether the certificate must be good
     ca: str = ""  # https: a file of authorities; the system's where empty
-    initial: str = UP  # what is believed before the first check
     shutdown_sessions: bool = False  # whether a server that goes down loses its sessions (on-marked-down)
     slow_start: int = 0  # how long a server that comes up takes to reach its weight
 
@@ -112,8 +111,6 @@ class Settings(NamedTuple):
     timeouts: Timeouts = Timeouts()
     maxconn: int = 10_000  # sessions at once, shared by the workers
     workers: int = 1
-    user: str = ""
-    group: str = ""
     hard_stop_after: int = 1800 * MILLION  # how long sessions may outlive the end of their worker's service
     stop_within: int = 8 * MILLION  # the same, where the whole proxy ends: somebody waits for that
     status_socket: str = "/run/onprem-lb-proxy/status.sock"

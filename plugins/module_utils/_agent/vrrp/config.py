@@ -81,13 +81,12 @@ HTTP = {
     **TCP,
     "path": Field(fields.url_path, "/"),
     "host": Field(word, ""),
-    "status": Field(fields.status, checks.Check._field_defaults["status"]),
 }
 CHECKS_OWN: Dict[str, Dict[str, Field]] = {
     checks.PROCESS: {"process": Field(fields.process, required=True)},
     checks.TCP: TCP,
     checks.HTTP: HTTP,
-    checks.HTTPS: {**HTTP, "verify": Field(boolean, False), "ca": Field(fields.path, "")},
+    checks.HTTPS: HTTP,
     checks.SCRIPT: {"command": Field(fields.program, required=True), "user": Field(word, "")},
     checks.FILE: {"file": Field(fields.path, required=True)},
     checks.INTERFACE: {"interface": Field(fields.interface, required=True)},
@@ -120,7 +119,7 @@ def load(path: str) -> Tuple[Optional[wanted.Settings], Faults]:
 def parse(text: str, path: str = WHOLE, host: Any = None) -> Tuple[Optional[wanted.Settings], Faults]:
     """Return what a text wants, or None and every fault in it. Never raises.
 
-    :param host: is asked about the programs and files that the text names; None where it is another host's
+    :param host: is asked about the programs that the text names; None if they are another host's
     """
 
     def settings(given: Any, faults: Faults) -> Optional[wanted.Settings]:
@@ -140,8 +139,6 @@ def _read(given: Any, faults: Faults) -> Read:
     for place, instance in _placed("instances", instances):
         faults.extend(rules.of_instance(instance, place))
         faults.extend(rules.of_tracking(instance, checks, f"{place}.track"))
-    for place, check in _placed("checks", checks):
-        faults.extend(rules.of_check(check, place))
     faults.extend(rules.among_instances(instances))
     for place, group in _placed("sync_groups", groups):
         faults.extend(rules.of_group(group, instances, place))
@@ -186,7 +183,7 @@ def _password(given: Any, place: str, faults: Faults) -> str:
 
 
 def _on_this_host(found: Read, host: Any) -> Faults:
-    """What the host says against the programs and files that are named."""
+    """What the host says against the programs that are named."""
     runner = found.whole["script_user"]
     asked = []
     for place, item in _placed("instances", found.instances) + _placed("sync_groups", found.groups):
@@ -196,8 +193,6 @@ def _on_this_host(found: Read, host: Any) -> Faults:
         if check.get("command"):
             program = check["command"][0]
             asked.append((f"{place}.command", program, host.program(program, check["user"] or runner)))
-        if check.get("ca"):
-            asked.append((f"{place}.ca", check["ca"], host.file(check["ca"])))
     return [f"{place} is {name!r}: {wrong}" for place, name, wrong in asked if wrong]
 
 

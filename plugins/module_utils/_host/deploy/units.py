@@ -76,7 +76,7 @@ def unit(daemon: Daemon, config: Dict[str, Any], places: Places, options: Option
         "WatchdogSec=10s",
         "# SIGTERM is for the main process alone; it ends the others itself.",
         "KillMode=mixed",
-        "TimeoutStopSec=10s",  # more than the proxy's stop_within
+        f"TimeoutStopSec={config.get('stop_within', 8) + 2:g}s",  # more than the proxy itself waits for its sessions
         f"RuntimeDirectory={daemon.program}",
         "RuntimeDirectoryMode=0750",
         *own.service,

@@ -31,7 +31,11 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import conf
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.settings import WORKER
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config as vrrp_config
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances, url_checks
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import listeners_in_the_way, read_services
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import (
+    listeners_in_the_way,
+    read_monitors,
+    read_services,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import as_role_variables
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY, VRRP, Daemon
 
@@ -53,6 +57,11 @@ def _time(value: Any) -> Tuple[Any, Optional[str]]:
         return None, "a time such as 500ms, 30s or 1h is wanted."
     seconds = int(found.group(1)) * UNITS[found.group(2)]
     return (int(seconds) if float(seconds).is_integer() else seconds), None
+
+
+def _own_time(value: Any) -> Tuple[Any, Optional[str]]:
+    """The same, or nothing for what the agent has by itself."""
+    return (value, None) if value == "" else _time(value)
 
 
 def _down_file(value: Any) -> Tuple[Any, Optional[str]]:
@@ -77,7 +86,9 @@ PROXYS = {
     "timeout_server": Field(_time, 60),
     "timeout_check": Field(_time, 10),
     "timeout_tunnel": Field(_time, 3600),
+    "timeout_fin": Field(_own_time, ""),
     "hard_stop_after": Field(_time, 3600),
+    "stop_within": Field(_time, 8),
     "stats_enabled": Field(boolean, True),
     "stats_address": Field(address, "127.0.0.1"),
     "stats_port": Field(port, 9000),
@@ -95,9 +106,13 @@ VRRPS = {
     "sync_groups": Field(anything, []),
     "auth_pass": Field(text, ""),
     "script_user": Field(word, "root"),
+    "checksum": vrrp_config.INSTANCE["checksum"],
 }
 SETTINGS = {**PROXYS, **VRRPS, "raw": Field(anything, {})}
 
+# What is said of each service and of each check; of the rest, what is not the agent's default.
+SERVICES = ("name", "bind", "port", "mode", "balance", "servers")
+CHECKS = ("type", "interval", "fall", "rise")
 INSTANCES = (
     *("name", "interface", "vrid", "version", "priority", "advert_interval", "preempt", "preempt_delay"),
     *("auth_pass", "multicast", "source", "peers", "addresses", "garp_refresh", "notify"),
@@ -115,10 +130,12 @@ def translate(settings: Settings, prefix: str = "agent", listeners: Any = (), ho
     faults: Faults = []
     known = read(SETTINGS, settings, prefix, faults)
     faults += [_refused(name) for name, lines in known["raw"].items() if lines]
-    model = instances.model({**{key: known[key] for key in VRRPS}, "raw": {}}, prefix)
-    services, wrong = read_services(known["services"], f"{prefix}_services")
-    faults += model["faults"] + wrong + _stats_faults(known, prefix) + _raw_faults(services, model, prefix)
-    faults += listeners_in_the_way(_occupied(services, known), list(listeners), host, OWN)
+    model = instances.model({**known, "raw": {}}, prefix)
+    services, wrong_services = read_services(known["services"], f"{prefix}_services")
+    monitors, wrong_monitors = read_monitors(known["monitors"], services, f"{prefix}_monitors")
+    faults += model["faults"] + wrong_services + wrong_monitors
+    faults += _stats_faults(known, prefix) + _raw_faults(services, model, prefix)
+    faults += listeners_in_the_way(_occupied([*services, *monitors], known), list(listeners), host, OWN)
     vrrp = _vrrp(model, known, faults, prefix) if model["instances"] else None
     proxy = _proxy(services, known) if services or known["monitors"] else None
     if not faults:
@@ -167,36 +184,41 @@ def _stats_faults(known: Settings, prefix: str) -> Faults:
     return []
 
 
-def _occupied(services: List[Settings], known: Settings) -> List[Settings]:
-    if not known["stats_enabled"] or not services:
-        return services
-    return [*services, {"name": "page", "port": known["stats_port"], "bind": [known["stats_address"]]}]
+def _occupied(listening: List[Settings], known: Settings) -> List[Settings]:
+    if not known["stats_enabled"] or not listening:
+        return listening
+    return [*listening, {"name": "page", "port": known["stats_port"], "bind": [known["stats_address"]]}]
 
 
 def _proxy(services: List[Settings], known: Settings) -> Settings:
     found = {
         "services": [_service(service, known) for service in services],
         "monitors": known["monitors"],
-        "timeouts": {key: known[f"timeout_{key}"] for key in ("connect", "client", "server", "tunnel")},
+        "timeouts": {key: known[f"timeout_{key}"] for key in config.TIMEOUTS if known[f"timeout_{key}"] != ""},
         "workers": known["workers"],
         "hard_stop_after": known["hard_stop_after"],
         "status_socket": Daemon(PROXY).status_socket,
     }
     if known["maxconn"]:
         found["maxconn"] = known["maxconn"]
+    if known["stop_within"] != config.CONFIGURATION["stop_within"].default:
+        found["stop_within"] = known["stop_within"]
     if known["stats_enabled"]:
         found["page"] = {"bind": [known["stats_address"]], "port": known["stats_port"]}
     return found
 
 
 def _service(service: Settings, known: Settings) -> Settings:
-    same = {key: service[key] for key in ("name", "bind", "port", "mode", "balance", "servers")}
-    check = {key: value for key, value in service["check"].items() if value not in (None, 0)}
-    if check["type"] not in ("http", "https"):
-        del check["path"]
     # haproxy has one limit until it is connected and another from then on, the agent has one for all.
-    check["timeout"] = min(known["timeout_connect"], known["timeout_check"]) or known["timeout_connect"]
-    return {**same, "check": check}
+    limit = min(known["timeout_connect"], known["timeout_check"]) or known["timeout_connect"]
+    check = {**_said(service["check"], config.CHECK, CHECKS), "timeout": limit}
+    return {**_said({**service, "check": check}, config.SERVICE, SERVICES)}
+
+
+def _said(given: Settings, schema: Dict[str, Field], always: Tuple[str, ...]) -> Settings:
+    return {
+        key: value for key, value in given.items() if key in schema and (key in always or value != schema[key].default)
+    }
 
 
 def _vrrp(model: Dict[str, Any], known: Settings, faults: Faults, prefix: str) -> Settings:
@@ -208,7 +230,7 @@ def _vrrp(model: Dict[str, Any], known: Settings, faults: Faults, prefix: str) -
     watched = {item["name"] for instance in model["instances"] for item in instance["track_interfaces"]}
     checks += [{"name": _link(name), "type": "interface", "interface": name} for name in sorted(watched)]
     return {
-        "instances": [_instance(instance) for instance in model["instances"]],
+        "instances": [_instance(instance, known["checksum"]) for instance in model["instances"]],
         "sync_groups": [
             {key: group[key] for key in ("name", "instances", "notify") if group[key]} for group in model["groups"]
         ],
@@ -218,9 +240,11 @@ def _vrrp(model: Dict[str, Any], known: Settings, faults: Faults, prefix: str) -
     }
 
 
-def _instance(instance: Settings) -> Settings:
+def _instance(instance: Settings, checksum: str) -> Settings:
     same = {key: instance[key] for key in INSTANCES if instance[key] not in (None, "")}
     links = [{**item, "name": _link(item["name"])} for item in instance["track_interfaces"]]
+    if instance["version"] == 3 and checksum != vrrp_config.INSTANCE["checksum"].default:
+        same["checksum"] = checksum
     return {**same, "track": [*instance["track_scripts"], *instance["track_files"], *links]}
 
 

@@ -20,6 +20,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import (
     listeners_in_the_way,
+    monitor_clashes,
     read_monitors,
     read_services,
 )
@@ -66,7 +67,7 @@ def model(settings: Dict[str, Any], listeners: List[Dict[str, Any]], host: str) 
     """
     services, faults = read_services(settings["services"], "haproxy_services")
     monitors, wrong = read_monitors(settings.get("monitors", []), services, "haproxy_monitors")
-    faults.extend(wrong)
+    faults.extend([*wrong, *monitor_clashes(monitors, services, "haproxy_monitors")])
     tuning = read(TUNING, settings["tuning"], "haproxy", faults)
     stats = read(STATS, settings["stats"], "haproxy_stats", faults)
     faults.extend(_stats_faults(stats))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from typing import Any, Dict, List, Mapping, Optional
 
@@ -56,7 +55,7 @@ class Lifecycle:
             self.master.inherit(inherited)
             upgrade_state.reap(self.loop, inherited["checks"])
         prepared = self.master.prepare(wanted)
-        self.limits = self._settle(prepared)
+        self.limits = self._raise_nofile(prepared.settings)
         for limit in self.limits:
             self.log.warning(f"Not to be had: {limit}.")
         self.checks = Checks.start(
@@ -93,22 +92,11 @@ class Lifecycle:
             "limits": self.limits,
         }
 
-    def _settle(self, prepared: Prepared) -> List[str]:
-        """Become whoever is wanted; return what cannot be had. Raises Refused."""
-        wanted = prepared.settings
+    def _raise_nofile(self, wanted: Settings) -> List[str]:
+        """Raise the limit of open files as far as the sessions need it; return a sentence if it stays too low."""
         sessions = wanted.maxconn // wanted.workers
-        short = privileges.raise_nofile(2 * sessions + OWN, WITH_PIPES * sessions + OWN)
-        missing = [short] if short else []
-        if wanted.user:
-            try:
-                missing += privileges.switch_user(wanted.user, wanted.group, prepared.sockets.values())
-            except (OSError, LookupError) as fault:
-                raise Refused([f"the proxy cannot run as {wanted.user}: {in_words(fault)}."]) from fault
-        needed = (("reloads", self.path), ("new versions", sys.argv[0]), ("new versions", sys.executable))
-        for what, path in needed:
-            if not os.access(path, os.R_OK):
-                missing.append(f"{what}: {path} may not be read by the user that it runs as")
-        return missing
+        missing = privileges.raise_nofile(2 * sessions + OWN, WITH_PIPES * sessions + OWN)
+        return [missing] if missing else []
 
     # -- the configuration
 
@@ -133,7 +121,6 @@ class Lifecycle:
 
     def _go_over(self, wanted: Settings) -> List[str]:
         """Go over to other settings; return why that cannot be, and then nothing is changed."""
-        before = self.master.settings
         try:
             prepared = self.master.prepare(wanted)
         except Refused as refused:
@@ -143,8 +130,6 @@ class Lifecycle:
         except OSError as fault:
             self.master.discard(prepared)
             return [f"no worker can be started: {in_words(fault)}."]
-        if (wanted.user, wanted.group) != (before.user, before.group):
-            self.log.warning("Another user or group counts from the next start on.")
         return []
 
     # -- a new version

@@ -16,6 +16,7 @@ from ...checks.client import Result, Run
 from ...checks.settings import Check
 from ...runtime.loop import MILLION, Loop, Timer
 from ..settings import DOWN, DRAIN, MAINT, NONE, UP, Server, Service
+from ..worker import proxy_header
 
 READY = "ready"  # the order that takes the others back
 ORDERS = (READY, DRAIN, MAINT)
@@ -43,7 +44,7 @@ class ServerState:
         self.service, self.server, self.since = service, server, now
         self.key = key_of(service, server)
         self.check = check_of(service, server)
-        self.healthy = self.check is None or service.health.initial == UP
+        self.healthy = True  # until a check, which starts at once, finds out otherwise
         self.judged = False  # whether its check has come to a result
         self.run: Optional[Run] = None  # the last one of its check
         self.run_at: Optional[float] = None
@@ -252,6 +253,8 @@ def check_of(service: Service, server: Server) -> Optional[Check]:
     health = service.health
     if health.type == NONE:
         return None
+    # As in HAProxy: another port than that of the traffic is taken to expect no PROXY header.
+    greeting = proxy_header.local() if service.send_proxy and not health.port else b""
     return Check(
         name=key_of(service, server),
         type=health.type,
@@ -267,5 +270,6 @@ def check_of(service: Service, server: Server) -> Optional[Check]:
         status=health.status,
         verify=health.verify,
         ca=health.ca,
+        greeting=greeting.decode("latin-1"),
         every=True,
     )

@@ -45,7 +45,7 @@ class Server:
         self.family = socket.AF_INET6 if ":" in given.address else socket.AF_INET
         self.may_be_ourselves = given.port >= EPHEMERAL
         self.backup, self.weight = given.backup, given.weight
-        self.state = service.health.initial
+        self.state = settings.UP
         self.avoided_until = 0.0  # since a connection to it failed; seconds, monotonic; 0: it is not avoided
         self.current = 0  # sessions, those included that are still being connected
         self.sessions = 0  # those that were connected

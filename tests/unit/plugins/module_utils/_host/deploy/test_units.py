@@ -34,6 +34,8 @@ def test_both_are_shut_in(daemon, line):
 def test_systemd_waits_longer_for_the_end_than_the_proxy_does():
     (limit,) = [line for line in lines(PROXY) if line.startswith("TimeoutStopSec=")]
     assert int(limit.partition("=")[2][:-1]) > Settings(()).stop_within / 1_000_000
+    assert "TimeoutStopSec=302s" in lines(PROXY, {"stop_within": 300})
+    assert "TimeoutStopSec=2.5s" in lines(PROXY, {"stop_within": 0.5})
 
 
 @pytest.mark.parametrize("daemon", DAEMONS)
