@@ -64,7 +64,7 @@ def test_all_eight_characters_of_a_password_are_compared_and_no_ninth(theirs, wh
     place = {"interface": "eth0", "family": 4, "vrid": 51, "source": "192.0.2.99", "addresses": ["192.0.2.77"]}
     router = {**place, "priority": 100, "auth_type": "simple", "auth_pass": theirs}
     for ours in ("secret78", "secret789"):
-        (sentence,) = vrrp_routers.foreign([router], [], [], [51], ours)
+        (sentence,) = vrrp_routers.conflicts([router], [], [], [51], ours)
         assert f", with {whose} password)" in sentence and "secret" not in sentence
 
 
