@@ -22,40 +22,33 @@ from support.rendering import haproxy, keepalived, render
 def of_pair(name, **settings):
     """A member's keepalived.conf, as the role `pair` hands it to the role `keepalived`."""
     plan = _pair.plan(pair(**settings))
-    assert plan["faults"] == []
-    given = {
-        "instances": plan["members"][name]["instances"],
-        "scripts": plan["track"]["scripts"],
-        "track_files": plan["track"]["files"],
-        "auth_pass": "0f3a9c1e",
-    }
-    return keepalived(given, name)
+    assert plan.faults == []
+    return keepalived({**plan.members[name].router._asdict(), "auth_pass": "0f3a9c1e"}, name)
 
 
 def of_cluster(preset, what, name="master-0"):
     """A node's haproxy.cfg or keepalived.conf, as the role `ipi` hands it on, for the cluster of the articles."""
     plan = ipi.plan(cluster("master-0", "master-2", "master-1", preset=preset))
-    assert plan["faults"] == []
-    planned = plan["members"][name]
+    assert plan.faults == []
     if what == "keepalived":
-        given = {"instances": planned["instances"], "scripts": planned["scripts"], "track_files": planned["files"]}
-        return keepalived({**given, "auth_pass": "0f3a9c1e"}, name)
-    timeouts = {f"haproxy_timeout_{key}": value for key, value in planned["timeouts"].items()}
+        return keepalived({**plan.members[name].router._asdict(), "auth_pass": "0f3a9c1e"}, name)
+    balancer = plan.members[name].balancer
     return haproxy(
-        planned["services"],
-        monitors=planned["monitors"],
-        haproxy_stats_port=planned["stats_port"],
-        **timeouts,
+        balancer.services,
+        monitors=balancer.monitors,
+        haproxy_stats_port=balancer.stats_port,
+        **{f"haproxy_timeout_{key}": value for key, value in balancer.timeouts.items()},
     )
 
 
 def agent_of_pair(name, what):
     """A member's configuration of the agent, or its unit, for the same plan as keepalived's and haproxy's."""
-    plan = _pair.plan(pair())
-    given = {"instances": plan["members"][name]["instances"], "services": plan["services"], "auth_pass": "0f3a9c1e"}
-    track = plan["track"]
-    given.update(scripts=track["scripts"], track_files=track["files"], down_file=track["down_file"])
-    return agent(given, what)
+    return agent(given_to_agent(_pair.plan(pair()).members[name]), what)
+
+
+def given_to_agent(planned):
+    balancer = {"services": planned.balancer.services, "down_file": planned.balancer.down_file}
+    return {**planned.router._asdict(), **balancer, "auth_pass": "0f3a9c1e"}
 
 
 def agent_of_cluster(name, what, **settings):
@@ -64,11 +57,11 @@ def agent_of_cluster(name, what, **settings):
     for node in nodes:
         node["settings"]["engine"] = "agent" if node["name"] == name else "native"
     plan = ipi.plan(nodes)
-    assert plan["faults"] == []
-    planned = plan["members"][name]
-    given = {key: planned[key] for key in ("services", "monitors", "instances", "scripts", "down_file", "stats_port")}
-    timeouts = {f"timeout_{key}": planned["timeouts"][key] for key in ("client", "server", "tunnel")}
-    return agent({**given, **timeouts, "track_files": planned["files"], "auth_pass": "0f3a9c1e"}, what)
+    assert plan.faults == []
+    balancer = plan.members[name].balancer
+    own = {"monitors": balancer.monitors, "stats_port": balancer.stats_port}
+    timeouts = {f"timeout_{key}": balancer.timeouts[key] for key in ("client", "server", "tunnel")}
+    return agent({**given_to_agent(plan.members[name]), **own, **timeouts}, what)
 
 
 def agent(given, what):
@@ -187,8 +180,10 @@ EVERY_INSTANCE = {
 }
 
 CASES = {
-    "pair.haproxy.cfg": lambda: haproxy(_pair.plan(pair())["services"]),
-    "pair.redhat.haproxy.cfg": lambda: haproxy(_pair.plan(pair())["services"], of="RedHat", haproxy_metrics_path=""),
+    "pair.haproxy.cfg": lambda: haproxy(_pair.plan(pair()).members["lb1"].balancer.services),
+    "pair.redhat.haproxy.cfg": lambda: haproxy(
+        _pair.plan(pair()).members["lb1"].balancer.services, of="RedHat", haproxy_metrics_path=""
+    ),
     "pair.lb1.keepalived.conf": lambda: of_pair("lb1"),
     "pair.lb2.keepalived.conf": lambda: of_pair("lb2"),
     "two-vips-fast.lb2.keepalived.conf": lambda: of_pair(

@@ -12,7 +12,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
 
 def as_role_variables(fault: str, prefix: str) -> str:
     """Settings are read as the keys of one mapping; in a sentence they are named PREFIX_KEY, as the user wrote them."""
-    return re.sub(rf"^({prefix}\w*)\.", r"\1_", fault)
+    return re.sub(rf"^({prefix}(?:_\w+)?)\.", r"\1_", fault)
 
 
 def unknown_variables(names: List[str], known: List[str]) -> Faults:
