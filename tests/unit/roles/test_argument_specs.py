@@ -115,7 +115,7 @@ def faults_of(variable, item):
         return instances.model({**lists, "raw": {}, key: [item]})["faults"]
     if role == "haproxy":
         return haproxy.model({"services": [], "stats": {}, "tuning": {}, key: [item]}, [], "lb1")["faults"]
-    return pair.plan(pairs.pair(**{key: [item]}))["faults"]
+    return pair.plan(pairs.pair(**{key: [item]})).faults
 
 
 def wrong_items(nested, good):
