@@ -50,6 +50,12 @@ def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
     return service
 
 
+def changed_check(usual: Dict[str, Any], own: Dict[str, Any]) -> Dict[str, Any]:
+    """Return a check with the user's changes, without the usual keys that the user's type of check does not have."""
+    kind = own.get("type", usual["type"])
+    return {**{key: value for key, value in usual.items() if kind in config.TYPES.get(key, [kind])}, **own}
+
+
 def _clashes(services: List[Dict[str, Any]], place: str) -> Faults:
     """Services with the same name, or with the same address and port: HAProxy refuses them or mixes them up."""
     faults = []
