@@ -152,7 +152,7 @@ CHECK = {
     "slow_start": _time(0, 3600, _HEALTH["slow_start"]),
     "shutdown_sessions": Field(boolean, _HEALTH["shutdown_sessions"]),
 }
-# The types of check that have a key which not all of them have.
+# The types of check that have a key, for each key that not all of them have.
 TYPES = {
     **dict.fromkeys(("path", "host", "status"), (wanted.HTTP, wanted.HTTPS)),
     **dict.fromkeys(("verify", "ca"), (wanted.HTTPS,)),
