@@ -170,7 +170,7 @@ def _member(member: Member, sketch: Cluster, services: List[Dict[str, Any]], cho
         "interfaces": sorted({instance["interface"] for instance in instances}),
         "services": own if master else [],
         "monitors": ipi_services.monitors(sketch) if master else [],
-        "balancer": engines.UNITS[engine][0],
+        "balancer": engines.UNITS[engine].balancer,
         "ports": _ports(name, sketch, master),
         "seen": _to_be_seen(sketch, engine, services if master else [], bool(mine)),
         "timeouts": sketch.preset.timeouts,
