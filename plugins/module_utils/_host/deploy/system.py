@@ -93,12 +93,12 @@ class Host:
     def units(self) -> Dict[str, Unit]:
         """Return the state of the agent's two units."""
         found = {}
-        for said in self._show([daemon.unit for daemon in DAEMONS]):
-            pid = int(said.get("MainPID", "0"))
-            found[said.get("Id", "")] = Unit(
-                active=said.get("ActiveState") in ("active", "reloading"),
-                enabled=said.get("UnitFileState") == "enabled",
-                outdated=said.get("NeedDaemonReload") == "yes",
+        for shown in self._show([daemon.unit for daemon in DAEMONS]):
+            pid = int(shown.get("MainPID", "0"))
+            found[shown.get("Id", "")] = Unit(
+                active=shown.get("ActiveState") in ("active", "reloading"),
+                enabled=shown.get("UnitFileState") == "enabled",
+                outdated=shown.get("NeedDaemonReload") == "yes",
                 pid=pid,
                 archive=self._archive_of(pid),
                 upgrades=self._handles(pid, signal.SIGUSR2),
@@ -132,9 +132,9 @@ class Host:
     def conflicting(self) -> Tuple[ConflictingService, ...]:
         """Return the running programs of the native engine."""
         found = []
-        said = {each.get("Id", ""): each for each in self._show(UNITS[NATIVE])}
+        shown = {each.get("Id", ""): each for each in self._show(UNITS[NATIVE])}
         for name, unit in zip((HAPROXY, KEEPALIVED), UNITS[NATIVE]):
-            pid = int(said.get(unit, {}).get("MainPID", "0"))
+            pid = int(shown.get(unit, {}).get("MainPID", "0"))
             ours = facts.is_ours(unit, self.paths.units)
             if pid:
                 found.append(ConflictingService(name, pid, unit, ours))
@@ -175,8 +175,8 @@ class Host:
             code, out, err = self.run([python, "-I", archive, "check-config", "--config", candidate])
         if code == 0:
             return []
-        said = [line.strip().replace(candidate, path) for line in (err or out).splitlines() if line.strip()]
-        return said or [f"{path} is refused without a word (exit code {code})."]
+        errors = [line.strip().replace(candidate, path) for line in (err or out).splitlines() if line.strip()]
+        return errors or [f"{path} is refused without a word (exit code {code})."]
 
     def create_user(self, name: str) -> None:
         options = ["--system", "--user-group", "--no-create-home", "--home-dir=/", "--shell=/usr/sbin/nologin"]
@@ -290,19 +290,21 @@ class Host:
         deadline = time.monotonic() + APPLY_TIMEOUT
         while not done():
             if time.monotonic() > deadline:
-                said = self._journal(daemon.unit)
-                raise Failed(f"{daemon.unit} did not go over to what is new within {APPLY_TIMEOUT:g} s: {said}")
+                journal = self._journal(daemon.unit)
+                raise Failed(f"{daemon.unit} did not go over to what is new within {APPLY_TIMEOUT:g} s: {journal}")
             time.sleep(POLL_INTERVAL)
 
     def _property(self, unit: str, name: str) -> str:
         return show(self.run, [unit], [name])[0].get(name, "")
 
     def _journal(self, unit: str) -> str:
-        said = self.run(
+        output = self.run(
             ["journalctl", "--unit", unit, "--output", "cat", "--lines", str(JOURNAL_LINES), "--no-pager", "--quiet"]
         )[1]
-        own = [line for line in said.splitlines() if not re.match(r"onprem-lb-\w+\.service: |(Start|Stopp|Fail)", line)]
-        return " ".join(own or said.splitlines())
+        own = [
+            line for line in output.splitlines() if not re.match(r"onprem-lb-\w+\.service: |(Start|Stopp|Fail)", line)
+        ]
+        return " ".join(own or output.splitlines())
 
     def _must(self, command: List[str]) -> None:
         code, out, err = self.run(command)
