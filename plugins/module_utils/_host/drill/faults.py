@@ -183,12 +183,9 @@ def _first_line(text: str) -> str:
 
 def schedule(specs: Sequence[TimerSpec], now: float) -> Dict[str, Any]:
     """Return which units fire, and when, by the host's own clock."""
-    times = {
-        spec.name: datetime.datetime.fromtimestamp(now + spec.in_s, datetime.timezone.utc).isoformat(
-            timespec="milliseconds"
-        )
-        for spec in specs
-    }
+    utc = datetime.timezone.utc
+    fires = {spec.name: datetime.datetime.fromtimestamp(now + spec.in_s, utc) for spec in specs}
+    times = {name: at.isoformat(timespec="milliseconds") for name, at in fires.items()}
     return {
         "units": [f"{name}.timer" for name in times],
         "injected_at": times.get(INJECT),
