@@ -93,9 +93,9 @@ def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     reader = Reader.of(module)
     host = Host(reader.run, reader.find)
-    asked = module.params
-    wanted = [name for name in ("vrrp", "proxy") if asked[name]]
-    problems = deployment.problems(host, wanted, asked["python"] or sys.executable, asked["replace"])
+    params = module.params
+    wanted = [name for name in ("vrrp", "proxy") if params[name]]
+    problems = deployment.problems(host, wanted, params["python"] or sys.executable, params["replace"])
     units = host.units() if host.has_systemd() else {}
     module.exit_json(
         **{daemon.name: host.report(daemon.status_socket) for daemon in deployment.DAEMONS},

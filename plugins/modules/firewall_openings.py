@@ -24,7 +24,7 @@ options:
     default: []
   vrrp_peers:
     description:
-      - The addresses, IPv4 or IPv6, that may send VRRP to this host: a peer's own address, even with multicast.
+      - The addresses, IPv4 or IPv6, that may send VRRP to this host. This is a peer's own address, even with multicast.
       - VRRP for IPv6 is sent from link-local addresses, unless it is unicast from another address.
     type: list
     elements: str

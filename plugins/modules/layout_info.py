@@ -78,7 +78,7 @@ def look(plan, config, reader):
         "active_units": reader.units_in("ActiveState", "active", verification.units(plan)),
         "listeners": facts.listeners(),
         "reached": facts.reachable(plan["targets"], timeout=1.0),
-        "stale": [config] if reader.is_stale(config, engines.UNITS[engines.NATIVE][0]) else [],
+        "stale": [config] if reader.is_stale(config, engines.UNITS[engines.NATIVE].balancer) else [],
     }
 
 

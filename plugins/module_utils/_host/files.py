@@ -110,8 +110,8 @@ def check(change: Change, candidate: str, find: Find, run: Run) -> bool:
 
 def _haproxy(program: str, candidate: str, run: Run) -> Optional[str]:
     code, out, err = run([program, "-c", "-f", candidate])
-    said = [line.strip() for line in (err + out).splitlines()]
-    alerts = [line for line in said if "[ALERT]" in line] or said
+    lines = [line.strip() for line in (err + out).splitlines()]
+    alerts = [line for line in lines if "[ALERT]" in line] or lines
     return None if code == 0 else " ".join([*alerts, f"(exit code {code})"])
 
 
@@ -125,9 +125,9 @@ def _keepalived_test(program: str, candidate: str, run: Run) -> Optional[str]:
 def _nft(program: str, candidate: str, run: Run) -> Optional[str]:
     """nft asks the kernel, too: it refuses what the kernel cannot do, and everything if it lacks the privilege."""
     code, out, err = run([program, "--check", "--file", candidate])
-    said = [line.strip() for line in (err + out).splitlines()]
+    lines = [line.strip() for line in (err + out).splitlines()]
     # Without the lines that quote the file.
-    errors = [line for line in said if "Error:" in line] or said
+    errors = [line for line in lines if "Error:" in line] or lines
     return None if code == 0 else " ".join([*errors, f"(exit code {code})"])
 
 

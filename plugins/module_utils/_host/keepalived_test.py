@@ -41,10 +41,10 @@ def refusal(found: Tuple[int, ...], code: int, output: str) -> Optional[str]:
     Before 2.2.8 the test ends its own process group with SIGTERM if a script runs as another user than root: the code
     is 143 although nothing is wrong. Its complaints come before that, so they decide.
     """
-    said = complaints(output)
-    if code == TERMINATED and found < (2, 2, 8) and not said:
+    errors = complaints(output)
+    if code == TERMINATED and found < (2, 2, 8) and not errors:
         return None
     if code == 0:
         return None
     meaning = MEANINGS.get(code, f"it ended with code {code}")
-    return f"{meaning}: {'; '.join(dict.fromkeys(said))}" if said else meaning
+    return f"{meaning}: {'; '.join(dict.fromkeys(errors))}" if errors else meaning

@@ -31,8 +31,8 @@ QUERIES = {
 
 def show(run: Run, units: Sequence[str], properties: Sequence[str]) -> List[Dict[str, str]]:
     """Return properties of units. systemd prints a paragraph for every unit, even for one that does not exist."""
-    said = run(["systemctl", "show", f"--property={','.join(properties)}", *units])[1]
-    return [dict(line.partition("=")[::2] for line in text.splitlines()) for text in said.strip().split("\n\n")]
+    output = run(["systemctl", "show", f"--property={','.join(properties)}", *units])[1]
+    return [dict(line.partition("=")[::2] for line in text.splitlines()) for text in output.strip().split("\n\n")]
 
 
 class Reader:
@@ -74,8 +74,8 @@ class Reader:
         for program, arguments in QUERIES.items():
             path = self.find(program)
             if path and wanted:
-                said = self.run([path, *arguments, *wanted])[1]
-                installed |= {line.split()[0] for line in said.splitlines() if line.endswith(INSTALLED)}
+                output = self.run([path, *arguments, *wanted])[1]
+                installed |= {line.split()[0] for line in output.splitlines() if line.endswith(INSTALLED)}
         return [name for name in wanted if name not in installed]
 
     def unobtainable(self, missing: List[str]) -> str:

@@ -346,14 +346,14 @@ def _dnsmasq_text(zone: str, records: List[Record]) -> str:
 
 
 def _dnsmasq(name: str, records: List[Record]) -> Iterator[str]:
-    """Yield the lines of a name. ``address=`` is dnsmasq's only wildcard; it includes the bare domain, without a TTL."""
+    """Yield a name's lines. ``address=`` is dnsmasq's only wildcard; it includes the bare domain, and has no TTL."""
     if records[0].type == "PTR":
         yield from (f"ptr-record={name[:-1]},{record.value[:-1]}" for record in records)
         return
     wildcard = name.startswith("*.")
     bare = name[2:-1] if wildcard else name[:-1]
-    # Since 2.86 dnsmasq forwards a query for the family of which a name has no address, to a server that may answer that
-    # there is no such name.
+    # Since 2.86 dnsmasq forwards a query for the family of which a name has no address, to a server that may answer
+    # that there is no such name.
     yield f"local=/{bare}/"
     for record in records:
         yield f"address=/{bare}/{record.value}" if wildcard else f"host-record={bare},{record.value},{record.ttl}"
@@ -362,7 +362,8 @@ def _dnsmasq(name: str, records: List[Record]) -> Iterator[str]:
 def _nsupdate_text(zone: str, records: List[Record]) -> str:
     """Return one update, which a server applies as a whole or not at all (RFC 2136, 3.4): no name is ever missing.
 
-    It has no ``zone`` line, because nsupdate asks the server for the zone; and no empty line, which would mean ``send``.
+    It has no ``zone`` line, because nsupdate asks the server for the zone; and no empty line, which would mean
+    ``send``.
     """
     lines = [f"; {zone}"]
     for name, same in _by_name(records):

@@ -167,8 +167,8 @@ def _by_name(
     in_use = any(current.values())
     conflicts = _conflicts(mine, [*mine, *others], held)
     if conflicts and on_conflict == "fail":
-        mend = "free it there" if in_use else "take another name"
-        return Choice({}, conflicts, [f"{found[:-1]}: {mend}, or set on_conflict to next." for found in conflicts])
+        fix = "free it there" if in_use else "take another name"
+        return Choice({}, conflicts, [f"{found[:-1]}: {fix}, or set on_conflict to next." for found in conflicts])
     order = [*mine, *others] if in_use else sorted([*mine, *others], key=lambda claim: claim.owner)
     given = _first_come(order, held)
     return Choice({claim.role: given[claim.owner, claim.role] for claim in mine}, conflicts, [])

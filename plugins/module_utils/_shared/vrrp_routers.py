@@ -65,17 +65,17 @@ class LinkView:
         self.spans: Dict[Tuple[str, int, int, str], List[Span]] = {}
         self.discarded: Dict[str, Dict[str, Any]] = {}
 
-    def add(self, heard: Observation) -> None:
-        said = heard.message
-        if isinstance(said, Discard):
-            count = self.discarded.get(said.reason, {"count": 0})["count"] + 1
-            last = {"detail": said.detail, "source": heard.source, "interface": heard.interface}
-            self.discarded[said.reason] = {"count": count, **last}
+    def add(self, observation: Observation) -> None:
+        message = observation.message
+        if isinstance(message, Discard):
+            count = self.discarded.get(message.reason, {"count": 0})["count"] + 1
+            last = {"detail": message.detail, "source": observation.source, "interface": observation.interface}
+            self.discarded[message.reason] = {"count": count, **last}
             return
-        key = (heard.interface, heard.family, said.vrid, heard.source)
-        earlier = self.routers.get(key, {"seen": 0, "first": heard.at})
-        self.routers[key] = _router(heard, said, earlier)
-        _continue(self.spans.setdefault(key, []), heard.at, said)
+        key = (observation.interface, observation.family, message.vrid, observation.source)
+        earlier = self.routers.get(key, {"seen": 0, "first": observation.at})
+        self.routers[key] = _router(observation, message, earlier)
+        _continue(self.spans.setdefault(key, []), observation.at, message)
 
     def result(self, with_auth_pass: bool = False) -> Dict[str, Any]:
         """Return ``{routers, discarded, conflicts}``."""
@@ -106,42 +106,42 @@ class LinkView:
     def _shares(self, link: Tuple[str, int, int], source: str, sources: Sequence[str]) -> bool:
         return any(
             _overlap(one, other)
-            for rival in sources
-            if rival != source
+            for peer in sources
+            if peer != source
             for one in self.spans[(*link, source)]
-            for other in self.spans[(*link, rival)]
+            for other in self.spans[(*link, peer)]
         )
 
 
-def _router(heard: Observation, said: Advertisement, earlier: Router) -> Router:
+def _router(observation: Observation, message: Advertisement, earlier: Router) -> Router:
     """Return a router as its latest advertisement describes it."""
     return {
-        "interface": heard.interface,
-        "family": heard.family,
-        "vrid": said.vrid,
-        "version": said.version,
-        "source": heard.source,
-        "mac": heard.mac,
-        "own": heard.own,
-        "destination": heard.destination,
-        "unicast": not ipaddress.ip_address(heard.destination).is_multicast,
-        "priority": said.priority,
-        "interval": said.interval / SECOND,
-        "addresses": list(said.addresses),
-        "auth_type": AUTH_TYPES.get(said.auth_type, str(said.auth_type)),
-        "auth_pass": said.auth_pass.decode("utf-8", "backslashreplace"),
-        "checksum": said.checksum,
+        "interface": observation.interface,
+        "family": observation.family,
+        "vrid": message.vrid,
+        "version": message.version,
+        "source": observation.source,
+        "mac": observation.mac,
+        "own": observation.own,
+        "destination": observation.destination,
+        "unicast": not ipaddress.ip_address(observation.destination).is_multicast,
+        "priority": message.priority,
+        "interval": message.interval / SECOND,
+        "addresses": list(message.addresses),
+        "auth_type": AUTH_TYPES.get(message.auth_type, str(message.auth_type)),
+        "auth_pass": message.auth_pass.decode("utf-8", "backslashreplace"),
+        "checksum": message.checksum,
         "seen": earlier["seen"] + 1,
         "first": earlier["first"],
-        "last": heard.at,
+        "last": observation.at,
     }
 
 
-def _continue(spans: List[Span], at: float, said: Advertisement) -> None:
+def _continue(spans: List[Span], at: float, message: Advertisement) -> None:
     """Extend the last span, or start a new one. Priority 0 ends it (RFC 9568, 5.2.4)."""
-    if said.priority == 0:
+    if message.priority == 0:
         spans.append(ENDED)
-    elif spans and at - spans[-1].last <= MISSED_INTERVALS * said.interval / SECOND:
+    elif spans and at - spans[-1].last <= MISSED_INTERVALS * message.interval / SECOND:
         spans[-1] = Span(spans[-1].first, at)
     else:
         spans.append(Span(at, at))
@@ -220,17 +220,17 @@ def _password(router: Router, auth_pass: str) -> str:
 def _warning(router: Router, same_vrid: bool, shared: List[str], password: str) -> str:
     vips = f"our VIP {_list(shared)}" if shared else _list(router["addresses"])
     secret = f", with {password} password" if password else ""
-    said = (
+    sentence = (
         f"{router['source']} already advertises VRID {router['vrid']} on {router['interface']} for {vips} "
         f"(priority {router['priority']}{secret})"
     )
     if password == "our":
-        return f"{said}: it seems to be a member that the inventory lacks, add it there or stop it."
+        return f"{sentence}: it seems to be a member that the inventory lacks, add it there or stop it."
     if not same_vrid:
-        return f"{said}: choose another VIP, or stop it there."
+        return f"{sentence}: choose another VIP, or stop it there."
     if shared:
-        return f"{said}: add it to the inventory if it is a member, else choose another VIP and another VRID."
-    return f"{said}: it is not of this pair, choose another VRID."
+        return f"{sentence}: add it to the inventory if it is a member, else choose another VIP and another VRID."
+    return f"{sentence}: it is not of this pair, choose another VRID."
 
 
 def _list(addresses: Sequence[str]) -> str:

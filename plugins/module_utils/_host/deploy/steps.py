@@ -157,7 +157,7 @@ def _replaced(desired: DesiredState, actual: ActualState) -> List[Step]:
     """Return the steps that stop the replaced programs, right before the agent starts; the router first."""
     active = {other.unit for other in actual.conflicting if other.program in desired.replace and other.unit}
     named = {f"{name}.service" for name in desired.replace} & actual.enabled_conflicting
-    return [Step(STOP, unit) for unit in sorted(active | named, key=lambda unit: unit != UNITS[NATIVE][1])]
+    return [Step(STOP, unit) for unit in sorted(active | named, key=lambda unit: unit != UNITS[NATIVE].router)]
 
 
 def _action(daemon: Daemon, desired: DesiredState, actual: ActualState) -> List[Step]:

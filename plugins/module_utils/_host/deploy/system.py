@@ -50,7 +50,7 @@ class Host:
     def __init__(self, run: Run, find: Find, paths: Paths = PATHS, proc: str = "/proc") -> None:
         self.run, self.find, self.paths, self._proc = run, find, paths, proc
 
-    # -- what is there
+    # -- its state
 
     def has_systemd(self) -> bool:
         return facts.has_systemd()
@@ -93,12 +93,12 @@ class Host:
     def units(self) -> Dict[str, Unit]:
         """Return the state of the agent's two units."""
         found = {}
-        for said in self._show([daemon.unit for daemon in DAEMONS]):
-            pid = int(said.get("MainPID", "0"))
-            found[said.get("Id", "")] = Unit(
-                active=said.get("ActiveState") in ("active", "reloading"),
-                enabled=said.get("UnitFileState") == "enabled",
-                outdated=said.get("NeedDaemonReload") == "yes",
+        for shown in self._show([daemon.unit for daemon in DAEMONS]):
+            pid = int(shown.get("MainPID", "0"))
+            found[shown.get("Id", "")] = Unit(
+                active=shown.get("ActiveState") in ("active", "reloading"),
+                enabled=shown.get("UnitFileState") == "enabled",
+                outdated=shown.get("NeedDaemonReload") == "yes",
                 pid=pid,
                 archive=self._archive_of(pid),
                 upgrades=self._handles(pid, signal.SIGUSR2),
@@ -132,9 +132,9 @@ class Host:
     def conflicting(self) -> Tuple[ConflictingService, ...]:
         """Return the running programs of the native engine."""
         found = []
-        said = {each.get("Id", ""): each for each in self._show(UNITS[NATIVE])}
+        shown = {each.get("Id", ""): each for each in self._show(UNITS[NATIVE])}
         for name, unit in zip((HAPROXY, KEEPALIVED), UNITS[NATIVE]):
-            pid = int(said.get(unit, {}).get("MainPID", "0"))
+            pid = int(shown.get(unit, {}).get("MainPID", "0"))
             ours = facts.is_ours(unit, self.paths.units)
             if pid:
                 found.append(ConflictingService(name, pid, unit, ours))
@@ -164,7 +164,7 @@ class Host:
         except status_socket.Refused:
             return None
 
-    # -- what may be done
+    # -- the steps
 
     def check_config(self, python: str, archive: str, text: str, path: str) -> List[str]:
         """Let a version of the agent check a configuration; return its errors."""
@@ -175,8 +175,8 @@ class Host:
             code, out, err = self.run([python, "-I", archive, "check-config", "--config", candidate])
         if code == 0:
             return []
-        said = [line.strip().replace(candidate, path) for line in (err or out).splitlines() if line.strip()]
-        return said or [f"{path} is refused without a word (exit code {code})."]
+        errors = [line.strip().replace(candidate, path) for line in (err or out).splitlines() if line.strip()]
+        return errors or [f"{path} is refused without a word (exit code {code})."]
 
     def create_user(self, name: str) -> None:
         options = ["--system", "--user-group", "--no-create-home", "--home-dir=/", "--shell=/usr/sbin/nologin"]
@@ -210,6 +210,7 @@ class Host:
         os.rename(candidate, link)
 
     def mark(self, path: str) -> None:
+        """Create an empty file."""
         os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
         with open(path, "wb"):
             pass
@@ -276,12 +277,7 @@ class Host:
         """Send a signal, and wait until the daemon has told systemd that it reloads and then that it is ready again."""
         before = self._property(daemon.unit, CHANGED)
         os.kill(unit.pid, number)
-        self._wait(
-            daemon,
-            lambda: (
-                self._property(daemon.unit, CHANGED) != before and self._property(daemon.unit, "SubState") == "running"
-            ),
-        )
+        self._wait(daemon, lambda: self._has_changed(daemon.unit, before))
         fault = (self.report(daemon.status_socket) or {}).get("config_fault")
         if fault:
             raise Failed(f"{daemon.unit} refuses what is new and goes on with the old one: {fault}")
@@ -290,19 +286,23 @@ class Host:
         deadline = time.monotonic() + APPLY_TIMEOUT
         while not done():
             if time.monotonic() > deadline:
-                said = self._journal(daemon.unit)
-                raise Failed(f"{daemon.unit} did not go over to what is new within {APPLY_TIMEOUT:g} s: {said}")
+                journal = self._journal(daemon.unit)
+                raise Failed(f"{daemon.unit} did not go over to what is new within {APPLY_TIMEOUT:g} s: {journal}")
             time.sleep(POLL_INTERVAL)
+
+    def _has_changed(self, unit: str, before: str) -> bool:
+        """Whether a unit has changed its state, and runs again."""
+        return self._property(unit, CHANGED) != before and self._property(unit, "SubState") == "running"
 
     def _property(self, unit: str, name: str) -> str:
         return show(self.run, [unit], [name])[0].get(name, "")
 
     def _journal(self, unit: str) -> str:
-        said = self.run(
-            ["journalctl", "--unit", unit, "--output", "cat", "--lines", str(JOURNAL_LINES), "--no-pager", "--quiet"]
-        )[1]
-        own = [line for line in said.splitlines() if not re.match(r"onprem-lb-\w+\.service: |(Start|Stopp|Fail)", line)]
-        return " ".join(own or said.splitlines())
+        options = ["--output=cat", f"--lines={JOURNAL_LINES}", "--no-pager", "--quiet"]
+        output = self.run(["journalctl", "--unit", unit, *options])[1]
+        lines = output.splitlines()
+        own = [line for line in lines if not re.match(r"onprem-lb-\w+\.service: |(Start|Stopp|Fail)", line)]
+        return " ".join(own or lines)
 
     def _must(self, command: List[str]) -> None:
         code, out, err = self.run(command)

@@ -61,7 +61,7 @@ def unit(daemon: Daemon, config: Dict[str, Any], paths: Paths, options: Options)
         f"Description={own.description} of onprem.lb",
         "Wants=network-online.target",
         f"After={' '.join(['network-online.target', *own.after])}",
-        "# It is restarted however often it fails.",
+        "# However often it dies, it is started again.",
         "StartLimitIntervalSec=0",
         "",
         "[Service]",
@@ -138,7 +138,7 @@ def _vrrp(config: Dict[str, Any]) -> _Own:
         description="VRRP router",
         user=user,
         # At boot the balancer starts first, so that the first check finds it.
-        after=(Daemon(PROXY).unit, UNITS[NATIVE][0]),
+        after=(Daemon(PROXY).unit, UNITS[NATIVE].balancer),
         service=(),
         rights=(
             *capabilities,

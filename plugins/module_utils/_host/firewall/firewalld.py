@@ -20,8 +20,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model imp
     Opening,
     Run,
     as_peer,
-    ask,
     in_order,
+    output_of,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
 
@@ -47,8 +47,8 @@ def is_running(host: Host) -> bool:
 
 
 def plan(host: Host, wanted: Sequence[Opening], interface: Optional[str] = None) -> ChangeSet:
-    runtime = parse_zones(ask(host, "firewall-cmd", "--list-all-zones"))
-    permanent = parse_zones(ask(host, "firewall-cmd", "--permanent", "--list-all-zones"))
+    runtime = parse_zones(output_of(host, "firewall-cmd", "--list-all-zones"))
+    permanent = parse_zones(output_of(host, "firewall-cmd", "--permanent", "--list-all-zones"))
     target: Held = {}
     if wanted:
         target[_zone(host, runtime, interface)] = set(wanted)
@@ -106,7 +106,7 @@ def _opening(entry: str) -> Optional[Opening]:
 def _zone(host: Host, runtime: Zones, interface: Optional[str]) -> str:
     """Return the zone of an interface. firewalld treats one that is in none as in the default zone."""
     zone = runtime.interfaces.get(interface or "") or runtime.default
-    zone = zone or ask(host, "firewall-cmd", "--get-default-zone").strip()
+    zone = zone or output_of(host, "firewall-cmd", "--get-default-zone").strip()
     if not zone:
         raise FirewallError("firewalld names no default zone.")
     return zone

@@ -118,7 +118,7 @@ def as_peer(value: object) -> str:
         return ""
 
 
-def ask(host: Host, *args: str) -> str:
+def output_of(host: Host, *args: str) -> str:
     """Return the output of a command that must succeed."""
     return _run(host, Run(args))
 
@@ -130,8 +130,8 @@ def _run(host: Host, command: Run) -> str:
     return out
 
 
-def failure(args: Sequence[str], code: int, said: str) -> str:
-    return "{} failed: {}".format(" ".join(args), " ".join(said.split()) or f"exit code {code}")
+def failure(args: Sequence[str], code: int, output: str) -> str:
+    return "{} failed: {}".format(" ".join(args), " ".join(output.split()) or f"exit code {code}")
 
 
 def apply(actions: Iterable[Action], host: Host) -> None:

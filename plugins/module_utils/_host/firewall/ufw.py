@@ -22,8 +22,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model imp
     Run,
     Write,
     as_peer,
-    ask,
     in_order,
+    output_of,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
 
@@ -50,10 +50,10 @@ def is_active(host: Host) -> bool:
 
 
 def plan(host: Host, wanted: Sequence[Opening]) -> ChangeSet:
-    rules = parse_added(ask(host, "ufw", "show", "added"))
+    rules = parse_added(output_of(host, "ufw", "show", "added"))
     _refuse_dropped(host, wanted)
     in_block: Set[Opening] = set()
-    if any(opening.peer for opening in wanted) and not knows_vrrp(ask(host, "ufw", "version")):
+    if any(opening.peer for opening in wanted) and not knows_vrrp(output_of(host, "ufw", "version")):
         in_block = {opening for opening in wanted if opening.peer}
     in_rules = {opening for opening in wanted if opening not in in_block and not _theirs(rules, opening)}
     actions: List[Action] = [_call(["ufw", "allow"], opening) for opening in in_order(in_rules - rules.ours)]
@@ -84,15 +84,15 @@ def parse_added(text: str) -> Rules:
     for line in text.splitlines():
         if not line.startswith("ufw "):
             continue
-        said = shlex.split(line)
-        comment = said[-1] if said[-2] == "comment" else ""
-        match = tuple(said[2:-2] if comment else said[2:])
+        parts = shlex.split(line)
+        comment = parts[-1] if parts[-2] == "comment" else ""
+        match = tuple(parts[2:-2] if comment else parts[2:])
         opening = _opening(match)
-        if comment == MARK and said[1] == "allow" and opening:
+        if comment == MARK and parts[1] == "allow" and opening:
             rules.ours.add(opening)
         else:
             # For ufw two rules that differ only in logging are the same: the second replaces the first.
-            rules.theirs[tuple(word for word in match if word not in ("log", "log-all"))] = said[1]
+            rules.theirs[tuple(word for word in match if word not in ("log", "log-all"))] = parts[1]
     return rules
 
 
