@@ -162,7 +162,7 @@ class Netlink:
     def put(self, address, name="eth0", usable=True):
         text, _slash, prefix = address.partition("/")
         key = self.up[name].index, text, int(prefix)
-        changed = netlink.Address(*key, usable, deprecated=False, secondary=False)
+        changed = netlink.Address(*key, usable)
         if self.there.get(key) != changed:
             self.there[key] = changed
             self.pending.append(netlink.AddressIs(changed))

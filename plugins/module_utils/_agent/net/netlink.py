@@ -31,7 +31,7 @@ IFF_UP, IFF_RUNNING = 0x01, 0x40
 LINK_ADDRESS, LINK_NAME, LINK_WIRELESS = 1, 3, 11
 # <linux/if_addr.h>
 ADDRESS_ADDRESS, ADDRESS_LOCAL, ADDRESS_CACHEINFO, ADDRESS_FLAGS = 1, 2, 6, 8
-SECONDARY, NO_DAD, DAD_FAILED, DEPRECATED, TENTATIVE = 0x01, 0x02, 0x08, 0x20, 0x40
+NO_DAD, DAD_FAILED, TENTATIVE = 0x02, 0x08, 0x40
 FOREVER = 0xFFFFFFFF
 
 # struct ifinfomsg (family, type, index, flags, change), ifaddrmsg (family, prefix, flags, scope, index) and
@@ -65,8 +65,6 @@ class Address(NamedTuple):
     address: str  # as inet_ntop writes it, without prefix or scope
     prefix: int
     usable: bool  # not being checked for duplicates any more, and not found to be one
-    deprecated: bool  # not to be chosen as a source
-    secondary: bool
 
 
 class LinkIs(NamedTuple):
@@ -125,14 +123,7 @@ def address_in(body: bytes) -> Optional[Address]:
         return None
     all_flags = told.get(ADDRESS_FLAGS, b"")
     flags = _FLAGS.unpack(all_flags)[0] if len(all_flags) == _FLAGS.size else few_flags
-    return Address(
-        index,
-        socket.inet_ntop(family, packed),
-        prefix,
-        usable=not flags & (TENTATIVE | DAD_FAILED),
-        deprecated=bool(flags & DEPRECATED),
-        secondary=bool(flags & SECONDARY),
-    )
+    return Address(index, socket.inet_ntop(family, packed), prefix, usable=not flags & (TENTATIVE | DAD_FAILED))
 
 
 READERS: Sequence[Tuple[int, Callable[[bytes], Any], Callable[[Any], Event]]] = (

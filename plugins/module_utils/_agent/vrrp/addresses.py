@@ -142,4 +142,4 @@ class VirtualAddresses:
 
 def _as_known(index: int, address: str) -> netlink.Address:
     text, _slash, prefix = address.partition("/")
-    return netlink.Address(index, text, int(prefix), usable=True, deprecated=False, secondary=False)
+    return netlink.Address(index, text, int(prefix), usable=True)
