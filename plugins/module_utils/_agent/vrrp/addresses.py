@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterable, List, Tuple
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
 from . import links
-from .prepared import PreparedCall
+from .prepared import NONE, PreparedCall, PreparedCalls
 from .router import Router
 
 ROUNDS, LATER = 5, 5 * MILLION  # so many announcements at once, and so many a little later: what keepalived does
@@ -24,26 +24,22 @@ class VirtualAddresses:
         self._later: Dict[str, Timer] = {}
         self._announced: Dict[str, int] = {}  # when
 
-    def prepare_adding(self, router: Router) -> List[PreparedCall]:
-        """Make ready what ``take`` does."""
-        link = router.place.link
-        add = self.network.netlink.adding
-        found = (
-            {where: PreparedCall(add(link.index, where), vital=True) for where in router.instance.addresses}
-            if link
-            else {}
-        )
-        router.ready.update(found)
-        return list(found.values())
+    def prepare_adding(self, router: Router) -> PreparedCalls:
+        """Return the calls that ``add`` makes for all addresses."""
+        link, adding = router.place.link, self.network.netlink.adding
+        if link is None:
+            return {}
+        return {
+            (router.name, address): PreparedCall(adding(link.index, address), required=True)
+            for address in router.instance.addresses
+        }
 
-    def prepare_announcing(self, router: Router) -> List[PreparedCall]:
-        """Make ready what ``announce`` begins with."""
+    def prepare_announcing(self, router: Router) -> PreparedCalls:
+        """Return the calls that ``announce`` makes first."""
         try:
-            found = {where: PreparedCall(call) for where, call in self._announcements(router)}
-        except OSError:  # which is for ``announce`` to find
-            return []
-        router.ready.update(found)
-        return list(found.values())
+            return {(router.name, address): PreparedCall(call) for address, call in self._announcements(router)}
+        except OSError:  # ``announce`` will report it
+            return {}
 
     def _announcements(self, router: Router) -> List[Tuple[str, Callable[[], Any]]]:
         """Return what announces each address. Raises OSError."""
@@ -55,17 +51,17 @@ class VirtualAddresses:
         held = self.links.held(router.instance.interface, router.instance.addresses)
         return [address for address in router.instance.addresses if address not in held]
 
-    def add(self, router: Router, addresses: Iterable[str]) -> bool:
+    def add(self, router: Router, addresses: Iterable[str], prepared: PreparedCalls = NONE) -> bool:
         """Put addresses on the interface; return whether all of them are there."""
-        self._announced.pop(router.name, None)  # these were not in it
-        return all(self._add(router, address) for address in addresses)
+        self._announced.pop(router.name, None)  # the last announcement did not include these
+        return all(self._add(router, address, prepared) for address in addresses)
 
-    def _add(self, router: Router, address: str) -> bool:
+    def _add(self, router: Router, address: str, prepared: PreparedCalls) -> bool:
         link, key = router.place.link, f"address {router.name} {address}"
         if link is None:
             return False
         try:
-            (router.ready.pop(address, None) or self.network.netlink.adding(link.index, address))()
+            (prepared.pop((router.name, address), None) or self.network.netlink.adding(link.index, address))()
         except OSError as error:
             self.log.fault(key, f"{router.name}: {address} cannot be put on {link.name}: {error.strerror}")
             return False
@@ -86,15 +82,15 @@ class VirtualAddresses:
             else:
                 self.links.update(netlink.AddressGone(_as_known(link.index, address)))
 
-    def announce(self, router: Router) -> None:
-        """Tell the link, several times because nobody confirms it, and again now and then."""
+    def announce(self, router: Router, prepared: PreparedCalls = NONE) -> None:
+        """Send gratuitous ARP/NA in bursts (it is unacknowledged) and refresh it periodically."""
         now = self.loop.now()
         soonest = self._announced.get(router.name, now - PAUSE) + PAUSE
         if now < soonest:
             self._plan(router, soonest, lambda: self.announce(router))
             return
         self._announced[router.name] = now
-        self._say(router, ROUNDS)
+        self._say(router, ROUNDS, prepared)
         self._plan(router, now + LATER, lambda: self._repeat(router, ROUNDS))
 
     def resume(self, router: Router) -> None:
@@ -126,12 +122,12 @@ class VirtualAddresses:
         if router.instance.announce_again:
             self._plan(router, self.loop.now() + router.instance.announce_again, lambda: self._repeat(router, 1))
 
-    def _say(self, router: Router, rounds: int) -> None:
+    def _say(self, router: Router, rounds: int, prepared: PreparedCalls = NONE) -> None:
         key = f"announce {router.name}"
         try:
             announcements = self._announcements(router)
             for address, announce in announcements:
-                router.ready.pop(address, announce)()
+                prepared.pop((router.name, address), announce)()
             for _address, announce in announcements * (rounds - 1):
                 announce()
         except OSError as error:

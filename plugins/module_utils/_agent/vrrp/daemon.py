@@ -18,7 +18,7 @@ from ..runtime.loop import MILLION, Loop, Timer
 from . import links, report, settings
 from .addresses import VirtualAddresses
 from .core import effects, machine, sync_group, tracking
-from .prepared import PreparedTakeover
+from .prepared import NONE, PreparedCalls, PreparedTakeover
 from .router import ADDRESSES, Router
 from .transport import Transport
 
@@ -112,11 +112,14 @@ class Daemon:
         :param gone: called when nothing is held any more
         """
         self._gone = gone
+        farewells: PreparedCalls = {}
         for router in self.routers.values():
-            for deed in self.ears.prepare(router, 0) if router.active else ():
-                deed.ahead()
+            calls = self.ears.prepare(router, 0) if router.active else {}
+            farewells.update(calls)
+            for call in calls.values():
+                call.run_early()
         for router in self.routers.values():
-            self.tell(router, machine.Stop(linger=True))
+            self.tell(router, machine.Stop(linger=True), prepared=farewells)
         self._see_who_lingers()
 
     def _see_who_lingers(self) -> None:
@@ -203,10 +206,13 @@ class Daemon:
         self.log.warning(f"{router.name}: {', '.join(missing)} put on {router.instance.interface}: {why}")
         self.holding.announce(router)
 
-    def tell(self, router: Router, event: machine.Event, moment: Optional[int] = None) -> None:
-        """Give an event to a router's machine, and do what comes of it.
+    def tell(
+        self, router: Router, event: machine.Event, moment: Optional[int] = None, prepared: PreparedCalls = NONE
+    ) -> None:
+        """Give an event to a router's state machine, and carry out the effects.
 
         :param moment: when it happened, if not now
+        :param prepared: calls that were prepared for these effects
         """
         members = self._members(router)
         routers, states = [member.machine for member in members], [member.state for member in members]
@@ -215,7 +221,7 @@ class Daemon:
             member.state = state
         refused: Set[int] = set()
         for at, effect in wanted:
-            if at not in refused and not self._do(members[at], effect):
+            if at not in refused and not self._do(members[at], effect, prepared):
                 refused.add(at)
         for member in members:
             self._arm(member)
@@ -242,10 +248,8 @@ class Daemon:
         router.timer = None
         takeover = self._await_silence(router) if router.patient else None
         if self._is_over(router):
-            self.tell(router, machine.Timeout())
+            self.tell(router, machine.Timeout(), prepared=takeover.calls if takeover else NONE)
             self._see_who_lingers()
-        if takeover:
-            takeover.forget()
         self._arm(router)
 
     def _await_silence(self, router: Router) -> Optional[PreparedTakeover]:
@@ -264,22 +268,22 @@ class Daemon:
     def _is_over(self, router: Router) -> bool:
         return router.state.deadline is not None and self.loop.now() >= router.state.deadline
 
-    def _do(self, router: Router, effect: effects.Effect) -> bool:
-        """Do what a machine wants; return False if the kernel refused the addresses."""
+    def _do(self, router: Router, effect: effects.Effect, prepared: PreparedCalls) -> bool:
+        """Carry out an effect; return False if the kernel refused the addresses."""
         if isinstance(effect, effects.Send):
-            self.ears.send(router, effect.priority)
+            self.ears.send(router, effect.priority, prepared)
         elif isinstance(effect, effects.AddAddresses):
-            return self._take(router)
+            return self._take(router, prepared)
         elif isinstance(effect, effects.RemoveAddresses):
             self.holding.remove(router, router.instance.addresses)
         elif isinstance(effect, effects.Announce):
-            self.holding.announce(router)
+            self.holding.announce(router, prepared)
         else:
             self._changed(router, effect)
         return True
 
-    def _take(self, router: Router) -> bool:
-        taken = self.holding.add(router, router.instance.addresses)
+    def _take(self, router: Router, prepared: PreparedCalls) -> bool:
+        taken = self.holding.add(router, router.instance.addresses, prepared)
         if taken:
             router.refused_for = 0
         return taken

@@ -38,7 +38,6 @@ class Router:
         self.last: Optional[LastAdvertisement] = None
         self.sent = self.received = self.transitions = 0
         self.discarded: Dict[str, int] = {}
-        self.ready: Dict[Any, Callable[[], Any]] = {}  # what was made ready for a takeover, see ``takeover``
         self.configure(instance)
 
     def configure(self, instance: settings.Instance) -> None:

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple
 
 from ..net.ip import Datagram
 from ..runtime.loop import MILLION, Loop
 from . import links, validation
 from .core import machine, packet
-from .prepared import PreparedCall
+from .prepared import NONE, PreparedCall, PreparedCalls
 from .router import Router
 
 BATCH = 64  # messages that are read before timers have their turn again: some 2 ms
@@ -99,13 +99,13 @@ class Transport:
         ear = self._ears.get(router.port)
         return bool(ear and ear.port)
 
-    def send(self, router: Router, priority: int) -> None:
-        """Send an Advertisement to everybody who is to hear it; one who cannot be reached keeps it from nobody else."""
+    def send(self, router: Router, priority: int, prepared: PreparedCalls = NONE) -> None:
+        """Send an Advertisement to every peer; a failure for one peer does not stop the others."""
         port, key = self._egress_socket(router), f"send {router.name}"
         failure, reached = "" if port else ": there is no socket", False
         for destination, send in router.words(port, priority) if port else ():
             try:
-                router.ready.pop((priority, destination), send)()
+                prepared.pop((router.name, priority, destination), send)()
                 reached = True
             except OSError as error:
                 failure = f" to {destination}: {error.strerror}"
@@ -116,12 +116,11 @@ class Transport:
             router.words(port, 0)  # a farewell is in a hurry, and this is not
             self.log.cured(key, f"{router.name}: Advertisements can be sent")
 
-    def prepare(self, router: Router, priority: int) -> List[PreparedCall]:
-        """Make ready what ``send`` does."""
+    def prepare(self, router: Router, priority: int) -> PreparedCalls:
+        """Return the calls that ``send`` makes."""
         port = self._egress_socket(router)
-        deeds = {(priority, where): PreparedCall(send) for where, send in router.words(port, priority)} if port else {}
-        router.ready.update(deeds)
-        return list(deeds.values())
+        senders = router.words(port, priority) if port else ()
+        return {(router.name, priority, destination): PreparedCall(send) for destination, send in senders}
 
     def _egress_socket(self, router: Router) -> Any:
         """Return the socket that a router can send by now, if there is one."""

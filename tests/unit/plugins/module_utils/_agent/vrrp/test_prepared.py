@@ -34,7 +34,7 @@ class Call:
 def test_a_deed_that_is_done_ahead_is_not_done_again_in_its_turn():
     call = Call()
     deed = PreparedCall(call)
-    assert deed.ahead()
+    assert deed.run_early()
     deed()
     assert call.made == 1
 
@@ -45,11 +45,11 @@ def test_a_deed_that_is_not_done_ahead_is_done_in_its_turn():
     assert call.made == 1
 
 
-@pytest.mark.parametrize("vital", [True, False])
-def test_what_came_of_it_is_told_in_its_turn_and_stops_what_depends_on_it(vital):
+@pytest.mark.parametrize("required", [True, False])
+def test_what_came_of_it_is_told_in_its_turn_and_stops_what_depends_on_it(required):
     call = Call(OSError(errno.EACCES, "no"))
-    deed = PreparedCall(call, vital)
-    assert deed.ahead() is not vital
+    deed = PreparedCall(call, required)
+    assert deed.run_early() is not required
     with pytest.raises(OSError) as told:
         deed()
     assert (told.value, call.made) == (call.fault, 1)
@@ -126,7 +126,6 @@ def test_who_speaks_at_the_last_moment_is_heard_and_nothing_is_done(host):
     interrupt(host, lambda: host.deliver(200))
     host.let(DOWN_INTERVAL)
     assert (host.state, host.done()) == ("Backup", [])
-    assert not host.daemon.routers["front"].ready
 
 
 def test_a_takeover_that_was_not_wanted_leaves_the_next_one_right(host):
@@ -173,7 +172,6 @@ def test_a_member_whose_sync_group_is_not_ready_does_nothing(host):
 
 def test_what_is_ready_is_used_once(host):
     host.start(FRONT._replace(announce_again=0)).activate()
-    assert not host.daemon.routers["front"].ready
     host.hears(200)
     host.done()
     host.let(DOWN_INTERVAL)
