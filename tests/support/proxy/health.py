@@ -32,7 +32,7 @@ class HealthCase:
     def want(self, checks, _user):
         self.wanted = checks
 
-    def doubt(self, name, why):
+    def report_failure(self, name, why):
         self.doubts.append((name, why))
 
     def found(self, key, up, detail="because"):

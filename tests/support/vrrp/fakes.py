@@ -55,7 +55,7 @@ class Loop:
         heapq.heappush(self._timers, (moment, next(self._serial), timer))
         return timer
 
-    def hold(self, moment):
+    def spin_until(self, moment):
         self.clock = max(self.clock, moment)
 
     def after(self, delay, callback):

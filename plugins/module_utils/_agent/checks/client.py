@@ -101,24 +101,24 @@ class Checks:
             if check.type == SCRIPT:
                 check = check._replace(user=check.user or script_user)
             known = before.get(check.name)
-            self._wanted[check.name] = known if known and known.check == check else self._numbered(check)
+            self._wanted[check.name] = known if known and known.check == check else self._number(check)
         for wanted in before.values():
             if self._wanted.get(wanted.check.name) != wanted:
                 self._believed.pop(wanted.number, None)
-                self._tell(server.DROP, wanted.number)
+                self._send(server.DROP, wanted.number)
         self._believed.update({self._wanted[each.name].number: each for each in believed if each.name in self._wanted})
         for wanted in self._wanted.values():
             if before.get(wanted.check.name) != wanted:
                 self._add(wanted)
 
-    def doubt(self, name: str, why: str) -> None:
+    def report_failure(self, name: str, why: str) -> None:
         """Say that what a check is about was found not to work: that counts as a failed run of it."""
         if name in self._wanted:
-            self._tell(server.DOUBT, self._wanted[name].number, why)
+            self._send(server.DOUBT, self._wanted[name].number, why)
 
     def run(self, command: Sequence[str], user: str) -> None:
         """Run a notify program; those of the same program run one after the other. A failure becomes a message."""
-        self._tell(server.RUN, command, user)
+        self._send(server.RUN, command, user)
 
     def stop(self) -> None:
         """End the process. Waits, some seconds at most, until the notify programs have run."""
@@ -130,15 +130,15 @@ class Checks:
             process.end(PATIENCE)
             self._channel.close()
 
-    def _numbered(self, check: Check) -> Wanted:
+    def _number(self, check: Check) -> Wanted:
         self._serial += 1
         return Wanted(self._serial, check)
 
     def _add(self, wanted: Wanted) -> None:
         known = self._believed.get(wanted.number)
-        self._tell(server.ADD, *wanted, known.up if known else None)
+        self._send(server.ADD, *wanted, known.up if known else None)
 
-    def _tell(self, *order: object) -> None:
+    def _send(self, *order: object) -> None:
         if self._channel:
             self._channel.send(*order)
 
@@ -149,7 +149,7 @@ class Checks:
         except OSError as fault:
             self._on_message(f"The checks process cannot be started: {in_words(fault)}.")
             return self._start_again()
-        self._channel = Channel(self._loop, self._process.connection, self._hear, self._lose)
+        self._channel = Channel(self._loop, self._process.connection, self._receive, self._process_ended)
         for wanted in self._wanted.values():
             self._add(wanted)
         return None
@@ -161,7 +161,7 @@ class Checks:
         self._next_start = self._loop.after(self._pause, self._start)
         self._pause = min(LATEST, max(SOONEST, 2 * self._pause))
 
-    def _hear(self, message: Message) -> None:
+    def _receive(self, message: Message) -> None:
         kind, *rest = message
         if kind == server.SAY:
             self._on_message(*rest)
@@ -183,16 +183,16 @@ class Checks:
         self._believed[number] = result
         self._on_result(result)
 
-    def _lose(self) -> None:
+    def _process_ended(self) -> None:
         process, self._process, self._channel = self._process, None, None
         if process:
             process.kill()  # if it has closed the connection without having died
-            self._bury(process)
+            self._reap(process)
         self._start_again()
 
-    def _bury(self, process: Forked) -> None:
+    def _reap(self, process: Forked) -> None:
         ending = process.ending()
         if ending is None:
-            self._loop.after(REAPING, lambda: self._bury(process))
+            self._loop.after(REAPING, lambda: self._reap(process))
         else:
             self._on_message(f"The checks process has ended ({ending}) and is started again.")

@@ -30,10 +30,10 @@ class Stream:
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        self.lacking = "no connection"  # what has not come yet, for people
+        self.missing = "no connection"  # what has not come yet, for people
 
     def expect(self, what: str) -> None:
-        self.lacking = what
+        self.missing = what
 
     def connected(self) -> Generator[int, None, None]:
         yield WRITE
@@ -107,7 +107,7 @@ class NetworkProbe(Probe):
             self._stream = Stream(self._connect(self._address, self._port))
         except (OSError, ValueError) as fault:
             return self._end(False, in_words(fault))
-        self._timer = self._loop.after(self._timeout, self._too_late)
+        self._timer = self._loop.after(self._timeout, self._timed_out)
         self._steps = self._converse(self._stream)
         return self._step()
 
@@ -136,8 +136,8 @@ class NetworkProbe(Probe):
         else:
             self._loop.watch(self._stream.connection.fileno(), self._step, events)
 
-    def _too_late(self) -> None:
-        lacking = self._stream.lacking if self._stream else "no answer"
+    def _timed_out(self) -> None:
+        lacking = self._stream.missing if self._stream else "no answer"
         self._end(False, f"{lacking} within {seconds(self._timeout)}")
 
     def _end(self, success: bool, detail: str) -> None:

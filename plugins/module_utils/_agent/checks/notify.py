@@ -54,18 +54,18 @@ class Notifications:
         def ended(fault: str) -> None:
             timer.cancel()
             late = self._running.pop(program).stopping
-            self._complain(command, f"no end within {seconds(self._limit)}" if late else fault)
+            self._report(command, f"no end within {seconds(self._limit)}" if late else fault)
             self._next(program)
 
         try:
             child = self._children.start(command, accounts.named(user), ended)
         except (OSError, LookupError) as fault:
-            self._complain(command, in_words(fault))
+            self._report(command, in_words(fault))
             return False
         timer = self._loop.after(self._limit, child.stop)
         self._running[program] = child
         return True
 
-    def _complain(self, command: Sequence[str], fault: str) -> None:
+    def _report(self, command: Sequence[str], fault: str) -> None:
         if fault:
             self._say(f"notify: {' '.join(command)}: {fault}.")

@@ -24,14 +24,14 @@ class PeriodicProbe:
         """Begin with a run at once."""
         self._schedule(self._loop.now())
 
-    def hurry(self) -> None:
+    def run_now(self) -> None:
         """Do not wait for the next run: there is news. A run under way may have missed it, and is followed by one."""
         if self._running:
             self._again = True
         else:
             self._schedule(self._loop.now())
 
-    def pace(self, interval: int) -> None:
+    def set_interval(self, interval: int) -> None:
         """Change the interval at once; but who is in a hurry stays so."""
         regular = self._began + self.interval
         self.interval = interval

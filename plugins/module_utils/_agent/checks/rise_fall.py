@@ -14,7 +14,7 @@ class RiseFall(NamedTuple):
     against: int = 0  # outcomes in a row that speak against it
 
     @property
-    def settled(self) -> bool:
+    def certain(self) -> bool:
         """No outcome casts a doubt on what is believed."""
         return not self.against
 

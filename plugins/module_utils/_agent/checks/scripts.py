@@ -28,7 +28,7 @@ class Script(Probe):
 
     def start(self, done: Done) -> None:
         self._done, self._began = done, self._loop.now()
-        self._timer = self._loop.after(self._timeout, self._too_late)
+        self._timer = self._loop.after(self._timeout, self._timed_out)
         if not self._child:
             self._spawn()
 
@@ -53,7 +53,7 @@ class Script(Probe):
         elif self._done:  # the next run has been waiting for this
             self._spawn()
 
-    def _too_late(self) -> None:
+    def _timed_out(self) -> None:
         self._end(f"no end within {seconds(self._timeout)}")
         if self._child:
             self._child.stop()

@@ -35,21 +35,21 @@ class Server:
 
     def __init__(self, loop: Loop, end: socket.socket) -> None:
         self._loop = loop
-        self._channel = Channel(loop, end, self._obey, self._end)
+        self._channel = Channel(loop, end, self._execute, self._end)
         self._children = Children(loop)
         self._notifications = Notifications(loop, self._children, self._say)
-        self._watches: Dict[int, CheckRunner] = {}
-        self._unlike: List[str] = []  # users whom we cannot become, which has been said
+        self._runners: Dict[int, CheckRunner] = {}
+        self._reported_users: List[str] = []  # users whom we cannot become, which has been said
 
     def run(self) -> None:
         self._loop.run()
         self._children.kill()
 
-    def _obey(self, message: Message) -> None:
+    def _execute(self, message: Message) -> None:
         orders: Dict[str, Callable[..., None]] = {
             ADD: self._add,
             DROP: self._drop,
-            DOUBT: self._doubt,
+            DOUBT: self._report_failure,
             RUN: self._run,
         }
         orders[message[0]](*message[1:])
@@ -57,7 +57,7 @@ class Server:
     def _add(self, number: int, fields: List[Any], believed: Optional[bool] = None) -> None:
         check = Check._make(tuple(field) if isinstance(field, list) else field for field in fields)
         if check.type == SCRIPT:
-            self._mind(check.user)
+            self._check_user(check.user)
 
         def tell(up: bool, value: int, detail: str) -> None:
             self._channel.send(RESULT, number, up, value, detail)
@@ -67,7 +67,7 @@ class Server:
                 self._channel.send(RAN, number, outcome.success, outcome.detail, outcome.duration)
 
         try:
-            self._watches[number] = CheckRunner(self._loop, check, self._children, tell, tell_of_run, believed)
+            self._runners[number] = CheckRunner(self._loop, check, self._children, tell, tell_of_run, believed)
         except ImportError as fault:  # the other checks do not suffer for it
             why = Outcome(False, f"cannot be checked: {fault}")
             if check.every:
@@ -75,22 +75,22 @@ class Server:
             tell(False, 0, why.detail)
 
     def _drop(self, number: int) -> None:
-        if number in self._watches:
-            self._watches.pop(number).stop()
+        if number in self._runners:
+            self._runners.pop(number).stop()
 
-    def _doubt(self, number: int, why: str) -> None:
-        if number in self._watches:
-            self._watches[number].doubt(why)
+    def _report_failure(self, number: int, why: str) -> None:
+        if number in self._runners:
+            self._runners[number].report_failure(why)
 
     def _run(self, command: List[str], user: str) -> None:
-        self._mind(user)
+        self._check_user(user)
         self._notifications.add(command, user)
 
-    def _mind(self, user: str) -> None:
+    def _check_user(self, user: str) -> None:
         """Say once that nobody but root becomes somebody else."""
-        if accounts.may_change() or user in self._unlike:
+        if accounts.may_change() or user in self._reported_users:
             return
-        self._unlike.append(user)
+        self._reported_users.append(user)
         ourselves = accounts.named(user)
         if ourselves.name != user:
             self._say(f"Programs run as {ourselves.name} and not as {user}: only root can become another user.")
@@ -100,7 +100,7 @@ class Server:
 
     def _end(self) -> None:
         """The parent is gone: no more checks, but who has been promised the last news shall have it."""
-        for watch in self._watches.values():
+        for watch in self._runners.values():
             watch.stop()
         self._loop.after(LAST_NOTIFICATIONS, self._loop.stop)
         self._notifications.finish(self._loop.stop)

@@ -70,7 +70,7 @@ class Loop:
         if self._callbacks.pop(descriptor, None):
             self._epoll.unregister(descriptor)
 
-    def at_once(self, callback: Callback) -> bool:
+    def run_if_idle(self, callback: Callback) -> bool:
         """Call from within a signal's handler, if nothing is going on that it would come in the middle of.
 
         Return whether it was called. The loop's wait is not over by that: something must be there to be read as well.
@@ -80,7 +80,7 @@ class Loop:
             callback()
         return waited
 
-    def hold(self, moment: int) -> None:
+    def spin_until(self, moment: int) -> None:
         """Wait for a moment that is so near that to give the processor away would take longer."""
         while self.now() < moment:
             pass

@@ -33,19 +33,19 @@ class RequestServer:
     def __len__(self) -> int:
         return len(self._inside)
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Let nobody else in for now: whoever comes waits before the socket, and whoever is inside is answered."""
         self._open = False
         self._loop.forget(self._door.fileno())
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Let them in again."""
         self._open = True
         self._watch()
 
     def close(self) -> None:
         """To be called before the socket is closed."""
-        self.rest()
+        self.pause()
         for visitor in list(self._inside.values()):
             visitor.leave()
 

@@ -34,7 +34,7 @@ class Signals:
         loop.watch(self._ours.fileno(), self._ring)
 
     @property
-    def unheeded(self) -> FrozenSet[int]:
+    def pending(self) -> FrozenSet[int]:
         """What came too late to be heard."""
         return frozenset(self._arrived)
 
@@ -49,7 +49,7 @@ class Signals:
 
     def _arrive(self, number: int, _frame: Any) -> None:
         self._arrived.add(number)
-        self._loop.at_once(self._heed)
+        self._loop.run_if_idle(self._heed)
 
     def _ring(self, _events: int) -> None:
         self._ours.recv(64)

@@ -65,7 +65,7 @@ class Links:
         split = [(address, *address.split("/")) for address in addresses]
         return [whole for whole, address, prefix in split if (link.index, address, int(prefix)) in self._addresses]
 
-    def place(self, interface: str, family: int, wanted: Optional[str], floating: Set[str]) -> Egress:
+    def egress(self, interface: str, family: int, wanted: Optional[str], floating: Set[str]) -> Egress:
         """Return where a Virtual Router sends from.
 
         RFC 9568 section 6.1 wants the primary address: of IPv4 the first of the interface's own, of IPv6 its link-local

@@ -12,7 +12,7 @@ from ..runtime.loop import Timer
 from . import links, settings, validation
 from .core import machine, packet, tracking
 
-Words = List[Tuple[str, Callable[[], Any]]]  # destinations, and what sends to them
+Senders = List[Tuple[str, Callable[[], Any]]]  # destinations, and what sends to them
 ADDRESSES = "the virtual addresses"  # a reading: FAULT while the kernel refuses them
 REMEMBERED = ("since", "reason", "last", "sent", "received", "transitions", "discarded", "refused_for")
 
@@ -32,7 +32,7 @@ class Router:
         self.wall = wall
         self.state = machine.State()
         self.since, self.reason = wall(), "start"
-        self.place = links.Egress()
+        self.egress = links.Egress()
         self.timer: Optional[Timer] = None
         self.refused_for = 0  # how long the kernel's last refusal of the addresses is believed, microseconds
         self.last: Optional[LastAdvertisement] = None
@@ -44,12 +44,12 @@ class Router:
         self.instance = instance
         self.advertisement = settings.advertisement(instance)
         self.names = frozenset((self.link_reading, self.source_reading, *(item.name for item in instance.track)))
-        self._words: Dict[Tuple[Any, int], Words] = {}
-        self.move(self.place)
+        self._words: Dict[Tuple[Any, int], Senders] = {}
+        self.move(self.egress)
 
     def move(self, place: links.Egress) -> None:
         """The interface or the address to send from is another one."""
-        self.place = place
+        self.egress = place
         source = place.source or ("0.0.0.0" if self.instance.family == 4 else "::")
         self.machine = settings.router(self.instance, source, tuple(self.names))
         self.ours = validation.LocalInstance(self.instance, self.advertisement, source)
@@ -64,7 +64,7 @@ class Router:
         return self.state.name == machine.ACTIVE
 
     @property
-    def patient(self) -> bool:
+    def awaiting_timeout(self) -> bool:
         """Whether it waits for silence."""
         return self.state.name == machine.BACKUP
 
@@ -86,8 +86,8 @@ class Router:
         return self.instance.interface, self.instance.family
 
     @property
-    def wanted_place(self) -> Tuple[str, int, Optional[str]]:
-        """Where it would like to be, as ``Links.place`` wants to know it."""
+    def egress_key(self) -> Tuple[str, int, Optional[str]]:
+        """Where it would like to be, as ``Links.egress`` wants to know it."""
         return self.instance.interface, self.instance.family, self.instance.source
 
     def destinations(self) -> Tuple[str, ...]:
@@ -95,7 +95,7 @@ class Router:
             return (packet.GROUP if self.instance.family == 4 else packet.GROUP6,)
         return self.instance.peers
 
-    def words(self, port: Any, priority: int) -> Words:
+    def senders(self, port: Any, priority: int) -> Senders:
         """Return what sends an Advertisement to everybody; the same one again and again, so it is made once."""
         key = (port, priority)
         if key not in self._words:
@@ -109,7 +109,7 @@ class Router:
     def _encode(self, said: packet.Advertisement, destination: str) -> bytes:
         return packet.encode(said, self.ours.source, destination, self.instance.checksum)
 
-    def heard(self, said: packet.Advertisement, source: str) -> machine.Received:
+    def record(self, said: packet.Advertisement, source: str) -> machine.Received:
         self.received += 1
         self.last = LastAdvertisement(source, said.priority, self.wall())
         return machine.Received(said, source)
@@ -120,7 +120,7 @@ class Router:
     def changed(self, reason: str) -> None:
         self.since, self.reason, self.transitions = self.wall(), reason, self.transitions + 1
 
-    def reads(self, check: checks.Check, up: bool, value: int) -> List[machine.TrackerUpdate]:
+    def tracker_updates(self, check: checks.Check, up: bool, value: int) -> List[machine.TrackerUpdate]:
         """Return what the result of a check means to this Virtual Router: nothing, if it does not track it."""
         return [
             machine.TrackerUpdate(
@@ -131,13 +131,13 @@ class Router:
             if item.name == check.name
         ]
 
-    def remember(self) -> Dict[str, Any]:
+    def to_json(self) -> Dict[str, Any]:
         """Return what ``recall`` needs in another process, as JSON has it."""
-        return {"state": machine.remembered(self.state), **{key: getattr(self, key) for key in REMEMBERED}}
+        return {"state": machine.to_json(self.state), **{key: getattr(self, key) for key in REMEMBERED}}
 
-    def recall(self, known: Dict[str, Any]) -> None:
+    def restore(self, known: Dict[str, Any]) -> None:
         """Be what this Virtual Router was in another process, which has let go of it."""
-        self.state = machine.recalled(known["state"])
+        self.state = machine.from_json(known["state"])
         for key in REMEMBERED:
             setattr(self, key, known[key])
         self.last = self.last and LastAdvertisement(*self.last)
@@ -160,7 +160,7 @@ class Router:
             "waiting_for": sorted(self.names - state.readings.keys()),
             "addresses": list(instance.addresses),
             "held": held,
-            "source": self.place.source,
+            "source": self.egress.source,
             "peers": list(instance.peers),
             "group": group,
             "last_advertisement": last,

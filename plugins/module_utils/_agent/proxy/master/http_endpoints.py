@@ -59,7 +59,7 @@ class HttpEndpoints:
             visitors.close()
         self._visitors.clear()
 
-    def lacking(self, monitor: Monitor) -> List[str]:
+    def missing(self, monitor: Monitor) -> List[str]:
         """Return why a monitor fails, nothing where it does not."""
         if self.stopping:
             return ["the proxy is stopping"]
@@ -68,7 +68,7 @@ class HttpEndpoints:
 
     def _watched(self, monitor: Monitor) -> Callable[[], http.Page]:
         def page() -> http.Page:
-            lacking = self.lacking(monitor)
+            lacking = self.missing(monitor)
             return http.Page(f"{monitor.name}: {', '.join(lacking) or 'good'}\n", 503 if lacking else 200)
 
         return page

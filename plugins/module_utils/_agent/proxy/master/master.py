@@ -50,7 +50,7 @@ class Master:
         self._listeners = Listeners({})
         self._door: Any = None  # a status_socket.Door, from the first settings on
         self.tally = Counters({})
-        self.crew = WorkerPool(loop, log, self._orders, self._hear, self._lose)
+        self.crew = WorkerPool(loop, log, self._orders, self._receive, self._process_ended)
 
     def start(self, checks: Any, prepared: Prepared, inherited: Optional[Dict[str, Any]]) -> None:
         """Serve. Raises OSError when there cannot be a worker.
@@ -130,14 +130,14 @@ class Master:
 
     # -- from one program to the next
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Ask those who want to know something to wait outside."""
         for visitors in self._visitors:
-            visitors.rest()
+            visitors.pause()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         for visitors in self._visitors:
-            visitors.go_on()
+            visitors.resume()
 
     @property
     def asked(self) -> int:
@@ -188,7 +188,7 @@ class Master:
     def _orders(self) -> ServerUpdates:
         return self.health.orders()
 
-    def _hear(self, hand: WorkerHandle, message: Dict[str, Any]) -> None:
+    def _receive(self, hand: WorkerHandle, message: Dict[str, Any]) -> None:
         """Take what a worker says."""
         self.tally.update(hand.pid, message.get("counters", {}), self._loop.now())
         if "failed" in message and self.crew.agrees(hand, message["failed"]):
@@ -198,7 +198,7 @@ class Master:
         if "cured" in message:
             self._log.cured(*message["cured"])
 
-    def _lose(self, hand: WorkerHandle) -> None:
+    def _process_ended(self, hand: WorkerHandle) -> None:
         self.tally.fold_in(hand.pid)
         if self.stopping and not self.crew.hands:
             self._gone()

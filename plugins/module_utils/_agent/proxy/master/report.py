@@ -42,8 +42,8 @@ def build(
                 "bind": list(monitor.bind),
                 "port": monitor.port,
                 "path": monitor.path,
-                "good": not desk.lacking(monitor),
-                "detail": ", ".join(desk.lacking(monitor)),
+                "good": not desk.missing(monitor),
+                "detail": ", ".join(desk.missing(monitor)),
             }
             for monitor in settings.monitors
         ],

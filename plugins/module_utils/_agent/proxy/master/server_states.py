@@ -106,7 +106,7 @@ class Health:
     """The state of every server."""
 
     def __init__(self, around: Dependencies) -> None:
-        self._loop, self._checks, self._log, self._tell, self._wall = around
+        self._loop, self._checks, self._log, self._send, self._wall = around
         self._members: Members = {}
         self._steps: Dict[str, Timer] = {}
 
@@ -184,7 +184,7 @@ class Health:
         """Hear that a connection failed: it counts as a failed check, and is looked into at once."""
         member = self._members.get(key)
         if member and member.check and member.healthy:
-            self._checks.doubt(key, why)
+            self._checks.report_failure(key, why)
 
     def command(self, key: str, order: str) -> None:
         """Do as a person says: drain (nothing new), maint (as if it were down), or ready."""
@@ -203,7 +203,7 @@ class Health:
         left = f"{up} of {len(service.servers)} servers of {service.name} are up"
         (self._log.info if state == UP else self._log.warning)(f"{member.key} is {state}: {why}. {left}.")
         self._count(service.name)
-        self._tell({member.key: self._order(member)})
+        self._send({member.key: self._order(member)})
         self._rise(member)
 
     def _rise(self, member: ServerState) -> None:
@@ -222,7 +222,7 @@ class Health:
         order = self._order(member)
         if order["weight"] == member.server.weight:
             member.rising = None
-        self._tell({key: order})
+        self._send({key: order})
         self._rise(member)
 
     def _order(self, member: ServerState) -> Dict[str, Any]:

@@ -96,7 +96,7 @@ class WorkerPool:
         :param hear: takes each message
         :param lose: is told of each one that has ended
         """
-        self._loop, self._log, self._orders, self._hear, self._lose = loop, log, orders, hear, lose
+        self._loop, self._log, self._orders, self._receive, self._process_ended = loop, log, orders, hear, lose
         self.hands: List[WorkerHandle] = []
         self.generation = Generation(0, {})
         self._pause = 0
@@ -132,7 +132,7 @@ class WorkerPool:
         if not hand.ready:
             hand.ready = True
             self._retire_old_generations()
-        self._hear(hand, message)
+        self._receive(hand, message)
 
     def drain(self, duration: int) -> None:
         """Have all of them finish within some microseconds, and start no others."""
@@ -203,7 +203,7 @@ class WorkerPool:
             self._loop.after(REAPING, lambda: self._reap(hand))
             return
         self.hands.remove(hand)
-        self._lose(hand)
+        self._process_ended(hand)
         if not hand.draining:
             self._log.warning(f"Worker {hand.pid} has ended ({ending}) and is replaced; its sessions are lost.")
             self._replace(hand)

@@ -26,7 +26,7 @@ SECOND = 1_000_000
 MISSED = 3  # Advertisements that may be lost before their sender counts as gone
 # For how long who leaves may linger: after the successor's first Advertisement, which its announcement follows; and, if
 # there is none, after the longest Skew_Time.
-GRACE, UNHURRIED = SECOND // 20, SECOND // 5
+LINGER_AFTER_SUCCESSOR, LINGER_MAX = SECOND // 20, SECOND // 5
 
 
 class VirtualRouter(NamedTuple):
@@ -42,7 +42,7 @@ class VirtualRouter(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is remembered; immutable, so that a state can be kept, compared and played again."""
+    """What is to_json; immutable, so that a state can be kept, compared and played again."""
 
     name: str = INITIALIZE
     deadline: Optional[int] = None  # when Active_Down_Timer or Adver_Timer fires
@@ -118,12 +118,12 @@ def reconfigured(router: VirtualRouter, state: State, now: int) -> State:
     return state._replace(deadline=now + active_down_interval(router, state))
 
 
-def remembered(state: State) -> Dict[str, object]:
-    """Return a state as JSON has it, for ``recalled`` in another process."""
+def to_json(state: State) -> Dict[str, object]:
+    """Return a state as JSON has it, for ``from_json`` in another process."""
     return {**state._asdict(), "readings": dict(state.readings)}
 
 
-def recalled(known: Mapping[str, object]) -> State:
+def from_json(known: Mapping[str, object]) -> State:
     """Return the state that another process was in. Its times are of the same clock, which all processes share.
 
     :param known: from another version, maybe: what only that one knows counts for nothing
@@ -152,30 +152,30 @@ def _enter(router: VirtualRouter, state: State, now: int, reason: str) -> Step:
         return state, []
     if tracking.in_fault(state.readings):
         moved, effects = _move(state._replace(deadline=None, holding=False), FAULT, reason)
-        return moved, [*_farewell(state), *effects]
+        return moved, [*_resignation(state), *effects]
     if router.priority == tracking.OWNER:
         return _become_active(router, state, now, f"{reason}, as the address owner")
     moved, effects = _become_backup(router, state._replace(active_interval=router.interval), now, reason)
-    return moved._replace(deadline=now + _first_wait(router, moved)), effects
+    return moved._replace(deadline=now + _first_down_interval(router, moved)), effects
 
 
-def _first_wait(router: VirtualRouter, state: State) -> int:
+def _first_down_interval(router: VirtualRouter, state: State) -> int:
     """Who still has the addresses after a crash goes on as soon as it is known that nobody else has taken them: who
     has, advertises at least once in that time. By RFC 9568 three times as much would pass, and the next one take over.
     """
     return router.interval + skew_time(router, state) if state.holding else active_down_interval(router, state)
 
 
-def _read_early(router: VirtualRouter, state: State, event: TrackerUpdate, now: int) -> Step:
-    return _enter(router, _noted(state, event), now, f"{event.name} was read")
+def _tracker_updated_in_initialize(router: VirtualRouter, state: State, event: TrackerUpdate, now: int) -> Step:
+    return _enter(router, _with_reading(state, event), now, f"{event.name} was read")
 
 
-def _heard_early(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
+def _received_in_initialize(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
     """Who still waits for something to be read must not keep what somebody else has taken meanwhile."""
     if not state.holding or not event.advertisement.priority:
         return state, []
     if state.deadline is not None:  # it lingers: clients that come before the successor's announcement are still served
-        return state._replace(deadline=min(state.deadline, now + min(GRACE, router.interval))), []
+        return state._replace(deadline=min(state.deadline, now + min(LINGER_AFTER_SUCCESSOR, router.interval))), []
     return state._replace(holding=False), [RemoveAddresses()]
 
 
@@ -184,33 +184,33 @@ def _stop(router: VirtualRouter, state: State, event: Stop, now: int) -> Step:
     gone = state._replace(deadline=None, started=False, wants_active=False, holding=False)
     if event.linger and state.name == ACTIVE:
         unit = router.interval if router.version == 3 else SECOND
-        moved, effects = _move(gone._replace(holding=True, deadline=now + unit + UNHURRIED), INITIALIZE, "stop")
+        moved, effects = _move(gone._replace(holding=True, deadline=now + unit + LINGER_MAX), INITIALIZE, "stop")
         return moved, [Send(0), *effects]
     moved, effects = _move(gone, INITIALIZE, "stop")
-    return moved, [*_farewell(state), *effects]
+    return moved, [*_resignation(state), *effects]
 
 
-def _lingered(router: VirtualRouter, state: State, event: Timeout, now: int) -> Step:
+def _linger_over(router: VirtualRouter, state: State, event: Timeout, now: int) -> Step:
     """Somebody else has the addresses, or nobody wants them."""
     if not state.holding or state.deadline is None or now < state.deadline:
         return state, []
     return state._replace(holding=False, deadline=None), [RemoveAddresses()]
 
 
-def _nobody_heard(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
+def _active_down_timer_fired(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
     """RFC 9568 section 6.4.2: Active_Down_Timer fires."""
     if state.deadline is None or now < state.deadline:
         return state, []
     return _become_active(router, state, now, "no Advertisement was heard")
 
 
-def _heard_as_backup(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
+def _received_in_backup(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
     """RFC 9568 section 6.4.2, an Advertisement is received. An equal priority never preempts."""
     theirs, ours = event.advertisement.priority, priority_of(router, state)
     if theirs == 0:  # the Active router gives up: no need to miss it three times
         return state._replace(deadline=now + skew_time(router, state)), []
     if state.holding:  # somebody else has taken them
-        after, effects = _heard_as_backup(router, state._replace(holding=False), event, now)
+        after, effects = _received_in_backup(router, state._replace(holding=False), event, now)
         return after, [RemoveAddresses(), *effects]
     if theirs < ours and _preempts(router, state, now):
         return state, []  # discarded without touching the timer, which runs out soon
@@ -244,7 +244,7 @@ def _advertise(router: VirtualRouter, state: State, event: Event, now: int) -> S
     return state._replace(deadline=now + router.interval), [Send(priority_of(router, state))]
 
 
-def _heard_as_active(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
+def _received_in_active(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
     """RFC 9568 section 6.4.3, an Advertisement is received."""
     theirs, ours = event.advertisement.priority, priority_of(router, state)
     if theirs == 0:  # somebody else gives up: tell the Backups at once who is still here
@@ -264,19 +264,19 @@ def _heard_as_active(router: VirtualRouter, state: State, event: Received, now: 
     return state, [Send(ours), Announce()]
 
 
-def _read_in_turn(router: VirtualRouter, state: State, event: TrackerUpdate, now: int) -> Step:
+def _tracker_updated(router: VirtualRouter, state: State, event: TrackerUpdate, now: int) -> Step:
     """A priority takes effect with the next Advertisement, a FAULT at once (keepalived)."""
-    noted = _noted(state, event)
+    noted = _with_reading(state, event)
     if not tracking.in_fault(noted.readings):
         return noted, []
     moved, effects = _move(
         noted._replace(deadline=None, wants_active=False, holding=False), FAULT, f"{event.name} failed"
     )
-    return moved, [*_farewell(state), *effects]
+    return moved, [*_resignation(state), *effects]
 
 
-def _read_in_fault(router: VirtualRouter, state: State, event: TrackerUpdate, now: int) -> Step:
-    return _enter(router, _noted(state, event), now, f"{event.name} is well again")
+def _tracker_updated_in_fault(router: VirtualRouter, state: State, event: TrackerUpdate, now: int) -> Step:
+    return _enter(router, _with_reading(state, event), now, f"{event.name} is well again")
 
 
 def _promote(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
@@ -308,14 +308,14 @@ def _move(state: State, name: str, reason: str) -> Step:
     return state._replace(name=name), [StateChanged(state.name, name, reason)] if name != state.name else []
 
 
-def _farewell(state: State) -> List[Effect]:
+def _resignation(state: State) -> List[Effect]:
     """Priority 0 first, so that the next one wastes no time; RFC 9568 section 6.4.3, Shutdown."""
     if state.name == ACTIVE:
         return [Send(0), RemoveAddresses()]
     return [RemoveAddresses()] if state.holding else []
 
 
-def _noted(state: State, event: TrackerUpdate) -> State:
+def _with_reading(state: State, event: TrackerUpdate) -> State:
     return state._replace(readings={**state.readings, event.name: event.reading})
 
 
@@ -329,20 +329,20 @@ Transition = Callable[..., Step]
 
 TRANSITIONS: Dict[Tuple[str, Type[Event]], Transition] = {
     (INITIALIZE, Start): _start,
-    (INITIALIZE, TrackerUpdate): _read_early,
-    (INITIALIZE, Received): _heard_early,
-    (INITIALIZE, Timeout): _lingered,
+    (INITIALIZE, TrackerUpdate): _tracker_updated_in_initialize,
+    (INITIALIZE, Received): _received_in_initialize,
+    (INITIALIZE, Timeout): _linger_over,
     (INITIALIZE, Stop): _stop,
-    (BACKUP, Timeout): _nobody_heard,
-    (BACKUP, Received): _heard_as_backup,
-    (BACKUP, TrackerUpdate): _read_in_turn,
+    (BACKUP, Timeout): _active_down_timer_fired,
+    (BACKUP, Received): _received_in_backup,
+    (BACKUP, TrackerUpdate): _tracker_updated,
     (BACKUP, Promote): _promote,
     (BACKUP, Stop): _stop,
     (ACTIVE, Timeout): _advertise,
-    (ACTIVE, Received): _heard_as_active,
-    (ACTIVE, TrackerUpdate): _read_in_turn,
+    (ACTIVE, Received): _received_in_active,
+    (ACTIVE, TrackerUpdate): _tracker_updated,
     (ACTIVE, Demote): _demote,
     (ACTIVE, Stop): _stop,
-    (FAULT, TrackerUpdate): _read_in_fault,
+    (FAULT, TrackerUpdate): _tracker_updated_in_fault,
     (FAULT, Stop): _stop,
 }

@@ -37,7 +37,7 @@ def script(loop, children):
 
 def expire(runs):
     """Its time is over when the test says so: a busy machine may take long to start a program."""
-    runs.probe._too_late()
+    runs.probe._timed_out()
 
 
 def children_of_ours():

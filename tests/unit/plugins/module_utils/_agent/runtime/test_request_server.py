@@ -221,9 +221,9 @@ def test_while_it_rests_newcomers_wait_and_those_inside_are_answered(loop, door,
 
     def look():
         if asking == [1] and served._open:
-            served.rest()
+            served.pause()
         if asking == [1, 2] and not served._open:
-            served.go_on()
+            served.resume()
         loop.after(5000, look)
 
     loop.after(0, look)

@@ -24,10 +24,10 @@ def test_what_was_done_is_known_before_the_kernel_says_so(host):
     """Otherwise an address would seem to be taken away that was just put there."""
     host.start()
     (router,) = host.daemon.routers.values()
-    host.daemon.holding.add(router, [f"{VIP}/32"])
-    assert (host.report()["held"], host.daemon.holding.missing(router)) == ([f"{VIP}/32"], [])
-    host.daemon.holding.remove(router, [f"{VIP}/32"])
-    assert (host.report()["held"], host.daemon.holding.missing(router)) == ([], [f"{VIP}/32"])
+    host.daemon.addresses.add(router, [f"{VIP}/32"])
+    assert (host.report()["held"], host.daemon.addresses.missing(router)) == ([f"{VIP}/32"], [])
+    host.daemon.addresses.remove(router, [f"{VIP}/32"])
+    assert (host.report()["held"], host.daemon.addresses.missing(router)) == ([], [f"{VIP}/32"])
 
 
 # --- announcements ----------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def links():
 
 
 def place(links, interface="eth0", family=4, wanted=None, floating=()):
-    return links.place(interface, family, wanted, set(floating))
+    return links.egress(interface, family, wanted, set(floating))
 
 
 def test_a_router_sends_from_the_first_address_of_its_interface(links):

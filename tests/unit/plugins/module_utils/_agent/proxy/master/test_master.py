@@ -64,7 +64,7 @@ class House:
     def want(self, *_checks):
         pass
 
-    def doubt(self, key, why):
+    def report_failure(self, key, why):
         self.doubts.append((key, why))
 
     # the log
