@@ -52,11 +52,12 @@ def _parse(arguments: Optional[List[str]]) -> Any:
 
 
 def _add_server(commands: Any) -> None:
-    from .proxy.master.server_states import ORDERS
+    from .proxy.master.server_states import ADMIN_STATES
 
     purpose = "take a server out of the proxy's service, or back"
     server = commands.add_parser("server", help=purpose, description=f"{purpose}.".capitalize())
-    server.add_argument("order", choices=ORDERS, help="drain: nothing new; maint: as if it were down; ready: as before")
+    meanings = "drain: nothing new; maint: as if it were down; ready: as before"
+    server.add_argument("order", choices=ADMIN_STATES, help=meanings)
     server.add_argument("server", metavar="SERVICE/SERVER")
     server.add_argument("--socket", metavar="PATH", help="where the proxy answers, if not at the default path")
 

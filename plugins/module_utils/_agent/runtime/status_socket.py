@@ -36,13 +36,13 @@ class UnixSocketServer:
         :raises Refused: where another daemon answers, or the path cannot be used
         """
         self.path, self.socket = path, given or listen(path)
-        self.visitors = RequestServer(loop, self.socket, answer)
+        self.server = RequestServer(loop, self.socket, answer)
 
     def close(self, stays: bool = False) -> None:
         """
         :param stays: whether somebody else has the socket, too, and answers there from now on
         """
-        self.visitors.close()
+        self.server.close()
         if not stays:
             with contextlib.suppress(OSError):  # the folder may be root's; a successor clears up
                 os.unlink(self.path)

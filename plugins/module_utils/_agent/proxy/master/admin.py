@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional
 from ...config.schema import nearest
 from ...runtime import status_socket
 from ...runtime.request_server import Answer
-from .server_states import ORDERS, Health
+from .server_states import ADMIN_STATES, Health
 
 LONGEST = 4096  # bytes of a request
 
@@ -40,8 +40,8 @@ def _request(received: bytes) -> Any:
 def obey(health: Health, request: Any) -> Dict[str, Any]:
     """Change the state of a server, and say how it went."""
     key, order = (request.get("server"), request.get("order")) if isinstance(request, dict) else (None, None)
-    if not isinstance(key, str) or order not in ORDERS:
-        return {"refused": f"a server and one of {', '.join(ORDERS)} are wanted."}
+    if not isinstance(key, str) or order not in ADMIN_STATES:
+        return {"refused": f"a server and one of {', '.join(ADMIN_STATES)} are wanted."}
     if key not in health:
         return {"refused": _unknown(key, health.known())}
     health.command(key, order)

@@ -48,9 +48,9 @@ class Master:
         self.settings = Settings(())
         self.stopping = False
         self._listeners = Listeners({})
-        self._door: Any = None  # a status_socket.Door, from the first settings on
-        self.tally = Counters({})
-        self.crew = WorkerPool(loop, log, self._orders, self._receive, self._process_ended)
+        self._status_socket: Any = None  # a status_socket.Door, from the first settings on
+        self.counters = Counters({})
+        self.pool = WorkerPool(loop, log, self._updates, self._receive, self._worker_ended)
 
     def start(self, checks: Any, prepared: Prepared, inherited: Optional[Dict[str, Any]]) -> None:
         """Serve. Raises OSError when there cannot be a worker.
@@ -58,19 +58,19 @@ class Master:
         :param checks: a checks.client.Checks whose results come to ``take_result``, and its runs to ``take_run``
         :param inherited: what a predecessor's ``remember`` has returned
         """
-        self.health = Health(Dependencies(self._loop, checks, self._log, self.crew.tell))
-        self.desk = HttpEndpoints(
+        self.health = Health(Dependencies(self._loop, checks, self._log, self.pool.tell))
+        self.endpoints = HttpEndpoints(
             self._loop,
             self.health.usable,
             {"/": lambda: html.page(self.report(), time.time()), "/metrics": lambda: metrics.page(self.report())},
         )
-        self.go_over(prepared, inherited["members"] if inherited else {})
+        self.switch_to(prepared, inherited["members"] if inherited else {})
 
     def prepare(self, wanted: Settings) -> Prepared:
         """Open what settings want and is not open yet. Raises Refused."""
         sockets = self._listeners.prepare(wants(wanted))
-        if self._door and self._door.path == wanted.status_socket:
-            return Prepared(wanted, sockets, self._door)
+        if self._status_socket and self._status_socket.path == wanted.status_socket:
+            return Prepared(wanted, sockets, self._status_socket)
         try:
             return Prepared(wanted, sockets, self._open_door(wanted.status_socket))
         except status_socket.Refused as refused:
@@ -80,10 +80,10 @@ class Master:
     def discard(self, prepared: Prepared) -> None:
         """Take back what was prepared."""
         self._listeners.discard(prepared.sockets)
-        if prepared.door is not self._door:
+        if prepared.door is not self._status_socket:
             prepared.door.close()
 
-    def go_over(self, prepared: Prepared, remembered: Optional[Dict[str, Any]] = None) -> None:
+    def switch_to(self, prepared: Prepared, remembered: Optional[Dict[str, Any]] = None) -> None:
         """Have everybody follow. Raises OSError when there cannot be a worker, and then nothing has changed.
 
         :param remembered: what a predecessor has known of the servers
@@ -91,17 +91,17 @@ class Master:
         wanted, sockets, door = prepared
         before = self.health.apply(wanted.services, remembered)
         try:
-            self.crew.start_generation(
+            self.pool.start_generation(
                 wanted, [(each.name, sockets[place]) for each in wanted.services for place in _places(each)]
             )
         except OSError:
-            self.health.go_over(before)
+            self.health.switch_to(before)
             raise
-        self.desk.apply(wanted, sockets)
+        self.endpoints.apply(wanted, sockets)
         self._listeners.keep(sockets)
-        if self._door and self._door is not door:
-            self._door.close()
-        self._door, self.settings = door, wanted
+        if self._status_socket and self._status_socket is not door:
+            self._status_socket.close()
+        self._status_socket, self.settings = door, wanted
 
     def take_result(self, result: Result) -> None:
         self.health.take_result(result)
@@ -109,55 +109,56 @@ class Master:
     def take_run(self, run: Run) -> None:
         self.health.take_run(run)
 
-    def leave(self, duration: int) -> int:
+    def drain(self, duration: int) -> int:
         """Take nobody new, and give those who are there some microseconds. Return how many they are."""
-        self.stopping = self.desk.stopping = True
-        self._listeners.keep({place: each for place, each in self._listeners.items() if place in self.desk})
-        self.crew.drain(duration)
-        if not self.crew.hands:
+        self.stopping = self.endpoints.stopping = True
+        self._listeners.keep({place: each for place, each in self._listeners.items() if place in self.endpoints})
+        self.pool.drain(duration)
+        if not self.pool.workers:
             self._gone()
-        return sum(self.tally.current(hand.pid) for hand in self.crew.hands)
+        return sum(self.counters.current(worker.pid) for worker in self.pool.workers)
 
     def close(self) -> None:
-        self.desk.close()
-        if self._door:
-            self._door.close()
+        self.endpoints.close()
+        if self._status_socket:
+            self._status_socket.close()
         self._listeners.close()
 
     def report(self) -> Report:
-        known = report.build(self.settings, self.health, self.tally, self.crew, self.desk, self._loop.now())
+        known = report.build(self.settings, self.health, self.counters, self.pool, self.endpoints, self._loop.now())
         return {**self._describe(), "state": "draining" if self.stopping else "serving", **known}
 
     # -- from one program to the next
 
     def pause(self) -> None:
         """Ask those who want to know something to wait outside."""
-        for visitors in self._visitors:
-            visitors.pause()
+        for server in self._request_servers:
+            server.pause()
 
     def resume(self) -> None:
-        for visitors in self._visitors:
-            visitors.resume()
+        for server in self._request_servers:
+            server.resume()
 
     @property
-    def asked(self) -> int:
+    def open_requests(self) -> int:
         """How many are inside who have not heard their answer."""
-        return sum(len(visitors) for visitors in self._visitors)
+        return sum(len(server) for server in self._request_servers)
 
     @property
-    def _visitors(self) -> List[RequestServer]:
-        return [*self.desk.visitors, *([self._door.visitors] if self._door else [])]
+    def _request_servers(self) -> List[RequestServer]:
+        own = [self._status_socket.server] if self._status_socket else []
+        return [*self.endpoints.request_servers, *own]
 
-    def remember(self) -> Dict[str, Any]:
+    def to_json(self) -> Dict[str, Any]:
         """Return in JSON's terms what a successor is to know, and the descriptors that it is to have."""
         return {
-            "door": [self._door.path, self._door.socket.fileno()],
+            "door": [self._status_socket.path, self._status_socket.socket.fileno()],
             "listeners": [[*place, each.fileno()] for place, each in self._listeners.items()],
-            "hands": [hand.remember() for hand in self.crew.hands if not hand.gone],
-            "gone": [hand.pid for hand in self.crew.hands if hand.gone],
-            "members": self.health.remember(),
-            "ended": self.tally.ended,
-            "told": self.tally.by_worker(),
+            "hands": [worker.to_json() for worker in self.pool.workers if not worker.gone],
+            "gone": [worker.pid for worker in self.pool.workers if worker.gone],
+            "members": self.health.to_json(),
+            "ended": self.counters.ended,
+            "told": self.counters.by_worker(),
         }
 
     def inherit(self, known: Dict[str, Any]) -> None:
@@ -166,15 +167,15 @@ class Master:
             {Place(address, port): upgrade_state.socket_of(number) for address, port, number in known["listeners"]}
         )
         path, number = known["door"]
-        self._door = self._open_door(path, number)
-        self.tally = Counters(known["ended"])
+        self._status_socket = self._open_door(path, number)
+        self.counters = Counters(known["ended"])
         for each in known["hands"]:
-            hand = WorkerHandle.recalled(each, upgrade_state.socket_of(each["connection"]))
-            self.crew.adopt(hand)
+            worker = WorkerHandle.from_json(each, upgrade_state.socket_of(each["connection"]))
+            self.pool.adopt(worker)
         for pid, counters in known["told"].items():
-            self.tally.update(int(pid), counters, self._loop.now())
+            self.counters.update(int(pid), counters, self._loop.now())
         for pid in known["gone"]:
-            self.tally.fold_in(pid)
+            self.counters.fold_in(pid)
             upgrade_state.reap(self._loop, pid)
 
     def _open_door(self, path: str, given: int = -1) -> status_socket.UnixSocketServer:
@@ -185,22 +186,22 @@ class Master:
 
     # -- the workers
 
-    def _orders(self) -> ServerUpdates:
-        return self.health.orders()
+    def _updates(self) -> ServerUpdates:
+        return self.health.updates()
 
-    def _receive(self, hand: WorkerHandle, message: Dict[str, Any]) -> None:
+    def _receive(self, worker: WorkerHandle, message: Dict[str, Any]) -> None:
         """Take what a worker says."""
-        self.tally.update(hand.pid, message.get("counters", {}), self._loop.now())
-        if "failed" in message and self.crew.agrees(hand, message["failed"]):
-            self.health.take_failure(message["failed"], lower(message["why"]))
+        self.counters.update(worker.pid, message.get("counters", {}), self._loop.now())
+        if "failed" in message and self.pool.agrees(worker, message["failed"]):
+            self.health.report_failure(message["failed"], lower(message["why"]))
         if "fault" in message:
             self._log.fault(*message["fault"])
         if "cured" in message:
             self._log.cured(*message["cured"])
 
-    def _process_ended(self, hand: WorkerHandle) -> None:
-        self.tally.fold_in(hand.pid)
-        if self.stopping and not self.crew.hands:
+    def _worker_ended(self, worker: WorkerHandle) -> None:
+        self.counters.fold_in(worker.pid)
+        if self.stopping and not self.pool.workers:
             self._gone()
 
 

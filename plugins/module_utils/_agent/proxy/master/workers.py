@@ -26,7 +26,7 @@ LIVES = 10 * MILLION  # after this its death is the first one again
 REAPING = MILLION // 100  # it closes the connection a moment before it is dead
 GRACE = 2 * MILLION  # after the time that it has to drain
 
-Doors = Sequence[Tuple[str, socket.socket]]  # a service's name and a socket that listens for it
+Listeners = Sequence[Tuple[str, socket.socket]]  # a service's name and a socket that listens for it
 Servers = Dict[str, Server]  # by SERVICE/SERVER
 
 
@@ -36,7 +36,7 @@ class Generation(NamedTuple):
     number: int
     servers: Servers
     settings: Optional[Settings] = None  # None: there will be no more workers of it
-    doors: Doors = ()
+    listeners: Listeners = ()
 
 
 class WorkerHandle:
@@ -60,7 +60,7 @@ class WorkerHandle:
         """Its connection has ended, and it is about to."""
         return self.process.connection.fileno() < 0
 
-    def remember(self) -> Dict[str, Any]:
+    def to_json(self) -> Dict[str, Any]:
         """Return in JSON's terms what a successor of this program is to know, for ``recalled``."""
         return {
             "pid": self.pid,
@@ -73,11 +73,12 @@ class WorkerHandle:
         }
 
     @classmethod
-    def recalled(cls, known: Dict[str, Any], connection: socket.socket) -> WorkerHandle:
+    def from_json(cls, known: Dict[str, Any], connection: socket.socket) -> WorkerHandle:
         servers = {key: Server(*server) for key, server in known["servers"].items()}
-        hand = cls(Generation(known["generation"], servers), Forked.inherited(known["pid"], connection), known["since"])
-        hand.draining, hand.deadline = known["draining"], known["deadline"]
-        return hand
+        process = Forked.inherited(known["pid"], connection)
+        worker = cls(Generation(known["generation"], servers), process, known["since"])
+        worker.draining, worker.deadline = known["draining"], known["deadline"]
+        return worker
 
 
 class WorkerPool:
@@ -87,30 +88,30 @@ class WorkerPool:
         self,
         loop: Loop,
         log: Any,
-        orders: Callable[[], ServerUpdates],
+        updates: Callable[[], ServerUpdates],
         hear: Callable[[WorkerHandle, Dict[str, Any]], None],
         lose: Callable[[WorkerHandle], None],
     ) -> None:
         """
-        :param orders: what a new worker is to know of the servers
+        :param updates: what a new worker is to know of the servers
         :param hear: takes each message
         :param lose: is told of each one that has ended
         """
-        self._loop, self._log, self._orders, self._receive, self._process_ended = loop, log, orders, hear, lose
-        self.hands: List[WorkerHandle] = []
+        self._loop, self._log, self._updates, self._receive, self._worker_ended = loop, log, updates, hear, lose
+        self.workers: List[WorkerHandle] = []
         self.generation = Generation(0, {})
         self._pause = 0
 
-    def start_generation(self, settings: Settings, doors: Doors) -> None:
+    def start_generation(self, settings: Settings, listeners: Listeners) -> None:
         """Have a new generation serve, and then the one before finish. Raises OSError, and then nothing is changed."""
-        before, old = self.generation, list(self.hands)
-        self.generation = Generation(before.number + 1, servers_of(settings), settings, doors)
+        before, old = self.generation, list(self.workers)
+        self.generation = Generation(before.number + 1, servers_of(settings), settings, listeners)
         try:
             for _each in range(settings.workers):
                 self._start(settings)
         except OSError:
             self.generation = before
-            self._end([hand for hand in self.hands if hand not in old], 0)
+            self._end([worker for worker in self.workers if worker not in old], 0)
             raise
 
     def _retire_old_generations(self) -> None:
@@ -120,102 +121,105 @@ class WorkerPool:
         of them, then whoever waits there would be reset. The old ones take them along.
         """
         settings, serving = self.generation.settings, self._serving()
-        if settings and all(hand.ready for hand in serving):
-            old = [hand for hand in self.hands if hand not in serving and not hand.draining]
+        if settings and all(worker.ready for worker in serving):
+            old = [worker for worker in self.workers if worker not in serving and not worker.draining]
             self._end(old, settings.hard_stop_after)
 
     def _serving(self) -> List[WorkerHandle]:
         """Return those of this generation."""
-        return [hand for hand in self.hands if hand.generation is self.generation and not hand.draining]
+        return [worker for worker in self.workers if worker.generation is self.generation and not worker.draining]
 
-    def _heard(self, hand: WorkerHandle, message: Dict[str, Any]) -> None:
-        if not hand.ready:
-            hand.ready = True
+    def _message_received(self, worker: WorkerHandle, message: Dict[str, Any]) -> None:
+        if not worker.ready:
+            worker.ready = True
             self._retire_old_generations()
-        self._receive(hand, message)
+        self._receive(worker, message)
 
     def drain(self, duration: int) -> None:
         """Have all of them finish within some microseconds, and start no others."""
         self.generation = self.generation._replace(settings=None)
-        self._end(self.hands, duration)
+        self._end(self.workers, duration)
 
-    def adopt(self, hand: WorkerHandle) -> None:
+    def adopt(self, worker: WorkerHandle) -> None:
         """Take over one from the program that this process was before; the youngest comes last."""
-        self._attach(hand)
-        self.generation = hand.generation
-        if hand.deadline is not None:
-            self._reap_at(hand, hand.deadline)
+        self._watch(worker)
+        self.generation = worker.generation
+        if worker.deadline is not None:
+            self._reap_at(worker, worker.deadline)
 
-    def tell(self, orders: ServerUpdates) -> None:
+    def tell(self, updates: ServerUpdates) -> None:
         """Tell all workers of servers; the old ones only of those that are the same to them."""
-        for hand in self.hands:
-            for part in portions({key: orders[key] for key in orders if self.agrees(hand, key)}):
-                hand.channel.post({"servers": part})
+        for worker in self.workers:
+            for part in portions({key: updates[key] for key in updates if self.agrees(worker, key)}):
+                worker.channel.post({"servers": part})
 
-    def agrees(self, hand: WorkerHandle, key: str) -> bool:
+    def agrees(self, worker: WorkerHandle, key: str) -> bool:
         """Whether a worker means the same as this generation by the name of a server."""
-        return hand.generation.servers.get(key) == self.generation.servers.get(key)
+        return worker.generation.servers.get(key) == self.generation.servers.get(key)
 
     def _start(self, settings: Settings) -> None:
         """Fork a worker of this generation. Raises OSError."""
-        generation, orders, doors = self.generation, self._orders(), self.generation.doors
+        generation, updates, listeners = self.generation, self._updates(), self.generation.listeners
 
         def serve(end: socket.socket) -> None:
             privileges.drop_capabilities()
-            worker = Worker(settings, doors, end)
-            worker.obey({"servers": orders})
+            worker = Worker(settings, listeners, end)
+            worker.execute({"servers": updates})
             worker.run()
 
-        process = Forked(WORKER, serve, [door.fileno() for _service, door in doors])
-        self._attach(WorkerHandle(generation, process, time.time()))
+        process = Forked(WORKER, serve, [listener.fileno() for _service, listener in listeners])
+        self._watch(WorkerHandle(generation, process, time.time()))
 
-    def _attach(self, hand: WorkerHandle) -> None:
-        hand.born = self._loop.now()
-        hand.channel = Channel(
-            self._loop, hand.process.connection, lambda message: self._heard(hand, message), lambda: self._gone(hand)
+    def _watch(self, worker: WorkerHandle) -> None:
+        worker.born = self._loop.now()
+        worker.channel = Channel(
+            self._loop,
+            worker.process.connection,
+            lambda message: self._message_received(worker, message),
+            lambda: self._gone(worker),
         )
-        self.hands.append(hand)
+        self.workers.append(worker)
 
-    def _end(self, hands: Sequence[WorkerHandle], duration: int) -> None:
-        for hand in hands:
-            hand.draining = True
-            hand.channel.post({"drain": duration / MILLION})
+    def _end(self, workers: Sequence[WorkerHandle], duration: int) -> None:
+        for worker in workers:
+            worker.draining = True
+            worker.channel.post({"drain": duration / MILLION})
             deadline = self._loop.now() + duration + GRACE
-            if hand.deadline is None or deadline < hand.deadline:
-                self._reap_at(hand, deadline)
+            if worker.deadline is None or deadline < worker.deadline:
+                self._reap_at(worker, deadline)
 
-    def _reap_at(self, hand: WorkerHandle, deadline: int) -> None:
-        if hand.reaper:
-            hand.reaper.cancel()
-        hand.deadline = deadline
-        hand.reaper = self._loop.at(deadline, hand.process.kill)
+    def _reap_at(self, worker: WorkerHandle, deadline: int) -> None:
+        if worker.reaper:
+            worker.reaper.cancel()
+        worker.deadline = deadline
+        worker.reaper = self._loop.at(deadline, worker.process.kill)
 
-    def _gone(self, hand: WorkerHandle) -> None:
+    def _gone(self, worker: WorkerHandle) -> None:
         """Its connection has ended, and so will it."""
-        hand.process.kill()
-        if hand.reaper:
-            hand.reaper.cancel()
-        self._reap(hand)
+        worker.process.kill()
+        if worker.reaper:
+            worker.reaper.cancel()
+        self._reap(worker)
 
-    def _reap(self, hand: WorkerHandle) -> None:
-        ending = hand.process.ending()
+    def _reap(self, worker: WorkerHandle) -> None:
+        ending = worker.process.ending()
         if ending is None:
-            self._loop.after(REAPING, lambda: self._reap(hand))
+            self._loop.after(REAPING, lambda: self._reap(worker))
             return
-        self.hands.remove(hand)
-        self._process_ended(hand)
-        if not hand.draining:
-            self._log.warning(f"Worker {hand.pid} has ended ({ending}) and is replaced; its sessions are lost.")
-            self._replace(hand)
+        self.workers.remove(worker)
+        self._worker_ended(worker)
+        if not worker.draining:
+            self._log.warning(f"Worker {worker.pid} has ended ({ending}) and is replaced; its sessions are lost.")
+            self._replace(worker)
 
-    def _replace(self, hand: WorkerHandle) -> None:
+    def _replace(self, worker: WorkerHandle) -> None:
         """At once, but if they die again and again then less and less often."""
-        if self._loop.now() - hand.born > LIVES:
+        if self._loop.now() - worker.born > LIVES:
             self._pause = 0
-        self._loop.after(self._pause, self._start_if_wanted)
+        self._loop.after(self._pause, self._start_if_needed)
         self._pause = min(LATEST, max(SOONEST, 2 * self._pause))
 
-    def _start_if_wanted(self) -> None:
+    def _start_if_needed(self) -> None:
         """There may be others meanwhile, or none wanted any more."""
         settings = self.generation.settings
         if settings is None or len(self._serving()) >= settings.workers:
@@ -224,18 +228,18 @@ class WorkerPool:
             self._start(settings)
         except OSError as fault:
             self._log.warning(f"A worker cannot be started: {in_words(fault)}.")
-            self._loop.after(LATEST, self._start_if_wanted)
+            self._loop.after(LATEST, self._start_if_needed)
 
 
 def servers_of(settings: Settings) -> Servers:
     return {key_of(service, server): server for service in settings.services for server in service.servers}
 
 
-def portions(orders: ServerUpdates) -> Iterator[ServerUpdates]:
+def portions(updates: ServerUpdates) -> Iterator[ServerUpdates]:
     """Yield them in parts that a message has room for."""
     part: ServerUpdates = {}
     size = 0
-    for key, order in orders.items():
+    for key, order in updates.items():
         length = len(json.dumps({key: order}))
         if part and size + length > LONGEST // 2:
             yield part

@@ -17,7 +17,7 @@ from ..settings import LEAST_CONNECTIONS, ROUND_ROBIN, SOURCE
 # Distances between two turns of a member are whole numbers, so that positions never drift: this is divided by weights.
 LAP = 1 << 40
 MASK = (1 << 64) - 1
-REMEMBERED = 4096  # clients
+MAX_CLIENTS = 4096  # clients
 
 
 class RoundRobin:
@@ -86,7 +86,7 @@ class Source:
         chosen = self._known.get(client)
         if chosen is None:
             chosen = self._draw(client)
-            if len(self._known) >= REMEMBERED:
+            if len(self._known) >= MAX_CLIENTS:
                 self._known.clear()
             self._known[client] = chosen
         return chosen

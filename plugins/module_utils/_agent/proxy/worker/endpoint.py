@@ -20,13 +20,13 @@ import struct
 from socket import SocketType
 from typing import Any, Optional
 
-from .event_loop import BOTH_WAYS, BULKY, ERR, OUT, PRI, RDHUP, SIZE, UNUSUAL, Handler
+from .event_loop import BOTH_WAYS, ERR, LARGE_READ, NOT_FAST, OUT, PRI, RDHUP, SIZE, Handler
 from .splice import Pipe
 
 CONNECTING, WAITING, RELAYING, OVER = "connecting", "waiting", "relaying", "over"  # sessions, see ``session``
 LAST, CAREFUL = 1, 2  # a short read is the last one; nothing is the last one but the end itself
 MSG_MORE = socket.MSG_MORE  # so that what is sent and the FIN that follows are one packet
-BULK = 4  # bulky reads until a way is spliced
+SPLICE_AFTER = 4  # bulky reads until a way is spliced
 SIOCOUTQ = 0x5411  # linux/sockios.h: how many bytes the peer has not acknowledged
 
 
@@ -41,13 +41,13 @@ class Endpoint(Handler):
         "forward",
         "other",
         "count",
-        "kept",
-        "untaken",
+        "pending",
+        "unacked",
         "pipe",
-        "bulky",
+        "large_reads",
         "ending",
         "shut",
-        "tells_of_room",
+        "watches_out",
     )
 
     def __init__(self, session: Any, connection: SocketType) -> None:
@@ -57,46 +57,46 @@ class Endpoint(Handler):
         self.forward: Any = None  # the other end's ``send`` while both ways are free
         self.other: Any = None
         self.count = 0  # bytes that came since somebody looked
-        self.kept = b""  # what the other end has not taken yet
-        self.untaken = 0  # bytes, when somebody looked while some were held; those in the other's socket included
+        self.pending = b""  # what the other end has not taken yet
+        self.unacked = 0  # bytes, when somebody looked while some were held; those in the other's socket included
         self.pipe: Optional[Pipe] = None
-        self.bulky = 0  # how often much has come at once
+        self.large_reads = 0  # how often much has come at once
         self.ending = 0  # LAST, CAREFUL
         self.shut = False
-        self.tells_of_room = False  # whether it is registered for EPOLLOUT
+        self.watches_out = False  # whether it is registered for EPOLLOUT
 
     def held(self) -> bool:
-        return bool(self.kept or (self.pipe and self.pipe.held))
+        return bool(self.pending or (self.pipe and self.pipe.held))
 
-    def advances(self) -> bool:
+    def progressed(self) -> bool:
         """Return whether the other side has taken some of what waits for it since this was last asked.
 
         The kernel tells that there is room only after a good part of its buffer has gone, minutes on a slow line.
         """
-        before = self.untaken
+        before = self.unacked
         queued = struct.unpack("i", fcntl.ioctl(self.other.descriptor, SIOCOUTQ, bytes(4)))[0]
-        self.untaken = queued + len(self.kept) + (self.pipe.held if self.pipe else 0)
-        return self.untaken != before
+        self.unacked = queued + len(self.pending) + (self.pipe.held if self.pipe else 0)
+        return self.unacked != before
 
     def ready(self, events: int) -> None:
-        if events & UNUSUAL:
+        if events & NOT_FAST:
             self._expect_end(events)
         if events & OUT and self.other.held():
             self.other.flush()
         if events & ~OUT:
-            self.turn()
+            self.transfer()
         if events & ERR:
             self.session.reset()
         elif not self.ending:
-            self.session.settle()
+            self.session.enable_fast_path()
 
-    def turn(self) -> None:
+    def transfer(self) -> None:
         """Pass on what has come, as much of it as is fair to others."""
-        if self.session.state != RELAYING or self.shut or self.kept:
+        if self.session.state != RELAYING or self.shut or self.pending:
             return None
         if self.ending == CAREFUL:
             self.release_pipe()  # splice does not get past urgent data
-        elif self.bulky >= BULK:
+        elif self.large_reads >= SPLICE_AFTER:
             self._acquire_pipe()
         if self.pipe:
             return self._splice(self.pipe)
@@ -110,12 +110,12 @@ class Endpoint(Handler):
             if data:
                 self.count += size
                 self.pass_on(data, MSG_MORE if last else 0)
-            if self.kept or self.session.state != RELAYING:
+            if self.pending or self.session.state != RELAYING:
                 return None
             if last:
                 return self._shut()
-            if size >= BULKY:
-                return self._weigh(size)
+            if size >= LARGE_READ:
+                return self._note_large_read(size)
             if not self.ending:
                 return None
 
@@ -128,20 +128,20 @@ class Endpoint(Handler):
         """Pass on what was held, and what has come since."""
         if self.pipe:
             self._drain(self.pipe)
-        elif self.kept:
-            kept, self.kept = self.kept, b""
+        elif self.pending:
+            kept, self.pending = self.pending, b""
             self.pass_on(kept)
         if not self.held():
-            self.turn()
+            self.transfer()
 
-    def unusual(self, data: bytes, sent: int) -> None:
+    def slow_path(self, data: bytes, sent: int) -> None:
         """Go on where the loop leaves off: at the end of all, with a great deal, or more than the other end took."""
         if not data:
             self._shut()
             return
         if sent < len(data):
-            self._keep(data[sent:])
-        self._weigh(len(data))
+            self._hold(data[sent:])
+        self._note_large_read(len(data))
 
     def unreadable(self, fault: OSError) -> None:
         if not isinstance(fault, BlockingIOError):
@@ -150,38 +150,38 @@ class Endpoint(Handler):
     def unwritable(self, fault: OSError, data: bytes) -> None:
         self.count += len(data)
         if isinstance(fault, BlockingIOError):
-            self._keep(data)
+            self._hold(data)
         else:
             self.session.reset()
 
     def release_pipe(self) -> None:
         """Do without the pipe, which somebody else may have."""
-        self.bulky = 0
+        self.large_reads = 0
         if self.pipe and not self.pipe.held:
-            self.session.relay.pipes.give(self.pipe)
+            self.session.loop.pipes.give(self.pipe)
             self.pipe = None
-            self.session.settle()
+            self.session.enable_fast_path()
 
     def pass_on(self, data: bytes, flags: int = 0) -> None:
         try:
             sent = self.other.socket.send(data, flags)
         except OSError as fault:
             if isinstance(fault, BlockingIOError):
-                return self._keep(data)
+                return self._hold(data)
             return self.session.reset()
-        return self._keep(data[sent:]) if sent < len(data) else None
+        return self._hold(data[sent:]) if sent < len(data) else None
 
-    def _keep(self, data: bytes) -> None:
-        self.kept = data
-        self._wait()
+    def _hold(self, data: bytes) -> None:
+        self.pending = data
+        self._wait_for_room()
 
-    def _wait(self) -> None:
+    def _wait_for_room(self) -> None:
         """Have the other end tell when it takes more."""
-        self.session.unsettle()
+        self.session.disable_fast_path()
         other = self.other
-        if not other.tells_of_room:
-            other.tells_of_room = True
-            self.session.relay.watch_more(other.descriptor, BOTH_WAYS)
+        if not other.watches_out:
+            other.watches_out = True
+            self.session.loop.watch_more(other.descriptor, BOTH_WAYS)
 
     def _splice(self, pipe: Pipe) -> None:
         if pipe.held:
@@ -192,11 +192,11 @@ class Endpoint(Handler):
             return self.unreadable(fault)
         if not moved:  # this is the end, or urgent data before it
             self.ending = CAREFUL
-            return self.turn()
+            return self.transfer()
         self.count += moved
         self._drain(pipe)
         if not pipe.held:
-            self._again()
+            self._turn_later()
         return None
 
     def _drain(self, pipe: Pipe) -> None:
@@ -204,24 +204,24 @@ class Endpoint(Handler):
             pipe.drain(self.other.descriptor)
         except OSError:
             return self.session.reset()
-        return self._wait() if pipe.held else None
+        return self._wait_for_room() if pipe.held else None
 
-    def _weigh(self, size: int) -> None:
+    def _note_large_read(self, size: int) -> None:
         """Much has come at once: there may be more, and if that is so time and again then a pipe is worth its while."""
-        self.bulky += 1
-        if size == SIZE or self.ending or self.bulky == BULK:
-            self._again()
+        self.large_reads += 1
+        if size == SIZE or self.ending or self.large_reads == SPLICE_AFTER:
+            self._turn_later()
 
-    def _again(self) -> None:
+    def _turn_later(self) -> None:
         """There is more, but others have their turn first."""
-        self.session.relay.later.append(self.turn)
+        self.session.loop.deferred.append(self.transfer)
 
     def _acquire_pipe(self) -> None:
         if self.pipe:
             return
         with contextlib.suppress(OSError):  # no more descriptors: it goes on as it is
-            self.pipe = self.session.relay.pipes.take()
-            self.session.unsettle()
+            self.pipe = self.session.loop.pipes.take()
+            self.session.disable_fast_path()
 
     def _shut(self) -> None:
         """Tell the other end that this was all."""

@@ -23,10 +23,10 @@ IN, OUT, ERR, HUP, RDHUP = select.EPOLLIN, select.EPOLLOUT, select.EPOLLERR, sel
 PRI = select.EPOLLPRI  # TCP's urgent data, at which a read stops short although there is more
 INWARDS = IN | RDHUP | PRI | select.EPOLLET
 BOTH_WAYS = INWARDS | OUT
-UNUSUAL = ~(IN | OUT)  # whatever is not just that bytes have come, or may be sent
+NOT_FAST = ~(IN | OUT)  # whatever is not just that bytes have come, or may be sent
 
 SIZE = 1 << 16  # bytes of one read
-BULKY = 1 << 14  # bytes in one read from which on it may be worth more than this loop does
+LARGE_READ = 1 << 14  # bytes in one read from which on it may be worth more than this loop does
 BATCH = 256  # events in one round
 
 
@@ -49,49 +49,49 @@ class EventLoop:
 
     def __init__(self) -> None:
         self.pipes = Pipes()
-        self.later: List[
+        self.deferred: List[
             Callable[[], None]
         ] = []  # what is to be done after those of the next round have had their turn
-        self.parties: Dict[int, Any] = {}  # by descriptor, and those of descriptors that are closed are NOBODY
+        self.handlers: Dict[int, Any] = {}  # by descriptor, and those of descriptors that are closed are NOBODY
         self._epoll = select.epoll()
-        self._gone: List[socket.SocketType] = []
+        self._closing: List[socket.SocketType] = []
         self._running = False
         self.watch_more = self._epoll.modify  # (descriptor, events)
 
-    def watch(self, descriptor: int, party: Handler, events: int) -> None:
+    def watch(self, descriptor: int, handler: Handler, events: int) -> None:
         """Raises OSError when the kernel has no room for it."""
-        self.parties[descriptor] = party
+        self.handlers[descriptor] = handler
         self._epoll.register(descriptor, events)
 
     def ignore(self, descriptor: int) -> None:
         self._epoll.unregister(descriptor)
-        self.parties[descriptor] = CLOSED
+        self.handlers[descriptor] = CLOSED
 
     def bury(self, *ends: Any) -> None:
         """Close ends of a session after this round; nobody hears of them any more."""
         for end in ends:
-            self.parties[end.descriptor] = CLOSED
-            self._gone.append(end.socket)
+            self.handlers[end.descriptor] = CLOSED
+            self._closing.append(end.socket)
             if end.pipe:
                 self.pipes.give(end.pipe)
 
-    def run(self, keep_house: Callable[[], float]) -> None:
+    def run(self, on_tick: Callable[[], float]) -> None:
         """Run until ``stop``.
 
-        :param keep_house: called after each round, returns how many seconds the next one may wait for something
+        :param on_tick: called after each round, returns how many seconds the next one may wait for something
 
         The body of the inner loop is what a message costs, and is all that most messages ever see: two system calls,
         some loads of attributes, nothing made but the bytes themselves, no function of ours called. Whatever is not
         quite usual is somebody else's: ``ready``, ``unusual`` and the like.
         """
-        parties, poll = self.parties, self._epoll.poll
-        patience, self._running = 0.0, True
+        parties, poll = self.handlers, self._epoll.poll
+        timeout, self._running = 0.0, True
         while self._running:
-            later, self.later = self.later, []
-            for descriptor, events in poll(0 if later else patience, BATCH):
+            deferred, self.deferred = self.deferred, []
+            for descriptor, events in poll(0 if deferred else timeout, BATCH):
                 end = parties[descriptor]
                 forward = end.forward
-                if forward is None or events & UNUSUAL:
+                if forward is None or events & NOT_FAST:
                     end.ready(events)
                     continue
                 try:
@@ -106,14 +106,14 @@ class EventLoop:
                     end.unwritable(fault, data)
                     continue
                 end.count += size
-                if sent != size or not 0 < size < BULKY:
-                    end.unusual(data, sent)
-            for call in later:
+                if sent != size or not 0 < size < LARGE_READ:
+                    end.slow_path(data, sent)
+            for call in deferred:
                 call()
-            patience = keep_house()
-            for corpse in self._gone:
-                corpse.close()
-            self._gone.clear()
+            timeout = on_tick()
+            for connection in self._closing:
+                connection.close()
+            self._closing.clear()
 
     def stop(self) -> None:
         self._running = False

@@ -25,11 +25,11 @@ class Server:
         "name",
         "place",
         "family",
-        "may_be_ourselves",
+        "may_self_connect",
         "backup",
         "weight",
         "state",
-        "avoided_until",
+        "backoff_until",
         "current",
         "sessions",
         "bytes_in",
@@ -43,10 +43,10 @@ class Server:
         self.key, self.name = f"{service.name}/{given.name}", given.name
         self.place: Tuple[str, int] = (given.address, given.port)
         self.family = socket.AF_INET6 if ":" in given.address else socket.AF_INET
-        self.may_be_ourselves = given.port >= EPHEMERAL
+        self.may_self_connect = given.port >= EPHEMERAL
         self.backup, self.weight = given.backup, given.weight
         self.state = service.health.initial
-        self.avoided_until = 0.0  # since a connection to it failed; seconds, monotonic; 0: it is not avoided
+        self.backoff_until = 0.0  # since a connection to it failed; seconds, monotonic; 0: it is not avoided
         self.current = 0  # sessions, those included that are still being connected
         self.sessions = 0  # those that were connected
         self.bytes_in = self.bytes_out = 0  # from clients, to clients
@@ -79,32 +79,32 @@ class Pool:
         self._method = METHODS[service.balance]()
         self._members: List[Server] = []
         #: choose(client's address) -> who gets its connection, None where nobody can
-        self.choose: Callable[[str], Optional[Server]] = _nobody
+        self.choose: Callable[[str], Optional[Server]] = _choose_none
         self.changed()
 
-    def exhausted(self) -> bool:
+    def all_backed_off(self) -> bool:
         """Whether everybody who could be chosen was tried in vain a moment ago."""
-        return bool(self._members) and all(server.avoided_until for server in self._members)
+        return bool(self._members) and all(server.backoff_until for server in self._members)
 
     def changed(self) -> None:
         """To be called whenever a state or a weight is another one."""
         self._members = self._preferred()
         self._method.change(self._members)
-        self.choose = self._method.choose if self._members else _nobody
+        self.choose = self._method.choose if self._members else _choose_none
 
-    def avoid(self, server: Server, until: float) -> bool:
+    def back_off(self, server: Server, until: float) -> bool:
         """Give a server nothing for a moment, if there are others. Return whether this is news."""
-        news = not server.avoided_until
-        server.avoided_until = until
+        news = not server.backoff_until
+        server.backoff_until = until
         if news:
             self.changed()
         return news
 
-    def forgive(self, now: float) -> None:
+    def restore(self, now: float) -> None:
         """Let those whose moment is over take part again."""
-        over = [server for server in self.servers if 0 < server.avoided_until <= now]
+        over = [server for server in self.servers if 0 < server.backoff_until <= now]
         for server in over:
-            server.avoided_until = 0.0
+            server.backoff_until = 0.0
         if over:
             self.changed()
 
@@ -121,10 +121,10 @@ class Pool:
         eligible = [server for server in self.servers if server.eligible()]
         active = [server for server in eligible if not server.backup]
         members = active or eligible[:1]
-        return [server for server in members if not server.avoided_until] or members
+        return [server for server in members if not server.backoff_until] or members
 
 
-def _nobody(_client: str) -> None:
+def _choose_none(_client: str) -> None:
     """Choose where there is no choice."""
 
 
@@ -145,9 +145,9 @@ class Table:
             pool.changed()
         return server
 
-    def forgive(self, now: float) -> None:
+    def restore(self, now: float) -> None:
         for pool in self.pools.values():
-            pool.forgive(now)
+            pool.restore(now)
 
     def counts(self) -> Iterator[Tuple[str, Counts]]:
         """Yield SERVICE and SERVICE/SERVER with what was counted."""

@@ -28,12 +28,12 @@ BROKEN = ERR | HUP
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends RST
 STREAM = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
 RETRIES = 3  # after the first attempt; HAProxy's default
-PAUSE = 1.0  # seconds until a server that was just tried in vain is tried again; HAProxy's, too
+RETRY_DELAY = 1.0  # seconds until a server that was just tried in vain is tried again; HAProxy's, too
 IPPROTO_TCP, TCP_NODELAY, TCP_QUICKACK = socket.IPPROTO_TCP, socket.TCP_NODELAY, socket.TCP_QUICKACK
-UNDER_WAY = (errno.EINPROGRESS, 0)
-LACKING = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC)  # here, and not at a server
-EARLY = 1 << 12  # bytes that are heard of a client before it has a server: a request, or TLS's hello
-TRICKLE = 1 << 18  # bytes between two looks; who has less needs no pipe
+IN_PROGRESS = (errno.EINPROGRESS, 0)
+LOCAL_FAILURES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC)  # here, and not at a server
+FIRST_READ = 1 << 12  # bytes that are heard of a client before it has a server: a request, or TLS's hello
+SPLICE_BELOW = 1 << 18  # bytes between two looks; who has less needs no pipe
 CLIENT_SPOKE, SERVER_SPOKE, BOTH_SPOKE = 1, 2, 3
 
 
@@ -41,8 +41,8 @@ class Session(Handler):
     """A client's connection, from its acceptance to its end."""
 
     __slots__ = (
-        "front",
-        "relay",
+        "frontend",
+        "loop",
         "address",
         "client",
         "server",
@@ -53,13 +53,13 @@ class Session(Handler):
         "spoke",
     )
 
-    def __init__(self, front: Any, connection: SocketType, address: str) -> None:
+    def __init__(self, frontend: Any, connection: SocketType, address: str) -> None:
         """
-        :param front: where it came in, see ``front``
+        :param frontend: where it came in, see ``frontend``
         :param connection: the client's, non-blocking
         """
-        self.front, self.address = front, address
-        self.relay: EventLoop = front.relay
+        self.frontend, self.address = frontend, address
+        self.loop: EventLoop = frontend.loop
         self.client: Any = Endpoint(self, connection)
         self.server: Any = None
         self.target: Any = None  # the servers.Server that it was given
@@ -68,7 +68,7 @@ class Session(Handler):
         self.attempts = 0  # that have failed
         self.spoke = 0  # who has, ever
         # But for its first words the client is not listened to until there is a server: the rest waits in the kernel.
-        self.relay.parties[self.client.descriptor] = self.client
+        self.loop.handlers[self.client.descriptor] = self.client
 
     # -- until it is connected
 
@@ -76,18 +76,18 @@ class Session(Handler):
         """Hear what the client has said already, which is the first that the server is to hear, and connect."""
         client = self.client
         try:
-            client.kept = client.receive(EARLY)
+            client.pending = client.receive(FIRST_READ)
         except BlockingIOError:
             pass
         except OSError:
             self.reset()
             return
-        client.count = len(client.kept)
+        client.count = len(client.pending)
         self.connect()
 
     def connect(self) -> None:
         """Try the server whose turn it is."""
-        target = self.front.pool.choose(self.address)
+        target = self.frontend.pool.choose(self.address)
         if target is None:
             self._refuse()
             return
@@ -97,14 +97,14 @@ class Session(Handler):
             connection = SocketType(target.family, STREAM, 0)
             self.server = Endpoint(self, connection)
             connection.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-            if self.client.kept:
+            if self.client.pending:
                 # The handshake is then completed by the first data: a packet less, and the server wakes up only once.
                 connection.setsockopt(IPPROTO_TCP, TCP_QUICKACK, 0)
             fault = connection.connect_ex(target.place)
-            self.relay.watch(self.server.descriptor, self, BOTH_WAYS)
+            self.loop.watch(self.server.descriptor, self, BOTH_WAYS)
         except OSError as raised:
             fault = raised.errno or errno.EIO
-        if fault not in UNDER_WAY:
+        if fault not in IN_PROGRESS:
             self._failed(fault)
 
     def ready(self, events: int) -> None:
@@ -116,19 +116,19 @@ class Session(Handler):
 
     def _connected(self, events: int) -> None:
         client, server, target = self.client, self.server, self.target
-        if target.may_be_ourselves and _is_its_own_peer(server.socket):
+        if target.may_self_connect and _is_its_own_peer(server.socket):
             self._failed(errno.ECONNREFUSED)
             return
         self.state, self.since = RELAYING, monotonic()
         target.sessions += 1
-        client.other, server.other, server.tells_of_room = server, client, True
-        self.relay.parties[server.descriptor] = server
+        client.other, server.other, server.watches_out = server, client, True
+        self.loop.handlers[server.descriptor] = server
         try:
-            early, client.kept = self.front.greeting(client.socket) + client.kept, b""
+            early, client.pending = self.frontend.header(client.socket) + client.pending, b""
             if early:
                 client.pass_on(early)
             if self.state == RELAYING:
-                self.relay.watch(client.descriptor, client, INWARDS)  # which also tells of what has come meanwhile
+                self.loop.watch(client.descriptor, client, INWARDS)  # which also tells of what has come meanwhile
         except OSError:  # the client has gone, or the kernel watches no more
             self.reset()
         if events & ~OUT and self.state == RELAYING:
@@ -136,52 +136,52 @@ class Session(Handler):
 
     def _failed(self, fault: int) -> None:
         """The server could not be reached: go to another one at once, or come again when it has had a pause."""
-        target, front = self.target, self.front
+        target, frontend = self.target, self.frontend
         self.state, self.since = WAITING, monotonic()
         target.current -= 1
         if self.server:
-            self.relay.bury(self.server)
+            self.loop.bury(self.server)
             self.server = None
-        if fault in LACKING:
-            front.short_of(fault)
+        if fault in LOCAL_FAILURES:
+            frontend.out_of_resources(fault)
         else:
-            front.failed(target, fault)
+            frontend.failed(target, fault)
         if self.attempts == RETRIES:
             self._refuse()
             return
         self.attempts += 1
         target.retries += 1
-        if fault not in LACKING and not front.pool.exhausted():
+        if fault not in LOCAL_FAILURES and not frontend.pool.all_backed_off():
             self.connect()
 
     def _refuse(self) -> None:
-        self.front.pool.refused += 1
+        self.frontend.pool.refused += 1
         self.reset()
 
     # -- while it is relaying
 
-    def settle(self) -> None:
+    def enable_fast_path(self) -> None:
         """Leave it to the loop to move bytes, if they can simply be moved, both ways."""
         client, server = self.client, self.server
-        if self.state == RELAYING and not (client.kept or server.kept or client.pipe or server.pipe):
+        if self.state == RELAYING and not (client.pending or server.pending or client.pipe or server.pipe):
             client.forward, server.forward = server.socket.send, client.socket.send
 
-    def unsettle(self) -> None:
+    def disable_fast_path(self) -> None:
         """Have the loop ask for each event."""
         if self.state == RELAYING:
             self.client.forward = self.server.forward = None
 
     # -- time
 
-    def look(self, now: float) -> None:
+    def check_timeouts(self, now: float) -> None:
         """See what has become of it since the last time, and how long that may go on."""
         if self.state == RELAYING:
             self._account(now)
         quiet = now - self.since
         if self.state == WAITING:
-            if quiet >= PAUSE:
+            if quiet >= RETRY_DELAY:
                 self.connect()
-        elif quiet >= self._patience():
+        elif quiet >= self._timeout():
             if self.state == CONNECTING:
                 self._failed(errno.ETIMEDOUT)
             else:
@@ -197,15 +197,15 @@ class Session(Handler):
             self.spoke |= SERVER_SPOKE
             target.bytes_out += server.count
         for end in (client, server):
-            if end.count or end.held() and end.advances():
+            if end.count or end.held() and end.progressed():
                 self.since = now
-            if end.bulky and end.count < TRICKLE:
+            if end.large_reads and end.count < SPLICE_BELOW:
                 end.release_pipe()
             end.count = 0
 
-    def _patience(self) -> float:
+    def _timeout(self) -> float:
         """Return how many seconds nothing may happen."""
-        timeouts = self.front.timeouts
+        timeouts = self.frontend.timeouts
         if self.state == CONNECTING:
             return timeouts.connect
         if self.client.shut or self.server.shut:
@@ -235,12 +235,12 @@ class Session(Handler):
             target.current -= 1
         self.state = OVER
         if server:
-            self.relay.bury(client, server)
+            self.loop.bury(client, server)
         else:
-            self.relay.bury(client)
+            self.loop.bury(client)
         # No circle remains, which only the collector would undo.
         self.client = self.server = client.other = None
-        self.front.leave()
+        self.frontend.session_over()
 
 
 def _is_its_own_peer(connection: SocketType) -> bool:

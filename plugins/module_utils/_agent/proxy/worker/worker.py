@@ -35,12 +35,12 @@ from .servers import Counts, Table
 from .session import Session
 
 TICK = 0.1  # seconds between two looks at sessions
-LAP = 1.0  # seconds until all of them were looked at, however many there are
-AT_LEAST = 1000  # parties that are looked at in a tick
-LONGEST = 1 << 16  # bytes of a message
-PORTION = 100  # entries of one message with counters
-LAST_WORDS = 1.0  # seconds for them to be taken
-UNSENT = 1000  # messages that may wait for the master
+REPORT_INTERVAL = 1.0  # seconds until all of them were looked at, however many there are
+MIN_CHECKED = 1000  # parties that are looked at in a tick
+MAX_MESSAGE = 1 << 16  # bytes of a message
+COUNTERS_PER_MESSAGE = 100  # entries of one message with counters
+FINISH_TIMEOUT = 1.0  # seconds for them to be taken
+MAX_UNSENT = 1000  # messages that may wait for the master
 
 
 class Channel(Handler):
@@ -50,7 +50,7 @@ class Channel(Handler):
 
     def __init__(self, end: socket.socket, worker: Worker) -> None:
         self._end, self._worker = end, worker
-        self._unsent: Deque[bytes] = deque(maxlen=UNSENT)
+        self._unsent: Deque[bytes] = deque(maxlen=MAX_UNSENT)
         end.setblocking(False)
 
     def fileno(self) -> int:
@@ -74,130 +74,130 @@ class Channel(Handler):
 
     def finish(self, message: Any) -> None:
         """Send what is left, and a last message, waiting a little if need be."""
-        self._end.settimeout(LAST_WORDS)
+        self._end.settimeout(FINISH_TIMEOUT)
         self.tell(message)
 
     def ready(self, events: int) -> None:
         try:
-            message = self._end.recv(LONGEST)
+            message = self._end.recv(MAX_MESSAGE)
         except BlockingIOError:
             return
         except OSError:
             message = b""
         if message:
-            self._worker.obey(json.loads(message))
+            self._worker.execute(json.loads(message))
         else:
-            self._worker.abandoned()
+            self._worker.master_gone()
 
 
 class Worker:
     """Made in the process that is to be it, or, for tests, in any other."""
 
     def __init__(
-        self, given: settings.Settings, doors: Sequence[Tuple[str, socket.socket]], channel: socket.socket
+        self, given: settings.Settings, listeners: Sequence[Tuple[str, socket.socket]], channel: socket.socket
     ) -> None:
         """
-        :param doors: listening sockets, non-blocking, each with the name of its service
+        :param listeners: listening sockets, non-blocking, each with the name of its service
         :param channel: our end of a SOCK_SEQPACKET pair
         """
-        self.relay = EventLoop()
+        self.loop = EventLoop()
         self.table = Table(given.services)
         self.channel = Channel(channel, self)
         limits = Limits(given.maxconn, given.workers)
-        self.house = WorkerContext(self.relay, limits, Timeouts.of(given.timeouts), self.channel.tell)
-        fronts = {each.name: Frontend(each, self.table.pools[each.name], self.house) for each in given.services}
-        for name, listener in doors:
-            self.house.add(Acceptor(fronts[name], listener))
+        self.context = WorkerContext(self.loop, limits, Timeouts.of(given.timeouts), self.channel.tell)
+        frontends = {each.name: Frontend(each, self.table.pools[each.name], self.context) for each in given.services}
+        for name, listener in listeners:
+            self.context.add(Acceptor(frontends[name], listener))
         self._hard_stop_after = given.hard_stop_after / settings.MILLION
         self._deadline = 0.0  # by when it must be empty; 0: it is not draining
         self._reported: Dict[str, Counts] = {}
         self._next_tick = self._next_report = 0.0
-        self._looked = 0  # how many of the parties, in this lap
-        self.relay.watch(self.channel.fileno(), self.channel, IN)
+        self._checked = 0  # how many of the parties, in this lap
+        self.loop.watch(self.channel.fileno(), self.channel, IN)
 
     def run(self) -> None:
         """Relay until told to end."""
         # Sessions leave no circles behind, and to look for some among thousands would take its time.
         gc.disable()
         try:
-            self.relay.run(self._keep_house)
+            self.loop.run(self._on_tick)
         finally:
             gc.enable()
         self._report()
         self.channel.finish({"drained": True})
-        self.relay.close()
+        self.loop.close()
 
     # -- the master
 
-    def obey(self, message: Any) -> None:
+    def execute(self, message: Any) -> None:
         for key, change in message.get("servers", {}).items():
             server = self.table.change(key, change["state"], change["weight"])
             if server and change.get("shutdown"):
-                for session in _sessions(list(self.relay.parties.values())):
+                for session in _sessions(list(self.loop.handlers.values())):
                     if session.target is server and session.state == RELAYING:
                         session.reset()
         if "drain" in message:
             self._drain(message["drain"])
 
-    def abandoned(self) -> None:
-        self.relay.ignore(self.channel.fileno())
+    def master_gone(self) -> None:
+        self.loop.ignore(self.channel.fileno())
         self._drain(self._hard_stop_after)
 
     def _drain(self, seconds: float) -> None:
-        self.house.leave()
+        self.context.stop_accepting()
         self._deadline = min(self._deadline or float("inf"), monotonic() + seconds)
         self._next_tick = 0.0
 
     # -- time
 
-    def _keep_house(self) -> float:
+    def _on_tick(self) -> float:
         """Do what is due; return how many seconds the next round may wait."""
         now = monotonic()
         if now >= self._next_tick:
             self._next_tick = now + TICK
             self._tick(now)
-        return self._next_tick - now if self.house.current else max(self._next_tick, self._next_report) - now
+        return self._next_tick - now if self.context.current else max(self._next_tick, self._next_report) - now
 
     def _tick(self, now: float) -> None:
-        self._look_round(now)
-        self.table.forgive(now)
-        self.house.try_again()
+        self._check_sessions(now)
+        self.table.restore(now)
+        self.context.try_again()
         if now >= self._next_report:
-            self._next_report = now + LAP
+            self._next_report = now + REPORT_INTERVAL
             self._report()
         if self._deadline:
             self._finish(now)
 
-    def _look_round(self, now: float) -> None:
+    def _check_sessions(self, now: float) -> None:
         """Have a part of the sessions look at the time; like the hand of a clock this comes to all of them in a lap.
 
         Nothing need be done for it when a session begins, ends, or has something to relay.
         """
-        parties = self.relay.parties
-        portion = max(AT_LEAST, int(len(parties) * TICK / LAP) + 1)
-        for session in _sessions(list(islice(parties.values(), self._looked, self._looked + portion))):
-            session.look(now)
-        self._looked += portion
-        if self._looked >= len(parties):
-            self._looked = 0
+        parties = self.loop.handlers
+        portion = max(MIN_CHECKED, int(len(parties) * TICK / REPORT_INTERVAL) + 1)
+        for session in _sessions(list(islice(parties.values(), self._checked, self._checked + portion))):
+            session.check_timeouts(now)
+        self._checked += portion
+        if self._checked >= len(parties):
+            self._checked = 0
 
     def _report(self) -> None:
         """Tell what has changed; what the channel has no room for now is told next time."""
         changed = {key: counts for key, counts in self.table.counts() if self._reported.get(key) != counts}
         keys = list(changed)
-        for at in range(0, max(1, len(keys)), PORTION):  # even if there is nothing to tell: it is alive
+        for at in range(0, max(1, len(keys)), COUNTERS_PER_MESSAGE):  # even if there is nothing to tell: it is alive
             if not self.channel.flush():
                 return
-            part = {key: changed[key] for key in keys[at : at + PORTION]}
+            part = {key: changed[key] for key in keys[at : at + COUNTERS_PER_MESSAGE]}
             self.channel.tell({"counters": part})
             self._reported.update(part)
 
     def _finish(self, now: float) -> None:
         if now >= self._deadline:
-            for session in _sessions(list(self.relay.parties.values())):
+            for session in _sessions(list(self.loop.handlers.values())):
                 session.reset()
-        if not self.house.current:
-            self.relay.stop()
+        if not self.context.current:
+            self.loop.stop()
 
 
 def _sessions(parties: List[Handler]) -> Iterator[Session]:

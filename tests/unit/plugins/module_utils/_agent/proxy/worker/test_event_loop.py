@@ -9,10 +9,10 @@ import socket
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.event_loop import (
     BATCH,
-    BULKY,
     ERR,
     IN,
     INWARDS,
+    LARGE_READ,
     PRI,
     RDHUP,
     SIZE,
@@ -39,8 +39,8 @@ class Someone(Handler):
     def ready(self, events) -> None:
         self._note("ready", events)
 
-    def unusual(self, data, sent) -> None:
-        self._note("unusual", len(data), sent)
+    def slow_path(self, data, sent) -> None:
+        self._note("slow_path", len(data), sent)
 
     def unreadable(self, fault) -> None:
         self._note("unreadable", type(fault))
@@ -143,7 +143,7 @@ def test_a_buried_ones_pipe_is_used_again(relay, pairs, watched):
 def test_what_is_to_be_done_later_is_done_after_the_next_round_without_waiting_for_anything(relay, pairs, watched):
     order = []
     watched[0].then = lambda: order.append("told")
-    relay.later.append(lambda: (order.append("done"), relay.later.append(lambda: order.append("done again"))))
+    relay.deferred.append(lambda: (order.append("done"), relay.deferred.append(lambda: order.append("done again"))))
     pairs[0][0].send(b"some")
 
     def keep_house() -> float:
@@ -193,7 +193,7 @@ def test_little_is_moved_without_a_word_and_counted(relay, pairs, mover):
 
 
 def test_much_is_moved_and_told_of(relay, pairs, mover):
-    for size, told in ((BULKY - 1, []), (BULKY, [("unusual", BULKY, BULKY)])):
+    for size, told in ((LARGE_READ - 1, []), (LARGE_READ, [("slow_path", LARGE_READ, LARGE_READ)])):
         pairs[0][0].send(b"x" * size)
         turn(relay)
         assert len(pairs[1][0].recv(SIZE)) == size
@@ -204,7 +204,7 @@ def test_what_was_not_taken_is_told_of(relay, pairs, mover):
     mover.forward = lambda data: 2
     pairs[0][0].send(b"four")
     turn(relay)
-    assert mover.told == [("unusual", 4, 2)]
+    assert mover.told == [("slow_path", 4, 2)]
     assert mover.count == 4
 
     def full(data):
