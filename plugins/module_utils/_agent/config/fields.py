@@ -6,16 +6,36 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
-from .schema import integer, list_of, text, word
+from .schema import Field, integer, list_of, number, text, word
 
 Checked = Tuple[Any, Optional[str]]
+
+MILLION = 1_000_000
 
 LONGEST_INTERFACE = 15  # IFNAMSIZ, with its NUL
 LONGEST_SOCKET = 107  # sun_path, with its NUL
 SCOPED = "leave out the % and what follows, the interface is known."
 UNREACHABLE = "no host can be reached at that address."
+
+
+def optional(check: Callable[[Any], Checked]) -> Callable[[Any], Checked]:
+    """Nothing, written as '', or what passes a check."""
+    return lambda value: ("", None) if value == "" else check(value)
+
+
+def duration(low: float, high: float, default: int) -> Field:
+    """Seconds.
+
+    :param default: in microseconds, as the settings have it
+    """
+    seconds = default / MILLION
+    return Field(number(low, high, " seconds"), int(seconds) if seconds.is_integer() else seconds)
+
+
+def microseconds(seconds: float) -> int:
+    return round(seconds * MILLION)
 
 
 def interface(value: Any) -> Checked:

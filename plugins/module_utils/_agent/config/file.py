@@ -5,11 +5,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, Generic, List, Optional, Tuple, TypeVar
 
+from . import host as this_host
 from .schema import Faults
 
+Parts = TypeVar("Parts")
 Settings = TypeVar("Settings")
+
+WHOLE = "configuration"  # what a configuration is called where it has no path
 
 VRRP, PROXY = "vrrp", "proxy"
 # The keys that only one of them has.
@@ -49,21 +53,42 @@ def parse(text: str, path: str) -> Tuple[Any, Faults]:
         return None, [f"{path} is no JSON: {error}."]
 
 
-def read(
-    text: str, path: str, settings: Callable[[Any, Faults], Optional[Settings]]
-) -> Tuple[Optional[Settings], Faults]:
-    """Return the settings in a text, or None and every fault in it. Never raises.
+class Format(Generic[Parts, Settings]):
+    """What reads one of the two configurations."""
 
-    :param settings: makes them of what the text holds, or adds faults
-    """
-    given, faults = parse(text, path)
-    if faults:
-        return None, faults
-    try:
-        found = settings(given, faults)
-    except RecursionError:  # lists within lists, too many to be shown in a sentence
-        return None, [f"{path} is nested too deeply."]
-    return (None, faults) if faults else (found, [])
+    def __init__(
+        self,
+        read: Callable[[Any, Faults], Parts],
+        host_answers: Callable[[Parts, Any], List[Tuple[str, str, Optional[str]]]],
+        settings: Callable[[Parts], Settings],
+    ) -> None:
+        """
+        :param read: turns JSON into parts with their defaults, and adds faults
+        :param host_answers: asks the host; returns place, value and what is wrong of each thing that is named
+        :param settings: turns parts without faults into settings
+        """
+        self._read, self._host_answers, self._settings = read, host_answers, settings
+
+    def load(self, path: str) -> Tuple[Optional[Settings], Faults]:
+        """Return the settings in a file, or None and every reason why they cannot be in force on this host."""
+        text, faults = load(path)
+        return (None, faults) if faults else self.parse(text, path, this_host)
+
+    def parse(self, text: str, path: str = WHOLE, host: Any = None) -> Tuple[Optional[Settings], Faults]:
+        """Return the settings in a text, or None and every fault in it. Never raises.
+
+        :param host: is asked about the programs, files and users that the text names; None for another host's text
+        """
+        given, faults = parse(text, path)
+        if faults:
+            return None, faults
+        try:
+            found = self._read(given, faults)
+        except RecursionError:  # lists within lists, too many to be shown in a sentence
+            return None, [f"{path} is nested too deeply."]
+        answers = self._host_answers(found, host) if host else []
+        faults += [f"{place} is {value!r}: {wrong}" for place, value, wrong in answers if wrong]
+        return (None, faults) if faults else (self._settings(found), [])
 
 
 def kind(given: Any, path: str) -> Tuple[str, Faults]:
