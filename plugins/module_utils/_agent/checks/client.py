@@ -6,19 +6,16 @@ from __future__ import annotations
 
 from typing import Callable, Dict, NamedTuple, Optional, Sequence
 
-from ..runtime.forked import Forked
+from ..runtime.forked import Forked, RestartDelay
 from ..runtime.ipc import Channel, Message
 from ..runtime.loop import Loop, Timer
 from . import server
-from .outcome import MILLION, in_words
+from .outcome import in_words
 from .settings import INTERFACE, SCRIPT, Check
 
 NAME = "vrrp-checks"
-SOONEST, LATEST = MILLION // 20, MILLION  # until a process that does not live is started again
-LIVES = 10 * MILLION  # after this its death is the first one again
-REAPING = MILLION // 100  # it closes the connection a moment before it is dead
-LAST_ORDERS = 1.0  # seconds for the process to take what it has not taken yet
-PATIENCE = 6.0  # seconds until it has ended: a little more than the notify programs have
+FLUSH_TIMEOUT = 1.0  # seconds for the process to receive what is still unsent
+END_TIMEOUT = 6.0  # seconds until it has ended: a little more than the notify programs have
 
 
 class Result(NamedTuple):
@@ -67,7 +64,8 @@ class Checks:
         self._process: Optional[Forked] = None
         self._channel: Optional[Channel] = None
         self._next_start: Optional[Timer] = None
-        self._born = self._pause = 0
+        self._started = 0
+        self._restart_delay = RestartDelay()
 
     @classmethod
     def start(
@@ -126,8 +124,8 @@ class Checks:
         if self._next_start:
             self._next_start.cancel()
         if process and self._channel:
-            self._channel.finish(LAST_ORDERS)
-            process.end(PATIENCE)
+            self._channel.finish(FLUSH_TIMEOUT)
+            process.end(END_TIMEOUT)
             self._channel.close()
 
     def _number(self, check: Check) -> Wanted:
@@ -143,7 +141,7 @@ class Checks:
             self._channel.send(*order)
 
     def _start(self) -> None:
-        self._born = self._loop.now()
+        self._started = self._loop.now()
         try:
             self._process = Forked(self._name, server.serve)
         except OSError as fault:
@@ -155,11 +153,8 @@ class Checks:
         return None
 
     def _start_again(self) -> None:
-        """At once, but if it dies again and again then less and less often."""
-        if self._loop.now() - self._born > LIVES:
-            self._pause = 0
-        self._next_start = self._loop.after(self._pause, self._start)
-        self._pause = min(LATEST, max(SOONEST, 2 * self._pause))
+        delay = self._restart_delay.after(self._loop.now() - self._started)
+        self._next_start = self._loop.after(delay, self._start)
 
     def _receive(self, message: Message) -> None:
         kind, *rest = message
@@ -186,13 +181,9 @@ class Checks:
     def _process_ended(self) -> None:
         process, self._process, self._channel = self._process, None, None
         if process:
-            process.kill()  # if it has closed the connection without having died
-            self._reap(process)
+            process.kill()  # in case it has closed the connection and lives on
+            process.when_ended(self._loop, self._report_ending)
         self._start_again()
 
-    def _reap(self, process: Forked) -> None:
-        ending = process.ending()
-        if ending is None:
-            self._loop.after(REAPING, lambda: self._reap(process))
-        else:
-            self._on_message(f"The checks process has ended ({ending}) and is started again.")
+    def _report_ending(self, ending: str) -> None:
+        self._on_message(f"The checks process has ended ({ending}) and is started again.")

@@ -15,7 +15,7 @@ from ..runtime.loop import Loop, Timer
 from . import kernel
 from .outcome import MILLION, in_words
 
-GRACE = MILLION  # from SIGTERM to SIGKILL
+KILL_DELAY = MILLION  # from SIGTERM to SIGKILL
 NOT_STARTED = 127  # as a shell's
 
 OnEnd = Callable[[str], None]  # '' where all went well, otherwise what is wrong
@@ -37,7 +37,7 @@ class Child:
         """Ask it to end, with all of its group; a second later there is no more asking."""
         if not self.stopping:
             self.send(signal.SIGTERM)
-            self._last_word = self._loop.after(GRACE, self.kill)
+            self._last_word = self._loop.after(KILL_DELAY, self.kill)
 
     def kill(self) -> None:
         self.send(signal.SIGKILL)

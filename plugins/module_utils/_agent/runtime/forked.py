@@ -13,9 +13,28 @@ import sys
 import time
 from typing import Callable, NoReturn, Optional, Sequence, Set
 
+from .loop import MILLION, Loop
+
+MIN_DELAY, MAX_DELAY = MILLION // 20, MILLION  # until a process that keeps ending is started again
+STABLE_AFTER = 10 * MILLION  # a process that lived longer is started again at once
+REAP_INTERVAL = MILLION // 100
+
 # It ends when its parent does, by the end of their connection, and not before: a service manager that signals
 # all processes of the service at once would otherwise take the notify programs away from a daemon that is stopping.
 IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class RestartDelay:
+    """How long to wait before a process that has ended is started again: longer each time that it was short-lived."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def after(self, lifetime: int) -> int:
+        """Return the delay after a process that lived so long; both are microseconds."""
+        delay = 0 if lifetime > STABLE_AFTER else self._next
+        self._next = min(MAX_DELAY, max(MIN_DELAY, 2 * delay))
+        return delay
 
 
 class Forked:
@@ -56,8 +75,16 @@ class Forked:
             return None
         return f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
 
+    def when_ended(self, loop: Loop, call: Callable[[str], None]) -> None:
+        """Reap it, and call with how it ended. It has closed the connection, and dies a moment after that."""
+        ending = self.ending()
+        if ending is None:
+            loop.after(REAP_INTERVAL, lambda: self.when_ended(loop, call))
+        else:
+            call(ending)
+
     def kill(self) -> None:
-        """To be called only until ``ending`` has told."""
+        """Must not be called once ``ending`` has returned how it ended."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 

@@ -19,6 +19,24 @@ class Metric(NamedTuple):
     samples: Callable[[Report], Iterable[Sample]]
 
 
+def of_report(value: Callable[[Report], float], *labels: str) -> Callable[[Report], Iterable[Sample]]:
+    """Return what takes one sample of a whole report."""
+    return lambda report: [({key: report[key] for key in labels}, value(report))]
+
+
+PROCESS = (
+    Metric("agent_info", "gauge", "The agent itself, always 1.", of_report(lambda report: 1, "version")),
+    Metric("start_time_seconds", "gauge", "When the agent was started, since 1970.", of_report(lambda r: r["since"])),
+    Metric(
+        "config_refused",
+        "gauge",
+        "Whether the last reload was refused, so that an older configuration is in force.",
+        of_report(lambda report: bool(report["config_fault"])),
+    ),
+    Metric("limits", "gauge", "How many privileges the agent lacks.", of_report(lambda report: len(report["limits"]))),
+)
+
+
 def exposition(prefix: str, metrics: Iterable[Metric], report: Report) -> str:
     lines = []
     for metric in metrics:

@@ -12,7 +12,7 @@ from typing import Callable, Dict, Optional
 from .loop import MILLION, READ, WRITE, Loop, Timer
 
 MOST = 256  # at a time; when another one comes, whoever has been here longest goes
-PATIENCE = 2 * MILLION  # until somebody who asks or listens too slowly is left
+CLIENT_TIMEOUT = 2 * MILLION  # until somebody who asks or listens too slowly is left
 LONGEST = 1 << 16  # bytes of a question
 PAUSE = MILLION  # until the next try, when there are no descriptors left
 
@@ -76,7 +76,7 @@ class Client:
         self._number = connection.fileno()
         self._question = b""
         others[self._number] = self
-        self._timer: Timer = loop.after(PATIENCE, self.leave)
+        self._timer: Timer = loop.after(CLIENT_TIMEOUT, self.leave)
         loop.watch(self._number, self._listen)
         self._answer_if_enough(False)
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, List, Sequence
 
-from ..runtime.prometheus import Metric, Report, Sample, exposition
-from ..runtime.text_table import ago, columns
+from ..runtime.prometheus import PROCESS, Metric, Report, Sample, exposition
+from ..runtime.text_table import ago, columns, heading, problems
 
 STATES = ("Initialize", "Backup", "Active", "Fault")
 PREFIX = "onprem_lb_vrrp"
@@ -18,12 +18,7 @@ def table(report: Report, now: float) -> str:
 
     :param now: seconds since 1970, for how long ago something was
     """
-    first = f"{report['agent']} {report['version']}, process {report['pid']}, up {ago(report['since'], now)}"
-    parts = [f"{first}, {report['config']}"]
-    if report["config_fault"]:
-        parts.append(f"The last change of the configuration was refused: {report['config_fault']}")
-    parts += [f"Not to be had: {limit}" for limit in report["limits"]]
-    parts.append(_instances(report["instances"], now))
+    parts = [heading(report, now), *problems(report), _instances(report["instances"], now)]
     if report["groups"]:
         rows = [(group["name"], group["state"], " ".join(group["instances"])) for group in report["groups"]]
         parts.append(columns(("SYNC GROUP", "STATE", "INSTANCES"), rows))
@@ -88,10 +83,6 @@ def prometheus(report: Report) -> str:
     return exposition(PREFIX, METRICS, report)
 
 
-def _agent(value: Callable[[Report], float], *labels: str) -> Callable[[Report], Iterable[Sample]]:
-    return lambda report: [({key: report[key] for key in labels}, value(report))]
-
-
 def _each(value: Callable[[Report], float]) -> Callable[[Report], Iterable[Sample]]:
     return lambda report: [(_of(instance), value(instance)) for instance in report["instances"]]
 
@@ -131,19 +122,7 @@ def _check_states(report: Report) -> Iterable[Sample]:
 
 
 METRICS = (
-    Metric("agent_info", "gauge", "The agent itself, always 1.", _agent(lambda report: 1, "version")),
-    Metric(
-        "start_time_seconds", "gauge", "When the agent was started, since 1970.", _agent(lambda report: report["since"])
-    ),
-    Metric(
-        "config_refused",
-        "gauge",
-        "Whether the last reload was refused, so that an older configuration is in force.",
-        _agent(lambda report: bool(report["config_fault"])),
-    ),
-    Metric(
-        "limits", "gauge", "How many things the agent would like and may not have.", _agent(lambda r: len(r["limits"]))
-    ),
+    *PROCESS,
     Metric("state", "gauge", "1 for the state in which an instance is, 0 for the others.", _states),
     Metric(
         "state_since_seconds",

@@ -73,7 +73,7 @@ class ServerState:
     def to_json(self) -> Dict[str, Any]:
         """Return in JSON's terms what is not in the settings."""
         return {
-            "check": list(self.check or ()),
+            "check": json.loads(json.dumps(self.check or ())),
             "order": self.admin_state,
             "healthy": self.healthy,
             "since": self.since,
@@ -84,19 +84,12 @@ class ServerState:
         }
 
     def restore(self, known: Dict[str, Any]) -> None:
-        """Take over from the one of this name in the program before."""
+        """Take over from the server of this name under the previous settings, or in the previous program."""
         self.admin_state = known["order"]
-        if known["check"] == json.loads(json.dumps(list(self.check or ()))):
+        if known["check"] == json.loads(json.dumps(self.check or ())):
             self.healthy, self.checked, self.since = known["healthy"], known["judged"], known["since"]
             self.run, self.run_at = Run(*known["run"]) if known["run"] else None, known["run_at"]
             self.ramp_up_since = known["rising"] if self.service.health.slow_start else None
-
-    def inherit(self, old: ServerState) -> None:
-        """Take over from the one of this name in the settings before: what was ordered, and what still holds."""
-        self.admin_state = old.admin_state
-        if self.check == old.check:
-            self.healthy, self.checked, self.run, self.run_at = old.healthy, old.checked, old.run, old.run_at
-            self.since, self.ramp_up_since = old.since, old.ramp_up_since if self.service.health.slow_start else None
 
 
 Members = Dict[str, ServerState]
@@ -132,7 +125,7 @@ class Health:
         new = [ServerState(service, server, now) for service in services for server in service.servers]
         for member in new:
             if member.key in before:
-                member.inherit(before[member.key])
+                member.restore(before[member.key].to_json())
             elif remembered and member.key in remembered:
                 member.restore(remembered[member.key])
         self.switch_to({member.key: member for member in new})

@@ -13,7 +13,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...checks.outcome import in_words
-from ...runtime.forked import Forked
+from ...runtime.forked import MAX_DELAY, Forked, RestartDelay
 from ...runtime.ipc import LONGEST, Channel
 from ...runtime.loop import MILLION, Loop, Timer
 from ..settings import WORKER, Server, Settings
@@ -21,10 +21,7 @@ from ..worker.worker import Worker
 from . import privileges
 from .server_states import ServerUpdates, key_of
 
-SOONEST, LATEST = MILLION // 20, MILLION  # until a worker that does not live is replaced
-LIVES = 10 * MILLION  # after this its death is the first one again
-REAPING = MILLION // 100  # it closes the connection a moment before it is dead
-GRACE = 2 * MILLION  # after the time that it has to drain
+KILL_DELAY = 2 * MILLION  # after the time that a worker has to drain
 
 Listeners = Sequence[Tuple[str, socket.socket]]  # a service's name and a socket that listens for it
 Servers = Dict[str, Server]  # by SERVICE/SERVER
@@ -44,7 +41,7 @@ class WorkerHandle:
 
     def __init__(self, generation: Generation, process: Forked, since: float) -> None:
         self.generation, self.process, self.since = generation, process, since
-        self.born = 0
+        self.started = 0  # of the loop's clock
         self.ready = False  # whether it has said anything yet
         self.draining = False
         self.deadline: Optional[int] = None  # by when it has ended, or is killed; of the loop's clock
@@ -100,7 +97,7 @@ class WorkerPool:
         self._loop, self._log, self._updates, self._receive, self._worker_ended = loop, log, updates, hear, lose
         self.workers: List[WorkerHandle] = []
         self.generation = Generation(0, {})
-        self._pause = 0
+        self._restart_delay = RestartDelay()
 
     def start_generation(self, settings: Settings, listeners: Listeners) -> None:
         """Have a new generation serve, and then the one before finish. Raises OSError, and then nothing is changed."""
@@ -171,7 +168,7 @@ class WorkerPool:
         self._watch(WorkerHandle(generation, process, time.time()))
 
     def _watch(self, worker: WorkerHandle) -> None:
-        worker.born = self._loop.now()
+        worker.started = self._loop.now()
         worker.channel = Channel(
             self._loop,
             worker.process.connection,
@@ -184,7 +181,7 @@ class WorkerPool:
         for worker in workers:
             worker.draining = True
             worker.channel.post({"drain": duration / MILLION})
-            deadline = self._loop.now() + duration + GRACE
+            deadline = self._loop.now() + duration + KILL_DELAY
             if worker.deadline is None or deadline < worker.deadline:
                 self._reap_at(worker, deadline)
 
@@ -199,13 +196,9 @@ class WorkerPool:
         worker.process.kill()
         if worker.reaper:
             worker.reaper.cancel()
-        self._reap(worker)
+        worker.process.when_ended(self._loop, lambda ending: self._ended(worker, ending))
 
-    def _reap(self, worker: WorkerHandle) -> None:
-        ending = worker.process.ending()
-        if ending is None:
-            self._loop.after(REAPING, lambda: self._reap(worker))
-            return
+    def _ended(self, worker: WorkerHandle, ending: str) -> None:
         self.workers.remove(worker)
         self._worker_ended(worker)
         if not worker.draining:
@@ -213,11 +206,8 @@ class WorkerPool:
             self._replace(worker)
 
     def _replace(self, worker: WorkerHandle) -> None:
-        """At once, but if they die again and again then less and less often."""
-        if self._loop.now() - worker.born > LIVES:
-            self._pause = 0
-        self._loop.after(self._pause, self._start_if_needed)
-        self._pause = min(LATEST, max(SOONEST, 2 * self._pause))
+        delay = self._restart_delay.after(self._loop.now() - worker.started)
+        self._loop.after(delay, self._start_if_needed)
 
     def _start_if_needed(self) -> None:
         """There may be others meanwhile, or none wanted any more."""
@@ -228,7 +218,7 @@ class WorkerPool:
             self._start(settings)
         except OSError as fault:
             self._log.warning(f"A worker cannot be started: {in_words(fault)}.")
-            self._loop.after(LATEST, self._start_if_needed)
+            self._loop.after(MAX_DELAY, self._start_if_needed)
 
 
 def servers_of(settings: Settings) -> Servers:

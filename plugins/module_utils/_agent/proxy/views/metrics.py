@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
 
-from ...runtime.prometheus import Metric, Report, Sample, exposition
+from ...runtime.prometheus import PROCESS, Metric, Report, Sample, exposition, of_report
 from ..settings import STATES
 from . import http
 
@@ -21,10 +21,6 @@ def page(report: Report) -> http.Page:
 def prometheus(report: Report) -> str:
     """Return the report in Prometheus's text format."""
     return exposition(PREFIX, METRICS, report)
-
-
-def _proxy(value: Callable[[Report], float], *labels: str) -> Callable[[Report], Iterable[Sample]]:
-    return lambda report: [({key: report[key] for key in labels}, value(report))]
 
 
 def _services(value: Callable[[Report], float]) -> Callable[[Report], Iterable[Sample]]:
@@ -70,20 +66,10 @@ def _count(what: str) -> Callable[[Report], float]:
 
 
 METRICS = (
-    Metric("agent_info", "gauge", "The agent itself, always 1.", _proxy(lambda report: 1, "version")),
-    Metric("start_time_seconds", "gauge", "When the proxy was started, since 1970.", _proxy(lambda r: r["since"])),
-    Metric(
-        "config_refused",
-        "gauge",
-        "Whether the last reload was refused, so that an older configuration is in force.",
-        _proxy(lambda report: bool(report["config_fault"])),
-    ),
-    Metric(
-        "limits", "gauge", "How many things the proxy would like and may not have.", _proxy(lambda r: len(r["limits"]))
-    ),
-    Metric("stopping", "gauge", "Whether it takes nobody new.", _proxy(lambda r: r["state"] == "draining")),
+    *PROCESS,
+    Metric("stopping", "gauge", "Whether it takes nobody new.", of_report(lambda r: r["state"] == "draining")),
     Metric("workers", "gauge", "Worker processes, by what they do.", _workers),
-    Metric("sessions_limit", "gauge", "How many sessions there may be at once.", _proxy(lambda r: r["maxconn"])),
+    Metric("sessions_limit", "gauge", "How many sessions there may be at once.", of_report(lambda r: r["maxconn"])),
     Metric("monitor_good", "gauge", "Whether a monitor endpoint answers 200.", _monitors),
     Metric(
         "service_up", "gauge", "Whether a service has a server that is up.", _services(lambda s: s["state"] == "up")

@@ -7,15 +7,14 @@ from __future__ import annotations
 from typing import List, Sequence, Tuple
 
 from ...runtime.prometheus import Report
-from ...runtime.text_table import ago, columns, short, span
+from ...runtime.text_table import ago, columns, heading, problems, short, span
 
 
 def table(report: Report, now: float) -> str:
     """
     :param now: seconds since 1970, for how long ago something was
     """
-    first = f"{report['agent']} {report['version']}, process {report['pid']}, up {ago(report['since'], now)}"
-    parts = [f"{first}, {report['config']}", *notes(report)]
+    parts = [heading(report, now), *notes(report)]
     parts.append(columns(SERVICE_HEADS, [_service(service) for service in report["services"]]))
     parts.append(columns(SERVER_HEADS, _servers(report, now)))
     if report["monitors"]:
@@ -28,11 +27,9 @@ def table(report: Report, now: float) -> str:
 
 
 def notes(report: Report) -> List[str]:
-    """Return what somebody who looks should know first."""
-    found = ["It is stopping: the last sessions may finish."] if report["state"] == "draining" else []
-    if report["config_fault"]:
-        found.append(f"The last change of the configuration was refused: {report['config_fault']}")
-    return found + [f"Not to be had: {limit}." for limit in report["limits"]]
+    """Return what a reader should know first."""
+    stopping = ["It is stopping: the last sessions may finish."] if report["state"] == "draining" else []
+    return stopping + problems(report)
 
 
 SERVICE_HEADS = (

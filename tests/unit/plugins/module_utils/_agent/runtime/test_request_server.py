@@ -102,7 +102,7 @@ def test_who_says_too_much_still_hears_the_answer(loop, door, serve):
 
 
 def test_who_never_ends_or_never_listens_is_left_and_keeps_nobody_waiting(loop, door, serve, monkeypatch):
-    monkeypatch.setattr(request_server, "PATIENCE", 1_500_000)
+    monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 1_500_000)
     served = serve(lambda received, _ended: b"x" * 5_000_000 if b"\n" in received else None)
 
     def visit():

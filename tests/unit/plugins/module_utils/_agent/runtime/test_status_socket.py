@@ -50,7 +50,7 @@ def test_a_report_larger_than_a_sockets_buffer_arrives_whole(loop, path, serve):
 
 
 def test_who_does_not_read_is_dropped_and_keeps_nobody_waiting(loop, path, serve, monkeypatch):
-    monkeypatch.setattr(request_server, "PATIENCE", 1_000_000)
+    monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 1_000_000)
     serve(lambda: {"text": "x" * 3_000_000})
 
     def visit():

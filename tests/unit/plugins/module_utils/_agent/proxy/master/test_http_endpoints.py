@@ -122,7 +122,7 @@ def test_the_page_is_at_a_place_of_its_own(house):
 
 
 def test_requests_that_never_end_and_garbage_neither_keep_anybody_waiting_nor_stay(house, port, monkeypatch):
-    monkeypatch.setattr(request_server, "PATIENCE", 300_000)
+    monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 300_000)
     house.apply(monitor(port))
 
     def visit():
@@ -154,7 +154,7 @@ def _rest(client):
 
 def test_more_silent_clients_than_there_is_room_for_keep_no_check_out(house, port, monkeypatch):
     monkeypatch.setattr(request_server, "MOST", 10)
-    monkeypatch.setattr(request_server, "PATIENCE", 10_000_000)
+    monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 10_000_000)
     house.apply(monitor(port))
 
     def visit():

@@ -10,13 +10,14 @@ import socket
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers as crew
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.workers import (
     Generation,
     WorkerHandle,
     WorkerPool,
     portions,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import forked
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from support.agent.loops import SECOND, run_until
 from support.proxy.workers import FakeWorker
@@ -26,7 +27,7 @@ class Case:
     def __init__(self, monkeypatch):
         self.loop, self.log, self.workers, self.lost, self.told = Loop(), [], [], [], []
         self.fails = 0  # how many of the next forks
-        monkeypatch.setattr(crew, "Forked", self.fork)
+        monkeypatch.setattr(workers, "Forked", self.fork)
         self.pool = WorkerPool(
             self.loop, self, dict, lambda hand, message: self.told.append((hand.pid, message)), self.lost.append
         )
@@ -112,7 +113,7 @@ def test_when_there_cannot_be_a_new_generation_the_old_one_goes_on(case, monkeyp
         case.fails = 0 if len(case.workers) < 2 else 1
         return case.fork(*arguments)
 
-    monkeypatch.setattr(crew, "Forked", one_only)
+    monkeypatch.setattr(workers, "Forked", one_only)
     with pytest.raises(OSError, match="temporarily unavailable"):
         case.employ(A, workers=3)
     first, second = case.workers
@@ -121,8 +122,8 @@ def test_when_there_cannot_be_a_new_generation_the_old_one_goes_on(case, monkeyp
 
 
 def test_who_dies_again_and_again_is_replaced_less_and_less_often(case, monkeypatch):
-    monkeypatch.setattr(crew, "SOONEST", 150_000)
-    monkeypatch.setattr(crew, "LATEST", 450_000)
+    monkeypatch.setattr(forked, "MIN_DELAY", 150_000)
+    monkeypatch.setattr(forked, "MAX_DELAY", 450_000)
     case.employ(A)
     moments = []
     for number in range(5):
@@ -137,7 +138,7 @@ def test_who_dies_again_and_again_is_replaced_less_and_less_often(case, monkeypa
 
 
 def test_a_replacement_that_cannot_be_had_is_tried_again(case, monkeypatch):
-    monkeypatch.setattr(crew, "LATEST", 50_000)
+    monkeypatch.setattr(workers, "MAX_DELAY", 50_000)
     case.employ(A)
     case.fails = 2
     case.workers[0].die("signal 9")
@@ -180,7 +181,7 @@ def test_who_is_to_stop_starts_nobody_any_more(case):
 
 
 def test_who_does_not_end_in_time_is_killed(case, monkeypatch):
-    monkeypatch.setattr(crew, "GRACE", 50_000)
+    monkeypatch.setattr(workers, "KILL_DELAY", 50_000)
     case.employ(A)
     case.pool.drain(3600 * SECOND)
     case.pool.drain(50_000)

@@ -23,7 +23,7 @@ It is stopping: the last sessions may finish.
 
 The last change of the configuration was refused: services[0] (web).port is 0: a port from 1 to 65535 is wanted.
 
-Not to be had: the user haproxy: only root can become another one than nobody.
+Not available: the user haproxy: only root can become another one than nobody.
 
 SERVICE  STATE  SERVERS UP  LISTENS ON              BALANCE     SESSIONS  PER S  IN/S  OUT/S  REFUSED
 web      up     1 of 3   *:80 [2001:db8::80]:80  roundrobin  42        52     2.3k  8.9M   4
