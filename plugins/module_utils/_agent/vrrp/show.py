@@ -123,31 +123,17 @@ def _check_states(report: Report) -> Iterable[Sample]:
 
 METRICS = (
     *PROCESS,
-    Metric("state", "gauge", "1 for the state in which an instance is, 0 for the others.", _states),
-    Metric(
-        "state_since_seconds",
-        "gauge",
-        "Since when an instance is in its state, since 1970.",
-        _each(lambda i: i["since"]),
-    ),
-    Metric(
-        "priority", "gauge", "The priority that an instance advertises.", _each(lambda i: i["priority"]["effective"])
-    ),
-    Metric("priority_configured", "gauge", "The priority as configured.", _each(lambda i: i["priority"]["configured"])),
-    Metric("addresses", "gauge", "How many virtual addresses an instance has.", _each(lambda i: len(i["addresses"]))),
-    Metric(
-        "addresses_held", "gauge", "How many of them are on this host's interface.", _each(lambda i: len(i["held"]))
-    ),
-    Metric("transitions_total", "counter", "Changes of state.", _each(lambda i: i["transitions"])),
-    Metric("advertisements_sent_total", "counter", "Advertisements sent.", _each(lambda i: i["sent"])),
-    Metric(
-        "advertisements_received_total",
-        "counter",
-        "Advertisements received that count.",
-        _each(lambda i: i["received"]),
-    ),
-    Metric("last_advertisement_seconds", "gauge", "When one was last received, since 1970.", _last_heard),
-    Metric("discarded_total", "counter", "Messages for an instance that were discarded, by reason.", _discarded),
-    Metric("discarded_unknown_total", "counter", "Messages for no instance that were discarded, by reason.", _foreign),
-    Metric("check_up", "gauge", "Whether a check succeeds; absent until it is known.", _check_states),
+    Metric("state", "1 for the state in which an instance is, 0 for the others.", _states),
+    Metric("state_since_seconds", "Since when an instance is in its state, since 1970.", _each(lambda i: i["since"])),
+    Metric("priority", "The priority that an instance advertises.", _each(lambda i: i["priority"]["effective"])),
+    Metric("priority_configured", "The priority as configured.", _each(lambda i: i["priority"]["configured"])),
+    Metric("addresses", "How many virtual addresses an instance has.", _each(lambda i: len(i["addresses"]))),
+    Metric("addresses_held", "How many of them are on this host's interface.", _each(lambda i: len(i["held"]))),
+    Metric("transitions_total", "Changes of state.", _each(lambda i: i["transitions"])),
+    Metric("advertisements_sent_total", "Advertisements sent.", _each(lambda i: i["sent"])),
+    Metric("advertisements_received_total", "Advertisements received that count.", _each(lambda i: i["received"])),
+    Metric("last_advertisement_seconds", "When one was last received, since 1970.", _last_heard),
+    Metric("discarded_total", "Messages for an instance that were discarded, by reason.", _discarded),
+    Metric("discarded_unknown_total", "Messages for no instance that were discarded, by reason.", _foreign),
+    Metric("check_up", "Whether a check succeeds; absent until it is known.", _check_states),
 )

@@ -239,8 +239,8 @@ def test_a_process_that_dies_again_and_again_is_started_less_and_less_often(monk
         def __init__(self, _name, _serve):
             starts.append(time.now())
 
-        def ending(self):
-            return "exit code 1"
+        def when_ended(self, _loop, call):
+            call("exit code 1")
 
         def kill(self):
             pass

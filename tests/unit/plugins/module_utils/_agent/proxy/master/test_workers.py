@@ -152,7 +152,7 @@ def test_after_a_reload_nobody_of_before_is_replaced(case):
     case.workers[0].die("exit code 0")
     case.until(lambda: len(case.pool.workers) == 1)
     assert case.log == []  # it was about to
-    case.pool._pause = 50_000
+    case.pool._restart_delay._next = 50_000
     case.workers[1].die()
     case.until(lambda: case.pool.workers == [])
     case.employ(A)
@@ -171,7 +171,7 @@ def test_who_dies_with_the_reload_is_not_replaced(case):
 
 def test_who_is_to_stop_starts_nobody_any_more(case):
     case.employ(A, workers=2)
-    case.pool._pause = 50_000
+    case.pool._restart_delay._next = 50_000
     case.workers[0].die()
     case.until(lambda: len(case.pool.workers) == 1)
     case.pool.drain(5 * SECOND)
@@ -216,7 +216,7 @@ def test_what_is_told_comes_in_parts_that_fit_into_a_message():
     }
     parts = list(portions(orders))
     assert {key: order for part in parts for key, order in part.items()} == orders
-    assert all(len(json.dumps({"servers": part})) < crew.LONGEST for part in parts) and len(parts) < 30
+    assert all(len(json.dumps({"servers": part})) < workers.LONGEST for part in parts) and len(parts) < 30
     assert list(portions({})) == []
 
 
@@ -227,7 +227,7 @@ def test_a_worker_may_be_remembered_and_recalled(case, monkeypatch):
     known = json.loads(json.dumps(hand.to_json()))
     monkeypatch.undo()
     with socket.socket() as connection:
-        recalled = crew.WorkerHandle.from_json(known, connection)
+        recalled = workers.WorkerHandle.from_json(known, connection)
     for what in ("pid", "since", "draining", "deadline"):
         assert getattr(recalled, what) == getattr(hand, what), what
     assert recalled.generation == hand.generation._replace(settings=None, listeners=())

@@ -127,8 +127,9 @@ def test_what_prometheus_is_told():
 
 
 def test_every_metric_has_a_kind_that_fits_its_name_and_nothing_is_told_of_nothing():
-    for metric in metrics.METRICS:
-        assert (metric.kind == "counter") == metric.name.endswith("_total"), metric.name
+    types = re.findall("# TYPE onprem_lb_proxy_([a-z_]+) (counter|gauge)\n", metrics.prometheus(QUIET))
+    assert [name for name, _kind in types] == [metric.name for metric in metrics.METRICS]
+    assert all((kind == "counter") == name.endswith("_total") for name, kind in types)
     assert samples(QUIET)
 
 
