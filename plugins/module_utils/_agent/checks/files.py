@@ -13,7 +13,7 @@ from .kernel import Inotify
 from .outcome import Done, Outcome, Probe, in_words
 
 NUMBER = re.compile(rb"\s*([+-]?[0-9]{1,9})\s*")
-LONGEST = 64  # bytes; what is longer is no number
+MAX_NUMBER_TEXT = 64  # bytes; what is longer is no number
 
 
 class File(Probe):
@@ -60,7 +60,7 @@ def read(path: str) -> Tuple[int, str]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            text = os.read(descriptor, LONGEST)
+            text = os.read(descriptor, MAX_NUMBER_TEXT)
         finally:
             os.close(descriptor)
     except OSError as fault:

@@ -9,7 +9,7 @@ from typing import Generator, Tuple
 
 from .network import Dialogue, Steps, Stream, Unfit
 
-LONGEST = 4096  # bytes; a status line has about 20
+MAX_STATUS_LINE = 4096  # bytes; a status line has about 20
 STATUS = re.compile(rb"HTTP/1\.[01] ([1-9]\d\d)(?: |\r|\n)")
 
 
@@ -48,8 +48,8 @@ def talk(host: str, path: str, wanted: Tuple[int, int]) -> Dialogue:
 def _first_line(stream: Stream) -> Generator[int, None, bytes]:
     """Return the first line, or as much as there is of it."""
     data = b""
-    while b"\n" not in data and len(data) < LONGEST:
-        more = yield from stream.receive(LONGEST - len(data))
+    while b"\n" not in data and len(data) < MAX_STATUS_LINE:
+        more = yield from stream.receive(MAX_STATUS_LINE - len(data))
         if not more:
             break
         data += more

@@ -13,7 +13,7 @@ from .outcome import MILLION, in_words, seconds
 from .subprocesses import Child, Children
 
 LIMIT = 30 * MILLION
-MOST = 100  # calls that wait for a program which does not get on; the oldest news is worth least
+MAX_QUEUED = 100  # calls that wait for a program which does not get on; the oldest news is worth least
 
 Call = Tuple[Sequence[str], str]  # a command, and who runs it
 
@@ -30,8 +30,8 @@ class Notifications:
     def add(self, command: Sequence[str], user: str) -> None:
         program = command[0]
         calls = self._waiting.setdefault(program, deque())
-        if len(calls) == MOST:
-            self._say(f"notify: {' '.join(calls.popleft()[0])} is left out: {MOST} later calls wait.")
+        if len(calls) == MAX_QUEUED:
+            self._say(f"notify: {' '.join(calls.popleft()[0])} is left out: {MAX_QUEUED} later calls wait.")
         calls.append((command, user))
         if program not in self._running:
             self._next(program)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What systemd is told of the agent (sd_notify(3)). Without systemd nobody is told, and nothing else changes."""
+"""Notifies systemd of the agent's state (sd_notify(3)). Without systemd it does nothing."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import MutableMapping, Optional
 
 
 class Notifier:
-    """Sends to the socket that systemd named in the environment; never waits, and never fails."""
+    """Sends to the socket that systemd names in the environment; never blocks and never fails."""
 
     def __init__(self, environ: Optional[MutableMapping[str, str]] = None) -> None:
         environ = os.environ if environ is None else environ
-        # Taken out of the environment: the programs that the agent starts have nothing to say to systemd.
+        # Removed from the environment: programs that the agent starts must not notify systemd.
         name = environ.pop("NOTIFY_SOCKET", "")
         self.watchdog = _watchdog(environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", ""))
         # An @ stands for the NUL of an abstract socket's name.
@@ -29,11 +29,11 @@ class Notifier:
         self._say("READY=1")
 
     def reloading(self) -> None:
-        """To be followed by ``ready`` when it is done; the time is for units of Type=notify-reload."""
+        """Must be followed by ``ready``; the time is for units of Type=notify-reload."""
         self._say(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def succeeded(self, pid: int) -> None:
-        """Another process is the main one from now on, and it is well. Nothing that this one says counts any more."""
+        """Report another process as the main one, and as alive. systemd ignores this process from then on."""
         self._say(f"MAINPID={pid}\nREADY=1\nWATCHDOG=1")
 
     def stopping(self) -> None:
@@ -44,7 +44,7 @@ class Notifier:
         self._say(f"STATUS={' '.join(text.splitlines())}")
 
     def alive(self) -> None:
-        """To be called every ``watchdog`` microseconds, where that is not None."""
+        """Call every ``watchdog`` microseconds, unless that is None."""
         self._say("WATCHDOG=1")
 
     def _say(self, message: str) -> None:
@@ -54,7 +54,7 @@ class Notifier:
 
 
 def _watchdog(time_limit: str, pid: str) -> Optional[int]:
-    """Return how often to give a sign of life, in microseconds: twice in the time limit (sd_watchdog_enabled(3))."""
+    """Return the interval of keep-alives in microseconds: half the time limit (sd_watchdog_enabled(3))."""
     if not time_limit.isdecimal() or int(time_limit) == 0 or pid not in ("", str(os.getpid())):
         return None
     return int(time_limit) // 2

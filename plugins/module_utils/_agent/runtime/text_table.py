@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Figures and tables as people read them. Pure."""
+"""Numbers, durations and tables as text. Pure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def span(seconds: float) -> str:
 
 
 def short(number: float) -> str:
-    """A number with as much of it as counts: 950, 1.2k, 34M."""
+    """A number with its significant digits: 950, 1.2k, 34M."""
     return "".join(_scaled(number))
 
 

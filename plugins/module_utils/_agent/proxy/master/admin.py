@@ -16,14 +16,14 @@ from ...runtime import status_socket
 from ...runtime.request_server import Answer
 from .server_states import ADMIN_STATES, Health
 
-LONGEST = 4096  # bytes of a request
+MAX_REQUEST = 4096  # bytes of a request
 
 
 def answers(report: Callable[[], Dict[str, Any]], obey: Callable[[Any], Dict[str, Any]]) -> Answer:
     """Return what answers those who come to the socket."""
 
     def answer(received: bytes, ended: bool) -> Optional[bytes]:
-        if not ended and len(received) <= LONGEST:
+        if not ended and len(received) <= MAX_REQUEST:
             return None
         return status_socket.document(obey(_request(received)) if received else report())
 

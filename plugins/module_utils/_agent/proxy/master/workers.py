@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 from ...checks.outcome import in_words
 from ...runtime.forked import MAX_DELAY, Forked, RestartDelay
-from ...runtime.ipc import LONGEST, Channel
+from ...runtime.ipc import MAX_MESSAGE, Channel
 from ...runtime.loop import MILLION, Loop, Timer
 from ..settings import WORKER, Server, Settings
 from ..worker.worker import Worker
@@ -231,7 +231,7 @@ def portions(updates: ServerUpdates) -> Iterator[ServerUpdates]:
     size = 0
     for key, order in updates.items():
         length = len(json.dumps({key: order}))
-        if part and size + length > LONGEST // 2:
+        if part and size + length > MAX_MESSAGE // 2:
             yield part
             part, size = {}, 0
         part[key] = order

@@ -9,7 +9,7 @@ from typing import Callable, NamedTuple, Optional
 
 from ...runtime.request_server import Answer
 
-LONGEST = 8192  # bytes of a request
+MAX_REQUEST = 8192  # bytes of a request
 PLAIN = "text/plain; charset=utf-8"
 REQUEST_LINE = re.compile(rb"([A-Z]+) (?:https?://[^/? ]*)?([^ ]*) HTTP/1\.[01]\r?")
 REASONS = {
@@ -47,7 +47,7 @@ def answers(find: Find) -> Answer:
             return _written(_fault(400))
         if match and (rest.startswith((b"\r\n", b"\n")) or b"\n\r\n" in rest or b"\n\n" in rest):
             return _answer(match.group(1), match.group(2), find)
-        if len(received) > LONGEST:
+        if len(received) > MAX_REQUEST:
             return _written(_fault(431))
         return _written(_fault(400)) if ended else None
 

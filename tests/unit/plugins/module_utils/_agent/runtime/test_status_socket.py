@@ -148,5 +148,5 @@ def test_an_agent_that_hangs_is_a_sentence(tmp_path):
         hanging.listen(1)
         begun = time.monotonic()
         with pytest.raises(status_socket.Refused, match="cannot be asked: timed out"):
-            status_socket.fetch(path, patience=0.1)
+            status_socket.fetch(path, timeout=0.1)
         assert time.monotonic() - begun < 3

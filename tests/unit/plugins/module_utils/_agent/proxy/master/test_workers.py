@@ -216,7 +216,7 @@ def test_what_is_told_comes_in_parts_that_fit_into_a_message():
     }
     parts = list(portions(orders))
     assert {key: order for part in parts for key, order in part.items()} == orders
-    assert all(len(json.dumps({"servers": part})) < workers.LONGEST for part in parts) and len(parts) < 30
+    assert all(len(json.dumps({"servers": part})) < workers.MAX_MESSAGE for part in parts) and len(parts) < 30
     assert list(portions({})) == []
 
 
