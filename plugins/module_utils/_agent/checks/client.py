@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The VRRP process's side: says what is to be checked and hears what was found, without ever waiting for it."""
+"""The daemon's side of the checks process: sends what to check and receives the results, without blocking."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ END_TIMEOUT = 6.0  # seconds until it has ended: a little more than the notify p
 
 
 class Result(NamedTuple):
-    """What is believed of a check now."""
+    """The current state of a check."""
 
     name: str
     up: bool  # of a file: the number in it is 0
@@ -28,7 +28,7 @@ class Result(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What one run of a check has found."""
+    """The outcome of one run of a check."""
 
     name: str
     success: bool
@@ -36,8 +36,8 @@ class Run(NamedTuple):
     duration: int  # microseconds
 
 
-class Wanted(NamedTuple):
-    """A check and the number by which the other process knows it."""
+class NumberedCheck(NamedTuple):
+    """A check, and its number in the checks process."""
 
     number: int
     check: Check
@@ -49,16 +49,16 @@ OnMessage = Callable[[str], None]
 
 
 def _ignore(_run: Run) -> None:
-    """What nobody wants to know."""
+    """Ignore the runs of checks."""
 
 
 class Checks:
-    """The checks process, which is started again whenever it should die."""
+    """The checks process, which is started again if it ends."""
 
     def __init__(self, loop: Loop, on_result: OnResult, on_message: OnMessage, on_run: OnRun, name: str) -> None:
         self._loop, self._on_result, self._on_message, self._on_run = loop, on_result, on_message, on_run
         self._name = name
-        self._wanted: Dict[str, Wanted] = {}
+        self._wanted: Dict[str, NumberedCheck] = {}
         self._believed: Dict[int, Result] = {}
         self._serial = 0
         self._process: Optional[Forked] = None
@@ -71,10 +71,10 @@ class Checks:
     def start(
         cls, loop: Loop, on_result: OnResult, on_message: OnMessage, on_run: OnRun = _ignore, name: str = NAME
     ) -> Checks:
-        """Fork the process. Best done while this one is small, and before it turns real-time.
+        """Fork the process. Call this while the daemon is small, and before it becomes real-time.
 
-        :param on_run: hears of each run of those checks that have ``every``, before what is then believed
-        :param name: how ``ps`` calls the process
+        :param on_run: called for each run of a check that has ``every``, before ``on_result``
+        :param name: the name of the process in ``ps``
         """
         checks = cls(loop, on_result, on_message, on_run, name)
         checks._start()
@@ -86,10 +86,10 @@ class Checks:
         return self._process.pid if self._process else 0
 
     def want(self, checks: Sequence[Check], script_user: str, believed: Sequence[Result] = ()) -> None:
-        """Say what is to be checked from now on: all of it. What has not changed goes on undisturbed.
+        """Set all checks. Those that have not changed go on undisturbed.
 
-        :param believed: what a former process has found: only what differs from it is told, once ``rise`` or ``fall``
-            have made it certain
+        :param believed: results of a former process: only what differs from them is reported, once ``rise`` or
+            ``fall`` have made it certain
         """
         before = self._wanted
         self._wanted = {}
@@ -110,12 +110,12 @@ class Checks:
                 self._add(wanted)
 
     def report_failure(self, name: str, why: str) -> None:
-        """Say that what a check is about was found not to work: that counts as a failed run of it."""
+        """Report that the target of a check has failed: this counts as a failed run."""
         if name in self._wanted:
             self._send(server.DOUBT, self._wanted[name].number, why)
 
     def run(self, command: Sequence[str], user: str) -> None:
-        """Run a notify program; those of the same program run one after the other. A failure becomes a message."""
+        """Run a notify program; calls of the same program run one after the other. A failure becomes a message."""
         self._send(server.RUN, command, user)
 
     def stop(self) -> None:
@@ -128,11 +128,11 @@ class Checks:
             process.end(END_TIMEOUT)
             self._channel.close()
 
-    def _number(self, check: Check) -> Wanted:
+    def _number(self, check: Check) -> NumberedCheck:
         self._serial += 1
-        return Wanted(self._serial, check)
+        return NumberedCheck(self._serial, check)
 
-    def _add(self, wanted: Wanted) -> None:
+    def _add(self, wanted: NumberedCheck) -> None:
         known = self._believed.get(wanted.number)
         self._send(server.ADD, *wanted, known.up if known else None)
 
@@ -163,15 +163,15 @@ class Checks:
             return
         number, *found = rest
         name = next((name for name, wanted in self._wanted.items() if wanted.number == number), None)
-        if name is None:  # it was on its way when the check was dropped
+        if name is None:  # it was removed while the message was under way
             return
         if kind == server.RAN:
             self._on_run(Run(name, *found))
         else:
-            self._believe(number, Result(name, *found))
+            self._apply_result(number, Result(name, *found))
 
-    def _believe(self, number: int, result: Result) -> None:
-        """A new process tells everything again."""
+    def _apply_result(self, number: int, result: Result) -> None:
+        """Report a result that differs; a new process sends all results again."""
         known = self._believed.get(number)
         if known and (known.up, known.value) == (result.up, result.value):
             return

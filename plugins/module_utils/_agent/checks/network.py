@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Asks an address and a port whether they work, and never waits: to be connected is enough, or a talk follows.
+"""Checks an address and port without blocking: a connection is enough, or a dialogue follows.
 
-A talk is a generator. It yields what the connection must be ready for before it can go on, and returns what it learnt;
-so it reads from top to bottom although thousands may be under way.
+A dialogue is a generator. It yields the events that it waits for, and returns the detail for the outcome; so it reads
+from top to bottom although thousands may be under way.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends RST
 
 
 class Unfit(Exception):
-    """The answer is not one of a server that works; the text says why."""
+    """The response is not that of a working server; the text says why."""
 
 
 class Stream:
-    """A connection whose every operation yields what it waits for."""
+    """A connection whose operations yield the events that they wait for."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        self.missing = "no connection"  # what has not come yet, for people
+        self.missing = "no connection"  # what has not arrived yet, for the detail
 
     def expect(self, what: str) -> None:
         self.missing = what
@@ -40,7 +40,7 @@ class Stream:
         fault = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if fault:
             raise OSError(fault, os.strerror(fault))
-        # A port that nobody listens on may be chosen as our own, and TCP lets a socket connect to itself.
+        # The kernel may choose the very port as the local one, and TCP lets a socket connect to itself.
         if self.connection.getsockname() == self.connection.getpeername():
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
@@ -64,14 +64,14 @@ Dialogue = Callable[[Stream], Steps]
 
 
 def say_nothing(stream: Stream) -> Steps:
-    """A plain TCP check. It leaves with RST, as haproxy does: nothing remains of it, here or at the server."""
+    """A plain TCP check. It closes with RST, as haproxy does, so that no TIME_WAIT remains."""
     stream.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
     yield from ()
     return "connected"
 
 
 def connect(address: str, port: int) -> socket.socket:
-    """Return a socket that is being connected to an IP address; a name is refused, because looking it up waits."""
+    """Return a socket that is connecting to an IP address; a name is refused, because resolving it blocks."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     socket.inet_pton(family, address)
     connection = socket.socket(family, socket.SOCK_STREAM)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs the programs that are told of a change. Nobody waits for them, but each sees the changes in their order."""
+"""Runs notify programs without waiting for them. Each program gets the changes in their order."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .outcome import MILLION, in_words, seconds
 from .subprocesses import Child, Children
 
 LIMIT = 30 * MILLION
-MAX_QUEUED = 100  # calls that wait for a program which does not get on; the oldest news is worth least
+MAX_QUEUED = 100  # calls of a program that hangs; the oldest is dropped first
 
 Call = Tuple[Sequence[str], str]  # a command, and who runs it
 
 
 class Notifications:
-    """One queue for each program, whatever its arguments are."""
+    """One queue for each program, whatever its arguments."""
 
     def __init__(self, loop: Loop, children: Children, say: Callable[[str], None], limit: int = LIMIT) -> None:
         self._loop, self._children, self._say, self._limit = loop, children, say, limit
@@ -37,7 +37,7 @@ class Notifications:
             self._next(program)
 
     def finish(self, when_idle: Callable[[], None]) -> None:
-        """Call when nothing is running or waiting any more."""
+        """Call ``when_idle`` once no program is running or queued."""
         self._when_idle = when_idle
         if not self._running:
             when_idle()

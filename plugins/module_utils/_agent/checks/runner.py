@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One check: what is run for it, how often, and when what it finds out is worth telling."""
+"""Runs one check: what to run, how often, and when to report a result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OnRun = Callable[[Outcome], None]
 
 
 class CheckRunner:
-    """Tells what is first believed, and each change of it; of each run before that, where it is wanted."""
+    """Reports the first state and each change of it; before that each run, if the check has ``every``."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class CheckRunner:
         believed: Optional[bool] = None,
     ) -> None:
         self._on_result, self._on_run = on_result, on_run if check.every else None
-        # The number in a file counts at once, as in keepalived: whoever writes it has thought about it before.
+        # The number in a file counts at once, as in keepalived: it was written on purpose.
         self._interval, self._fast_interval = check.interval, check.fast_interval or check.interval
         self._rise, self._fall = (1, 1) if check.type == FILE else (check.rise, check.fall)
         self._state = rise_fall.UNKNOWN._replace(up=believed)
@@ -48,13 +48,13 @@ class CheckRunner:
         self._probe.stop()
 
     def report_failure(self, why: str) -> None:
-        """Somebody found out that it does not work: that counts as a failed run, and is looked into at once."""
+        """Count a failed run, because the target failed in use, and check it at once."""
         if self._state.up:
             self._count(Outcome(False, why))
             self._probe.run_now()
 
     def _run_until_certain(self) -> None:
-        """Something has happened: look, and look again until it is certain what is to be believed."""
+        """Something has changed: run at once, and again until the state is certain."""
         self._urgent = True
         self._probe.run_now()
 
@@ -73,7 +73,7 @@ class CheckRunner:
 
 
 def probe_of(loop: Loop, check: Check, children: Children, look_now: Callable[[], None]) -> Probe:
-    """Return what finds out about a check. Raises ImportError for https where Python has no TLS."""
+    """Return the probe of a check. Raises ImportError for https if Python has no TLS."""
     if check.type == PROCESS:
         return Process(loop, check.process, look_now)
     if check.type == FILE:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs a program and takes its exit code for the answer: 0 is a success."""
+"""Runs a program: exit code 0 is a success."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .subprocesses import Child, Children
 
 
 class Script(Probe):
-    """A program that outlives its time-out is a failure at once, although it may take a while until it has ended.
+    """A program that exceeds its time-out is a failure at once, although ending it may take a while.
 
-    Until then no other one is started; that time is part of the next run's.
+    Until it has ended no other one is started; that time counts towards the next run.
     """
 
     def __init__(self, loop: Loop, children: Children, command: Sequence[str], user: str, timeout: int) -> None:

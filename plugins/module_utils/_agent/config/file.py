@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The file that a configuration is in, and whose it is: that of the VRRP router or that of the proxy."""
+"""Configuration files: reads them, and tells the VRRP router's from the proxy's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Settings = TypeVar("Settings")
 WHOLE = "configuration"  # what a configuration is called where it has no path
 
 VRRP, PROXY = "vrrp", "proxy"
-# The keys that only one of them has.
+# The keys that only one of the two configurations has.
 OWN = {
     VRRP: ("instances", "sync_groups", "checks", "script_user"),
     PROXY: (
@@ -46,7 +46,7 @@ def load(path: str) -> Tuple[str, Faults]:
 
 
 def parse(text: str, path: str) -> Tuple[Any, Faults]:
-    """Return what a text of JSON holds, or why it is none. Never raises."""
+    """Return the value of a JSON text, or why it is not valid. Never raises."""
     try:
         return json.loads(text, object_pairs_hook=_once), []
     except (ValueError, RecursionError) as error:
@@ -92,7 +92,7 @@ class Format(Generic[Parts, Settings]):
 
 
 def kind(given: Any, path: str) -> Tuple[str, Faults]:
-    """Return whose configuration this is, told by its keys, or why that cannot be told."""
+    """Return which configuration this is, by its keys, or why that is not clear."""
     keys = set(given) if isinstance(given, dict) else set()
     found = [name for name, own in OWN.items() if keys & set(own)]
     if len(found) == 1:
@@ -102,7 +102,7 @@ def kind(given: Any, path: str) -> Tuple[str, Faults]:
 
 
 def _once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    """JSON leaves open which of two equal keys counts: so none does."""
+    """Refuse duplicate keys: JSON leaves open which of them counts."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _value in pairs]

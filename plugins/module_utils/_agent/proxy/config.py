@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The proxy's configuration: JSON in the words of the collection's model, read into ``settings``.
 
-Every fault is a sentence with its place, and all of them are found before anything is changed: ``load`` is what
-``check-config``, the start and a reload share. In the file times are seconds, in the settings microseconds.
+Each fault is a sentence with its place, and all of them are found before anything is changed: ``check-config``, the
+start and a reload share ``load``. In the file times are seconds, in the settings microseconds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LONGEST_NAME = 64  # characters
 
 
 def _name(value: Any) -> fields.Checked:
-    """It goes into every message about what it stands for."""
+    """A name that is short enough for messages."""
     found, wrong = word(value)
     if not wrong and len(found) > LONGEST_NAME:
         return None, f"a name of at most {LONGEST_NAME} characters is wanted."
@@ -68,7 +68,7 @@ def _bind(value: Any) -> fields.Checked:
 
 
 def _numbers(value: Any) -> fields.Checked:
-    """How many servers of which services."""
+    """Numbers of servers, by service."""
     if not isinstance(value, dict) or not all(word(name)[0] for name in value):
         return None, "a mapping of services' names to numbers of servers is wanted."
     counts = {name: integer(1, 10_000, "a number of servers")(value[name]) for name in value}
@@ -139,7 +139,7 @@ HTTPS_CHECK = {
     "ca": Field(fields.optional(fields.path), _HEALTH["ca"]),
 }
 CHECK = {**EVERY_CHECK, **HTTP_CHECK, **HTTPS_CHECK}
-# Of which type of check a key is, where it is not of every one.
+# The types of check that a key is for, unless it is for all.
 TYPES = {
     **dict.fromkeys(HTTP_CHECK, (settings.HTTP, settings.HTTPS)),
     **dict.fromkeys(HTTPS_CHECK, (settings.HTTPS,)),
@@ -156,7 +156,7 @@ MONITOR = {
 
 TIMEOUTS = {key: fields.duration(0.001, WEEK, default) for key, default in _TIMEOUTS.items()}
 
-# What the page shows is for those who run the proxy: whoever else is to see it has to be let in.
+# The page is for the proxy's operators: by default it is not reachable from other hosts.
 PAGE = {
     "bind": Field(_bind, ["127.0.0.1"]),
     "port": Field(port, required=True),
@@ -214,7 +214,7 @@ def _server(item: Any, its_services: Optional[int], place: str, faults: Faults) 
 def _check(item: Any, place: str, faults: Faults) -> Dict[str, Any]:
     check = read(CHECK, item, place, faults)
     for key, types in TYPES.items():
-        # With its default it is one that somebody has spelled out, which does no harm.
+        # An explicit default does no harm.
         if check["type"] not in types and check[key] != CHECK[key].default:
             names = " or ".join(types)
             faults.append(

@@ -18,12 +18,12 @@ MIN_PAUSE = MILLION // 10  # between two bursts: each message of a lower router 
 
 
 class VirtualAddresses:
-    """What the kernel is told, and ``links`` with it, before the kernel's own events say so."""
+    """Changes the kernel's addresses, and ``links`` at once, before the kernel's own events arrive."""
 
     def __init__(self, loop: Loop, network: Any, known: links.Links, log: Any) -> None:
         self.loop, self.network, self.links, self.log = loop, network, known, log
         self._timers: Dict[str, Timer] = {}
-        self._announced: Dict[str, int] = {}  # when
+        self._announced: Dict[str, int] = {}  # when, by router
 
     def prepare_adding(self, router: Router) -> PreparedCalls:
         """Return the calls that ``add`` makes for all addresses."""
@@ -43,12 +43,12 @@ class VirtualAddresses:
             return {}
 
     def _announcements(self, router: Router) -> List[Tuple[str, Callable[[], Any]]]:
-        """Return what announces each address. Raises OSError."""
+        """Return the call that announces each address. Raises OSError."""
         link = router.egress.link
         return [(where, self.network.announcing(link, where)) for where in router.advertisement.addresses]
 
     def missing(self, router: Router) -> List[str]:
-        """Return which of its addresses are not on the interface, or not any more."""
+        """Return which of its addresses are not on the interface."""
         held = self.links.held(router.instance.interface, router.instance.addresses)
         return [address for address in router.instance.addresses if address not in held]
 
@@ -71,7 +71,7 @@ class VirtualAddresses:
         return True
 
     def remove(self, router: Router, addresses: Iterable[str]) -> None:
-        """Take addresses off again; what is not there is no fault."""
+        """Take addresses off the interface; one that is not there is no fault."""
         link = router.egress.link
         if link is None:
             return
@@ -95,17 +95,17 @@ class VirtualAddresses:
         self._schedule(router, now + SECOND_BURST_DELAY, lambda: self._repeat(router, BURST))
 
     def resume(self, router: Router) -> None:
-        """Announce what another process of this host has announced: maybe only once, because it had just come."""
+        """Announce the addresses again after an upgrade: the old process may not have sent its second burst."""
         self._schedule(router, self.loop.now() + SECOND_BURST_DELAY, lambda: self._repeat(router, BURST))
 
     def reschedule_announcement(self, router: Router) -> None:
-        """Have the next announcement no later than the settings want it now."""
+        """Make the next announcement no later than the new settings want it."""
         planned, again = self._timers.get(router.name), self.loop.now() + router.instance.announce_again
         if router.instance.announce_again and not (planned and planned.at <= again):
             self._schedule(router, again, lambda: self._repeat(router, 1))
 
     def _schedule(self, router: Router, moment: int, what: Callable[[], None]) -> None:
-        """Plan the next announcement instead of the one that was planned."""
+        """Schedule the next announcement in place of the one that was scheduled."""
         planned = self._timers.get(router.name)
         if planned and planned.at == moment:
             return

@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The agent's configuration: JSON in the words of the collection's model, read into ``vrrp.settings``.
 
-Every fault is a sentence with its place, and all of them are found before anything is changed: ``load`` is what
-``check-config``, the start and a reload share. In the file times are seconds, in the settings microseconds.
+Each fault is a sentence with its place, and all of them are found before anything is changed: ``check-config``, the
+start and a reload share ``load``. In the file times are seconds, in the settings microseconds.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _placed(place: str, items: List[Dict[str, Any]]) -> List[Tuple[str, Dict[str
 
 def _check(item: Any, place: str, faults: Faults) -> Dict[str, Any]:
     kind = item.get("type") if isinstance(item, dict) else None
-    if not isinstance(kind, str) or kind not in CHECKS_OWN:  # what else it needs is not known
+    if not isinstance(kind, str) or kind not in CHECKS_OWN:  # its other keys are not known
         rest = {key: item[key] for key in item if key not in ANY_CHECKS_OWN} if isinstance(item, dict) else item
         return read(EVERY_CHECK, rest, place, faults)
     schema = {**EVERY_CHECK, **CHECKS_OWN[kind]}

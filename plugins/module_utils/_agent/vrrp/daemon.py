@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The VRRP daemon: gives the state machines a clock, sockets and addresses, and does what they want, in their order.
 
-Everything outside comes in through ``Dependencies``, so that tests can put something else in its place. Nothing here
-waits: checks and notify programs run in a process of their own, and what cannot be sent at once is not sent.
+Everything outside comes in through ``Dependencies``, so that tests can replace it. Nothing here blocks: checks and
+notify programs run in a process of their own, and what cannot be sent at once is dropped.
 """
 
 from __future__ import annotations
@@ -22,26 +22,27 @@ from .prepared import NONE, PreparedCalls, PreparedTakeover
 from .router import ADDRESSES, Router
 from .transport import Transport
 
-ADDRESS_BACKOFF, ADDRESS_BACKOFF_MAX = 10 * MILLION, 300 * MILLION  # until addresses that were refused are tried again
-PREPARE_AHEAD = 600  # microseconds before silence is believed: time to make a takeover ready
-SOCKET_RETRY = 10 * MILLION  # until a socket that could not be had is asked for again
-CONFIGURATION_READING = "the configuration"  # read at a reload, after which other things may count
-# What keepalived tells a notify program, so that one written for it works here.
+# How long to wait before addresses that the kernel refused are tried again.
+ADDRESS_BACKOFF, ADDRESS_BACKOFF_MAX = 10 * MILLION, 300 * MILLION
+PREPARE_AHEAD = 600  # microseconds before Active_Down_Timer expires in which the takeover is prepared
+SOCKET_RETRY = 10 * MILLION  # before a socket that could not be opened is tried again
+CONFIGURATION_READING = "the configuration"  # updated at a reload, after which other trackers may count
+# The state names that keepalived passes to notify programs, so that its programs work here.
 NOTIFY_STATES = {machine.ACTIVE: "MASTER", machine.BACKUP: "BACKUP", machine.FAULT: "FAULT", machine.INITIALIZE: "STOP"}
 
 
 class Dependencies(NamedTuple):
-    """All that the daemon has to do with."""
+    """Everything that the daemon uses."""
 
     loop: Loop
     network: Any  # net.network.Network
     checks: Any  # checks.client.Checks
     log: Any  # log.Log
-    wall: Callable[[], float] = time.time  # seconds since 1970, for people
+    wall: Callable[[], float] = time.time  # seconds since 1970
 
 
-class Found(NamedTuple):
-    """What a check has found, and since when; seconds since 1970."""
+class CheckState(NamedTuple):
+    """The result of a check, and since when it is so; seconds since 1970."""
 
     result: Result
     since: float
@@ -50,11 +51,11 @@ class Found(NamedTuple):
 class Daemon:
     """The Virtual Routers of this host."""
 
-    def __init__(self, around: Dependencies) -> None:
-        self.loop, self.network, self.checks, self.log, self.wall = around
+    def __init__(self, dependencies: Dependencies) -> None:
+        self.loop, self.network, self.checks, self.log, self.wall = dependencies
         self.settings = settings.Settings(())
         self.routers: Dict[str, Router] = {}
-        self.found: Dict[str, Found] = {}
+        self.found: Dict[str, CheckState] = {}
         self.links = links.Links()
         self.addresses = VirtualAddresses(self.loop, self.network, self.links, self.log)
         self.transport = Transport(self.loop, self.network, self.links, self.log, self.tell)
@@ -65,7 +66,7 @@ class Daemon:
 
     def start(self, wanted: settings.Settings, later: bool = False) -> None:
         """
-        :param later: take no part until ``resume``
+        :param later: do not take part until ``resume``
         """
         self.loop.watch(self.network.netlink.fileno(), self._receive_netlink)
         self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
@@ -74,7 +75,7 @@ class Daemon:
             self.transport.discard_pending()
 
     def to_json(self) -> Dict[str, Any]:
-        """Return what ``resume`` needs in another process, as JSON has it."""
+        """Return the state for ``resume`` in another process."""
         return {
             "routers": {name: router.to_json() for name, router in self.routers.items()},
             "checks": [{**found.result._asdict(), "since": found.since} for found in self.found.values()],
@@ -82,13 +83,13 @@ class Daemon:
         }
 
     def resume(self, known: Dict[str, Any]) -> None:
-        """Go on as what another process was, with the same settings: nothing moves, and nobody is told anything.
+        """Go on with another process's state and the same settings: no state changes, and no program is notified.
 
-        :param known: what that one has to_json, and then has left to this one
+        :param known: from that process's ``to_json``
         """
         self._group_states.update(known["groups"])
         for each in known["checks"]:
-            self.found[each["name"]] = Found(Result(*(each[field] for field in Result._fields)), each["since"])
+            self.found[each["name"]] = CheckState(Result(*(each[field] for field in Result._fields)), each["since"])
         results = [found.result for found in self.found.values()]
         self.checks.want(self.settings.checks, self.settings.script_user, results)
         for router in self.routers.values():
@@ -100,26 +101,26 @@ class Daemon:
     def _resume_router(self, router: Router) -> None:
         self._update_trackers(router)
         if router.active:
-            self._restore_addresses(router, "somebody had taken it away")
+            self._restore_addresses(router, "another program had removed it")
             self.addresses.resume(router)
         if router.state.readings.get(ADDRESSES, 0) is tracking.FAULT:
             self.loop.after(router.refused_for, lambda: self._retry_addresses(router))
         self._set_timer(router)
 
-    def resign(self, gone: Callable[[], None]) -> None:
-        """Give everything up, but serve until others do; all farewells first, so that nobody waits for what comes then.
+    def resign(self, done: Callable[[], None]) -> None:
+        """Resign, but keep the addresses until another router serves them. All resignations are sent first.
 
-        :param gone: called when nothing is held any more
+        :param done: called when no address is held any more
         """
-        self._on_resigned = gone
-        farewells: PreparedCalls = {}
+        self._on_resigned = done
+        resignations: PreparedCalls = {}
         for router in self.routers.values():
             calls = self.transport.prepare(router, 0) if router.active else {}
-            farewells.update(calls)
+            resignations.update(calls)
             for call in calls.values():
                 call.run_early()
         for router in self.routers.values():
-            self.tell(router, machine.Stop(linger=True), prepared=farewells)
+            self.tell(router, machine.Stop(linger=True), prepared=resignations)
         self._finish_resigning()
 
     def _finish_resigning(self) -> None:
@@ -127,15 +128,15 @@ class Daemon:
             self._on_resigned()
 
     def stop(self) -> None:
-        """Give everything up at once."""
+        """Stop all routers at once."""
         for router in self.routers.values():
             self.tell(router, machine.Stop())
         self.transport.close()
 
     def apply(self, wanted: settings.Settings, later: bool = False) -> None:
-        """Go over to other settings. What is not changed does not notice.
+        """Switch to other settings. Routers that are not changed go on undisturbed.
 
-        :param later: let what is new take no part yet
+        :param later: do not start new routers yet
         """
         identities = {settings.identity(instance) for instance in wanted.instances}
         for router in [router for router in self.routers.values() if router.identity not in identities]:
@@ -162,7 +163,7 @@ class Daemon:
             self._report_group(together)
 
     def _want_checks(self, before: settings.Settings) -> None:
-        """A check that is new, or not what it was, has no result yet."""
+        """Forget the results of checks that have changed."""
         unchanged = {check.name for check in self.settings.checks if check in before.checks}
         self.found = {name: found for name, found in self.found.items() if name in unchanged}
         self.checks.want(self.settings.checks, self.settings.script_user)
@@ -178,7 +179,7 @@ class Daemon:
         )
 
     def _reconfigure(self, router: Router, new: settings.Instance) -> None:
-        """Give a router that stays its new settings, and forget what counted only by the old ones."""
+        """Give a router its new settings, and forget readings that counted only under the old ones."""
         old = router.instance
         if router.active or router.state.holding:
             self.addresses.remove(router, [address for address in old.addresses if address not in new.addresses])
@@ -188,15 +189,15 @@ class Daemon:
         router.state = machine.reconfigured(router.machine, router.state._replace(readings=readings), self.loop.now())
 
     def _resume_reconfigured(self, router: Router) -> None:
-        """Go on with new settings, now that every router of its sync group has them."""
+        """Go on with new settings, once every router of its sync group has them."""
         self._update_trackers(router)
-        self.tell(router, machine.TrackerUpdate(CONFIGURATION_READING, 0))  # which may have ended a wait, or a fault
+        self.tell(router, machine.TrackerUpdate(CONFIGURATION_READING, 0))  # may end a wait or a fault
         if router.active:
             self._restore_addresses(router, "new")
             self.addresses.reschedule_announcement(router)
 
     def _restore_addresses(self, router: Router, why: str) -> None:
-        """See to it that an Active router has all of its addresses."""
+        """Put back the addresses that an Active router has lost."""
         missing = self.addresses.missing(router)
         if not missing:
             return
@@ -229,20 +230,20 @@ class Daemon:
             self._addresses_refused(members[at])
 
     def _members(self, router: Router) -> Sequence[Router]:
-        """Return the router's sync group; most are alone."""
+        """Return the router's sync group; without one, the router alone."""
         together = settings.group_of(self.settings, router.name)
         found = [self.routers[name] for name in together.instances if name in self.routers] if together else []
         return found if router in found else [router]
 
     def _set_timer(self, router: Router) -> None:
-        """See to it that the timer is not later than the deadline; one that is earlier looks again when it fires."""
+        """Make the timer fire no later than the deadline; if it fires earlier, it is set again."""
         deadline, timer = router.state.deadline, router.timer
         if timer and (deadline is None or timer.at > deadline):
             timer.cancel()
             router.timer = timer = None
         if deadline is not None and timer is None:
-            eve = PREPARE_AHEAD if router.awaiting_timeout else 0
-            router.timer = self.loop.at(deadline - eve, lambda: self._timer_fired(router))
+            ahead = PREPARE_AHEAD if router.awaiting_timeout else 0
+            router.timer = self.loop.at(deadline - ahead, lambda: self._timer_fired(router))
 
     def _timer_fired(self, router: Router) -> None:
         router.timer = None
@@ -253,14 +254,14 @@ class Daemon:
         self._set_timer(router)
 
     def _await_expiry(self, router: Router) -> Optional[PreparedTakeover]:
-        """Wait for the end of a Backup's patience, if that is near, and begin the takeover at once."""
+        """If Active_Down_Timer is about to expire, prepare the takeover, wait, and begin it at once."""
         deadline, takeover = router.state.deadline, None
         if deadline is not None and deadline <= self.loop.now() + PREPARE_AHEAD:
             members = self._members(router)
             takeover = PreparedTakeover(self.transport, self.addresses, members, members.index(router), deadline)
             self.loop.spin_until(deadline)
         if self._is_expired(router):
-            self.transport.catch_up(router)  # before silence is believed: it may be us who were late
+            self.transport.catch_up(router)  # an Advertisement may have arrived that this process was too late to read
         if takeover:
             takeover.begin()
         return takeover
@@ -297,7 +298,7 @@ class Daemon:
             self._report_group(together)
 
     def _report_group(self, together: settings.Group) -> None:
-        """Tell of a sync group whose members have all come to another state."""
+        """Log and notify when all members of a sync group have reached another state."""
         states = {self.routers[name].state.name for name in together.instances if name in self.routers}
         if len(states) != 1 or states == {self._group_states.get(together.name)}:
             return
@@ -311,7 +312,7 @@ class Daemon:
             self.checks.run((*program, kind, name, NOTIFY_STATES[state], str(priority)), self.settings.script_user)
 
     def _addresses_refused(self, router: Router) -> None:
-        """Without its addresses a router must not be Active: the next one may be able to have them."""
+        """Enter FAULT: without its addresses a router must not be Active, and another one may get them."""
         router.refused_for = min(max(ADDRESS_BACKOFF, 2 * router.refused_for), ADDRESS_BACKOFF_MAX)
         self.tell(router, machine.TrackerUpdate(ADDRESSES, tracking.FAULT))
         self.loop.after(router.refused_for, lambda: self._retry_addresses(router))
@@ -321,28 +322,28 @@ class Daemon:
             self.tell(router, machine.TrackerUpdate(ADDRESSES, 0))
 
     def take_result(self, result: Result) -> None:
-        """Hear what a check has found."""
+        """Apply the result of a check."""
         check = next((check for check in self.settings.checks if check.name == result.name), None)
-        if check is None:  # it was on its way when the check was dropped
+        if check is None:  # it was removed while the result was under way
             return
-        self.found[check.name] = Found(result, self.wall())
+        self.found[check.name] = CheckState(result, self.wall())
         for router in self.routers.values():
             for event in router.tracker_updates(check, result.up, result.value):
                 self.tell(router, event)
 
-    def _lose_egress(self, router: Router, place: links.Egress) -> None:
-        """Whoever loses its place gives up from the old one, as long as anything can still go out there."""
-        there = place.up and place.follows(router.egress)
-        for name, good in ((router.link_reading, there), (router.source_reading, bool(place.source))):
+    def _lose_egress(self, router: Router, egress: links.Egress) -> None:
+        """Resign through the old egress, as long as anything can still be sent there."""
+        there = egress.up and egress.follows(router.egress)
+        for name, good in ((router.link_reading, there), (router.source_reading, bool(egress.source))):
             if not good:
                 self._update_tracker(router, name, good)
 
-    def _use_egress(self, router: Router, place: links.Egress) -> None:
-        """Without a way out for its Advertisements a router would be Active beside another one."""
-        if place != router.egress:
-            router.move(place)
-        self._update_tracker(router, router.link_reading, place.up and self.transport.is_open(router))
-        self._update_tracker(router, router.source_reading, bool(place.source))
+    def _use_egress(self, router: Router, egress: links.Egress) -> None:
+        """Send from a new egress. A router that cannot send would become Active beside another one."""
+        if egress != router.egress:
+            router.move(egress)
+        self._update_tracker(router, router.link_reading, egress.up and self.transport.is_open(router))
+        self._update_tracker(router, router.source_reading, bool(egress.source))
 
     def _update_tracker(self, router: Router, name: str, good: bool) -> None:
         reading = tracking.check(0, good)
@@ -350,7 +351,7 @@ class Daemon:
             self.tell(router, machine.TrackerUpdate(name, reading))
 
     def _update_trackers(self, router: Router) -> None:
-        """Tell a router all that is known already."""
+        """Update all trackers of a router."""
         self._use_egress(router, router.egress)
         for check in self.settings.checks:
             found = self.found.get(check.name)
@@ -358,19 +359,19 @@ class Daemon:
                 self.tell(router, event)
 
     def _receive_netlink(self, _events: int) -> None:
-        """Something about links or addresses has changed."""
-        said = self.network.netlink.events()
-        lost = any(isinstance(event, netlink.Lost) for event in said)
+        """Process changes of links and addresses."""
+        received = self.network.netlink.events()
+        lost = any(isinstance(event, netlink.Lost) for event in received)
         if lost:
             self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
-        for event in said:
+        for event in received:
             self.links.update(event)
-        if not all(self._is_virtual(event) for event in said):
+        if not all(self._is_virtual(event) for event in received):
             self._follow_links()
-        gone = {event.address.address for event in said if isinstance(event, netlink.AddressGone)}
+        gone = {event.address.address for event in received if isinstance(event, netlink.AddressGone)}
         for router in self.routers.values():
             if router.active and (lost or gone.intersection(router.advertisement.addresses)):
-                self._restore_addresses(router, "somebody had taken it away")
+                self._restore_addresses(router, "another program had removed it")
 
     def _is_virtual(self, event: Any) -> bool:
         """Whether it is about a virtual address, which does not change an egress: with 255 routers there are many."""
@@ -378,22 +379,22 @@ class Daemon:
         return about_address and event.address.address in self._virtual_addresses
 
     def _follow_links(self) -> None:
-        """See from where every router can send now."""
+        """Find where each router can send from now."""
         wanted = {router.egress_key for router in self.routers.values()}
-        places = {where: self.links.egress(*where, self._virtual_addresses) for where in wanted}
+        found = {key: self.links.egress(*key, self._virtual_addresses) for key in wanted}
         for router in self.routers.values():
-            self._lose_egress(router, places[router.egress_key])
+            self._lose_egress(router, found[router.egress_key])
         if self._retry:
             self._retry.cancel()
         self._retry = None if self.transport.follow() else self.loop.after(SOCKET_RETRY, self._follow_links)
         for router in self.routers.values():
-            self._use_egress(router, places[router.egress_key])
+            self._use_egress(router, found[router.egress_key])
         for check in self.settings.checks:
             if check.type == checks.INTERFACE:
                 self._check_interface(check)
 
     def _check_interface(self, check: checks.Check) -> None:
-        """Links are seen here as they change, so this check needs no other process."""
+        """Check an interface here, where its changes are known, and not in the checks process."""
         link = self.links.named(check.interface)
         detail = "" if link and link.up else f"interface {check.interface} is {'down' if link else 'not there'}"
         result = Result(check.name, not detail, 0, detail)
@@ -402,5 +403,5 @@ class Daemon:
             self.take_result(result)
 
     def report(self) -> Dict[str, Any]:
-        """Return what there is to know about instances, groups, checks and sockets."""
+        """Return the report on instances, groups, checks and sockets."""
         return report.build(self.settings, self.routers, self._group_states, self.found, self.links, self.transport)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One Virtual Router that lives: its settings, what its machine remembers, where it is and what was counted."""
+"""One Virtual Router at run time: its settings, its state, where it sends from, and its counters."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..runtime.loop import Timer
 from . import links, settings, validation
 from .core import machine, packet, tracking
 
-Senders = List[Tuple[str, Callable[[], Any]]]  # destinations, and what sends to them
+Senders = List[Tuple[str, Callable[[], Any]]]  # a destination, and the call that sends to it
 ADDRESSES = "the virtual addresses"  # a reading: FAULT while the kernel refuses them
 REMEMBERED = ("since", "reason", "last", "sent", "received", "transitions", "discarded", "refused_for")
 
 
 class LastAdvertisement(NamedTuple):
-    """An Advertisement that was heard; ``at`` in seconds since 1970, for people."""
+    """The latest Advertisement received; ``at`` in seconds since 1970."""
 
     source: str
     priority: int
@@ -26,7 +26,7 @@ class LastAdvertisement(NamedTuple):
 
 
 class Router:
-    """Mutable, and changed by the daemon only."""
+    """Mutable; only the daemon changes it."""
 
     def __init__(self, instance: settings.Instance, wall: Callable[[], float] = time.time) -> None:
         self.wall = wall
@@ -34,7 +34,7 @@ class Router:
         self.since, self.reason = wall(), "start"
         self.egress = links.Egress()
         self.timer: Optional[Timer] = None
-        self.refused_for = 0  # how long the kernel's last refusal of the addresses is believed, microseconds
+        self.refused_for = 0  # how long to wait before addresses that the kernel refused are tried again, microseconds
         self.last: Optional[LastAdvertisement] = None
         self.sent = self.received = self.transitions = 0
         self.discarded: Dict[str, int] = {}
@@ -48,7 +48,7 @@ class Router:
         self.move(self.egress)
 
     def move(self, place: links.Egress) -> None:
-        """The interface or the address to send from is another one."""
+        """Send from another interface or address."""
         self.egress = place
         source = place.source or ("0.0.0.0" if self.instance.family == 4 else "::")
         self.machine = settings.router(self.instance, source, tuple(self.names))
@@ -65,7 +65,7 @@ class Router:
 
     @property
     def awaiting_timeout(self) -> bool:
-        """Whether it waits for silence."""
+        """Whether Active_Down_Timer runs."""
         return self.state.name == machine.BACKUP
 
     @property
@@ -82,12 +82,12 @@ class Router:
 
     @property
     def port(self) -> Tuple[str, int]:
-        """Which of the host's sockets is its own."""
+        """The key of its socket in ``Transport``."""
         return self.instance.interface, self.instance.family
 
     @property
     def egress_key(self) -> Tuple[str, int, Optional[str]]:
-        """Where it would like to be, as ``Links.egress`` wants to know it."""
+        """The arguments for ``Links.egress``."""
         return self.instance.interface, self.instance.family, self.instance.source
 
     def destinations(self) -> Tuple[str, ...]:
@@ -96,7 +96,7 @@ class Router:
         return self.instance.peers
 
     def senders(self, port: Any, priority: int) -> Senders:
-        """Return what sends an Advertisement to everybody; the same one again and again, so it is made once."""
+        """Return the calls that send an Advertisement to every destination; built once, used for every interval."""
         key = (port, priority)
         if key not in self._words:
             said, source = self.advertisement._replace(priority=priority), self.ours.source
@@ -121,7 +121,7 @@ class Router:
         self.since, self.reason, self.transitions = self.wall(), reason, self.transitions + 1
 
     def tracker_updates(self, check: checks.Check, up: bool, value: int) -> List[machine.TrackerUpdate]:
-        """Return what the result of a check means to this Virtual Router: nothing, if it does not track it."""
+        """Return the tracker updates that follow from a check's result; none if this router does not track it."""
         return [
             machine.TrackerUpdate(
                 item.name,
@@ -136,7 +136,7 @@ class Router:
         return {"state": machine.to_json(self.state), **{key: getattr(self, key) for key in REMEMBERED}}
 
     def restore(self, known: Dict[str, Any]) -> None:
-        """Be what this Virtual Router was in another process, which has let go of it."""
+        """Take over the state that this Virtual Router had in another process."""
         self.state = machine.from_json(known["state"])
         for key in REMEMBERED:
             setattr(self, key, known[key])
@@ -147,7 +147,7 @@ class Router:
         return machine.priority_of(self.machine, self.state)
 
     def report(self, held: List[str], group: Optional[str]) -> Dict[str, Any]:
-        """Return all that there is to know, for people and programs."""
+        """Return its part of the status report."""
         instance, state = self.instance, self.state
         because = [{"name": name, "change": change} for name, change in state.readings.items() if change != 0]
         last = self.last and {**self.last._asdict(), "age": max(0, round(self.wall() - self.last.at, 3))}

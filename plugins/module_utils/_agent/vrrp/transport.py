@@ -13,21 +13,21 @@ from .core import machine, packet
 from .prepared import NONE, PreparedCall, PreparedCalls
 from .router import Router
 
-BATCH = 64  # messages that are read before timers have their turn again: some 2 ms
-BACKLOG = 2000  # messages that may be waiting when a Backup is about to believe in silence
-FAULT_EXPIRY = 60 * MILLION  # without a message of a kind its fault counts as gone
-ADDRESSES = "addresses"  # complained about like what is discarded
+BATCH = 64  # messages read in one callback, some 2 ms, before timers have their turn
+BACKLOG = 2000  # messages read before Active_Down_Timer is taken to have expired
+FAULT_EXPIRY = 60 * MILLION  # a fault is over when its kind of message has not arrived for so long
+ADDRESSES = "addresses"  # a reason to log, though not to discard
 Key = Tuple[str, int]
 
 
 class InterfaceSocket:
-    """One socket, and the Virtual Routers that it is for, by VRID."""
+    """One socket, and the Virtual Routers that it serves, by VRID."""
 
     def __init__(self, interface: str, family: int) -> None:
         self.interface, self.family = interface, family
         self.routers: Dict[int, Router] = {}
         self.port: Any = None
-        self.opened_for: Optional[Tuple[int, bool]] = None  # the interface's index, and whether it is in the group
+        self.opened_for: Optional[Tuple[int, bool]] = None  # the interface's index, and whether it joined the group
         self.discarded: Dict[str, int] = {}
         self.name = f"{interface}, IPv{family}"
 
@@ -40,21 +40,21 @@ class InterfaceSocket:
 
 
 class Transport:
-    """All sockets; they follow their interfaces, which may vanish and come back as others."""
+    """All sockets; they follow their interfaces, which may vanish and be created again."""
 
     def __init__(
         self, loop: Loop, network: Any, known: links.Links, log: Any, tell: Callable[[Router, machine.Event, int], None]
     ) -> None:
         self.loop, self.network, self.links, self.log, self.tell = loop, network, known, log, tell
         self._sockets: Dict[Key, InterfaceSocket] = {}
-        self._faults: Dict[Tuple[str, str], int] = {}  # when a kind of message last came
+        self._faults: Dict[Tuple[str, str], int] = {}  # when each kind of message last arrived
         self._expiring = False
 
     def __iter__(self) -> Iterator[InterfaceSocket]:
         return iter(self._sockets.values())
 
     def listen_for(self, routers: Iterable[Router]) -> None:
-        """Have a socket for each of these, and no other."""
+        """Have the sockets that these routers need, and no others."""
         by_key: Dict[Key, Dict[int, Router]] = {}
         for router in routers:
             by_key.setdefault(router.port, {})[router.instance.vrid] = router
@@ -64,7 +64,7 @@ class Transport:
             self._sockets.setdefault(key, InterfaceSocket(*key)).routers = members
 
     def follow(self) -> bool:
-        """Open what has an interface now, close what has none any more; return False if something could not be had."""
+        """Open and close sockets as interfaces come and go; return False if one could not be opened."""
         for sock in self._sockets.values():
             link = self.links.named(sock.interface)
             wanted = (link.index, sock.multicast) if link else None
@@ -113,7 +113,7 @@ class Transport:
         if failure:
             self.log.fault(key, f"{router.name}: no Advertisement can be sent{failure}")
         else:
-            router.senders(port, 0)  # a farewell is in a hurry, and this is not
+            router.senders(port, 0)  # built now, so that a resignation need not wait for it
             self.log.cured(key, f"{router.name}: Advertisements can be sent")
 
     def prepare(self, router: Router, priority: int) -> PreparedCalls:
@@ -123,18 +123,18 @@ class Transport:
         return {(router.name, priority, destination): PreparedCall(send) for destination, send in senders}
 
     def _egress_socket(self, router: Router) -> Any:
-        """Return the socket that a router can send by now, if there is one."""
+        """Return the socket that a router can send through now, if there is one."""
         sock = self._sockets.get(router.port)
         return sock.port if sock and router.egress.source else None
 
     def catch_up(self, router: Router) -> None:
-        """Hear what has arrived for a router before it acts on not having heard anything."""
+        """Read what has arrived for a router before its timer is taken to have expired."""
         sock = self._sockets.get(router.port)
         if sock:
             self._read(sock, BACKLOG)
 
     def discard_pending(self) -> None:
-        """Pass over what has arrived until now: somebody else hears it."""
+        """Discard what has arrived so far: the old process has read it too."""
         for sock in self._sockets.values():
             for _count in range(BACKLOG):
                 if not (sock.port and sock.port.receive()):
@@ -161,7 +161,7 @@ class Transport:
         self._log_once((where.name, why.reason), f"a message from {source} is discarded: {why.detail}")
 
     def _log_once(self, key: Tuple[str, str], text: str) -> None:
-        """Say it once, whoever else sends something of its kind: a flood of messages must not become one of lines."""
+        """Log a kind of message once, whoever sends it: a flood of messages must not flood the log."""
         if key not in self._faults:
             self.log.fault(" ".join(key), f"{key[0]}: {text}")
         self._faults[key] = self.loop.now()
@@ -170,17 +170,17 @@ class Transport:
             self.loop.after(FAULT_EXPIRY, self._expire_faults)
 
     def _expire_faults(self) -> None:
-        """Faults of others end by not coming any more."""
+        """Clear the faults whose messages have stopped."""
         over = self.loop.now() - FAULT_EXPIRY
         for key in [key for key, last in self._faults.items() if last <= over]:
             del self._faults[key]
-            self.log.cured(" ".join(key), f"{key[0]}: no such message comes any more ({key[1]})")
+            self.log.cured(" ".join(key), f"{key[0]}: such messages have stopped ({key[1]})")
         self._expiring = bool(self._faults)
         if self._expiring:
             self.loop.after(FAULT_EXPIRY // 4, self._expire_faults)
 
     def _compare(self, router: Router, said: packet.Advertisement, source: str) -> None:
-        """Another list of addresses is worth a line, never a discard (RFC 9568 section 7.1)."""
+        """Log another list of addresses; it is never a reason to discard (RFC 9568 section 7.1)."""
         ours = router.advertisement.addresses
         if said.priority and said.addresses != ours and sorted(said.addresses) != sorted(ours):
             self._log_once((router.name, ADDRESSES), f"{source} has other addresses: {', '.join(said.addresses)}")

@@ -214,7 +214,7 @@ def test_an_address_that_somebody_takes_away_is_put_back_and_announced_at_once(h
     host.start().activate()
     host.netlink.take_away(f"{VIP}/32")
     host.let()
-    assert host.done() == [ADD, f"says front: {VIP}/32 put on eth0: somebody had taken it away", f"{ANNOUNCE} x5"]
+    assert host.done() == [ADD, f"says front: {VIP}/32 put on eth0: another program had removed it", f"{ANNOUNCE} x5"]
     assert host.state == "Active"
 
 
