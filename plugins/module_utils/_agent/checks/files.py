@@ -56,7 +56,7 @@ class File(Probe):
 
 
 def read(path: str) -> Tuple[int, str]:
-    """Return the number in a file, and what is wrong with it; a file that cannot be read counts as 0, as in keepalived."""
+    """Return the number in a file, and what is wrong with it; an unreadable file counts as 0, as in keepalived."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:

@@ -1,13 +1,13 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The kernel's links and addresses, by rtnetlink(7): what there is, what changes, and changes that we make.
+"""The kernel's links and addresses, by rtnetlink(7): reads them, follows their changes, and changes them.
 
-Reading and writing messages is pure; ``Netlink`` is the only part that touches a socket. It has two: one that asks and
-waits for the answer, which the kernel gives at once, and one that hears what changes, by whomever.
+Reading and writing messages is pure; only ``Netlink`` uses sockets. It has two: one for requests, which the kernel
+answers at once, and one for events about all changes.
 
-Whoever wants to know all begins to listen (that is, makes a ``Netlink``), asks for what there is, then follows the
-events. Those that came meanwhile tell of changes which the answer may have in it already: the end is right, but an
-address may be reported gone and back.
+To know everything, create a ``Netlink``, which starts listening, then read what there is, then follow the events. Those
+that arrived meanwhile may repeat changes that were read already: an address may be reported gone and back, but the
+final state is right.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ FAMILIES = {socket.AF_INET: 4, socket.AF_INET6: 16}  # the size of an address in
 
 ANSWER_SIZE = 65536
 ACKNOWLEDGEMENT_SIZE = 4096
-ANSWER_WAIT_S = 5  # it is there when the question has been sent; this is for a broken kernel
-ROOM = 8 << 20  # an event takes about 1 KiB of it
+ANSWER_WAIT_S = 5  # the kernel answers at once; this is for a broken one
+RECEIVE_BUFFER = 8 << 20  # an event takes about 1 KiB of it
 # Datagrams read in one go, about 1 ms of work: an Advertisement may be due.
 AT_ONCE = 64
 DUMP_TRIES = 10
@@ -54,7 +54,7 @@ class Link(NamedTuple):
 
     index: int  # type: ignore[assignment]  # a tuple has a method of that name
     name: str
-    up: bool  # set up, and it has a carrier
+    up: bool  # administratively up, and with a carrier
     mac: bytes
 
 
@@ -64,7 +64,7 @@ class Address(NamedTuple):
     index: int  # type: ignore[assignment]
     address: str  # as inet_ntop writes it, without prefix or scope
     prefix: int
-    usable: bool  # not being checked for duplicates any more, and not found to be one
+    usable: bool  # duplicate address detection is over and found none
 
 
 class LinkIs(NamedTuple):
@@ -88,17 +88,17 @@ class AddressGone(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Events were lost, nobody knows which: ask anew for all there is, and follow what comes then."""
+    """Events were lost: read all links and addresses again, then follow the events."""
 
 
 Event = Union[LinkIs, LinkGone, AddressIs, AddressGone, Lost]
 
 
 def link_in(body: bytes) -> Optional[Link]:
-    """Return the link that a message is about, None where it is about something else.
+    """Return the link that a message is about, None if it is about something else.
 
-    A bridge tells of its ports by the same messages with its own family, and what it removes is only the port. A
-    wireless event has not the link's whole description.
+    A bridge reports its ports by the same messages with a family of its own, and removes only the port. A wireless
+    event does not describe the whole link.
     """
     if len(body) < _LINK.size:
         return None
@@ -112,12 +112,12 @@ def link_in(body: bytes) -> Optional[Link]:
 
 
 def address_in(body: bytes) -> Optional[Address]:
-    """Return the address that a message is about, None where it is of another family or makes no sense."""
+    """Return the address that a message is about, None if it is of another family or malformed."""
     if len(body) < _ADDRESS.size:
         return None
     family, prefix, few_flags, _scope, index = _ADDRESS.unpack_from(body)
     told = messages.attributes(body[_ADDRESS.size :])
-    # Where both are there, the other one is the far end of a point-to-point link.
+    # If both are present, the other one is the far end of a point-to-point link.
     packed = told.get(ADDRESS_LOCAL, told.get(ADDRESS_ADDRESS, b""))
     if len(packed) != FAMILIES.get(family):
         return None
@@ -148,9 +148,9 @@ def events_in(data: bytes) -> List[Event]:
 def address_body(index: int, address: str, adding: bool) -> bytes:
     """Return the message that adds or deletes an address with its prefix, such as 192.0.2.10/32.
 
-    An IPv6 address is usable at once, for VRRP has decided who holds it: no duplicate address detection. Alone in its
-    network (/128) it is deprecated from the beginning, so that the host never chooses it as a source of its own: a
-    connection from it would break when the address moves. IPv4 chooses by the network, where a /32 is never first.
+    An IPv6 address is usable at once, without duplicate address detection: VRRP has decided who holds it. Alone in its
+    network (/128) it is deprecated from the start, so that the host never chooses it as a source address: such a
+    connection would break when the address moves. IPv4 chooses by the network, where a /32 is never first.
     """
     text, _slash, prefix = address.partition("/")
     family = socket.AF_INET6 if ":" in text else socket.AF_INET
@@ -177,7 +177,7 @@ class Netlink:
         self._hearing = opener()
         self._asking.settimeout(ANSWER_WAIT_S)
         self._hearing.setblocking(False)
-        linux.make_room(self._hearing, ROOM)
+        linux.make_room(self._hearing, RECEIVE_BUFFER)
         self._hearing.bind((0, GROUPS))
 
     def links(self) -> List[Link]:
@@ -189,18 +189,18 @@ class Netlink:
         return list(filter(None, (address_in(message.body) for message in found if message.kind == NEW_ADDRESS)))
 
     def adding(self, index: int, address: str) -> Callable[[], None]:
-        """Return what adds an address with its prefix when it is called; that it is there already is no error.
+        """Return a call that adds an address with its prefix; an address that is present is no error.
 
-        It raises OSError: no such interface (ENODEV), no right to (EPERM), IPv6 is off (EACCES).
+        It raises OSError: no such interface (ENODEV), no privilege (EPERM), IPv6 is off (EACCES).
         """
         body = address_body(index, address, adding=True)
         flags = messages.CREATE | messages.EXCLUSIVE
         return self._changing(NEW_ADDRESS, flags, body, address, (errno.EEXIST,))
 
     def delete(self, index: int, address: str) -> None:
-        """Delete an address with its prefix; that it, or its interface, is not there is no error.
+        """Delete an address with its prefix; a missing address or interface is no error.
 
-        :raises OSError: no right to (EPERM)
+        :raises OSError: no privilege (EPERM)
         """
         gone = (errno.EADDRNOTAVAIL, errno.ENODEV, errno.ENXIO)
         body = address_body(index, address, adding=False)
@@ -211,7 +211,7 @@ class Netlink:
         return int(self._hearing.fileno())
 
     def events(self) -> List[Event]:
-        """Return what has arrived, oldest first, or ``Lost`` alone; with very much of it only a part, so call again."""
+        """Return events, oldest first, or ``Lost`` alone; at most AT_ONCE datagrams, so more may be waiting."""
         found: List[Event] = []
         for _turn in range(AT_ONCE):
             try:
@@ -226,10 +226,10 @@ class Netlink:
         return found
 
     def _forget(self) -> None:
-        """Read on without looking: what still waits is older than what the kernel had to drop.
+        """Discard waiting events: they are older than those that the kernel dropped.
 
-        Told after Lost, it would undo what is asked for then: an address that was taken away and has come back would
-        seem gone, and nobody would ever tell otherwise.
+        Reported after Lost, they could contradict what is read then: an address that was removed and added again would
+        seem gone for good.
         """
         while True:
             try:
@@ -252,14 +252,14 @@ class Netlink:
     def _change(self, request: bytes, serial: int, address: str, harmless: Tuple[int, ...]) -> None:
         self._asking.send(request)
         answer = self._asking.recv(ACKNOWLEDGEMENT_SIZE)
-        if messages.acknowledges(answer, serial):  # nearly always, and then somebody is in a hurry
+        if messages.acknowledges(answer, serial):  # the common case, on the path of a takeover
             return
         number = messages.failure(self._answer(serial, answer)[-1])
         if number and number not in harmless:
             raise OSError(number, os.strerror(number), address)
 
     def _dump(self, kind: int, body: bytes) -> List[Message]:
-        """Ask for all of a kind; again if it changed meanwhile, for then something may be missing."""
+        """Read all objects of a kind; again if they changed meanwhile, because some may be missing."""
         found: List[Message] = []
         for _turn in range(DUMP_TRIES):
             found = self._ask(*self._request(kind, messages.DUMP, body))
@@ -271,7 +271,7 @@ class Netlink:
         return found
 
     def _request(self, kind: int, flags: int, body: bytes) -> Tuple[bytes, int]:
-        """Return a message and its serial number, by which its answer is known."""
+        """Return a message and its serial number, which its answer has."""
         self._serial += 1
         return messages.encode(Message(kind, messages.REQUEST | flags, self._serial, body)), self._serial
 
@@ -281,7 +281,7 @@ class Netlink:
         return self._answer(serial, self._asking.recv(ANSWER_SIZE))
 
     def _answer(self, serial: int, data: bytes) -> List[Message]:
-        """Return an answer that begins with some data, the last of which is DONE or ERROR with an errno in it, or 0."""
+        """Return the messages of an answer that begins with ``data``; the last one is DONE or ERROR."""
         found: List[Message] = []
         while True:
             found += [message for message in messages.decode(data) if message.serial == serial]

@@ -177,7 +177,7 @@ def _instances(given: List[Any], faults: Faults) -> List[Dict[str, Any]]:
 
 
 def _password(given: Any, place: str, faults: Faults) -> str:
-    """Parts by itself, because the sentences of ``schema.read`` show what they refuse."""
+    """Read a password here, because the sentences of ``schema.read`` show the refused value."""
     if not isinstance(given, str) or not given.isprintable():
         faults.append(f"{place} is of a wrong kind: a text of printable characters is wanted.")
         return ""

@@ -1,14 +1,14 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One side of a session, and the way that its bytes go: in at this end, out at the other. A way is
+"""One side of a session, and one direction of its bytes: received here, sent at the other endpoint. A direction is
 
-    free     what comes is sent on at once. While both ways are, ``forward`` is set and the loop does it (see ``relay``)
-    held     the other end does not take all of it: the rest is kept, and nothing more is read until that has gone.
-             So no session has more than one read of memory, and TCP makes the sender wait
-    spliced  free or held, but through a pipe: bytes that come in great numbers are never seen by this process
-    shut     the sender said that this was all, and the other end was told
+    free     bytes are sent on at once. While both directions are free, ``forward`` is set and ``event_loop`` moves them
+    held     the other endpoint did not take all: the rest is pending, and nothing more is read until it is sent.
+             So a session uses the memory of one read at most, and TCP makes the sender wait
+    spliced  free or held, but through a pipe: bulk data never enter this process
+    shut     the sender has finished, and the other endpoint's sending side was shut down
 
-A way that is shut leaves the other one as it is: half-closed, for as long as both sides like.
+The other direction is not affected: a connection may stay half-closed for as long as both sides like.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .event_loop import BOTH_WAYS, ERR, LARGE_READ, NOT_FAST, OUT, PRI, RDHUP, S
 from .splice import Pipe
 
 CONNECTING, WAITING, RELAYING, OVER = "connecting", "waiting", "relaying", "over"  # sessions, see ``session``
-LAST, CAREFUL = 1, 2  # a short read is the last one; nothing is the last one but the end itself
-MSG_MORE = socket.MSG_MORE  # so that what is sent and the FIN that follows are one packet
-SPLICE_AFTER = 4  # bulky reads until a way is spliced
+LAST, CAREFUL = 1, 2  # a short read is the last one; or only an empty one is
+MSG_MORE = socket.MSG_MORE  # so that the last data and the FIN are one packet
+SPLICE_AFTER = 4  # large reads until a direction is spliced
 SIOCOUTQ = 0x5411  # linux/sockios.h: how many bytes the peer has not acknowledged
 
 
@@ -54,13 +54,13 @@ class Endpoint(Handler):
         self.session, self.socket = session, connection
         self.descriptor = connection.fileno()
         self.receive = connection.recv
-        self.forward: Any = None  # the other end's ``send`` while both ways are free
+        self.forward: Any = None  # the other endpoint's ``send`` while both directions are free
         self.other: Any = None
-        self.count = 0  # bytes that came since somebody looked
-        self.pending = b""  # what the other end has not taken yet
-        self.unacked = 0  # bytes, when somebody looked while some were held; those in the other's socket included
+        self.count = 0  # bytes received since the session last looked
+        self.pending = b""  # bytes that the other endpoint has not taken yet
+        self.unacked = 0  # bytes when last looked at, with those in the other socket's buffer
         self.pipe: Optional[Pipe] = None
-        self.large_reads = 0  # how often much has come at once
+        self.large_reads = 0  # consecutive reads of LARGE_READ or more
         self.ending = 0  # LAST, CAREFUL
         self.shut = False
         self.watches_out = False  # whether it is registered for EPOLLOUT
@@ -69,9 +69,9 @@ class Endpoint(Handler):
         return bool(self.pending or (self.pipe and self.pipe.held))
 
     def progressed(self) -> bool:
-        """Return whether the other side has taken some of what waits for it since this was last asked.
+        """Return whether the other side has taken some of the waiting bytes since the last call.
 
-        The kernel tells that there is room only after a good part of its buffer has gone, minutes on a slow line.
+        EPOLLOUT comes only after a good part of the buffer is free, which takes minutes on a slow line.
         """
         before = self.unacked
         queued = struct.unpack("i", fcntl.ioctl(self.other.descriptor, SIOCOUTQ, bytes(4)))[0]
@@ -91,11 +91,11 @@ class Endpoint(Handler):
             self.session.enable_fast_path()
 
     def transfer(self) -> None:
-        """Pass on what has come, as much of it as is fair to others."""
+        """Send on what has arrived, as much as is fair to other sessions."""
         if self.session.state != RELAYING or self.shut or self.pending:
             return None
         if self.ending == CAREFUL:
-            self.release_pipe()  # splice does not get past urgent data
+            self.release_pipe()  # splice stops at urgent data
         elif self.large_reads >= SPLICE_AFTER:
             self._acquire_pipe()
         if self.pipe:
@@ -120,12 +120,12 @@ class Endpoint(Handler):
                 return None
 
     def _expect_end(self, events: int) -> None:
-        """Note that a read that is short may not be, or must be, the last one."""
-        ended = events & (RDHUP | PRI | ERR) == RDHUP  # the FIN is here, and all that came before
+        """Note whether a short read is the last one, or may not be."""
+        ended = events & (RDHUP | PRI | ERR) == RDHUP  # the FIN has arrived, and all data before it
         self.ending = LAST if ended and self.ending != CAREFUL else CAREFUL
 
     def flush(self) -> None:
-        """Pass on what was held, and what has come since."""
+        """Send what was held, and what has arrived since."""
         if self.pipe:
             self._drain(self.pipe)
         elif self.pending:
@@ -135,7 +135,7 @@ class Endpoint(Handler):
             self.transfer()
 
     def slow_path(self, data: bytes, sent: int) -> None:
-        """Go on where the loop leaves off: at the end of all, with a great deal, or more than the other end took."""
+        """Continue where the loop stops: at the end, after a large read, or if not all bytes were sent."""
         if not data:
             self._shut()
             return
@@ -155,7 +155,7 @@ class Endpoint(Handler):
             self.session.reset()
 
     def release_pipe(self) -> None:
-        """Do without the pipe, which somebody else may have."""
+        """Return the pipe, which another session may use."""
         self.large_reads = 0
         if self.pipe and not self.pipe.held:
             self.session.loop.pipes.give(self.pipe)
@@ -176,7 +176,7 @@ class Endpoint(Handler):
         self._wait_for_room()
 
     def _wait_for_room(self) -> None:
-        """Have the other end tell when it takes more."""
+        """Wait until the other endpoint can send more."""
         self.session.disable_fast_path()
         other = self.other
         if not other.watches_out:
@@ -190,7 +190,7 @@ class Endpoint(Handler):
             moved = pipe.fill(self.descriptor)
         except OSError as fault:
             return self.unreadable(fault)
-        if not moved:  # this is the end, or urgent data before it
+        if not moved:  # the end, or urgent data
             self.ending = CAREFUL
             return self.transfer()
         self.count += moved
@@ -207,24 +207,24 @@ class Endpoint(Handler):
         return self._wait_for_room() if pipe.held else None
 
     def _note_large_read(self, size: int) -> None:
-        """Much has come at once: there may be more, and if that is so time and again then a pipe is worth its while."""
+        """After a large read there may be more; after several of them a pipe is worthwhile."""
         self.large_reads += 1
         if size == SIZE or self.ending or self.large_reads == SPLICE_AFTER:
             self._turn_later()
 
     def _turn_later(self) -> None:
-        """There is more, but others have their turn first."""
+        """Continue after the other sessions have had their turn."""
         self.session.loop.deferred.append(self.transfer)
 
     def _acquire_pipe(self) -> None:
         if self.pipe:
             return
-        with contextlib.suppress(OSError):  # no more descriptors: it goes on as it is
+        with contextlib.suppress(OSError):  # without descriptors it goes on without a pipe
             self.pipe = self.session.loop.pipes.take()
             self.session.disable_fast_path()
 
     def _shut(self) -> None:
-        """Tell the other end that this was all."""
+        """Shut down the other endpoint's sending side."""
         self.shut = True
         if self.other.shut:
             return self.session.finish()

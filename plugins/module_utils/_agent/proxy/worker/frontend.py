@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where clients come in: the doors of the services, each of which is closed while there is no room behind it.
+"""Accepts client connections. A listener is paused while its frontend is at its connection limit.
 
-A closed acceptor is one that nobody looks at: clients wait in the kernel's queue, and it costs nothing that they do.
+A paused listener is not watched: clients wait in the kernel's queue, at no cost.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from . import proxy_header, servers
 from .event_loop import IN, EventLoop, Handler
 from .session import Session
 
-ACCEPT_BATCH = 32  # connections from one acceptor in one round
-BACKOFF = 1.0  # seconds for which a server is avoided when it could not be reached
+ACCEPT_BATCH = 32  # connections from one listener in one round
+BACKOFF = 1.0  # seconds for which a server that could not be reached gets no connections
 STREAM = int(socket.SOCK_STREAM)
 RESOURCES = "descriptors"  # the key of this fault in the log
 
@@ -42,18 +42,18 @@ class Timeouts(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How many sessions there may be at once, of all workers together."""
+    """Limits of concurrent sessions, for all workers together."""
 
     maxconn: int
     workers: int
 
     def share(self, maxconn: int = 0) -> int:
-        """Return how many of them one worker may have, of those of a service, or, where it has no limit, of all."""
+        """Return one worker's share of a service's limit, or of the whole one if the service has none."""
         return max(1, (maxconn or self.maxconn) // self.workers)
 
 
 class WorkerContext:
-    """What all services of a worker share: the loop, the room, and whom to tell."""
+    """What all services of a worker share: the event loop, the limits, and the channel to the master."""
 
     def __init__(self, loop: EventLoop, limits: Limits, timeouts: Timeouts, tell: Tell) -> None:
         """
@@ -62,9 +62,9 @@ class WorkerContext:
         self.loop, self.limits, self.timeouts, self.tell = loop, limits, timeouts, tell
         self.limit = limits.share()
         self.current = 0
-        self.at_limit = False  # whether a acceptor is closed
+        self.at_limit = False  # whether an acceptor is paused
         self._acceptors: List[Acceptor] = []
-        self._out_of_resources = False  # of something that the system gives
+        self._out_of_resources = False  # whether the system has run out of descriptors or memory
         self._reported = False
 
     def add(self, acceptor: Acceptor) -> None:
@@ -72,7 +72,7 @@ class WorkerContext:
         self.apply_limits()
 
     def apply_limits(self) -> None:
-        """Open the doors that have room behind them, and close the others."""
+        """Pause the acceptors whose frontend or worker is at its limit, and resume the others."""
         self.at_limit = False
         for acceptor in self._acceptors:
             frontend = acceptor.frontend
@@ -83,16 +83,16 @@ class WorkerContext:
                 acceptor.open()
 
     def out_of_resources(self, fault: int) -> None:
-        """The system gives no more of something. Those who are in stay; new ones are let in when there may be more."""
+        """The system has run out of a resource. Sessions go on; accepting is tried again later."""
         self._out_of_resources = True
-        self.loop.pipes.close()  # those that nobody uses now
+        self.loop.pipes.close()  # the unused ones
         self.apply_limits()
         if not self._reported:
             self._reported = True
             self.tell({"fault": [RESOURCES, f"No more connections can be taken: {os.strerror(fault)}."]})
 
     def try_again(self) -> None:
-        """To be called now and then: find out whether there is more of it now."""
+        """Call periodically: find out whether the resource is available again."""
         if self._out_of_resources:
             self._out_of_resources = False
             self.apply_limits()
@@ -101,7 +101,7 @@ class WorkerContext:
             self.tell({"cured": [RESOURCES, "Connections are taken again."]})
 
     def stop_accepting(self) -> None:
-        """Close all doors for good."""
+        """Close all listeners."""
         for acceptor in self._acceptors:
             acceptor.accept_pending()
         for acceptor in self._acceptors:
@@ -112,7 +112,7 @@ class WorkerContext:
 
 
 class Frontend:
-    """A service, as its sessions see it."""
+    """The frontend of a service: its sessions' view of it."""
 
     def __init__(self, given: settings.Service, pool: servers.Pool, context: WorkerContext) -> None:
         self.pool, self.context = pool, context
@@ -129,10 +129,10 @@ class Frontend:
             self.context.apply_limits()
 
     def failed(self, server: servers.Server, fault: int) -> None:
-        """To be called when a server could not be reached."""
+        """Call when a server could not be reached."""
         server.connect_errors += 1
         news = self.pool.back_off(server, monotonic() + BACKOFF)
-        # To have no port left for connections to it is not the server's fault, but others may still be reached.
+        # A lack of local ports is not the server's fault, but other servers may still be reached.
         if news and fault != errno.EADDRNOTAVAIL:
             self.context.tell({"failed": server.key, "why": os.strerror(fault)})
 
@@ -144,7 +144,7 @@ class Acceptor(Handler):
 
     def __init__(self, frontend: Frontend, listener: socket.socket) -> None:
         self.frontend, self.listener = frontend, listener
-        # The C type's own: of a connection, socket.accept() first makes something more comfortable, which takes time.
+        # The C type's method: socket.accept() creates a more comfortable object, which takes time.
         self._accept, self._family = listener._accept, int(listener.family)  # type: ignore[attr-defined]
         self._open = False
 
@@ -156,7 +156,7 @@ class Acceptor(Handler):
             self.frontend.loop.watch(self.listener.fileno(), self, IN)
 
     def accept_pending(self) -> None:
-        """Take those who wait: if this is the last process with this socket, its end would reset them."""
+        """Accept the waiting clients: if this is the last process with the socket, closing it would reset them."""
         if self._open:
             self.ready(IN)
 
@@ -184,6 +184,6 @@ class Acceptor(Handler):
                 return
 
     def _accept_failed(self, fault: OSError) -> None:
-        """Nobody else is there, or has gone meanwhile; anything else will not be better at once."""
+        """Ignore an empty queue and a client that has gone; any other error means a lack of resources."""
         if not isinstance(fault, (BlockingIOError, ConnectionAbortedError)):
             self.frontend.out_of_resources(fault.errno or errno.EIO)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A session: a client, the server that it was given, and between them two ways of bytes, which are in ``end``.
+"""A session: a client, its server, and two directions of bytes between them, see ``endpoint``.
 
     connecting --the server answers--> relaying --both ways are shut--> over, and both sides are closed
       |   ^                               |
@@ -9,7 +9,7 @@
       v   |
     waiting --tried too often, or no server is up--> over, and the client is reset
 
-Whatever ends before its time ends with RST: a FIN would tell the other side that it has got everything.
+A session that ends early ends with RST: a FIN would tell the other side that it has received everything.
 """
 
 from __future__ import annotations
@@ -28,12 +28,18 @@ BROKEN = ERR | HUP
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends RST
 STREAM = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
 RETRIES = 3  # after the first attempt; HAProxy's default
-RETRY_DELAY = 1.0  # seconds until a server that was just tried in vain is tried again; HAProxy's, too
+RETRY_DELAY = 1.0  # seconds before a server that has just failed is tried again; HAProxy's default
 IPPROTO_TCP, TCP_NODELAY, TCP_QUICKACK = socket.IPPROTO_TCP, socket.TCP_NODELAY, socket.TCP_QUICKACK
 IN_PROGRESS = (errno.EINPROGRESS, 0)
-LOCAL_FAILURES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC)  # here, and not at a server
-FIRST_READ = 1 << 12  # bytes that are heard of a client before it has a server: a request, or TLS's hello
-SPLICE_BELOW = 1 << 18  # bytes between two looks; who has less needs no pipe
+LOCAL_FAILURES = (
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOBUFS,
+    errno.ENOMEM,
+    errno.ENOSPC,
+)  # of this host, not of a server
+FIRST_READ = 1 << 12  # bytes read from a client before it has a server: a request, or TLS's hello
+SPLICE_BELOW = 1 << 18  # bytes between two looks; below this a pipe is not worthwhile
 CLIENT_SPOKE, SERVER_SPOKE, BOTH_SPOKE = 1, 2, 3
 
 
@@ -55,25 +61,25 @@ class Session(Handler):
 
     def __init__(self, frontend: Any, connection: SocketType, address: str) -> None:
         """
-        :param frontend: where it came in, see ``frontend``
+        :param frontend: see ``frontend``
         :param connection: the client's, non-blocking
         """
         self.frontend, self.address = frontend, address
         self.loop: EventLoop = frontend.loop
         self.client: Any = Endpoint(self, connection)
         self.server: Any = None
-        self.target: Any = None  # the servers.Server that it was given
+        self.target: Any = None  # the chosen servers.Server
         self.state = WAITING
-        self.since = 0.0  # when it came into its state, or when bytes were last seen to move; seconds, monotonic
-        self.attempts = 0  # that have failed
-        self.spoke = 0  # who has, ever
-        # But for its first words the client is not listened to until there is a server: the rest waits in the kernel.
+        self.since = 0.0  # when it entered its state, or last made progress; seconds, monotonic
+        self.attempts = 0  # failed ones
+        self.spoke = 0  # which sides have sent anything
+        # After the first read nothing is read from the client until there is a server: the rest waits in the kernel.
         self.loop.handlers[self.client.descriptor] = self.client
 
     # -- until it is connected
 
     def begin(self) -> None:
-        """Hear what the client has said already, which is the first that the server is to hear, and connect."""
+        """Read what the client has sent already, which the server will get first, and connect."""
         client = self.client
         try:
             client.pending = client.receive(FIRST_READ)
@@ -86,7 +92,7 @@ class Session(Handler):
         self.connect()
 
     def connect(self) -> None:
-        """Try the server whose turn it is."""
+        """Connect to the server that the balancing method chooses."""
         target = self.frontend.pool.choose(self.address)
         if target is None:
             self._refuse()
@@ -98,7 +104,7 @@ class Session(Handler):
             self.server = Endpoint(self, connection)
             connection.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
             if self.client.pending:
-                # The handshake is then completed by the first data: a packet less, and the server wakes up only once.
+                # Then the first data complete the handshake: one packet less, and the server wakes up only once.
                 connection.setsockopt(IPPROTO_TCP, TCP_QUICKACK, 0)
             fault = connection.connect_ex(target.place)
             self.loop.watch(self.server.descriptor, self, BOTH_WAYS)
@@ -108,7 +114,7 @@ class Session(Handler):
             self._failed(fault)
 
     def ready(self, events: int) -> None:
-        """Called when the server has answered, one way or another."""
+        """Called when the connection is established or has failed."""
         if events & BROKEN:
             self._failed(self.server.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) or errno.ECONNRESET)
         elif events & OUT:
@@ -128,14 +134,14 @@ class Session(Handler):
             if early:
                 client.pass_on(early)
             if self.state == RELAYING:
-                self.loop.watch(client.descriptor, client, INWARDS)  # which also tells of what has come meanwhile
-        except OSError:  # the client has gone, or the kernel watches no more
+                self.loop.watch(client.descriptor, client, INWARDS)  # which also reports what has arrived meanwhile
+        except OSError:  # the client has gone, or the kernel has no room
             self.reset()
         if events & ~OUT and self.state == RELAYING:
             server.ready(events)
 
     def _failed(self, fault: int) -> None:
-        """The server could not be reached: go to another one at once, or come again when it has had a pause."""
+        """The server could not be reached: try another one at once, or the same one after a delay."""
         target, frontend = self.target, self.frontend
         self.state, self.since = WAITING, monotonic()
         target.current -= 1
@@ -161,20 +167,20 @@ class Session(Handler):
     # -- while it is relaying
 
     def enable_fast_path(self) -> None:
-        """Leave it to the loop to move bytes, if they can simply be moved, both ways."""
+        """Let the loop move the bytes, if both directions are free and not spliced."""
         client, server = self.client, self.server
         if self.state == RELAYING and not (client.pending or server.pending or client.pipe or server.pipe):
             client.forward, server.forward = server.socket.send, client.socket.send
 
     def disable_fast_path(self) -> None:
-        """Have the loop ask for each event."""
+        """Let the endpoints handle each event."""
         if self.state == RELAYING:
             self.client.forward = self.server.forward = None
 
     # -- time
 
     def check_timeouts(self, now: float) -> None:
-        """See what has become of it since the last time, and how long that may go on."""
+        """Apply the time-outs to what has happened since the last look."""
         if self.state == RELAYING:
             self._account(now)
         quiet = now - self.since
@@ -188,7 +194,7 @@ class Session(Handler):
                 self.reset()
 
     def _account(self, now: float) -> None:
-        """Take over what the ends have counted."""
+        """Add up what the endpoints have counted."""
         client, server, target = self.client, self.server, self.target
         if client.count:
             self.spoke |= CLIENT_SPOKE
@@ -204,7 +210,7 @@ class Session(Handler):
             end.count = 0
 
     def _timeout(self) -> float:
-        """Return how many seconds nothing may happen."""
+        """Return the time-out of the state, in seconds."""
         timeouts = self.frontend.timeouts
         if self.state == CONNECTING:
             return timeouts.connect
@@ -215,7 +221,7 @@ class Session(Handler):
     # -- the end
 
     def reset(self) -> None:
-        """Cut it off, both sides."""
+        """Reset both connections."""
         if self.state == OVER:
             return
         if self.state == RELAYING:
@@ -226,7 +232,7 @@ class Session(Handler):
         self.finish()
 
     def finish(self) -> None:
-        """Close both sides. What the kernel has been given it still delivers."""
+        """Close both connections. The kernel still delivers what it has accepted."""
         client, server, target = self.client, self.server, self.target
         if self.state == RELAYING:
             target.bytes_in += client.count
@@ -238,14 +244,14 @@ class Session(Handler):
             self.loop.bury(client, server)
         else:
             self.loop.bury(client)
-        # No circle remains, which only the collector would undo.
+        # Leave no reference cycle, which only the garbage collector could free.
         self.client = self.server = client.other = None
         self.frontend.session_over()
 
 
 def _is_its_own_peer(connection: SocketType) -> bool:
-    """Whether the kernel has chosen the very port that was connected to, where nobody listens."""
+    """Whether the kernel has chosen the server's port as the local one, so that the socket is connected to itself."""
     try:
         return connection.getsockname() == connection.getpeername()
-    except OSError:  # it has been reset meanwhile, which its next event tells
+    except OSError:  # it has been reset meanwhile, which its next event reports
         return False
