@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The agent's command line: `python3 agent.pyz COMMAND`, or `python3 -m _agent.cli COMMAND` beside this package.
 
-Only what a command needs is imported: both processes live long and are to stay small.
+Each command imports only what it needs: the daemons run for long and stay small.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _add_server(commands: Any) -> None:
 def _vrrp(given: Any) -> int:
     import os
 
-    environ = dict(os.environ)  # for a new version: the notifier takes out what is for this process alone
+    environ = dict(os.environ)  # for upgrades: the notifier removes what is for this process alone
     from .vrrp import config
 
     settings, faults = config.load(given.config)
@@ -84,7 +84,7 @@ def _vrrp(given: Any) -> int:
 def _proxy(given: Any) -> int:
     import os
 
-    environ = dict(os.environ)  # for a new version: the notifier takes out what is for this process alone
+    environ = dict(os.environ)  # for upgrades: the notifier removes what is for this process alone
     from .proxy import config
 
     settings, faults = config.load(given.config)
@@ -98,13 +98,14 @@ def _proxy(given: Any) -> int:
 
 
 def _missing_right() -> Optional[str]:
-    """Ask the kernel for what the agent cannot do without."""
+    """Return which privilege is missing that the agent cannot do without, if any."""
     import socket
 
-    so_rcvbufforce = 33  # wants CAP_NET_ADMIN, and changes nothing here
+    from .net import linux
+
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_RAW, packet.PROTOCOL) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, so_rcvbufforce, 65536)
+            probe.setsockopt(socket.SOL_SOCKET, linux.SO_RCVBUFFORCE, 65536)  # needs CAP_NET_ADMIN
     except PermissionError:
         return "the agent may not open raw sockets and set addresses: it wants CAP_NET_RAW and CAP_NET_ADMIN, or root."
     return None

@@ -11,7 +11,7 @@ from . import links, settings
 from .router import Router
 from .transport import InterfaceSocket
 
-NOT_KNOWN = {"up": None, "since": None, "value": 0, "detail": ""}  # of a check that has found nothing yet
+NOT_KNOWN = {"up": None, "since": None, "value": 0, "detail": ""}  # of a check without a result so far
 
 
 def build(

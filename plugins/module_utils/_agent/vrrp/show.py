@@ -14,7 +14,7 @@ PREFIX = "onprem_lb_vrrp"
 
 
 def table(report: Report, now: float) -> str:
-    """Return the report as a person wants to read it.
+    """Return the report as text for a terminal.
 
     :param now: seconds since 1970, for how long ago something was
     """
@@ -52,7 +52,7 @@ def _priority(priority: Report) -> str:
 
 
 def _addresses(instance: Report) -> List[str]:
-    """An address that is where the state says it is not, or the reverse, is worth a word."""
+    """Mark an address that is missing, or present although the state says otherwise."""
     active = instance["state"] == "Active"
     marks = {(True, False): " (missing)", (False, True): " (left over)"}
     return [address + marks.get((active, address in instance["held"]), "") for address in instance["addresses"]]

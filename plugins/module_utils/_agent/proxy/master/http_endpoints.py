@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the master itself answers over HTTP: monitor endpoints for checks from elsewhere, and the page for people."""
+"""The master's HTTP endpoints: monitors for external health checks, the status page and the metrics."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Routes = Dict[str, Callable[[], http.Page]]  # by path
 
 
 class HttpEndpoints:
-    """Every socket at which something is answered."""
+    """Serves the monitors and the page, each at its sockets."""
 
     def __init__(self, loop: Loop, usable: Usable, pages: Routes) -> None:
         """
-        :param pages: what there is to see beside the monitors
+        :param pages: the routes of the page
         """
         self._loop, self._usable, self._pages = loop, usable, pages
         self._routes: Dict[Place, Routes] = {}
@@ -29,9 +29,9 @@ class HttpEndpoints:
         self.stopping = False
 
     def apply(self, settings: Settings, sockets: Sockets) -> None:
-        """Answer what the settings want. Where something was answered before nobody is sent away.
+        """Serve what the settings want. Sockets that stay go on undisturbed.
 
-        To be called while the sockets that are not wanted any more are still open.
+        Call this while sockets that are no longer wanted are still open.
         """
         routes: Dict[Place, Routes] = {}
         for monitor in settings.monitors:
@@ -61,7 +61,7 @@ class HttpEndpoints:
         self._request_servers.clear()
 
     def failing_conditions(self, monitor: Monitor) -> List[str]:
-        """Return why a monitor fails, nothing where it does not."""
+        """Return why a monitor fails; empty if it does not."""
         if self.stopping:
             return ["the proxy is stopping"]
         counted = [(wanted.service, self._usable(wanted.service), wanted.servers) for wanted in monitor.at_least]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""From root to somebody who may nothing, except, for the master, to listen on ports below 1024 at the next reload."""
+"""Drops root. The master keeps CAP_NET_BIND_SERVICE so that a reload can bind ports below 1024."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def switch_user(user: str, group: str, listening: Iterable[socket.socket]) -> List[str]:
-    """Go on as another user, for good, with CAP_NET_BIND_SERVICE alone, which outlives an execve of a new version.
+    """Switch to another user for good, with CAP_NET_BIND_SERVICE alone, which survives the exec of an upgrade.
 
-    :param group: the user's own where empty
-    :param listening: is given to that user too: only sockets of the same user may share a port, see ``listeners``
-    :return: a sentence where that cannot be had, and nothing is changed
-    :raises OSError: where root may not do it
-    :raises LookupError: where there is no such user or group
+    :param group: the user's own if empty
+    :param listening: sockets to give to that user: only sockets of one user may share a port, see ``listeners``
+    :return: a sentence if that is not permitted, and nothing is changed
+    :raises OSError: if root may not do it
+    :raises LookupError: if there is no such user or group
     """
     who = _account(user, group)
     if not who.groups:
         return [] if who.name == user else [f"the user {user}: only root can become another one than {who.name}"]
     for each in listening:
-        with contextlib.suppress(PermissionError):  # root without CAP_CHOWN, who will have to restart for that
+        with contextlib.suppress(PermissionError):  # without CAP_CHOWN, sharing a port needs a restart
             os.fchown(each.fileno(), who.uid, -1)
     _control(PR_SET_KEEPCAPS, 1)
     who.assume()
     _keep(1 << CAP_NET_BIND_SERVICE)
     _control(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_BIND_SERVICE)
     _control(PR_SET_NO_NEW_PRIVS, 1)
-    _control(PR_SET_DUMPABLE, 1)  # as after any execve: otherwise our own folder in /proc would be root's
+    _control(PR_SET_DUMPABLE, 1)  # otherwise this process's folder in /proc would be root's
     return []
 
 
@@ -59,19 +59,19 @@ def _account(user: str, group: str) -> Account:
 
 
 def drop_capabilities() -> None:
-    """Keep no capability at all, as whoever we are. Raises OSError."""
+    """Drop all capabilities. Raises OSError."""
     _control(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     _keep(0)
     _control(PR_SET_NO_NEW_PRIVS, 1)
 
 
 def raise_nofile(needed: int, liked: int) -> Optional[str]:
-    """Raise the limit of open files as far as one would like; return a sentence if less than needed can be had."""
+    """Raise the limit of open files to ``liked`` if possible; return a sentence if it stays below ``needed``."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for limits in ((liked, max(liked, hard)), (hard, hard)):
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-        except (OSError, ValueError):  # more than the hard limit is for root only
+        except (OSError, ValueError):  # only root may raise the hard limit
             continue
         break
     may = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -79,7 +79,7 @@ def raise_nofile(needed: int, liked: int) -> Optional[str]:
 
 
 def _keep(capabilities: int) -> None:
-    """Have these capabilities and no others: effective, permitted and inheritable (capset(2))."""
+    """Set the effective, permitted and inheritable capabilities (capset(2))."""
     header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
     if _libc.capset(header, struct.pack("6I", *[capabilities] * 3, 0, 0, 0)) != 0:
         raise _fault()

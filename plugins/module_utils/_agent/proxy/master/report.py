@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the proxy says of its services, servers, monitors and workers; docs/proxy.md has the fields."""
+"""The report on services, servers, monitors and workers; docs/proxy.md describes the fields."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Report = Dict[str, Any]
 def build(
     settings: Settings, health: Health, counters: Counters, pool: WorkerPool, endpoints: HttpEndpoints, now: int
 ) -> Report:
-    """Return everything that changes while the proxy runs.
+    """Return the part of the report that changes while the proxy runs.
 
     :param now: microseconds of the loop's clock
     """

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What is believed of each server: from its checks, from connections that failed, and from what a person has ordered.
+"""The state of each server: from its checks, from failed connections, and from the administrator's orders.
 
-A server is known as SERVICE/SERVER. What the workers are told of one is a mapping: ``state``, ``weight``, and whether
-its sessions are to end (``shutdown``).
+The key of a server is SERVICE/SERVER. Workers get a mapping for it: ``state``, ``weight``, and whether its sessions
+must end (``shutdown``).
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from ...checks.settings import Check
 from ...runtime.loop import MILLION, Loop, Timer
 from ..settings import DOWN, DRAIN, MAINT, NONE, UP, Server, Service
 
-READY = "ready"  # the order that takes the others back
+READY = "ready"  # the order that revokes the others
 ADMIN_STATES = (READY, DRAIN, MAINT)
 RAMP_STEPS = 20  # of a slow start, as HAProxy's
 MIN_RAMP_STEP = MILLION // 10
-MIN_RAMP_SHARE = 0.05  # of its weight, for whoever has just come up
+MIN_RAMP_SHARE = 0.05  # of its weight, for a server that has just come up
 
-ServerUpdates = Dict[str, Dict[str, Any]]  # by the server's key, what the workers are told
+ServerUpdates = Dict[str, Dict[str, Any]]  # by the server's key: what workers get
 
 
 class Dependencies(NamedTuple):
-    """All that this has to do with."""
+    """Everything that ``Health`` uses."""
 
     loop: Loop
     checks: Any  # checks.client.Checks
     log: Any  # log.Log
     tell: Callable[[ServerUpdates], None]  # the workers
-    wall: Callable[[], float] = time.time  # seconds since 1970, for people
+    wall: Callable[[], float] = time.time  # seconds since 1970
 
 
 class ServerState:
-    """A server of a service, and what is believed of it."""
+    """The state of a server of a service."""
 
     def __init__(self, service: Service, server: Server, now: float) -> None:
         self.service, self.server, self.since = service, server, now
         self.key = key_of(service, server)
         self.check = check_of(service, server)
         self.healthy = self.check is None or service.health.initial == UP
-        self.checked = False  # whether its check has come to a result
-        self.run: Optional[Run] = None  # the last one of its check
+        self.checked = False  # whether its check has had a result
+        self.run: Optional[Run] = None  # the latest of its check
         self.run_at: Optional[float] = None
         self.admin_state = READY
         self.ramp_up_since: Optional[int] = None  # of a slow start; microseconds of the loop's clock
@@ -60,18 +60,18 @@ class ServerState:
 
     @property
     def usable(self) -> bool:
-        """Whether it may get new connections, if others leave it some."""
+        """Whether it may get new connections."""
         return self.state == UP and self.server.weight > 0
 
     def weight(self, now: int) -> float:
-        """Return how much of the traffic is its share; a fraction of its weight while it starts slowly."""
+        """Return its effective weight: a fraction of the configured one during a slow start."""
         if self.ramp_up_since is None:
             return self.server.weight
         share = max(MIN_RAMP_SHARE, (now - self.ramp_up_since) / self.service.health.slow_start)
         return self.server.weight if share >= 1 else round(self.server.weight * share, 3)
 
     def to_json(self) -> Dict[str, Any]:
-        """Return in JSON's terms what is not in the settings."""
+        """Return the state that is not in the settings."""
         return {
             "check": json.loads(json.dumps(self.check or ())),
             "order": self.admin_state,
@@ -80,11 +80,11 @@ class ServerState:
             "judged": self.checked,
             "run": list(self.run or ()),
             "run_at": self.run_at,
-            "rising": self.ramp_up_since,  # the clock is the machine's, and goes on
+            "rising": self.ramp_up_since,  # the clock is the kernel's, and goes on
         }
 
     def restore(self, known: Dict[str, Any]) -> None:
-        """Take over from the server of this name under the previous settings, or in the previous program."""
+        """Take over from this server under the previous settings, or in the previous version."""
         self.admin_state = known["order"]
         if known["check"] == json.loads(json.dumps(self.check or ())):
             self.healthy, self.checked, self.since = known["healthy"], known["judged"], known["since"]
@@ -98,8 +98,8 @@ Members = Dict[str, ServerState]
 class Health:
     """The state of every server."""
 
-    def __init__(self, around: Dependencies) -> None:
-        self._loop, self._checks, self._log, self._send, self._wall = around
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._loop, self._checks, self._log, self._send, self._wall = dependencies
         self._servers: Members = {}
         self._ramps: Dict[str, Timer] = {}
 
@@ -116,10 +116,10 @@ class Health:
         return key in self._servers
 
     def apply(self, services: Iterable[Service], remembered: Optional[Dict[str, Any]] = None) -> Members:
-        """Go over to other settings. The workers that know them are to be told by the caller: see ``orders``.
+        """Switch to other settings. The caller starts workers that know them: see ``updates``.
 
-        :param remembered: what a predecessor's ``remember`` has returned, to be believed until a check finds out more
-        :return: what was before, for ``go_over``
+        :param remembered: from the previous version's ``to_json``; counts until a check has a result
+        :return: the previous states, for ``switch_to``
         """
         before, now = self._servers, self._wall()
         new = [ServerState(service, server, now) for service in services for server in service.servers]
@@ -132,7 +132,7 @@ class Health:
         return before
 
     def switch_to(self, members: Members) -> None:
-        """Have these servers, and no others."""
+        """Use these server states, and no others."""
         self._servers = members
         self._checks.want([member.check for member in members.values() if member.check], "")
         for member in members.values():
@@ -141,57 +141,57 @@ class Health:
             self._report_outage(service)
 
     def updates(self) -> ServerUpdates:
-        """Return what a worker that knows nothing is to be told."""
+        """Return the updates for a new worker."""
         return {key: self._update(member) for key, member in self._servers.items()}
 
     def to_json(self) -> Dict[str, Any]:
-        """Return what a successor is to know, in JSON's terms."""
+        """Return the state for the next version."""
         return {key: member.to_json() for key, member in self._servers.items()}
 
     def usable(self, service: str) -> int:
         """Return how many servers of a service get new connections: HAProxy's nbsrv.
 
-        A backup gets some while no other can, and of several the first one.
+        Backups count only while no other server is usable, and then only the first one.
         """
         usable = [member.server for member in self._of(service) if member.usable]
         return sum(not server.backup for server in usable) or min(1, len(usable))
 
     def take_run(self, run: Run) -> None:
-        """Hear how a check has gone, which people like to know."""
+        """Record a run of a check, for the report."""
         member = self._servers.get(run.name)
         if member:
             member.run, member.run_at = run, self._wall()
 
     def take_result(self, result: Result) -> None:
-        """Hear what is to be believed after a check."""
+        """Apply a change of a check's state."""
         member = self._servers.get(result.name)
-        if member is None:  # it was on its way when the server was dropped
+        if member is None:  # it was removed while the result was under way
             return
         first, member.checked = not member.checked, True
         if result.up != member.healthy:
             member.healthy = result.up
-            # At the start nothing was seen to fail, so there is nothing to be careful about.
-            self._change(member, result.detail, careful=not first)
+            # The first result after the start is no recovery, so it needs no slow start.
+            self._change(member, result.detail, slowly=not first)
 
     def report_failure(self, key: str, why: str) -> None:
-        """Hear that a connection failed: it counts as a failed check, and is looked into at once."""
+        """A connection failed: count a failed check, and check at once."""
         member = self._servers.get(key)
         if member and member.check and member.healthy:
             self._checks.report_failure(key, why)
 
     def command(self, key: str, order: str) -> None:
-        """Do as a person says: drain (nothing new), maint (as if it were down), or ready."""
+        """Apply an order: drain (no new connections), maint (as if it were down), or ready."""
         member = self._servers[key]
         if member.admin_state != order:
             before, member.admin_state = member.state, order
             if member.state != before:
-                self._change(member, "as ordered", careful=before in (DOWN, MAINT))
+                self._change(member, "as ordered", slowly=before in (DOWN, MAINT))
 
-    def _change(self, member: ServerState, why: str, careful: bool) -> None:
-        """A server has come into another state."""
+    def _change(self, member: ServerState, why: str, slowly: bool) -> None:
+        """Log and apply a change of a server's state."""
         member.since = self._wall()
         state, service = member.state, member.service
-        member.ramp_up_since = self._loop.now() if careful and state == UP and service.health.slow_start else None
+        member.ramp_up_since = self._loop.now() if slowly and state == UP and service.health.slow_start else None
         up = sum(other.state == UP for other in self._of(service.name))
         left = f"{up} of {len(service.servers)} servers of {service.name} are up"
         (self._log.info if state == UP else self._log.warning)(f"{member.key} is {state}: {why}. {left}.")
@@ -200,7 +200,7 @@ class Health:
         self._ramp_up(member)
 
     def _ramp_up(self, member: ServerState) -> None:
-        """Let the weight of a server that has come up grow to its own."""
+        """Raise the weight of a server that has come up, step by step."""
         timer = self._ramps.pop(member.key, None)
         if timer:
             timer.cancel()
@@ -226,7 +226,7 @@ class Health:
         }
 
     def _report_outage(self, service: str) -> None:
-        """Say once when a service has lost all of its servers, and when it has one again."""
+        """Log once when a service has lost all of its servers, and when it has one again."""
         if self.usable(service):
             self._log.cured(service, f"{service} has a server again.")
         else:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The worker processes: a generation that serves, and earlier ones whose last sessions may still finish.
 
-All of them have the same listening sockets, so between two generations there is always somebody who accepts.
+All of them have the same listening sockets, so between two generations connections are always accepted.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ Servers = Dict[str, Server]  # by SERVICE/SERVER
 
 
 class Generation(NamedTuple):
-    """What workers have in common that were started by the same configuration."""
+    """What the workers of one configuration have in common."""
 
     number: int
     servers: Servers
-    settings: Optional[Settings] = None  # None: there will be no more workers of it
+    settings: Optional[Settings] = None  # None: no more workers of it are started
     listeners: Listeners = ()
 
 
 class WorkerHandle:
-    """One worker, as its master sees it."""
+    """The master's view of a worker."""
 
     def __init__(self, generation: Generation, process: Forked, since: float) -> None:
         self.generation, self.process, self.since = generation, process, since
         self.started = 0  # of the loop's clock
-        self.ready = False  # whether it has said anything yet
+        self.ready = False  # whether it has sent anything yet
         self.draining = False
-        self.deadline: Optional[int] = None  # by when it has ended, or is killed; of the loop's clock
+        self.deadline: Optional[int] = None  # when it is killed; of the loop's clock
         self.channel: Any = None  # a Channel
         self.reaper: Optional[Timer] = None
 
@@ -54,11 +54,11 @@ class WorkerHandle:
 
     @property
     def gone(self) -> bool:
-        """Its connection has ended, and it is about to."""
+        """Whether its connection has ended, which it does just before the process."""
         return self.process.connection.fileno() < 0
 
     def to_json(self) -> Dict[str, Any]:
-        """Return in JSON's terms what a successor of this program is to know, for ``recalled``."""
+        """Return the state for ``from_json`` in the next version."""
         return {
             "pid": self.pid,
             "connection": self.process.connection.fileno(),
@@ -79,28 +79,28 @@ class WorkerHandle:
 
 
 class WorkerPool:
-    """All of them."""
+    """All workers: starts generations, replaces workers that end, drains old ones."""
 
     def __init__(
         self,
         loop: Loop,
         log: Any,
         updates: Callable[[], ServerUpdates],
-        hear: Callable[[WorkerHandle, Dict[str, Any]], None],
-        lose: Callable[[WorkerHandle], None],
+        on_message: Callable[[WorkerHandle, Dict[str, Any]], None],
+        on_end: Callable[[WorkerHandle], None],
     ) -> None:
         """
-        :param updates: what a new worker is to know of the servers
-        :param hear: takes each message
-        :param lose: is told of each one that has ended
+        :param updates: returns the state of all servers, for a new worker
+        :param on_message: takes each message of a worker
+        :param on_end: called for each worker that has ended
         """
-        self._loop, self._log, self._updates, self._receive, self._worker_ended = loop, log, updates, hear, lose
+        self._loop, self._log, self._updates, self._receive, self._worker_ended = loop, log, updates, on_message, on_end
         self.workers: List[WorkerHandle] = []
         self.generation = Generation(0, {})
         self._restart_delay = RestartDelay()
 
     def start_generation(self, settings: Settings, listeners: Listeners) -> None:
-        """Have a new generation serve, and then the one before finish. Raises OSError, and then nothing is changed."""
+        """Start a generation, and then drain the one before. Raises OSError, and then nothing is changed."""
         before, old = self.generation, list(self.workers)
         self.generation = Generation(before.number + 1, servers_of(settings), settings, listeners)
         try:
@@ -112,10 +112,10 @@ class WorkerPool:
             raise
 
     def _retire_old_generations(self) -> None:
-        """Have those of earlier generations finish, once all of this one serve.
+        """Drain older generations once every worker of this one is ready.
 
-        Until then a new one has every socket still, also those that are not its own: if it were the last to close one
-        of them, then whoever waits there would be reset. The old ones take them along.
+        Until then a new worker still has every inherited socket: if it were the last to close one of them, the clients
+        waiting there would be reset. The old workers accept these clients before they close it.
         """
         settings, serving = self.generation.settings, self._serving()
         if settings and all(worker.ready for worker in serving):
@@ -123,7 +123,7 @@ class WorkerPool:
             self._end(old, settings.hard_stop_after)
 
     def _serving(self) -> List[WorkerHandle]:
-        """Return those of this generation."""
+        """Return the workers of this generation."""
         return [worker for worker in self.workers if worker.generation is self.generation and not worker.draining]
 
     def _message_received(self, worker: WorkerHandle, message: Dict[str, Any]) -> None:
@@ -133,25 +133,25 @@ class WorkerPool:
         self._receive(worker, message)
 
     def drain(self, duration: int) -> None:
-        """Have all of them finish within some microseconds, and start no others."""
+        """Drain all workers within some microseconds, and start no others."""
         self.generation = self.generation._replace(settings=None)
         self._end(self.workers, duration)
 
     def adopt(self, worker: WorkerHandle) -> None:
-        """Take over one from the program that this process was before; the youngest comes last."""
+        """Take over a worker of the previous version; the newest comes last."""
         self._watch(worker)
         self.generation = worker.generation
         if worker.deadline is not None:
             self._reap_at(worker, worker.deadline)
 
     def tell(self, updates: ServerUpdates) -> None:
-        """Tell all workers of servers; the old ones only of those that are the same to them."""
+        """Send updates to all workers; old ones get only those of servers that they know the same way."""
         for worker in self.workers:
             for part in portions({key: updates[key] for key in updates if self.agrees(worker, key)}):
                 worker.channel.post({"servers": part})
 
     def agrees(self, worker: WorkerHandle, key: str) -> bool:
-        """Whether a worker means the same as this generation by the name of a server."""
+        """Whether a server's key means the same server to a worker as to this generation."""
         return worker.generation.servers.get(key) == self.generation.servers.get(key)
 
     def _start(self, settings: Settings) -> None:
@@ -192,7 +192,7 @@ class WorkerPool:
         worker.reaper = self._loop.at(deadline, worker.process.kill)
 
     def _gone(self, worker: WorkerHandle) -> None:
-        """Its connection has ended, and so will it."""
+        """The connection has ended, and the process is about to."""
         worker.process.kill()
         if worker.reaper:
             worker.reaper.cancel()
@@ -210,7 +210,7 @@ class WorkerPool:
         self._loop.after(delay, self._start_if_needed)
 
     def _start_if_needed(self) -> None:
-        """There may be others meanwhile, or none wanted any more."""
+        """Start a worker, unless there are enough by now or the pool is draining."""
         settings = self.generation.settings
         if settings is None or len(self._serving()) >= settings.workers:
             return
@@ -226,7 +226,7 @@ def servers_of(settings: Settings) -> Servers:
 
 
 def portions(updates: ServerUpdates) -> Iterator[ServerUpdates]:
-    """Yield them in parts that a message has room for."""
+    """Yield updates in parts that fit into a message."""
     part: ServerUpdates = {}
     size = 0
     for key, order in updates.items():

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The proxy's report as a page for a browser: one document that fetches nothing but itself. Pure."""
+"""The proxy's report as a web page: one document that loads nothing but itself. Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ th:first-child, td:first-child { padding-left: 1rem; } th:last-child, td:last-ch
 svg { display: block; width: 100%; min-width: 3.5rem; height: 4px; margin-top: .25rem; background: var(--line);
   border-radius: 2px; overflow: hidden; } rect { fill: var(--bar); }
 """
-# Only what is inside is replaced, so that whoever reads stays where he is; without scripts it is loaded anew.
+# Replaces only the contents, so that the reader keeps the position; without scripts the page is reloaded.
 SCRIPT = """
 setInterval(async () => {
   if (document.hidden) return;
@@ -73,8 +73,8 @@ setInterval(async () => {
 
 @lru_cache(maxsize=None)
 def policy() -> str:
-    """Should somebody find a way to write into this page, it could still do nothing."""
-    import hashlib  # brings OpenSSL along, and on many hosts nobody looks at the page
+    """Return a content security policy: even injected markup could not run or load anything."""
+    import hashlib  # loads OpenSSL, and many hosts never serve the page
 
     style, script = (b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (STYLE, SCRIPT))
     return (

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""As much of HTTP as a monitor endpoint and a page need: one GET or HEAD, one answer, closed. Pure."""
+"""The part of HTTP that monitors and the page need: one GET or HEAD, one response, then closed. Pure."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ REASONS = {
 
 
 class Page(NamedTuple):
-    """What is answered."""
+    """A response."""
 
     body: str = ""
     status: int = 200
     type: str = PLAIN
-    headers: str = ""  # more of them, each with its end of line
+    headers: str = ""  # more headers, each with its end of line
 
 
-Find = Callable[[str], Optional[Page]]  # a path without its query; None: there is nothing
+Find = Callable[[str], Optional[Page]]  # by path, without its query; None: not found
 
 
 def answers(find: Find) -> Answer:
-    """Return what answers those who come to a socket and want a page."""
+    """Return what answers HTTP requests at a socket."""
 
     def answer(received: bytes, ended: bool) -> Optional[bytes]:
         if not received:

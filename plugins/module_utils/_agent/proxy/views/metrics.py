@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The proxy's report for Prometheus. Pure: see ``report`` for what there is to tell."""
+"""The proxy's report as Prometheus metrics. Pure."""
 
 from __future__ import annotations
 

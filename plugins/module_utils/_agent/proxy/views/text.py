@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The proxy's report as a person wants to read it in a terminal. Pure."""
+"""The proxy's report as text for a terminal. Pure."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _monitor(monitor: Report) -> Tuple[str, ...]:
 
 
 def up(service: Report) -> str:
-    """How many of its servers are."""
+    """How many of its servers are up."""
     return f"{sum(server['state'] == 'up' for server in service['servers'])} of {len(service['servers'])}"
 
 
@@ -123,7 +123,7 @@ def weight(server: Report) -> str:
 
 
 def check(server: Report) -> str:
-    """What the last check has found, and of which kind it is."""
+    """The type and the result of the last check."""
     found = server["check"]
     if found["type"] == "none":
         return "not checked"

@@ -70,8 +70,9 @@ class LeastConnections:
 class Source:
     """A client always gets the same server, on every balancer, as long as that server is available.
 
-    Highest random weight (rendezvous hashing): each member draws a number for the client, from its name and the client's
-    address alone, and the highest one wins. So a member that leaves moves only its own clients, and gets them back.
+    Highest random weight (rendezvous hashing): each member draws a number for the client, from its name and the
+    client's address alone, and the highest one wins. So a member that leaves moves only its own clients, and gets them
+    back.
     """
 
     def __init__(self) -> None:

@@ -4,8 +4,8 @@
 
 Descriptors are registered edge-triggered, once, for all events: so a message costs no call of epoll except the one that
 reports it. An event is reported only when something has changed. So there is one rule: after an event, a descriptor is
-used until the kernel says that there is no more (EAGAIN, or less than was asked for: epoll(7)), unless it is blocked; and
-once it is not blocked any more, it is used again without an event.
+used until the kernel says that there is no more (EAGAIN, or less than was asked for: epoll(7)), unless it is blocked;
+and once it is not blocked any more, it is used again without an event.
 
 A descriptor is closed only after the round in which its session ended. Otherwise its number might be given to a new
 socket, and pending events of the old one would be taken for the new one's.

@@ -1,11 +1,11 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A process that relays, and knows of the world what its master tells it. Messages are JSON, one in each packet.
+"""A worker process: relays connections as its master orders. Messages are JSON, one per packet.
 
 From the master::
 
     {"servers": {"SERVICE/SERVER": {"state": "up|down|drain|maint", "weight": 0 to 256, "shutdown": true|false}}}
-    {"drain": SECONDS}      take nobody new, let the others finish within that time, and end; again: within less
+    {"drain": SECONDS}      stop accepting, let sessions finish within that time, and end; again: within less
 
 To the master::
 
@@ -14,7 +14,7 @@ To the master::
     {"fault": [KEY, TEXT]}, {"cured": [KEY, TEXT]}              for the log, once each
     {"drained": true}                                           the last message
 
-The end of the channel means that there is no master any more: nobody new is taken then, and the others may finish.
+The end of the channel means that the master is gone: the worker stops accepting, and its sessions may finish.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MAX_UNSENT = 1000  # messages that may wait for the master
 
 
 class Channel(Handler):
-    """The connection to the master, which may be slow without slowing anybody here."""
+    """The connection to the master. A slow master does not delay the worker."""
 
     __slots__ = ("_end", "_unsent", "_worker")
 
@@ -61,7 +61,7 @@ class Channel(Handler):
         self.flush()
 
     def flush(self) -> bool:
-        """Send what waits; return whether nothing waits any more."""
+        """Send the queued messages; return whether all were sent."""
         try:
             while self._unsent:
                 self._end.send(self._unsent[0])
@@ -69,11 +69,11 @@ class Channel(Handler):
         except (BlockingIOError, socket.timeout):
             return False
         except OSError:
-            self._unsent.clear()  # there is nobody any more, which is found out by receiving
+            self._unsent.clear()  # the master is gone, which receiving will report
         return True
 
     def finish(self, message: Any) -> None:
-        """Send what is left, and a last message, waiting a little if need be."""
+        """Send the queued messages and a last one, blocking a little if necessary."""
         self._end.settimeout(FINISH_TIMEOUT)
         self.tell(message)
 
@@ -91,14 +91,14 @@ class Channel(Handler):
 
 
 class Worker:
-    """Made in the process that is to be it, or, for tests, in any other."""
+    """Runs in a process of its own; tests run it in theirs."""
 
     def __init__(
         self, given: settings.Settings, listeners: Sequence[Tuple[str, socket.socket]], channel: socket.socket
     ) -> None:
         """
         :param listeners: listening sockets, non-blocking, each with the name of its service
-        :param channel: our end of a SOCK_SEQPACKET pair
+        :param channel: the worker's end of a SOCK_SEQPACKET pair
         """
         self.loop = EventLoop()
         self.table = Table(given.services)
@@ -109,15 +109,15 @@ class Worker:
         for name, listener in listeners:
             self.context.add(Acceptor(frontends[name], listener))
         self._hard_stop_after = given.hard_stop_after / settings.MILLION
-        self._deadline = 0.0  # by when it must be empty; 0: it is not draining
+        self._deadline = 0.0  # of draining; 0: not draining
         self._reported: Dict[str, Counts] = {}
         self._next_tick = self._next_report = 0.0
         self._checked = 0  # how many of the parties, in this lap
         self.loop.watch(self.channel.fileno(), self.channel, IN)
 
     def run(self) -> None:
-        """Relay until told to end."""
-        # Sessions leave no circles behind, and to look for some among thousands would take its time.
+        """Relay until the master ends it."""
+        # Sessions leave no reference cycles, and a collection would have to visit thousands of them.
         gc.disable()
         try:
             self.loop.run(self._on_tick)
@@ -151,7 +151,7 @@ class Worker:
     # -- time
 
     def _on_tick(self) -> float:
-        """Do what is due; return how many seconds the next round may wait."""
+        """Do periodic work; return how many seconds the next round may wait."""
         now = monotonic()
         if now >= self._next_tick:
             self._next_tick = now + TICK
@@ -169,9 +169,9 @@ class Worker:
             self._finish(now)
 
     def _check_sessions(self, now: float) -> None:
-        """Have a part of the sessions look at the time; like the hand of a clock this comes to all of them in a lap.
+        """Check the time-outs of a part of the sessions, so that each is checked once per REPORT_INTERVAL.
 
-        Nothing need be done for it when a session begins, ends, or has something to relay.
+        A session costs nothing for this when it begins, ends, or relays.
         """
         parties = self.loop.handlers
         portion = max(MIN_CHECKED, int(len(parties) * TICK / REPORT_INTERVAL) + 1)
@@ -182,10 +182,10 @@ class Worker:
             self._checked = 0
 
     def _report(self) -> None:
-        """Tell what has changed; what the channel has no room for now is told next time."""
+        """Report changed counters; what the channel cannot take now is reported next time."""
         changed = {key: counts for key, counts in self.table.counts() if self._reported.get(key) != counts}
         keys = list(changed)
-        for at in range(0, max(1, len(keys)), COUNTERS_PER_MESSAGE):  # even if there is nothing to tell: it is alive
+        for at in range(0, max(1, len(keys)), COUNTERS_PER_MESSAGE):  # even without changes, as a sign of life
             if not self.channel.flush():
                 return
             part = {key: changed[key] for key in keys[at : at + COUNTERS_PER_MESSAGE]}
@@ -201,7 +201,7 @@ class Worker:
 
 
 def _sessions(parties: List[Handler]) -> Iterator[Session]:
-    """Yield the sessions among them, each once."""
+    """Yield the sessions among the handlers, each once."""
     for party in parties:
         session = party.session
         if session is not None and session.client is party:
