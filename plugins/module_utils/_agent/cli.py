@@ -180,13 +180,12 @@ def _shown(report: Any, form: str) -> str:
     if form == "json":
         return json.dumps(report, indent=2) + "\n"
     if "services" in report:
-        from .proxy.views import metrics
-        from .proxy.views import text as show
+        from .proxy.views import metrics, text
 
-        return metrics.prometheus(report) if form == "prometheus" else show.table(report, time.time())
-    from .vrrp import show as vrrp
+        return metrics.prometheus(report) if form == "prometheus" else text.table(report, time.time())
+    from .vrrp import show
 
-    return vrrp.prometheus(report) if form == "prometheus" else vrrp.table(report, time.time())
+    return show.prometheus(report) if form == "prometheus" else show.table(report, time.time())
 
 
 def _server(given: Any) -> int:

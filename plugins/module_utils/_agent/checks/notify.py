@@ -15,7 +15,7 @@ from .subprocesses import Child, Children
 LIMIT = 30 * MILLION
 MAX_QUEUED = 100  # calls of a program that hangs; the oldest is dropped first
 
-Call = Tuple[Sequence[str], str]  # a command, and who runs it
+Call = Tuple[Sequence[str], str]  # a command, and the user that runs it
 
 
 class Notifications:

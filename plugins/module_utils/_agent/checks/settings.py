@@ -28,7 +28,7 @@ class Check(NamedTuple):
     verify: bool = False  # https: whether to verify the certificate
     ca: str = ""  # https: a file of authorities; the system's where empty
     command: Tuple[str, ...] = ()  # script: a program and its arguments; no shell
-    user: str = ""  # script: who runs it
+    user: str = ""  # script: the user that runs it
     file: str = ""  # file: contains one number
     interface: str = ""  # interface
     fast_interval: int = 0  # used while outcomes contradict the state; 0: the interval

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Lines for whoever reads the log, which never make their writer wait: a reader that sleeps costs messages, no VIP."""
+"""The log. Writing never blocks: a slow reader costs messages, not a VIP."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Set
 
-from ..checks import settings as checks
 from ..checks.client import Result
+from ..checks.settings import INTERFACE, Check
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
 from . import links, report, settings
@@ -65,9 +65,7 @@ class Daemon:
         self._group_states: Dict[str, str] = {}
 
     def start(self, wanted: settings.Settings, later: bool = False) -> None:
-        """
-        :param later: do not take part until ``resume``
-        """
+        """Start all routers; with ``later`` they do not take part until ``resume``."""
         self.loop.watch(self.network.netlink.fileno(), self._receive_netlink)
         self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
         self.apply(wanted, later)
@@ -134,10 +132,7 @@ class Daemon:
         self.transport.close()
 
     def apply(self, wanted: settings.Settings, later: bool = False) -> None:
-        """Switch to other settings. Routers that are not changed go on undisturbed.
-
-        :param later: do not start new routers yet
-        """
+        """Switch to other settings. Unchanged routers go on undisturbed; with ``later`` new ones do not start yet."""
         identities = {settings.identity(instance) for instance in wanted.instances}
         for router in [router for router in self.routers.values() if router.identity not in identities]:
             self.tell(router, machine.Stop())
@@ -274,7 +269,9 @@ class Daemon:
         if isinstance(effect, effects.Send):
             self.transport.send(router, effect.priority, prepared)
         elif isinstance(effect, effects.AddAddresses):
-            return self._add_addresses(router, prepared)
+            added = self.addresses.add(router, router.instance.addresses, prepared)
+            router.refused_for = 0 if added else router.refused_for
+            return added
         elif isinstance(effect, effects.RemoveAddresses):
             self.addresses.remove(router, router.instance.addresses)
         elif isinstance(effect, effects.Announce):
@@ -282,12 +279,6 @@ class Daemon:
         else:
             self._state_changed(router, effect)
         return True
-
-    def _add_addresses(self, router: Router, prepared: PreparedCalls) -> bool:
-        taken = self.addresses.add(router, router.instance.addresses, prepared)
-        if taken:
-            router.refused_for = 0
-        return taken
 
     def _state_changed(self, router: Router, change: effects.StateChanged) -> None:
         router.changed(change.reason)
@@ -390,10 +381,10 @@ class Daemon:
         for router in self.routers.values():
             self._use_egress(router, found[router.egress_key])
         for check in self.settings.checks:
-            if check.type == checks.INTERFACE:
+            if check.type == INTERFACE:
                 self._check_interface(check)
 
-    def _check_interface(self, check: checks.Check) -> None:
+    def _check_interface(self, check: Check) -> None:
         """Check an interface here, where its changes are known, and not in the checks process."""
         link = self.links.named(check.interface)
         detail = "" if link and link.up else f"interface {check.interface} is {'down' if link else 'not there'}"

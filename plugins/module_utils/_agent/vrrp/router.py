@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from ..checks import settings as checks
+from ..checks.settings import FILE, Check
 from ..runtime.loop import Timer
 from . import links, settings, validation
 from .core import machine, packet, tracking
@@ -120,12 +120,12 @@ class Router:
     def changed(self, reason: str) -> None:
         self.since, self.reason, self.transitions = self.wall(), reason, self.transitions + 1
 
-    def tracker_updates(self, check: checks.Check, up: bool, value: int) -> List[machine.TrackerUpdate]:
+    def tracker_updates(self, check: Check, up: bool, value: int) -> List[machine.TrackerUpdate]:
         """Return the tracker updates that follow from a check's result; none if this router does not track it."""
         return [
             machine.TrackerUpdate(
                 item.name,
-                tracking.file(item.weight, value) if check.type == checks.FILE else tracking.check(item.weight, up),
+                tracking.file(item.weight, value) if check.type == FILE else tracking.check(item.weight, up),
             )
             for item in self.instance.track
             if item.name == check.name

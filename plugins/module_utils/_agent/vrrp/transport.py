@@ -161,7 +161,7 @@ class Transport:
         self._log_once((where.name, why.reason), f"a message from {source} is discarded: {why.detail}")
 
     def _log_once(self, key: Tuple[str, str], text: str) -> None:
-        """Log a kind of message once, whoever sends it: a flood of messages must not flood the log."""
+        """Log a kind of message once, whichever router sends it: a flood of messages must not flood the log."""
         if key not in self._faults:
             self.log.fault(" ".join(key), f"{key[0]}: {text}")
         self._faults[key] = self.loop.now()

@@ -33,14 +33,15 @@ def switch_user(user: str, group: str, listening: Iterable[socket.socket]) -> Li
     :raises OSError: if root may not do it
     :raises LookupError: if there is no such user or group
     """
-    who = _account(user, group)
-    if not who.groups:
-        return [] if who.name == user else [f"the user {user}: only root can become another one than {who.name}"]
+    account = _account(user, group)
+    if not account.groups:
+        missing = f"the user {user}: only root can become another one than {account.name}"
+        return [] if account.name == user else [missing]
     for each in listening:
         with contextlib.suppress(PermissionError):  # without CAP_CHOWN, sharing a port needs a restart
-            os.fchown(each.fileno(), who.uid, -1)
+            os.fchown(each.fileno(), account.uid, -1)
     _control(PR_SET_KEEPCAPS, 1)
-    who.assume()
+    account.assume()
     _keep(1 << CAP_NET_BIND_SERVICE)
     _control(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_BIND_SERVICE)
     _control(PR_SET_NO_NEW_PRIVS, 1)

@@ -32,32 +32,9 @@ def notes(report: Report) -> List[str]:
     return stopping + problems(report)
 
 
-SERVICE_HEADS = (
-    "SERVICE",
-    "STATE",
-    "SERVERS UP",
-    "LISTENS ON",
-    "BALANCE",
-    "SESSIONS",
-    "PER S",
-    "IN/S",
-    "OUT/S",
-    "REFUSED",
-)
-SERVER_HEADS = (
-    "SERVER",
-    "STATE",
-    "SINCE",
-    "ADDRESS",
-    "WEIGHT",
-    "SESSIONS",
-    "PER S",
-    "IN/S",
-    "OUT/S",
-    "ERRORS",
-    "LAST CHECK",
-    "",
-)
+TRAFFIC_HEADS = ("SESSIONS", "PER S", "IN/S", "OUT/S")
+SERVICE_HEADS = ("SERVICE", "STATE", "SERVERS UP", "LISTENS ON", "BALANCE", *TRAFFIC_HEADS, "REFUSED")
+SERVER_HEADS = ("SERVER", "STATE", "SINCE", "ADDRESS", "WEIGHT", *TRAFFIC_HEADS, "ERRORS", "LAST CHECK", "")
 
 
 def _service(service: Report) -> Tuple[str, ...]:

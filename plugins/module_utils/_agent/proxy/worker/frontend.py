@@ -151,8 +151,8 @@ class Acceptor(Handler):
     def open(self) -> None:
         if not self._open:
             self._open = True
-            # Not EPOLLEXCLUSIVE: if only one of several workers were woken up, and that one were about to close its
-            # acceptor, as the old ones do at a reload, then nobody would take the client until the next one comes.
+            # Not EPOLLEXCLUSIVE: it wakes up only one of several workers. If that one is about to close its acceptor,
+            # as old workers do at a reload, no worker would accept the client until the next one arrives.
             self.frontend.loop.watch(self.listener.fileno(), self, IN)
 
     def accept_pending(self) -> None:
