@@ -290,7 +290,7 @@ def test_a_kernel_that_will_not_tell_is_an_error(kind):
 def test_it_listens_for_links_and_addresses_before_anything_is_asked():
     _kernel_side, kernel = opened()
     assert (kernel.bound, kernel.blocking) == ((0, 0x1 | 0x10 | 0x100), False)
-    assert (socket.SOL_SOCKET, 33, netlink.ROOM) in kernel.options
+    assert (socket.SOL_SOCKET, 33, netlink.RECEIVE_BUFFER) in kernel.options
 
 
 def test_events_are_told_oldest_first_until_there_are_none():
