@@ -112,7 +112,7 @@ class Checks:
     def report_failure(self, name: str, why: str) -> None:
         """Report that the target of a check has failed: this counts as a failed run."""
         if name in self._wanted:
-            self._send(server.DOUBT, self._wanted[name].number, why)
+            self._send(server.FAILURE, self._wanted[name].number, why)
 
     def run(self, command: Sequence[str], user: str) -> None:
         """Run a notify program; calls of the same program run one after the other. A failure becomes a message."""

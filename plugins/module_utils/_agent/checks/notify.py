@@ -22,7 +22,7 @@ class Notifications:
     """One queue for each program, whatever its arguments."""
 
     def __init__(self, loop: Loop, children: Children, say: Callable[[str], None], limit: int = LIMIT) -> None:
-        self._loop, self._children, self._say, self._limit = loop, children, say, limit
+        self._loop, self._children, self._log, self._limit = loop, children, say, limit
         self._waiting: Dict[str, Deque[Call]] = {}
         self._running: Dict[str, Child] = {}
         self._when_idle: Callable[[], None] = lambda: None
@@ -31,7 +31,7 @@ class Notifications:
         program = command[0]
         calls = self._waiting.setdefault(program, deque())
         if len(calls) == MAX_QUEUED:
-            self._say(f"notify: {' '.join(calls.popleft()[0])} is left out: {MAX_QUEUED} later calls wait.")
+            self._log(f"notify: {' '.join(calls.popleft()[0])} is left out: {MAX_QUEUED} later calls wait.")
         calls.append((command, user))
         if program not in self._running:
             self._next(program)
@@ -68,4 +68,4 @@ class Notifications:
 
     def _report(self, command: Sequence[str], fault: str) -> None:
         if fault:
-            self._say(f"notify: {' '.join(command)}: {fault}.")
+            self._log(f"notify: {' '.join(command)}: {fault}.")

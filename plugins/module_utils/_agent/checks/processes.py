@@ -11,7 +11,7 @@ from ..runtime.loop import Loop
 from . import kernel
 from .outcome import Done, Outcome, Probe
 
-KEPT = 15  # characters of a name in /proc/*/comm
+COMM_LENGTH = 15  # characters of a name in /proc/*/comm
 
 
 class Process(Probe):
@@ -63,7 +63,7 @@ def candidates(name: str, proc: str = "/proc") -> Iterator[int]:
     """Yield the processes of a name; those named only by their first argument come last: reading it costs more."""
     pids = [entry for entry in os.listdir(proc) if entry.isdigit()]
     wanted = os.fsencode(name)
-    for told, expected in ((_comm, wanted[:KEPT]), (_program, wanted)):
+    for told, expected in ((_comm, wanted[:COMM_LENGTH]), (_program, wanted)):
         for pid in pids:
             if told(f"{proc}/{pid}") == expected and is_running(int(pid), name, proc):
                 yield int(pid)
@@ -80,7 +80,7 @@ def _is_named(wanted: bytes, comm: bytes, program: bytes) -> bool:
     """Long names with the same beginning differ only in the first argument, unless the process has changed that."""
     if program == wanted:
         return True
-    return comm == wanted[:KEPT] and (len(wanted) <= KEPT or not program.startswith(comm))
+    return comm == wanted[:COMM_LENGTH] and (len(wanted) <= COMM_LENGTH or not program.startswith(comm))
 
 
 def _comm(folder: str) -> bytes:

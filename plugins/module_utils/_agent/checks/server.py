@@ -18,7 +18,7 @@ from .subprocesses import Children
 
 # From the parent: a check with its number and its known state, the end of a check, a failure of its target, and a
 # notify program to run.
-ADD, DROP, DOUBT, RUN = "add", "drop", "doubt", "run"  # number, check, up | number | number, why | command, user
+ADD, DROP, FAILURE, RUN = "add", "drop", "failure", "run"  # number, check, up | number | number, why | command, user
 # To the parent: the state of a check, the outcome of one run, and a line for the log.
 RESULT, RAN, SAY = "result", "ran", "say"  # number, up, value, detail | number, success, detail, duration | text
 
@@ -37,7 +37,7 @@ class Server:
         self._loop = loop
         self._channel = Channel(loop, end, self._execute, self._end)
         self._children = Children(loop)
-        self._notifications = Notifications(loop, self._children, self._say)
+        self._notifications = Notifications(loop, self._children, self._log)
         self._runners: Dict[int, CheckRunner] = {}
         self._reported_users: List[str] = []  # users that this process cannot switch to, each logged once
 
@@ -49,7 +49,7 @@ class Server:
         orders: Dict[str, Callable[..., None]] = {
             ADD: self._add,
             DROP: self._drop,
-            DOUBT: self._report_failure,
+            FAILURE: self._report_failure,
             RUN: self._run,
         }
         orders[message[0]](*message[1:])
@@ -93,9 +93,9 @@ class Server:
         self._reported_users.append(user)
         ourselves = accounts.named(user)
         if ourselves.name != user:
-            self._say(f"Programs run as {ourselves.name} and not as {user}: only root can become another user.")
+            self._log(f"Programs run as {ourselves.name} and not as {user}: only root can become another user.")
 
-    def _say(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         self._channel.send(SAY, text)
 
     def _end(self) -> None:

@@ -19,7 +19,7 @@ PACKET_OUTGOING = 4
 TC_PRIO_INTERACTIVE = 6
 
 
-def make_room(sock: socket.socket, size: int) -> None:
+def set_receive_buffer(sock: socket.socket, size: int) -> None:
     """Set the receive buffer in bytes; beyond the system's limit (net.core.rmem_max) with the privilege."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
     with contextlib.suppress(PermissionError):

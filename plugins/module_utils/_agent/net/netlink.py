@@ -173,12 +173,12 @@ class Netlink:
 
     def __init__(self, opener: Callable[[], Any] = open_route_socket) -> None:
         self._serial = 0
-        self._asking = opener()
-        self._hearing = opener()
-        self._asking.settimeout(ANSWER_WAIT_S)
-        self._hearing.setblocking(False)
-        linux.make_room(self._hearing, RECEIVE_BUFFER)
-        self._hearing.bind((0, GROUPS))
+        self._request_socket = opener()
+        self._event_socket = opener()
+        self._request_socket.settimeout(ANSWER_WAIT_S)
+        self._event_socket.setblocking(False)
+        linux.set_receive_buffer(self._event_socket, RECEIVE_BUFFER)
+        self._event_socket.bind((0, GROUPS))
 
     def links(self) -> List[Link]:
         found = self._dump(GET_LINK, _LINK.pack(0, 0, 0, 0, 0))
@@ -208,14 +208,14 @@ class Netlink:
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when there are events."""
-        return int(self._hearing.fileno())
+        return int(self._event_socket.fileno())
 
     def events(self) -> List[Event]:
         """Return events, oldest first, or ``Lost`` alone; at most AT_ONCE datagrams, so more may be waiting."""
         found: List[Event] = []
         for _turn in range(AT_ONCE):
             try:
-                found += events_in(self._hearing.recv(ANSWER_SIZE))
+                found += events_in(self._event_socket.recv(ANSWER_SIZE))
             except BlockingIOError:
                 break
             except OSError as error:
@@ -233,7 +233,7 @@ class Netlink:
         """
         while True:
             try:
-                self._hearing.recv(ANSWER_SIZE)
+                self._event_socket.recv(ANSWER_SIZE)
             except BlockingIOError:
                 return
             except OSError as error:
@@ -241,8 +241,8 @@ class Netlink:
                     raise
 
     def close(self) -> None:
-        self._asking.close()
-        self._hearing.close()
+        self._request_socket.close()
+        self._event_socket.close()
 
     def _changing(
         self, kind: int, flags: int, body: bytes, address: str, harmless: Tuple[int, ...]
@@ -250,8 +250,8 @@ class Netlink:
         return partial(self._change, *self._request(kind, messages.ACKNOWLEDGE | flags, body), address, harmless)
 
     def _change(self, request: bytes, serial: int, address: str, harmless: Tuple[int, ...]) -> None:
-        self._asking.send(request)
-        answer = self._asking.recv(ACKNOWLEDGEMENT_SIZE)
+        self._request_socket.send(request)
+        answer = self._request_socket.recv(ACKNOWLEDGEMENT_SIZE)
         if messages.acknowledges(answer, serial):  # the common case, on the path of a takeover
             return
         number = messages.failure(self._answer(serial, answer)[-1])
@@ -277,8 +277,8 @@ class Netlink:
 
     def _ask(self, request: bytes, serial: int) -> List[Message]:
         """Send a request and return its answer, see ``_answer``."""
-        self._asking.send(request)
-        return self._answer(serial, self._asking.recv(ANSWER_SIZE))
+        self._request_socket.send(request)
+        return self._answer(serial, self._request_socket.recv(ANSWER_SIZE))
 
     def _answer(self, serial: int, data: bytes) -> List[Message]:
         """Return the messages of an answer that begins with ``data``; the last one is DONE or ERROR."""
@@ -287,4 +287,4 @@ class Netlink:
             found += [message for message in messages.decode(data) if message.serial == serial]
             if found and found[-1].kind in (messages.DONE, messages.ERROR):
                 return found
-            data = self._asking.recv(ANSWER_SIZE)
+            data = self._request_socket.recv(ANSWER_SIZE)

@@ -52,7 +52,7 @@ class Port:
             # First: until then, for some microseconds, it receives from every interface.
             self._set(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\x00")
             self._socket.setblocking(False)
-            linux.make_room(self._socket, RECEIVE_BUFFER)
+            linux.set_receive_buffer(self._socket, RECEIVE_BUFFER)
             self._set(socket.SOL_SOCKET, linux.SO_TIMESTAMPNS, 1)
             self._prepare()
             # After the traffic class, which sets a priority as well.

@@ -24,24 +24,24 @@ class Log:
         self._lost = 0
 
     def info(self, text: str) -> None:
-        self._say(INFO, text)
+        self._log(INFO, text)
 
     def warning(self, text: str) -> None:
-        self._say(WARNING, text)
+        self._log(WARNING, text)
 
     def fault(self, key: str, text: str) -> None:
         """Log an error once until it is cured, whatever its text: its cause must not be able to fill the log."""
         if key not in self._faults:
             self._faults.add(key)
-            self._say(ERROR, text)
+            self._log(ERROR, text)
 
     def cured(self, key: str, text: str) -> None:
         """Log that a fault is over, if it was logged."""
         if key in self._faults:
             self._faults.remove(key)
-            self._say(INFO, text)
+            self._log(INFO, text)
 
-    def _say(self, level: int, text: str) -> None:
+    def _log(self, level: int, text: str) -> None:
         if self._lost and self._write(WARNING, f"{self._lost} messages are lost: they were not read in time."):
             self._lost = 0
         if self._lost or not self._write(level, text):

@@ -26,28 +26,28 @@ class Notifier:
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
 
     def ready(self) -> None:
-        self._say("READY=1")
+        self._send("READY=1")
 
     def reloading(self) -> None:
         """Must be followed by ``ready``; the time is for units of Type=notify-reload."""
-        self._say(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def succeeded(self, pid: int) -> None:
         """Report another process as the main one, and as alive. systemd ignores this process from then on."""
-        self._say(f"MAINPID={pid}\nREADY=1\nWATCHDOG=1")
+        self._send(f"MAINPID={pid}\nREADY=1\nWATCHDOG=1")
 
     def stopping(self) -> None:
-        self._say("STOPPING=1")
+        self._send("STOPPING=1")
 
     def status(self, text: str) -> None:
         """The line that `systemctl status` shows."""
-        self._say(f"STATUS={' '.join(text.splitlines())}")
+        self._send(f"STATUS={' '.join(text.splitlines())}")
 
     def alive(self) -> None:
         """Call every ``watchdog`` microseconds, unless that is None."""
-        self._say("WATCHDOG=1")
+        self._send("WATCHDOG=1")
 
-    def _say(self, message: str) -> None:
+    def _send(self, message: str) -> None:
         if self._socket:
             with contextlib.suppress(OSError):
                 self._socket.sendto(message.encode(errors="backslashreplace"), self._address)

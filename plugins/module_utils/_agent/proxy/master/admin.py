@@ -37,7 +37,7 @@ def _request(received: bytes) -> Any:
         return None
 
 
-def obey(health: Health, request: Any) -> Dict[str, Any]:
+def execute(health: Health, request: Any) -> Dict[str, Any]:
     """Change the state of a server; return the answer."""
     key, order = (request.get("server"), request.get("order")) if isinstance(request, dict) else (None, None)
     if not isinstance(key, str) or order not in ADMIN_STATES:

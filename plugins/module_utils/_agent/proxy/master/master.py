@@ -179,7 +179,7 @@ class Master:
             upgrade_state.reap(self._loop, pid)
 
     def _open_status_socket(self, path: str, given: int = -1) -> status_socket.UnixSocketServer:
-        answer = admin.answers(self.report, lambda request: admin.obey(self.health, request))
+        answer = admin.answers(self.report, lambda request: admin.execute(self.health, request))
         return status_socket.UnixSocketServer(
             self._loop, path, answer, upgrade_state.socket_of(given) if given >= 0 else None
         )

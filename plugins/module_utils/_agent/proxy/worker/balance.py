@@ -15,7 +15,7 @@ from zlib import crc32
 from ..settings import LEAST_CONNECTIONS, ROUND_ROBIN, SOURCE
 
 # Strides are whole numbers, so that positions never drift: this is divided by weights.
-LAP = 1 << 40
+STRIDE_UNIT = 1 << 40
 MASK = (1 << 64) - 1
 MAX_CLIENTS = 4096  # clients
 
@@ -35,7 +35,7 @@ class RoundRobin:
         places = {member.name: place for place, _order, _stride, member in self._line}
         self._line = []
         for order, member in enumerate(members):
-            stride = int(LAP / member.weight)  # a weight may be a fraction, during a slow start
+            stride = int(STRIDE_UNIT / member.weight)  # a weight may be a fraction, during a slow start
             place = min(places.get(member.name, now + stride // 2), now + stride)
             self._line.append((place, order, stride, member))
         heapq.heapify(self._line)

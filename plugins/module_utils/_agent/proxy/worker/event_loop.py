@@ -66,7 +66,7 @@ class EventLoop:
         self._epoll.unregister(descriptor)
         self.handlers[descriptor] = CLOSED
 
-    def bury(self, *ends: Any) -> None:
+    def close_later(self, *ends: Any) -> None:
         """Close endpoints of a session after this round; their events are ignored from now on."""
         for end in ends:
             self.handlers[end.descriptor] = CLOSED

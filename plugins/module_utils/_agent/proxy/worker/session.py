@@ -40,7 +40,7 @@ LOCAL_FAILURES = (
 )  # of this host, not of a server
 FIRST_READ = 1 << 12  # bytes read from a client before it has a server: a request, or TLS's hello
 SPLICE_BELOW = 1 << 18  # bytes between two looks; below this a pipe is not worthwhile
-CLIENT_SPOKE, SERVER_SPOKE, BOTH_SPOKE = 1, 2, 3
+CLIENT_SENT, SERVER_SENT, BOTH_SENT = 1, 2, 3
 
 
 class Session(Handler):
@@ -56,7 +56,7 @@ class Session(Handler):
         "state",
         "since",
         "attempts",
-        "spoke",
+        "has_sent",
     )
 
     def __init__(self, frontend: Any, connection: SocketType, address: str) -> None:
@@ -72,7 +72,7 @@ class Session(Handler):
         self.state = WAITING
         self.since = 0.0  # when it entered its state, or last made progress; seconds, monotonic
         self.attempts = 0  # failed ones
-        self.spoke = 0  # which sides have sent anything
+        self.has_sent = 0  # which sides have sent anything
         # After the first read nothing is read from the client until there is a server: the rest waits in the kernel.
         self.loop.handlers[self.client.descriptor] = self.client
 
@@ -146,7 +146,7 @@ class Session(Handler):
         self.state, self.since = WAITING, monotonic()
         target.current -= 1
         if self.server:
-            self.loop.bury(self.server)
+            self.loop.close_later(self.server)
             self.server = None
         if fault in LOCAL_FAILURES:
             frontend.out_of_resources(fault)
@@ -197,10 +197,10 @@ class Session(Handler):
         """Add up what the endpoints have counted."""
         client, server, target = self.client, self.server, self.target
         if client.count:
-            self.spoke |= CLIENT_SPOKE
+            self.has_sent |= CLIENT_SENT
             target.bytes_in += client.count
         if server.count:
-            self.spoke |= SERVER_SPOKE
+            self.has_sent |= SERVER_SENT
             target.bytes_out += server.count
         for end in (client, server):
             if end.count or end.held() and end.progressed():
@@ -216,7 +216,7 @@ class Session(Handler):
             return timeouts.connect
         if self.client.shut or self.server.shut:
             return timeouts.fin
-        return timeouts.tunnel if self.spoke == BOTH_SPOKE else min(timeouts.client, timeouts.server)
+        return timeouts.tunnel if self.has_sent == BOTH_SENT else min(timeouts.client, timeouts.server)
 
     # -- the end
 
@@ -241,9 +241,9 @@ class Session(Handler):
             target.current -= 1
         self.state = OVER
         if server:
-            self.loop.bury(client, server)
+            self.loop.close_later(client, server)
         else:
-            self.loop.bury(client)
+            self.loop.close_later(client)
         # Leave no reference cycle, which only the garbage collector could free.
         self.client = self.server = client.other = None
         self.frontend.session_over()

@@ -108,8 +108,8 @@ def test_who_is_ignored_is_told_nothing(relay, pairs, watched):
 
 
 def test_what_was_buried_in_a_round_hears_no_more_of_that_round(relay, pairs, watched):
-    watched[0].then = lambda: relay.bury(watched[1])
-    watched[1].then = lambda: relay.bury(watched[0])
+    watched[0].then = lambda: relay.close_later(watched[1])
+    watched[1].then = lambda: relay.close_later(watched[0])
     for theirs, _ours in pairs[:2]:
         theirs.send(b"some")
     turn(relay)
@@ -120,11 +120,11 @@ def test_what_was_buried_is_closed_after_the_round_and_not_before(relay, pairs, 
     """Its number could be somebody else's at once, who would be told what was meant for it."""
     still_there = []
 
-    def bury() -> None:
-        relay.bury(watched[0])
+    def close_later() -> None:
+        relay.close_later(watched[0])
         still_there.append(watched[0].socket.fileno() >= 0)
 
-    watched[0].then = bury
+    watched[0].then = close_later
     pairs[0][0].send(b"some")
     turn(relay)
     assert still_there == [True]
@@ -133,7 +133,7 @@ def test_what_was_buried_is_closed_after_the_round_and_not_before(relay, pairs, 
 
 def test_a_buried_ones_pipe_is_used_again(relay, pairs, watched):
     watched[0].pipe = relay.pipes.take()
-    relay.bury(watched[0])
+    relay.close_later(watched[0])
     turn(relay)
     another = relay.pipes.take()
     relay.pipes.give(another)
