@@ -14,8 +14,8 @@ import re
 import tempfile
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import keepalived_test
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Find, Run
+from . import keepalived_test
+from .reader import Find, Run
 
 # The words before a password in keepalived.conf and haproxy.cfg, and in the agent's JSON.
 PASSWORD = re.compile(r"\b(auth_pass|insecure-password|password)([ \t]+)\S+")

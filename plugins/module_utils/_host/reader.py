@@ -9,8 +9,8 @@ import os
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts, package_sources
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours
+from . import facts, package_sources
+from .link import neighbours
 
 Run = Callable[[List[str]], Tuple[int, str, str]]
 Find = Callable[[str], Optional[str]]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import NATIVE, PROGRAMS, UNITS
+from .._shared.engines import NATIVE, PROGRAMS, UNITS
 
 
 def faults(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:

@@ -13,7 +13,7 @@ import itertools
 import re
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple, Union
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults, integer, unknown_keys
+from .._agent.config.schema import Faults, integer, unknown_keys
 
 TTL = 300
 LABEL = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)")  # RFC 952; RFC 1123, 2.1 lets it begin with a digit

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.settings import WORKER
+from .._agent.proxy.settings import WORKER
 
 VRRP, PROXY = "vrrp", "proxy"  # the agent's daemons
 HAPROXY, KEEPALIVED = "haproxy", "keepalived"  # the programs of the native engine

@@ -13,14 +13,7 @@ from __future__ import annotations
 import zlib
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import (
-    Faults,
-    Field,
-    integer,
-    one_of,
-    read,
-    text,
-)
+from .._agent.config.schema import Faults, Field, integer, one_of, read, text
 
 FIRST, LAST = 1, 255  # RFC 9568, 5.2.3
 # The VRIDs that OpenShift's checksum cannot give: each half of it is 0 to 14, and 1 is added at the end.

@@ -10,15 +10,8 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Dict, Iterable, List, NamedTuple, Sequence, Tuple, Union
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import (
-    NO_AUTHENTICATION,
-    PASSWORD,
-    PASSWORD_SIZE,
-    SECOND,
-    Advertisement,
-    Discard,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._shared import markdown
+from .._agent.vrrp.core.packet import NO_AUTHENTICATION, PASSWORD, PASSWORD_SIZE, SECOND, Advertisement, Discard
+from . import markdown
 
 AUTH_TYPES = {NO_AUTHENTICATION: "none", PASSWORD: "simple"}
 # Seconds for which two Actives may overlap in a takeover: the old one may have just sent another advertisement.

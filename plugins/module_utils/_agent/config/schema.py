@@ -9,7 +9,7 @@ defaults, and do not reach the filters. A schema is a dict of key -> Field; ``re
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 Faults = List[str]
 
@@ -29,7 +29,7 @@ class Field(NamedTuple):
     secret: bool = False  # whether no sentence may show the value
 
 
-def read(schema: Dict[str, Field], given: Any, place: str, faults: Faults) -> Dict[str, Any]:
+def read(schema: Mapping[str, Field], given: Any, place: str, faults: Faults) -> Dict[str, Any]:
     """Return every key of ``schema`` with a usable value; append what is wrong to ``faults``."""
     if not isinstance(given, dict):
         faults.append(f"{place} is {shown(given)}: a mapping with the keys {', '.join(schema)} is wanted.")
@@ -52,7 +52,7 @@ def read(schema: Dict[str, Field], given: Any, place: str, faults: Faults) -> Di
     return result
 
 
-def read_list(schema: Dict[str, Field], given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
+def read_list(schema: Mapping[str, Field], given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
     """Read a list of mappings with one schema; names must be unique."""
     if not isinstance(given, list):
         faults.append(f"{place} is {shown(given)}: a list is wanted.")

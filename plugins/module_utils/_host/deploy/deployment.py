@@ -13,13 +13,13 @@ import os
 import tempfile
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config as vrrp_config
-from ansible_collections.onprem.lb.plugins.module_utils._host import files
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import steps
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options, unit
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import DAEMONS, PROXY, VRRP, Daemon
+from ..._agent.proxy import config as proxy_config
+from ..._agent.vrrp import config as vrrp_config
+from ..._shared.engines import DAEMONS, PROXY, VRRP, Daemon
+from .. import files
+from . import steps
+from .system import Failed, Host
+from .units import Options, unit
 
 Move = Callable[[str, str], None]
 BY_UNIT = {daemon.unit: daemon for daemon in DAEMONS}

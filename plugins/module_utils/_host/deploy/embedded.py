@@ -8,9 +8,11 @@ Importing the agent's command line is enough, because that imports all of the ag
 from __future__ import annotations
 
 import os
+import zipimport
+from typing import cast
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent import cli
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive
+from ..._agent import cli
+from . import archive
 
 
 def build() -> bytes:
@@ -18,5 +20,5 @@ def build() -> bytes:
     folder = os.path.dirname(os.path.abspath(cli.__file__))
     if os.path.isdir(folder):  # a checkout, or a module that was unpacked for debugging
         return archive.build(folder)
-    payload = cli.__loader__.archive
+    payload = cast(zipimport.zipimporter, cli.__loader__).archive
     return archive.rebuild(payload, os.path.relpath(folder, payload))

@@ -9,15 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
-    DAEMONS,
-    KEEPALIVED,
-    NATIVE,
-    PROXY,
-    UNITS,
-    VRRP,
-    Daemon,
-)
+from ..._shared.engines import DAEMONS, KEEPALIVED, NATIVE, PROXY, UNITS, VRRP, Daemon
 
 MIN_PYTHON = (3, 8)
 

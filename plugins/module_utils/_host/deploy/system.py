@@ -16,20 +16,13 @@ import tempfile
 import time
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import ConflictingService, Unit
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Paths
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Find, Run, show
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
-    DAEMONS,
-    HAPROXY,
-    KEEPALIVED,
-    NATIVE,
-    UNITS,
-    Daemon,
-)
+from ..._agent.runtime import status_socket
+from ..._agent.vrrp.core import packet
+from ..._shared.engines import DAEMONS, HAPROXY, KEEPALIVED, NATIVE, UNITS, Daemon
+from .. import facts
+from ..reader import Find, Run, show
+from .steps import ConflictingService, Unit
+from .units import Paths
 
 PATHS = Paths()
 

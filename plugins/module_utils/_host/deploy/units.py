@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import NATIVE, PROXY, UNITS, VRRP, Daemon
+from ..._shared.engines import NATIVE, PROXY, UNITS, VRRP, Daemon
 
 
 class Paths(NamedTuple):

@@ -12,9 +12,9 @@ import datetime
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Run, show
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import HAPROXY, KEEPALIVED, UNITS
-from ansible_collections.onprem.lb.plugins.module_utils._shared.events import EVENTS, HOST_CUT
+from ..._shared.engines import HAPROXY, KEEPALIVED, UNITS
+from ..._shared.events import EVENTS, HOST_CUT
+from ..reader import Run, show
 
 INJECT = "onprem-lb-drill-inject"
 REVERT = "onprem-lb-drill-revert"

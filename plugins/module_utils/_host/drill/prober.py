@@ -17,12 +17,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill.measurement import (
-    MISSED_ALONE,
-    Attempt,
-    Transcript,
-    report,
-)
+from .measurement import MISSED_ALONE, Attempt, Transcript, report
 
 # A lost SYN is sent again after 1 s (RFC 6298, 2): for this long after its timeout an attempt may still be answered. It
 # has failed, but counts as slow and not as unanswered.

@@ -6,14 +6,9 @@ from __future__ import annotations
 
 from typing import Optional, Sequence
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import firewalld, nftables, ufw
-from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import (
-    ChangeSet,
-    FirewallError,
-    Opening,
-    in_order,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
+from . import firewalld, nftables, ufw
+from .model import ChangeSet, FirewallError, Opening, in_order
+from .system import Host
 
 MANAGERS = ("firewalld", "ufw", "nftables")
 

@@ -13,17 +13,8 @@ from __future__ import annotations
 import re
 from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import (
-    Action,
-    ChangeSet,
-    FirewallError,
-    Opening,
-    Run,
-    as_peer,
-    in_order,
-    output_of,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
+from .model import Action, ChangeSet, FirewallError, Opening, Run, as_peer, in_order, output_of
+from .system import Host
 
 PRIORITY = 1120
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Iterable, List, NamedTuple, Sequence, Tuple, Union
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
+from .system import Host
 
 MARK = "onprem.lb"  # the comment that distinguishes our rules from the administrator's, where rules have comments
 VRRP = 112

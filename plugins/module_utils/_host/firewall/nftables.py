@@ -15,21 +15,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Sequence
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import ruleset as nft
-from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import (
-    MARK,
-    VRRP,
-    Action,
-    ChangeSet,
-    FirewallError,
-    Opening,
-    Remove,
-    Run,
-    Write,
-    failure,
-    in_order,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
+from . import ruleset as nft
+from .model import MARK, VRRP, Action, ChangeSet, FirewallError, Opening, Remove, Run, Write, failure, in_order
+from .system import Host
 
 SCRIPT = "/etc/onprem-lb/open-firewall"
 DROP_IN = "/etc/systemd/system/nftables.service.d/onprem-lb.conf"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import VRRP, FirewallError, Opening
+from .model import VRRP, FirewallError, Opening
 
 ChainName = Tuple[str, str, str]  # family, table, chain
 

@@ -12,20 +12,8 @@ import re
 import shlex
 from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import (
-    MARK,
-    VRRP,
-    Action,
-    ChangeSet,
-    FirewallError,
-    Opening,
-    Run,
-    Write,
-    as_peer,
-    in_order,
-    output_of,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
+from .model import MARK, VRRP, Action, ChangeSet, FirewallError, Opening, Run, Write, as_peer, in_order, output_of
+from .system import Host
 
 BLOCKS = {
     "ip": ("/etc/ufw/before.rules", "ufw-before-input"),

@@ -24,20 +24,9 @@ import struct
 import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net.arp import (
-    ETH_P_ARP,
-    Claim,
-    arp_claim,
-    arp_frame,
-    mac_bytes,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net.linux import ICMPV6_FILTER, PACKET_OUTGOING
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ndisc import (
-    ND_ADVERT,
-    advert_claim,
-    solicitation,
-    solicited_node,
-)
+from ..._agent.net.arp import ETH_P_ARP, Claim, arp_claim, arp_frame, mac_bytes
+from ..._agent.net.linux import ICMPV6_FILTER, PACKET_OUTGOING
+from ..._agent.net.ndisc import ND_ADVERT, advert_claim, solicitation, solicited_node
 
 
 class Link(NamedTuple):

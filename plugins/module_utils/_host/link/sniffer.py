@@ -18,12 +18,12 @@ import struct
 import time
 from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import number
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import IPV4, IPV6, read
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net.linux import PACKET_OUTGOING
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import bpf
-from ansible_collections.onprem.lb.plugins.module_utils._shared.vrrp_routers import LinkView, Observation
+from ..._agent.config.schema import number
+from ..._agent.net.ip import IPV4, IPV6, read
+from ..._agent.net.linux import PACKET_OUTGOING
+from ..._agent.vrrp.core import packet
+from ..._shared.vrrp_routers import LinkView, Observation
+from . import bpf
 
 FRAGMENT = "fragment"
 MAX_MESSAGE = 65536

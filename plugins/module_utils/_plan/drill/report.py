@@ -11,7 +11,7 @@ from __future__ import annotations
 import statistics
 from typing import Any, Callable, Dict, List
 
-from ansible_collections.onprem.lb.plugins.module_utils._shared import events, markdown
+from ..._shared import events, markdown
 
 # A response gap includes the probe's own interval and the way to the server and back, an outage does not.
 SLACK_MS = 15.0

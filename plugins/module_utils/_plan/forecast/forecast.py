@@ -11,7 +11,9 @@ from __future__ import annotations
 import copy
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.scenario import (
+from ..._shared import events
+from ..model.instances import read_instances
+from .scenario import (
     CRASH,
     CUT,
     SERVICE,
@@ -25,8 +27,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.scenario 
     initial_states,
     simulate,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.instances import read_instances
-from ansible_collections.onprem.lb.plugins.module_utils._shared import events
 
 # What takes time outside the protocol: systemd's reaction, the kernel adding the address, one gratuitous ARP.
 SWITCH_MS = 60.0

@@ -8,12 +8,13 @@ address) takes no time here.
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet, tracking
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import simulator
-from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+from ..._agent.vrrp.core import machine, packet, tracking
+from ..._shared import engines
+from . import simulator
 
 SECOND = machine.SECOND
 PROPAGATION = 10  # until the effect of an event has arrived everywhere
@@ -320,7 +321,11 @@ def _update_trackers(cluster: Cluster, sim: simulator.Simulation, member: str, f
             delta = tracker.alive if alive else tracker.dead
             late = tracker.up_detection if alive else tracker.down_detection
             event = machine.TrackerUpdate(tracker.name, delta)
-            sim.call_at(sim.now + late, lambda later, seat=seat, event=event: later.inject(seat, event))
+            sim.call_at(sim.now + late, functools.partial(_inject, seat=seat, event=event))
+
+
+def _inject(sim: simulator.Simulation, seat: int, event: machine.Event) -> None:
+    sim.inject(seat, event)
 
 
 def _holders(cluster: Cluster, sim: simulator.Simulation, vip: str, out: FrozenSet[str]) -> Tuple[str, ...]:

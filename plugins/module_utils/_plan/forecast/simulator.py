@@ -12,13 +12,7 @@ import copy
 import heapq
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import (
-    effects,
-    machine,
-    packet,
-    sync_group,
-    tracking,
-)
+from ..._agent.vrrp.core import effects, machine, packet, sync_group, tracking
 
 MILLION = 1_000_000
 DELAY = 1  # microseconds on a link without faults: enough to keep cause before effect

@@ -6,13 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
-from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
-    AGENT,
-    AUTO,
-    NATIVE,
-    UNITS,
-)
+from ..._shared import platforms
+from ..._shared.engines import AGENT, AUTO, NATIVE, UNITS
 
 
 class Choice(NamedTuple):

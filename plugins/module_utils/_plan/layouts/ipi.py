@@ -9,21 +9,15 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
-    ipi_cluster,
-    ipi_presets,
-    ipi_services,
-    nft_guard,
-    planner,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_cluster import Cluster
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import PRESETS, Check
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Balancer, Plan, Redirect, Router, Vip
-from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, events
+from ..._agent.config.schema import Faults
+from ..._shared import engines, events
+from ..model import url_checks
+from ..model.plan import Balancer, Plan, Redirect, Router, Vip
+from . import ipi_cluster, ipi_presets, ipi_services, nft_guard, planner
+from . import members as _members
+from .ipi_cluster import Cluster
+from .ipi_presets import PRESETS, Check
+from .members import Member
 
 DOWN = "haproxy_down"
 ROUTER_PORTS = [80, 443]

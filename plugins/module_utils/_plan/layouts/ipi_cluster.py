@@ -6,33 +6,16 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import (
-    Faults,
-    Field,
-    anything,
-    boolean,
-    integer,
-    list_of,
-    number,
-    one_of,
-    port,
-    text,
-    word,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_presets
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import (
-    FORMER_NAMES,
-    PRESETS,
-    Check,
-    Preset,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_vips import RoleVips
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Placement
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Vip
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import changed_check
-from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, vrid
+from ..._agent.config.schema import Faults, Field, anything, boolean, integer, list_of, number, one_of, port, text, word
+from ..._shared import engines, vrid
+from ..model.plan import Vip
+from ..model.services import changed_check
+from . import ipi_presets
+from . import members as _members
+from .ipi_presets import FORMER_NAMES, PRESETS, Check, Preset
+from .ipi_vips import RoleVips
+from .members import Member
+from .subnets import Placement
 
 SETTINGS = {
     "masters": Field(list_of(text), []),

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_cluster import Cluster
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import ANY, read_services
+from ..._agent.config.schema import Faults
+from ..model.services import ANY, read_services
+from .ipi_cluster import Cluster
 
 BACKEND = "masters"
 # A connection that one server refuses goes to the next one at once, not after three tries: so does the agent anyway.

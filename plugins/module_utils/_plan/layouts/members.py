@@ -9,19 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Callable, Collection, Dict, List, NamedTuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import Choice, choose
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Placement, find_placement
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Vip
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import listeners_in_the_way
-from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms, vrrp_routers
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
-    AGENT,
-    AUTO,
-    ENGINES,
-    PROGRAMS,
-    REPLACED,
-)
+from ..._agent.config.schema import Faults
+from ..._shared import platforms, vrrp_routers
+from ..._shared.engines import AGENT, AUTO, ENGINES, PROGRAMS, REPLACED
+from ..model.plan import Vip
+from ..model.services import listeners_in_the_way
+from .engine_choice import Choice, choose
+from .subnets import Placement, find_placement
 
 Member = Dict[str, Any]
 HIGHEST = 254  # 255 is the address owner's

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, List, Sequence
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults
+from ..._agent.config.schema import Faults
 
 PORT = 22623
 TABLE = "inet onprem_lb_machine_config"

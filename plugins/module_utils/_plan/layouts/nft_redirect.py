@@ -12,7 +12,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, List, Sequence, Union
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import port as check_port
+from ..._agent.config.schema import port as check_port
 
 Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 

@@ -6,24 +6,15 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import (
-    Faults,
-    Field,
-    anything,
-    boolean,
-    integer,
-    list_of,
-    number,
-    text,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pair_vips import read_vips
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Placement
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Balancer, Plan, Router, Vip
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import ANY, read_services
-from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+from ..._agent.config.schema import Faults, Field, anything, boolean, integer, list_of, number, text
+from ..._shared import engines
+from ..model.plan import Balancer, Plan, Router, Vip
+from ..model.services import ANY, read_services
+from . import members as _members
+from . import planner
+from .members import Member
+from .pair_vips import read_vips
+from .subnets import Placement
 
 ALIVE = "haproxy_alive"  # the script: killall -0 haproxy
 DOWN = "haproxy_down"  # the track file that haproxy's unit writes

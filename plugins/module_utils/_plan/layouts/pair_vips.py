@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults, Field, word
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import vips as _vips
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Existing
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Vip
-from ansible_collections.onprem.lb.plugins.module_utils._shared.vrid import LAST
+from ..._agent.config.schema import Faults, Field, word
+from ..._shared.vrid import LAST
+from ..model.plan import Vip
+from . import vips as _vips
+from .members import Existing
 
 VIP = {**_vips.VIP, "first": Field(word)}
 

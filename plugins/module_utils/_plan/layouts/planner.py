@@ -13,25 +13,17 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults, Field, read
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import engine_choice
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import Choice
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Placement, placeholder_host
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.instances import auth_pass_faults, read_instances
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import (
-    Balancer,
-    Expected,
-    Firewall,
-    MemberPlan,
-    Plan,
-    Router,
-    Vip,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import as_role_variables
-from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+from ..._agent.config.schema import Faults, Field, read
+from ..._shared import engines
+from ..forecast import forecast
+from ..model.instances import auth_pass_faults, read_instances
+from ..model.plan import Balancer, Expected, Firewall, MemberPlan, Plan, Router, Vip
+from ..model.variables import as_role_variables
+from . import engine_choice
+from . import members as _members
+from .engine_choice import Choice
+from .members import Member
+from .subnets import Placement, placeholder_host
 
 OWN = ("interface", "engine")  # the settings that may differ between members
 

@@ -6,19 +6,12 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import (
-    Faults,
-    Field,
-    address,
-    integer,
-    read,
-    text,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Existing
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import vip_faults
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Vip
-from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
-from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers
+from ..._agent.config.schema import Faults, Field, address, integer, read, text
+from ..._shared import vrid as _vrid
+from ..._shared import vrrp_routers
+from ..model.plan import Vip
+from .members import Existing
+from .subnets import vip_faults
 
 VIP = {
     "address": Field(text, required=True),

@@ -14,30 +14,14 @@ import re
 import shlex
 from typing import Any, Dict, List, Optional, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import (
-    Faults,
-    Field,
-    address,
-    anything,
-    boolean,
-    integer,
-    number,
-    port,
-    read,
-    text,
-    word,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.settings import WORKER
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config as vrrp_config
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances, url_checks
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import (
-    listeners_in_the_way,
-    read_monitors,
-    read_services,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import as_role_variables
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY, VRRP, Daemon
+from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, number, port, read, text, word
+from ..._agent.proxy import config
+from ..._agent.proxy.settings import WORKER
+from ..._agent.vrrp import config as vrrp_config
+from ..._shared.engines import PROXY, VRRP, Daemon
+from . import instances, url_checks
+from .services import listeners_in_the_way, read_monitors, read_services
+from .variables import as_role_variables
 
 Settings = Dict[str, Any]
 

@@ -7,24 +7,9 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Dict, List
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import (
-    Faults,
-    Field,
-    address,
-    boolean,
-    integer,
-    lines,
-    port,
-    read,
-    text,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import (
-    listeners_in_the_way,
-    monitor_clashes,
-    read_monitors,
-    read_services,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import as_role_variables
+from ..._agent.config.schema import Faults, Field, address, boolean, integer, lines, port, read, text
+from .services import listeners_in_the_way, monitor_clashes, read_monitors, read_services
+from .variables import as_role_variables
 
 WELL_KNOWN = (
     "admin",

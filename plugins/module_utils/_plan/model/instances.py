@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import (
+from ..._agent.config.schema import (
     Faults,
     Field,
     address,
@@ -26,9 +26,9 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     text,
     word,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import rules
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import url_checks
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import as_role_variables
+from ..._agent.vrrp import rules
+from . import url_checks
+from .variables import as_role_variables
 
 SCRIPT = {
     "name": Field(word, required=True),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults
+from ..._agent.config.schema import Faults
 
 
 class Vip(NamedTuple):

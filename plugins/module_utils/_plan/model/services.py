@@ -9,14 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Sequence, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import (
-    Faults,
-    Field,
-    lines,
-    place_of,
-    read_list,
-)
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config, rules
+from ..._agent.config.schema import Faults, Field, lines, place_of, read_list
+from ..._agent.proxy import config, rules
 
 ANY = "*"
 

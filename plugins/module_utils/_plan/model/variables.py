@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import List
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults, nearest
+from ..._agent.config.schema import Faults, nearest
 
 
 def as_role_variables(fault: str, prefix: str) -> str:
