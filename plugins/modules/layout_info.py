@@ -22,11 +22,11 @@ options:
     type: dict
     required: true
   config:
-    description: The file that haproxy is to have loaded.
+    description: The file that haproxy must have loaded.
     type: path
     default: /etc/haproxy/haproxy.cfg
   limit:
-    description: For how many seconds it looks.
+    description: How many seconds to repeat the checks.
     type: float
     default: 15
 extends_documentation_fragment:
@@ -52,7 +52,7 @@ msg:
   type: str
   returned: success
 holders:
-  description: For each VIP, how many hosts have it.
+  description: How many hosts hold each VIP.
   type: dict
   returned: success
 """
@@ -64,21 +64,21 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import facts, veri
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
-WAIT = 0.2  # for answers on the link, in seconds; a neighbour answers within some milliseconds
-PAUSE = 0.2  # between two looks; a look itself takes longer
+ANSWER_TIMEOUT = 0.2  # for answers on the link, in seconds; a neighbour answers within milliseconds
+PAUSE = 0.2  # between two checks; a check itself takes longer
 
 
 def look(plan, config, reader):
-    """Return what `verification.faults` wants to know."""
+    """Return what `verification.faults` compares with the plan."""
     addresses = reader.addresses() or []
     vips = [vip["address"] for vip in plan["vips"]]
     return {
         "addresses": addresses,
-        "answering": reader.answering(vips, WAIT, addresses),
+        "answering": reader.answering(vips, ANSWER_TIMEOUT, addresses),
         "active_units": reader.units_in("ActiveState", "active", verification.units(plan)),
         "listeners": facts.listeners(),
         "reached": facts.reachable(plan["targets"], timeout=1.0),
-        "stale": [config] if reader.is_stale(config, engines.UNITS[engines.NATIVE][0]) else [],
+        "stale": [config] if reader.is_stale(config, engines.UNITS[engines.NATIVE].balancer) else [],
     }
 
 

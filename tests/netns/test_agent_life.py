@@ -39,7 +39,7 @@ def begun_with(stage, address):
     """
     stage.held_by("lb1", address=address)
     stage.wait(lambda: stage.moved(0.0, address) == ["added"], f"{address} did not simply come")
-    stage.is_announced(0.0, times=addresses.ROUNDS, address=address)
+    stage.is_announced(0.0, times=addresses.BURST, address=address)
 
 
 @pytest.fixture(params=[VIP, VIP6])

@@ -110,7 +110,7 @@ def heard(port):
 
 
 def ageless(datagram):
-    assert 0 <= datagram.age <= sockets.OLDEST
+    assert 0 <= datagram.age <= sockets.MAX_AGE
     return datagram._replace(age=0)
 
 

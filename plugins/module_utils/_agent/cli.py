@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The agent's command line: `python3 agent.pyz COMMAND`, or `python3 -m _agent.cli COMMAND` beside this package.
 
-Only what a command needs is imported: both processes live long and are to stay small.
+Each command imports only what it needs: the daemons run for long and stay small.
 """
 
 from __future__ import annotations
@@ -52,11 +52,12 @@ def _parse(arguments: Optional[List[str]]) -> Any:
 
 
 def _add_server(commands: Any) -> None:
-    from .proxy.master.server_states import ORDERS
+    from .proxy.master.server_states import ADMIN_STATES
 
     purpose = "take a server out of the proxy's service, or back"
     server = commands.add_parser("server", help=purpose, description=f"{purpose}.".capitalize())
-    server.add_argument("order", choices=ORDERS, help="drain: nothing new; maint: as if it were down; ready: as before")
+    meanings = "drain: nothing new; maint: as if it were down; ready: as before"
+    server.add_argument("order", choices=ADMIN_STATES, help=meanings)
     server.add_argument("server", metavar="SERVICE/SERVER")
     server.add_argument("--socket", metavar="PATH", help="where the proxy answers, if not at the default path")
 
@@ -64,7 +65,7 @@ def _add_server(commands: Any) -> None:
 def _vrrp(given: Any) -> int:
     import os
 
-    environ = dict(os.environ)  # for a new version: the notifier takes out what is for this process alone
+    environ = dict(os.environ)  # for upgrades: the notifier removes what is for this process alone
     from .vrrp import config
 
     settings, faults = config.load(given.config)
@@ -83,7 +84,7 @@ def _vrrp(given: Any) -> int:
 def _proxy(given: Any) -> int:
     import os
 
-    environ = dict(os.environ)  # for a new version: the notifier takes out what is for this process alone
+    environ = dict(os.environ)  # for upgrades: the notifier removes what is for this process alone
     from .proxy import config
 
     settings, faults = config.load(given.config)
@@ -97,13 +98,14 @@ def _proxy(given: Any) -> int:
 
 
 def _missing_right() -> Optional[str]:
-    """Ask the kernel for what the agent cannot do without."""
+    """Return which privilege is missing that the agent cannot do without, if any."""
     import socket
 
-    so_rcvbufforce = 33  # wants CAP_NET_ADMIN, and changes nothing here
+    from .net import linux
+
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_RAW, packet.PROTOCOL) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, so_rcvbufforce, 65536)
+            probe.setsockopt(socket.SOL_SOCKET, linux.SO_RCVBUFFORCE, 65536)  # needs CAP_NET_ADMIN
     except PermissionError:
         return "the agent may not open raw sockets and set addresses: it wants CAP_NET_RAW and CAP_NET_ADMIN, or root."
     return None
@@ -178,13 +180,12 @@ def _shown(report: Any, form: str) -> str:
     if form == "json":
         return json.dumps(report, indent=2) + "\n"
     if "services" in report:
-        from .proxy.views import metrics
-        from .proxy.views import text as show
+        from .proxy.views import metrics, text
 
-        return metrics.prometheus(report) if form == "prometheus" else show.table(report, time.time())
-    from .vrrp import show as vrrp
+        return metrics.prometheus(report) if form == "prometheus" else text.table(report, time.time())
+    from .vrrp import show
 
-    return vrrp.prometheus(report) if form == "prometheus" else vrrp.table(report, time.time())
+    return show.prometheus(report) if form == "prometheus" else show.table(report, time.time())
 
 
 def _server(given: Any) -> int:

@@ -31,15 +31,21 @@ class Daemon(NamedTuple):
         return f"/run/{self.program}/status.sock"
 
 
+class Units(NamedTuple):
+    """The systemd units of an engine."""
+
+    balancer: str
+    router: str
+
+
 # In the order in which they start: a host serves before it takes a VIP.
 DAEMONS = (Daemon(PROXY), Daemon(VRRP))
 
 NATIVE, AGENT, AUTO = "native", "agent", "auto"
 ENGINES = (AUTO, NATIVE, AGENT)
-# Of each engine the balancer's unit, then the router's.
 UNITS = {
-    NATIVE: (f"{HAPROXY}.service", f"{KEEPALIVED}.service"),
-    AGENT: (Daemon(PROXY).unit, Daemon(VRRP).unit),
+    NATIVE: Units(f"{HAPROXY}.service", f"{KEEPALIVED}.service"),
+    AGENT: Units(Daemon(PROXY).unit, Daemon(VRRP).unit),
 }
 # The balancer's processes, as they are called among listeners, and the command that tells whether they are alive.
 PROGRAMS = {NATIVE: (HAPROXY,), AGENT: (Daemon(PROXY).program, WORKER)}

@@ -32,7 +32,7 @@ class HealthCase:
     def want(self, checks, _user):
         self.wanted = checks
 
-    def doubt(self, name, why):
+    def report_failure(self, name, why):
         self.doubts.append((name, why))
 
     def found(self, key, up, detail="because"):
@@ -44,7 +44,7 @@ class HealthCase:
     def ran(self, key, success, detail):
         self.health.take_run(Run(key, success, detail, 1500))
 
-    def order(self, key, order):
+    def admin_state(self, key, order):
         self.told.clear()
         self.health.command(key, order)
         return [order for orders in self.told for order in orders.items()]

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.forked import Forked
+
 
 class FakeWorker:
     """Stands for ``forked.Forked``, and for the process behind it."""
@@ -14,6 +16,8 @@ class FakeWorker:
         self.pid, self.end, self.connection = pid, end, connection
         self.killed, self.over = False, None
         end.setblocking(False)
+
+    when_ended = Forked.when_ended
 
     def ending(self):
         return self.over

@@ -55,7 +55,7 @@ class Loop:
         heapq.heappush(self._timers, (moment, next(self._serial), timer))
         return timer
 
-    def hold(self, moment):
+    def spin_until(self, moment):
         self.clock = max(self.clock, moment)
 
     def after(self, delay, callback):
@@ -162,7 +162,7 @@ class Netlink:
     def put(self, address, name="eth0", usable=True):
         text, _slash, prefix = address.partition("/")
         key = self.up[name].index, text, int(prefix)
-        changed = netlink.Address(*key, usable, deprecated=False, secondary=False)
+        changed = netlink.Address(*key, usable)
         if self.there.get(key) != changed:
             self.there[key] = changed
             self.pending.append(netlink.AddressIs(changed))

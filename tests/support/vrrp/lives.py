@@ -38,7 +38,7 @@ class Daemon:
         if self.world.start_fails:
             raise OSError(errno.EIO, "no kernel")
 
-    def remember(self):
+    def to_json(self):
         return {"front": "Active"}
 
     def resume(self, known):
@@ -48,7 +48,7 @@ class Daemon:
         self.world.journal.append(f"daemon: apply {wanted.instances[0].priority}")
         self.settings = wanted
 
-    def leave(self, gone):
+    def resign(self, gone):
         self.world.journal.append("daemon: leave")
         self.world.linger(gone)
 
@@ -92,7 +92,7 @@ class Successor:
         world.successors.append(self)
         world.journal.append("successor: start")
 
-    def take_over(self, known):
+    def commit(self, known):
         self.known = known
         self.world.meanwhile()
         return self.goes_on
@@ -107,18 +107,18 @@ class Predecessor:
     def __init__(self, world, text=None):
         self.world = world
         self.text = world.path.read_text() if text is None else text
-        self.door = str(world.folder / "vrrp.sock")
-        self.door_socket = status_socket.listen(self.door)
+        self.status_path = str(world.folder / "vrrp.sock")
+        self.status_socket = status_socket.listen(self.status_path)
         self.gone = False
 
-    def ask(self):
-        self.world.journal.append("predecessor: ask")
+    def request_handover(self):
+        self.world.journal.append("old process: request handover")
         if self.gone:
             raise lifecycle.UpgradeAborted("It does not wait.")
         return {"since": 5.5, "daemon": {"front": "Active"}}
 
-    def dismiss(self):
-        self.world.journal.append("predecessor: dismiss")
+    def commit(self):
+        self.world.journal.append("old process: commit")
 
 
 class World:
@@ -175,7 +175,7 @@ class World:
     def hup(self):
         os.kill(os.getpid(), signal.SIGHUP)
 
-    def renew(self):
+    def upgrade(self):
         os.kill(os.getpid(), signal.SIGUSR2)
 
     def first_is_ready(self):

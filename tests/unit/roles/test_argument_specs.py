@@ -8,6 +8,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import conf
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_cluster, pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy, instances, services
 from support.paths import ROLES
+from support.plans import pairs
 
 NAMES = sorted(path.name for path in ROLES.iterdir())
 
@@ -76,8 +77,69 @@ def test_what_several_roles_take_is_described_once_and_the_others_point_there(na
     option, there = options(name.partition("_")[0])[name], DESCRIBED_ELSEWHERE[name]
     assert (option["type"], option["elements"], "options" in option) == ("list", "dict", False)
     role = there.partition("_")[0]
-    assert f"O(onprem.lb.{role}#role:main--{there})" in option["description"]
+    assert f"O(onprem.lb.{role}#role:main:{there})" in option["description"]
     assert options(role)[there]["options"]
+
+
+SERVICE = {"name": "web", "port": 80, "servers": ["192.0.2.31"]}
+MONITOR = {"name": "ready", "port": 9444}
+INSTANCE = {"name": "front", "interface": "eth0", "vrid": 51, "addresses": ["192.0.2.10"], "peers": ["192.0.2.2"]}
+SCRIPT = {"name": "alive", "command": "/bin/true"}
+FILE = {"name": "down", "path": "/run/down"}
+GROUP = {"name": "both", "instances": ["front"]}
+EVERY_LIST = {
+    "haproxy_services": SERVICE,
+    "haproxy_monitors": MONITOR,
+    "keepalived_instances": INSTANCE,
+    "keepalived_scripts": SCRIPT,
+    "keepalived_track_files": FILE,
+    "keepalived_sync_groups": GROUP,
+    "agent_services": SERVICE,
+    "agent_monitors": MONITOR,
+    "agent_instances": INSTANCE,
+    "agent_scripts": SCRIPT,
+    "agent_track_files": FILE,
+    "agent_sync_groups": GROUP,
+    "pair_services": SERVICE,
+}
+OF_NO_USE = {"int": "many", "float": "soon", "bool": "maybe", "list": {"a": 1}, "dict": "all"}
+
+
+def faults_of(variable, item):
+    """Return what a role says before it touches anything, if a list of it holds this item alone."""
+    role, _, key = variable.partition("_")
+    if role == "agent":
+        return agent.translate({"instances": [INSTANCE], key: [item]})["faults"]
+    if role == "keepalived":
+        lists = {"instances": [INSTANCE], "scripts": [], "track_files": [], "sync_groups": [], "auth_pass": ""}
+        return instances.model({**lists, "raw": {}, key: [item]})["faults"]
+    if role == "haproxy":
+        return haproxy.model({"services": [], "stats": {}, "tuning": {}, key: [item]}, [], "lb1")["faults"]
+    return pair.plan(pairs.pair(**{key: [item]})).faults
+
+
+def wrong_items(nested, good):
+    """Yield items that a nested spec refuses, each with the part of it that is to be named."""
+    yield {**good, "nmae": "x"}, " has the unknown key 'nmae'"
+    for key, option in nested.items():
+        if option.get("required"):
+            yield {**good, key: None}, key
+        if "choices" in option:
+            yield {**good, key: "another"}, f".{key} is 'another'"
+        if option["type"] in OF_NO_USE:
+            yield {**good, key: OF_NO_USE[option["type"]]}, f".{key} is "
+        if "options" in option:
+            yield from (({**good, key: item}, f".{key}{part}") for item, part in wrong_items(option["options"], {}))
+
+
+@pytest.mark.parametrize("variable", EVERY_LIST)
+def test_whatever_a_nested_spec_refuses_is_refused_with_its_place_by_every_role_that_takes_it(variable):
+    good, described = EVERY_LIST[variable], DESCRIBED_ELSEWHERE.get(variable, variable)
+    assert faults_of(variable, good) == []
+    nested = options(described.partition("_")[0])[described]["options"]
+    for item, part in wrong_items(nested, good):
+        found = faults_of(variable, item)
+        assert any(fault.startswith(f"{variable}[0]") and part in fault for fault in found), (item, found)
 
 
 AGENTS_OWN = {"workers", "stop_within", "checksum", "firewall", "python", "replace"}

@@ -71,7 +71,7 @@ def agent(given, what):
     if what in found:
         return deployment.document(found[what])
     daemon = engines.Daemon(what.partition(".")[0])
-    return units.unit(daemon, found[daemon.name], units.Places(), units.Options(**found["options"]))
+    return units.unit(daemon, found[daemon.name], units.Paths(), units.Options(**found["options"]))
 
 
 EVERY_SERVICE = [

@@ -1,28 +1,25 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The VRRP process's side: says what is to be checked and hears what was found, without ever waiting for it."""
+"""The daemon's side of the checks process: sends what to check and receives the results, without blocking."""
 
 from __future__ import annotations
 
 from typing import Callable, Dict, NamedTuple, Optional, Sequence
 
-from ..runtime.forked import Forked
+from ..runtime.forked import Forked, RestartDelay
 from ..runtime.ipc import Channel, Message
 from ..runtime.loop import Loop, Timer
 from . import server
-from .outcome import MILLION, in_words
+from .outcome import in_words
 from .settings import INTERFACE, SCRIPT, Check
 
 NAME = "vrrp-checks"
-SOONEST, LATEST = MILLION // 20, MILLION  # until a process that does not live is started again
-LIVES = 10 * MILLION  # after this its death is the first one again
-REAPING = MILLION // 100  # it closes the connection a moment before it is dead
-LAST_ORDERS = 1.0  # seconds for the process to take what it has not taken yet
-PATIENCE = 6.0  # seconds until it has ended: a little more than the notify programs have
+FLUSH_TIMEOUT = 1.0  # seconds for the process to receive what is still unsent
+END_TIMEOUT = 6.0  # seconds until it has ended: a little more than the notify programs have
 
 
 class Result(NamedTuple):
-    """What is believed of a check now."""
+    """The current state of a check."""
 
     name: str
     up: bool  # of a file: the number in it is 0
@@ -31,7 +28,7 @@ class Result(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What one run of a check has found."""
+    """The outcome of one run of a check."""
 
     name: str
     success: bool
@@ -39,8 +36,8 @@ class Run(NamedTuple):
     duration: int  # microseconds
 
 
-class Wanted(NamedTuple):
-    """A check and the number by which the other process knows it."""
+class NumberedCheck(NamedTuple):
+    """A check, and its number in the checks process."""
 
     number: int
     check: Check
@@ -52,31 +49,32 @@ OnMessage = Callable[[str], None]
 
 
 def _ignore(_run: Run) -> None:
-    """What nobody wants to know."""
+    """Ignore the runs of checks."""
 
 
 class Checks:
-    """The checks process, which is started again whenever it should die."""
+    """The checks process, which is started again if it ends."""
 
     def __init__(self, loop: Loop, on_result: OnResult, on_message: OnMessage, on_run: OnRun, name: str) -> None:
         self._loop, self._on_result, self._on_message, self._on_run = loop, on_result, on_message, on_run
         self._name = name
-        self._wanted: Dict[str, Wanted] = {}
+        self._wanted: Dict[str, NumberedCheck] = {}
         self._believed: Dict[int, Result] = {}
         self._serial = 0
         self._process: Optional[Forked] = None
         self._channel: Optional[Channel] = None
         self._next_start: Optional[Timer] = None
-        self._born = self._pause = 0
+        self._started = 0
+        self._restart_delay = RestartDelay()
 
     @classmethod
     def start(
         cls, loop: Loop, on_result: OnResult, on_message: OnMessage, on_run: OnRun = _ignore, name: str = NAME
     ) -> Checks:
-        """Fork the process. Best done while this one is small, and before it turns real-time.
+        """Fork the process. Call this while the daemon is small, and before it becomes real-time.
 
-        :param on_run: hears of each run of those checks that have ``every``, before what is then believed
-        :param name: how ``ps`` calls the process
+        :param on_run: called for each run of a check that has ``every``, before ``on_result``
+        :param name: the name of the process in ``ps``
         """
         checks = cls(loop, on_result, on_message, on_run, name)
         checks._start()
@@ -88,10 +86,10 @@ class Checks:
         return self._process.pid if self._process else 0
 
     def want(self, checks: Sequence[Check], script_user: str, believed: Sequence[Result] = ()) -> None:
-        """Say what is to be checked from now on: all of it. What has not changed goes on undisturbed.
+        """Set all checks. Those that have not changed go on undisturbed.
 
-        :param believed: what a former process has found: only what differs from it is told, once ``rise`` or ``fall``
-            have made it certain
+        :param believed: results of a former process: only what differs from them is reported, once ``rise`` or
+            ``fall`` have made it certain
         """
         before = self._wanted
         self._wanted = {}
@@ -101,24 +99,24 @@ class Checks:
             if check.type == SCRIPT:
                 check = check._replace(user=check.user or script_user)
             known = before.get(check.name)
-            self._wanted[check.name] = known if known and known.check == check else self._numbered(check)
+            self._wanted[check.name] = known if known and known.check == check else self._number(check)
         for wanted in before.values():
             if self._wanted.get(wanted.check.name) != wanted:
                 self._believed.pop(wanted.number, None)
-                self._tell(server.DROP, wanted.number)
+                self._send(server.DROP, wanted.number)
         self._believed.update({self._wanted[each.name].number: each for each in believed if each.name in self._wanted})
         for wanted in self._wanted.values():
             if before.get(wanted.check.name) != wanted:
                 self._add(wanted)
 
-    def doubt(self, name: str, why: str) -> None:
-        """Say that what a check is about was found not to work: that counts as a failed run of it."""
+    def report_failure(self, name: str, why: str) -> None:
+        """Report that the target of a check has failed: this counts as a failed run."""
         if name in self._wanted:
-            self._tell(server.DOUBT, self._wanted[name].number, why)
+            self._send(server.FAILURE, self._wanted[name].number, why)
 
     def run(self, command: Sequence[str], user: str) -> None:
-        """Run a notify program; those of the same program run one after the other. A failure becomes a message."""
-        self._tell(server.RUN, command, user)
+        """Run a notify program; calls of the same program run one after the other. A failure becomes a message."""
+        self._send(server.RUN, command, user)
 
     def stop(self) -> None:
         """End the process. Waits, some seconds at most, until the notify programs have run."""
@@ -126,73 +124,66 @@ class Checks:
         if self._next_start:
             self._next_start.cancel()
         if process and self._channel:
-            self._channel.finish(LAST_ORDERS)
-            process.end(PATIENCE)
+            self._channel.finish(FLUSH_TIMEOUT)
+            process.end(END_TIMEOUT)
             self._channel.close()
 
-    def _numbered(self, check: Check) -> Wanted:
+    def _number(self, check: Check) -> NumberedCheck:
         self._serial += 1
-        return Wanted(self._serial, check)
+        return NumberedCheck(self._serial, check)
 
-    def _add(self, wanted: Wanted) -> None:
+    def _add(self, wanted: NumberedCheck) -> None:
         known = self._believed.get(wanted.number)
-        self._tell(server.ADD, *wanted, known.up if known else None)
+        self._send(server.ADD, *wanted, known.up if known else None)
 
-    def _tell(self, *order: object) -> None:
+    def _send(self, *order: object) -> None:
         if self._channel:
             self._channel.send(*order)
 
     def _start(self) -> None:
-        self._born = self._loop.now()
+        self._started = self._loop.now()
         try:
             self._process = Forked(self._name, server.serve)
         except OSError as fault:
             self._on_message(f"The checks process cannot be started: {in_words(fault)}.")
             return self._start_again()
-        self._channel = Channel(self._loop, self._process.connection, self._hear, self._lose)
+        self._channel = Channel(self._loop, self._process.connection, self._receive, self._process_ended)
         for wanted in self._wanted.values():
             self._add(wanted)
         return None
 
     def _start_again(self) -> None:
-        """At once, but if it dies again and again then less and less often."""
-        if self._loop.now() - self._born > LIVES:
-            self._pause = 0
-        self._next_start = self._loop.after(self._pause, self._start)
-        self._pause = min(LATEST, max(SOONEST, 2 * self._pause))
+        delay = self._restart_delay.after(self._loop.now() - self._started)
+        self._next_start = self._loop.after(delay, self._start)
 
-    def _hear(self, message: Message) -> None:
+    def _receive(self, message: Message) -> None:
         kind, *rest = message
         if kind == server.SAY:
             self._on_message(*rest)
             return
         number, *found = rest
         name = next((name for name, wanted in self._wanted.items() if wanted.number == number), None)
-        if name is None:  # it was on its way when the check was dropped
+        if name is None:  # it was removed while the message was under way
             return
         if kind == server.RAN:
             self._on_run(Run(name, *found))
         else:
-            self._believe(number, Result(name, *found))
+            self._apply_result(number, Result(name, *found))
 
-    def _believe(self, number: int, result: Result) -> None:
-        """A new process tells everything again."""
+    def _apply_result(self, number: int, result: Result) -> None:
+        """Report a result that differs; a new process sends all results again."""
         known = self._believed.get(number)
         if known and (known.up, known.value) == (result.up, result.value):
             return
         self._believed[number] = result
         self._on_result(result)
 
-    def _lose(self) -> None:
+    def _process_ended(self) -> None:
         process, self._process, self._channel = self._process, None, None
         if process:
-            process.kill()  # if it has closed the connection without having died
-            self._bury(process)
+            process.kill()  # in case it has closed the connection and lives on
+            process.when_ended(self._loop, self._report_ending)
         self._start_again()
 
-    def _bury(self, process: Forked) -> None:
-        ending = process.ending()
-        if ending is None:
-            self._loop.after(REAPING, lambda: self._bury(process))
-        else:
-            self._on_message(f"The checks process has ended ({ending}) and is started again.")
+    def _report_ending(self, ending: str) -> None:
+        self._on_message(f"The checks process has ended ({ending}) and is started again.")

@@ -13,13 +13,13 @@ from .kernel import Inotify
 from .outcome import Done, Outcome, Probe, in_words
 
 NUMBER = re.compile(rb"\s*([+-]?[0-9]{1,9})\s*")
-LONGEST = 64  # bytes; what is longer is no number
+MAX_NUMBER_TEXT = 64  # bytes; what is longer is no number
 
 
 class File(Probe):
-    """Its folder is watched too, because whoever writes a file well puts a new one in its place.
+    """Its folder is watched too, because a file is often replaced by a new one.
 
-    The runs are a fallback for what inotify does not see: a folder that is made later, a file on another host.
+    The periodic runs cover what inotify does not see: a folder that is created later, a file on another host.
     """
 
     def __init__(self, loop: Loop, path: str, changed: Callable[[], None]) -> None:
@@ -29,7 +29,7 @@ class File(Probe):
 
     def start(self, done: Done) -> None:
         began = self._loop.now()
-        self._watch()  # before it is read, or a change between the two would be missed
+        self._watch()  # before reading, so that no change in between is missed
         value, detail = read(self._path)
         done(Outcome(not value, detail, self._loop.now() - began, value))
 
@@ -40,12 +40,12 @@ class File(Probe):
             self._inotify = None
 
     def _watch(self) -> None:
-        """Watch what is now at the paths: it may be another file or folder than before."""
+        """Watch what is at the paths now: it may be another file or folder than before."""
         if not self._inotify:
             try:
                 self._inotify = Inotify()
             except OSError:
-                return  # too many of them on this host: the runs remain
+                return  # the limit of this host is reached: the periodic runs remain
             self._loop.watch(self._inotify.fileno(), self._notice)
         self._inotify.add(self._folder or ".")
         self._inotify.add(self._path)
@@ -56,11 +56,11 @@ class File(Probe):
 
 
 def read(path: str) -> Tuple[int, str]:
-    """Return the number in a file, and what is wrong with it; as in keepalived 0 stands for what cannot be read."""
+    """Return the number in a file, and what is wrong with it; an unreadable file counts as 0, as in keepalived."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            text = os.read(descriptor, LONGEST)
+            text = os.read(descriptor, MAX_NUMBER_TEXT)
         finally:
             os.close(descriptor)
     except OSError as fault:

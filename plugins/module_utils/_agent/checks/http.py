@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Asks a web server for a page and looks at the first line of its answer, which is all that a check needs."""
+"""Requests a page from a web server and checks the status line of the response."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Generator, Tuple
 
 from .network import Dialogue, Steps, Stream, Unfit
 
-LONGEST = 4096  # bytes; a status line has about 20
+MAX_STATUS_LINE = 4096  # bytes; a status line has about 20
 STATUS = re.compile(rb"HTTP/1\.[01] ([1-9]\d\d)(?: |\r|\n)")
 
 
@@ -28,7 +28,7 @@ def host_header(name: str, port: int, default_port: int) -> str:
 
 
 def talk(host: str, path: str, wanted: Tuple[int, int]) -> Dialogue:
-    """Return a talk that asks for a page and is content with a status between the two that are wanted."""
+    """Return a dialogue that requests a page and succeeds with a status in a range."""
 
     def ask(stream: Stream) -> Steps:
         stream.expect("no answer")
@@ -48,8 +48,8 @@ def talk(host: str, path: str, wanted: Tuple[int, int]) -> Dialogue:
 def _first_line(stream: Stream) -> Generator[int, None, bytes]:
     """Return the first line, or as much as there is of it."""
     data = b""
-    while b"\n" not in data and len(data) < LONGEST:
-        more = yield from stream.receive(LONGEST - len(data))
+    while b"\n" not in data and len(data) < MAX_STATUS_LINE:
+        more = yield from stream.receive(MAX_STATUS_LINE - len(data))
         if not more:
             break
         data += more

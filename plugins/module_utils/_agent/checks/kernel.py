@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What Linux offers and Python does not, or not yet in 3.8."""
+"""System calls that Python does not offer, or not yet in 3.8."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PR_SET_PDEATHSIG = 1
 IN_CLOSE_WRITE, IN_ATTRIB = 0x8, 0x4
 IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE = 0x40, 0x80, 0x100, 0x200
 IN_DELETE_SELF, IN_MOVE_SELF = 0x400, 0x800
-# Not IN_MODIFY: a file that is being written is empty first, and that would be read.
+# Not IN_MODIFY: a file that is being written is empty at first, and would be read like that.
 CHANGES = (
     IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF
 )
@@ -33,9 +33,9 @@ def _fault() -> OSError:
 
 
 def pidfd_open(pid: int) -> Optional[int]:
-    """Return a descriptor that becomes readable when the process has died, or None where that cannot be had.
+    """Return a descriptor that becomes readable when the process has died, or None if that is not available.
 
-    Linux has it from 5.3, and a sandbox may refuse it. Raises ProcessLookupError where there is no such process.
+    Linux has it since 5.3, and a sandbox may refuse it. Raises ProcessLookupError where there is no such process.
     """
     descriptor = _libc.syscall(SYS_PIDFD_OPEN, pid, 0)
     if descriptor >= 0:
@@ -46,12 +46,12 @@ def pidfd_open(pid: int) -> Optional[int]:
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when its parent dies. To be called after a change of user, which ends it."""
+    """Have the kernel kill this process when its parent dies. Call after switching the user, which resets it."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 class Inotify:
-    """Tells of changes of files. Raises OSError when the limit of the user is reached."""
+    """Reports changes of files. Raises OSError if the user's limit is reached."""
 
     def __init__(self) -> None:
         self._descriptor = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -62,11 +62,11 @@ class Inotify:
         return self._descriptor
 
     def add(self, path: str) -> bool:
-        """Watch a file or a folder, once however often it is asked. Return False where it is not there."""
+        """Watch a file or folder; repeated calls do no harm. Return False if it is not there."""
         return _libc.inotify_add_watch(self._descriptor, os.fsencode(path), CHANGES) >= 0
 
     def names(self) -> Iterator[str]:
-        """Yield the name within its folder of everything that has changed, '' for what is watched itself."""
+        """Yield the name within its folder of everything that has changed, '' for a watched path itself."""
         while True:
             try:
                 data = os.read(self._descriptor, select.PIPE_BUF * 4)

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Asks an address and a port whether they work, and never waits: to be connected is enough, or a talk follows.
+"""Checks an address and port without blocking: a connection is enough, or a dialogue follows.
 
-A talk is a generator. It yields what the connection must be ready for before it can go on, and returns what it learnt;
-so it reads from top to bottom although thousands may be under way.
+A dialogue is a generator. It yields the events that it waits for, and returns the detail for the outcome; so it reads
+from top to bottom although thousands may be under way.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends RST
 
 
 class Unfit(Exception):
-    """The answer is not one of a server that works; the text says why."""
+    """The response is not that of a working server; the text says why."""
 
 
 class Stream:
-    """A connection whose every operation yields what it waits for."""
+    """A connection whose operations yield the events that they wait for."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        self.lacking = "no connection"  # what has not come yet, for people
+        self.missing = "no connection"  # what has not arrived yet, for the detail
 
     def expect(self, what: str) -> None:
-        self.lacking = what
+        self.missing = what
 
     def connected(self) -> Generator[int, None, None]:
         yield WRITE
         fault = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if fault:
             raise OSError(fault, os.strerror(fault))
-        # A port that nobody listens on may be chosen as our own, and TCP lets a socket connect to itself.
+        # The kernel may choose the very port as the local one, and TCP lets a socket connect to itself.
         if self.connection.getsockname() == self.connection.getpeername():
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
@@ -64,7 +64,7 @@ Dialogue = Callable[[Stream], Steps]
 
 
 def say_nothing(stream: Stream) -> Steps:
-    """A plain TCP check. It leaves with RST, as haproxy does: nothing remains of it, here or at the server."""
+    """A plain TCP check. It closes with RST, as haproxy does, so that no TIME_WAIT remains."""
     stream.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
     yield from ()
     return "connected"
@@ -81,7 +81,7 @@ def after(greeting: bytes, talk: Dialogue) -> Dialogue:
 
 
 def connect(address: str, port: int) -> socket.socket:
-    """Return a socket that is being connected to an IP address; a name is refused, because looking it up waits."""
+    """Return a socket that is connecting to an IP address; a name is refused, because resolving it blocks."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     socket.inet_pton(family, address)
     connection = socket.socket(family, socket.SOCK_STREAM)
@@ -117,7 +117,7 @@ class NetworkProbe(Probe):
             self._stream = Stream(self._connect(self._address, self._port))
         except (OSError, ValueError) as fault:
             return self._end(False, in_words(fault))
-        self._timer = self._loop.after(self._timeout, self._too_late)
+        self._timer = self._loop.after(self._timeout, self._timed_out)
         self._steps = self._converse(self._stream)
         return self._step()
 
@@ -146,8 +146,8 @@ class NetworkProbe(Probe):
         else:
             self._loop.watch(self._stream.connection.fileno(), self._step, events)
 
-    def _too_late(self) -> None:
-        lacking = self._stream.lacking if self._stream else "no answer"
+    def _timed_out(self) -> None:
+        lacking = self._stream.missing if self._stream else "no answer"
         self._end(False, f"{lacking} within {seconds(self._timeout)}")
 
     def _end(self, success: bool, detail: str) -> None:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs the programs that are told of a change. Nobody waits for them, but each sees the changes in their order."""
+"""Runs notify programs without waiting for them. Each program gets the changes in their order."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .outcome import MILLION, in_words, seconds
 from .subprocesses import Child, Children
 
 LIMIT = 30 * MILLION
-MOST = 100  # calls that wait for a program which does not get on; the oldest news is worth least
+MAX_QUEUED = 100  # calls of a program that hangs; the oldest is dropped first
 
-Call = Tuple[Sequence[str], str]  # a command, and who runs it
+Call = Tuple[Sequence[str], str]  # a command, and the user that runs it
 
 
 class Notifications:
-    """One queue for each program, whatever its arguments are."""
+    """One queue for each program, whatever its arguments."""
 
     def __init__(self, loop: Loop, children: Children, say: Callable[[str], None], limit: int = LIMIT) -> None:
-        self._loop, self._children, self._say, self._limit = loop, children, say, limit
+        self._loop, self._children, self._log, self._limit = loop, children, say, limit
         self._waiting: Dict[str, Deque[Call]] = {}
         self._running: Dict[str, Child] = {}
         self._when_idle: Callable[[], None] = lambda: None
@@ -30,14 +30,14 @@ class Notifications:
     def add(self, command: Sequence[str], user: str) -> None:
         program = command[0]
         calls = self._waiting.setdefault(program, deque())
-        if len(calls) == MOST:
-            self._say(f"notify: {' '.join(calls.popleft()[0])} is left out: {MOST} later calls wait.")
+        if len(calls) == MAX_QUEUED:
+            self._log(f"notify: {' '.join(calls.popleft()[0])} is left out: {MAX_QUEUED} later calls wait.")
         calls.append((command, user))
         if program not in self._running:
             self._next(program)
 
     def finish(self, when_idle: Callable[[], None]) -> None:
-        """Call when nothing is running or waiting any more."""
+        """Call ``when_idle`` once no program is running or queued."""
         self._when_idle = when_idle
         if not self._running:
             when_idle()
@@ -54,18 +54,18 @@ class Notifications:
         def ended(fault: str) -> None:
             timer.cancel()
             late = self._running.pop(program).stopping
-            self._complain(command, f"no end within {seconds(self._limit)}" if late else fault)
+            self._report(command, f"no end within {seconds(self._limit)}" if late else fault)
             self._next(program)
 
         try:
             child = self._children.start(command, accounts.named(user), ended)
         except (OSError, LookupError) as fault:
-            self._complain(command, in_words(fault))
+            self._report(command, in_words(fault))
             return False
         timer = self._loop.after(self._limit, child.stop)
         self._running[program] = child
         return True
 
-    def _complain(self, command: Sequence[str], fault: str) -> None:
+    def _report(self, command: Sequence[str], fault: str) -> None:
         if fault:
-            self._say(f"notify: {' '.join(command)}: {fault}.")
+            self._log(f"notify: {' '.join(command)}: {fault}.")

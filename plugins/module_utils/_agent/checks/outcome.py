@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What one run of a check finds out, and what everything that can be run has in common."""
+"""The outcome of one run of a check, and the interface of everything that can be run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Outcome(NamedTuple):
     """The end of one run."""
 
     success: bool
-    detail: str = ""  # for people: why it failed, what was answered
+    detail: str = ""  # why it failed, or what was answered
     duration: int = 0  # microseconds
     value: int = 0  # the number in a file
 
@@ -23,28 +23,28 @@ Done = Callable[[Outcome], None]
 
 
 class Probe:
-    """Something that finds out, once per ``start``."""
+    """Produces one outcome per ``start``."""
 
     def start(self, done: Done) -> None:
         """Begin a run; ``done`` is called once at its end, which may be before this returns."""
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Give up whatever is under way: ``done`` is not called any more."""
+        """Abort the run under way: ``done`` is not called any more."""
         raise NotImplementedError
 
 
 def in_words(fault: Exception) -> str:
-    """Return an error in the words that the shell's users know, such as 'connection refused'."""
+    """Return an error in the usual words, such as 'connection refused'."""
     number = getattr(fault, "errno", None)
     return lower(os.strerror(number)) if number else str(fault)[:200]
 
 
 def lower(sentence: str) -> str:
-    """Return a sentence as the end of another one."""
+    """Return a sentence as a part of another one."""
     return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def seconds(duration: int) -> str:
-    """Return microseconds for people."""
+    """Return microseconds as text."""
     return f"{duration / MILLION:g} s"

@@ -21,18 +21,18 @@ class PeriodicProbe:
         self._running = self._again = False
 
     def start(self) -> None:
-        """Begin with a run at once."""
+        """Start the first run at once."""
         self._schedule(self._loop.now())
 
-    def hurry(self) -> None:
-        """Do not wait for the next run: there is news. A run under way may have missed it, and is followed by one."""
+    def run_now(self) -> None:
+        """Run now. If a run is under way, another one follows it."""
         if self._running:
             self._again = True
         else:
             self._schedule(self._loop.now())
 
-    def pace(self, interval: int) -> None:
-        """Change the interval at once; but who is in a hurry stays so."""
+    def set_interval(self, interval: int) -> None:
+        """Change the interval; a run that was requested by ``run_now`` is not delayed."""
         regular = self._began + self.interval
         self.interval = interval
         if self._next and not self._running and self._next.at == regular:
@@ -56,4 +56,4 @@ class PeriodicProbe:
         self._running = False
         now = self._loop.now()
         self._schedule(now if self._again else max(now, self._began + self.interval))
-        self._on_outcome(outcome)  # the last, because it may stop or hurry
+        self._on_outcome(outcome)  # last, because it may call stop or run_now

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether a process of a name is running, as ``killall -0`` would tell; its death is noticed at once."""
+"""Checks that a process of a name is running, as ``killall -0`` does; its end is noticed at once."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..runtime.loop import Loop
 from . import kernel
 from .outcome import Done, Outcome, Probe
 
-KEPT = 15  # characters of a name in /proc/*/comm
+COMM_LENGTH = 15  # characters of a name in /proc/*/comm
 
 
 class Process(Probe):
-    """One process of the name is the witness: as long as it lives nothing else needs to be looked at.
+    """One process of the name is the witness: as long as it runs, /proc is not searched.
 
-    When it dies another is looked for, so that a reload, where old and new overlap, goes unnoticed.
+    When it ends, another one is searched for, so that a reload, where old and new overlap, is no failure.
     """
 
     def __init__(self, loop: Loop, name: str, died: Callable[[], None], proc: str = "/proc") -> None:
@@ -39,7 +39,7 @@ class Process(Probe):
             self._descriptor = None
 
     def _find(self) -> bool:
-        """Take a new witness, if there is one."""
+        """Choose a new witness, if there is one."""
         self.stop()
         for pid in candidates(self._name, self._proc):
             try:
@@ -49,7 +49,7 @@ class Process(Probe):
             self._witness, self._descriptor = pid, descriptor
             if descriptor is not None:
                 self._loop.watch(descriptor, self._gone)
-            if is_running(pid, self._name, self._proc):  # still: the descriptor is that of the one that was found
+            if is_running(pid, self._name, self._proc):  # again: so the descriptor is of the process that was found
                 return True
             self.stop()
         return False
@@ -60,27 +60,27 @@ class Process(Probe):
 
 
 def candidates(name: str, proc: str = "/proc") -> Iterator[int]:
-    """Yield the processes of a name; those that only their first argument tells come last: reading it costs more."""
+    """Yield the processes of a name; those named only by their first argument come last: reading it costs more."""
     pids = [entry for entry in os.listdir(proc) if entry.isdigit()]
     wanted = os.fsencode(name)
-    for told, expected in ((_comm, wanted[:KEPT]), (_program, wanted)):
+    for told, expected in ((_comm, wanted[:COMM_LENGTH]), (_program, wanted)):
         for pid in pids:
             if told(f"{proc}/{pid}") == expected and is_running(int(pid), name, proc):
                 yield int(pid)
 
 
 def is_running(pid: int, name: str, proc: str = "/proc") -> bool:
-    """A process has this name and is not dead; a zombie is."""
+    """Whether a process has this name and is alive; a zombie is not."""
     folder = f"{proc}/{pid}"
     state = _content(f"{folder}/stat").rpartition(b") ")[2][:1]
     return state not in (b"", b"Z", b"X") and _is_named(os.fsencode(name), _comm(folder), _program(folder))
 
 
 def _is_named(wanted: bytes, comm: bytes, program: bytes) -> bool:
-    """Of two long names with the same beginning only the program tells, unless the process has rewritten that."""
+    """Long names with the same beginning differ only in the first argument, unless the process has changed that."""
     if program == wanted:
         return True
-    return comm == wanted[:KEPT] and (len(wanted) <= KEPT or not program.startswith(comm))
+    return comm == wanted[:COMM_LENGTH] and (len(wanted) <= COMM_LENGTH or not program.startswith(comm))
 
 
 def _comm(folder: str) -> bytes:
@@ -100,4 +100,4 @@ def _content(path: str) -> bytes:
         finally:
             os.close(descriptor)
     except OSError:
-        return b""  # it has died meanwhile
+        return b""  # it has ended meanwhile

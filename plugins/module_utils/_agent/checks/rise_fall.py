@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""When a run of successes makes a thing up, and a run of failures makes it down. Pure."""
+"""Counts successes until a target is up, and failures until it is down. Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple, Optional
 
 
 class RiseFall(NamedTuple):
-    """What is believed so far."""
+    """The state of a target so far."""
 
-    up: Optional[bool] = None  # None: nothing is known yet
-    against: int = 0  # outcomes in a row that speak against it
+    up: Optional[bool] = None  # None: not known yet
+    against: int = 0  # outcomes in a row that contradict it
 
     @property
-    def settled(self) -> bool:
-        """No outcome casts a doubt on what is believed."""
+    def certain(self) -> bool:
+        """Whether the latest outcome agrees with the state."""
         return not self.against
 
 
@@ -23,9 +23,9 @@ UNKNOWN = RiseFall()
 
 
 def count(board: RiseFall, success: bool, rise: int, fall: int) -> RiseFall:
-    """Return what is believed after one more outcome.
+    """Return the state after one more outcome.
 
-    The first outcome decides at once: to wait for more would only keep a router from starting.
+    The first outcome decides at once: waiting for more would only delay the start of a router.
 
     :param rise: successes in a row that make it up
     :param fall: failures in a row that make it down

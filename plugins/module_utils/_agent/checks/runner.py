@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One check: what is run for it, how often, and when what it finds out is worth telling."""
+"""Runs one check: what to run, how often, and when to report a result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OnRun = Callable[[Outcome], None]
 
 
 class CheckRunner:
-    """Tells what is first believed, and each change of it; of each run before that, where it is wanted."""
+    """Reports the first state and each change of it; before that each run, if the check has ``every``."""
 
     def __init__(
         self,
@@ -34,46 +34,46 @@ class CheckRunner:
         believed: Optional[bool] = None,
     ) -> None:
         self._on_result, self._on_run = on_result, on_run if check.every else None
-        # The number in a file counts at once, as in keepalived: whoever writes it has thought about it before.
+        # The number in a file counts at once, as in keepalived: it was written on purpose.
         self._interval, self._fast_interval = check.interval, check.fast_interval or check.interval
         self._rise, self._fall = (1, 1) if check.type == FILE else (check.rise, check.fall)
-        self._board = rise_fall.UNKNOWN._replace(up=believed)
+        self._state = rise_fall.UNKNOWN._replace(up=believed)
         self._told: Optional[Tuple[bool, int]] = None
         self._urgent = False
-        probe = probe_of(loop, check, children, self._look_now)
-        self._repeated = PeriodicProbe(loop, check.interval, probe, self._count)
-        self._repeated.start()
+        probe = probe_of(loop, check, children, self._run_until_certain)
+        self._probe = PeriodicProbe(loop, check.interval, probe, self._count)
+        self._probe.start()
 
     def stop(self) -> None:
-        self._repeated.stop()
+        self._probe.stop()
 
-    def doubt(self, why: str) -> None:
-        """Somebody found out that it does not work: that counts as a failed run, and is looked into at once."""
-        if self._board.up:
+    def report_failure(self, why: str) -> None:
+        """Count a failed run, because the target failed in use, and check it at once."""
+        if self._state.up:
             self._count(Outcome(False, why))
-            self._repeated.hurry()
+            self._probe.run_now()
 
-    def _look_now(self) -> None:
-        """Something has happened: look, and look again until it is certain what is to be believed."""
+    def _run_until_certain(self) -> None:
+        """Something has changed: run at once, and again until the state is certain."""
         self._urgent = True
-        self._repeated.hurry()
+        self._probe.run_now()
 
     def _count(self, outcome: Outcome) -> None:
         if self._on_run:
             self._on_run(outcome)
-        self._board = rise_fall.count(self._board, outcome.success, self._rise, self._fall)
-        self._repeated.pace(self._interval if self._board.settled else self._fast_interval)
-        self._urgent = self._urgent and not self._board.settled
+        self._state = rise_fall.count(self._state, outcome.success, self._rise, self._fall)
+        self._probe.set_interval(self._interval if self._state.certain else self._fast_interval)
+        self._urgent = self._urgent and not self._state.certain
         if self._urgent:
-            self._repeated.hurry()
-        belief = bool(self._board.up), outcome.value
-        if belief != self._told and self._board.settled:
+            self._probe.run_now()
+        belief = bool(self._state.up), outcome.value
+        if belief != self._told and self._state.certain:
             self._told = belief
             self._on_result(*belief, outcome.detail)
 
 
 def probe_of(loop: Loop, check: Check, children: Children, look_now: Callable[[], None]) -> Probe:
-    """Return what finds out about a check. Raises ImportError for https where Python has no TLS."""
+    """Return the probe of a check. Raises ImportError for https if Python has no TLS."""
     if check.type == PROCESS:
         return Process(loop, check.process, look_now)
     if check.type == FILE:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs a program and takes its exit code for the answer: 0 is a success."""
+"""Runs a program: exit code 0 is a success."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .subprocesses import Child, Children
 
 
 class Script(Probe):
-    """A program that outlives its time-out is a failure at once, although it may take a while until it has ended.
+    """A program that exceeds its time-out is a failure at once, although ending it may take a while.
 
-    Until then no other one is started; that time is part of the next run's.
+    Until it has ended no other one is started; that time counts towards the next run.
     """
 
     def __init__(self, loop: Loop, children: Children, command: Sequence[str], user: str, timeout: int) -> None:
@@ -28,7 +28,7 @@ class Script(Probe):
 
     def start(self, done: Done) -> None:
         self._done, self._began = done, self._loop.now()
-        self._timer = self._loop.after(self._timeout, self._too_late)
+        self._timer = self._loop.after(self._timeout, self._timed_out)
         if not self._child:
             self._spawn()
 
@@ -53,7 +53,7 @@ class Script(Probe):
         elif self._done:  # the next run has been waiting for this
             self._spawn()
 
-    def _too_late(self) -> None:
+    def _timed_out(self) -> None:
         self._end(f"no end within {seconds(self._timeout)}")
         if self._child:
             self._child.stop()

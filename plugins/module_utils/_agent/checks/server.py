@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The checks process: does what its parent says, tells what it finds, and ends with it."""
+"""The checks process: carries out its parent's orders, reports results, and ends with its parent."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from .runner import CheckRunner
 from .settings import SCRIPT, Check
 from .subprocesses import Children
 
-# From the parent: what a check's number is about and what is believed of it, that one is not wanted any more, that what
-# it is about was found not to work, and a program to be run.
-ADD, DROP, DOUBT, RUN = "add", "drop", "doubt", "run"  # number, check, up | number | number, why | command, user
-# To the parent: what is believed of a check, what one run of it has found, and something for its log.
+# From the parent: a check with its number and its known state, the end of a check, a failure of its target, and a
+# notify program to run.
+ADD, DROP, FAILURE, RUN = "add", "drop", "failure", "run"  # number, check, up | number | number, why | command, user
+# To the parent: the state of a check, the outcome of one run, and a line for the log.
 RESULT, RAN, SAY = "result", "ran", "say"  # number, up, value, detail | number, success, detail, duration | text
 
 LAST_NOTIFICATIONS = 5 * MILLION  # what the notify programs have when the parent is gone
 
 
 def serve(end: socket.socket) -> None:
-    """Return when the parent is gone."""
+    """Serve until the parent is gone."""
     Server(Loop(), end).run()
 
 
 class Server:
-    """Its checks are known by numbers: a changed check has a new one, so late results of the old one are told apart."""
+    """Identifies checks by numbers: a changed check has a new one, so late results of the old one are ignored."""
 
     def __init__(self, loop: Loop, end: socket.socket) -> None:
         self._loop = loop
-        self._channel = Channel(loop, end, self._obey, self._end)
+        self._channel = Channel(loop, end, self._execute, self._end)
         self._children = Children(loop)
-        self._notifications = Notifications(loop, self._children, self._say)
-        self._watches: Dict[int, CheckRunner] = {}
-        self._unlike: List[str] = []  # users whom we cannot become, which has been said
+        self._notifications = Notifications(loop, self._children, self._log)
+        self._runners: Dict[int, CheckRunner] = {}
+        self._reported_users: List[str] = []  # users that this process cannot switch to, each logged once
 
     def run(self) -> None:
         self._loop.run()
         self._children.kill()
 
-    def _obey(self, message: Message) -> None:
+    def _execute(self, message: Message) -> None:
         orders: Dict[str, Callable[..., None]] = {
             ADD: self._add,
             DROP: self._drop,
-            DOUBT: self._doubt,
+            FAILURE: self._report_failure,
             RUN: self._run,
         }
         orders[message[0]](*message[1:])
@@ -57,50 +57,50 @@ class Server:
     def _add(self, number: int, fields: List[Any], believed: Optional[bool] = None) -> None:
         check = Check._make(tuple(field) if isinstance(field, list) else field for field in fields)
         if check.type == SCRIPT:
-            self._mind(check.user)
+            self._check_user(check.user)
 
         def tell(up: bool, value: int, detail: str) -> None:
             self._channel.send(RESULT, number, up, value, detail)
 
         def tell_of_run(outcome: Outcome) -> None:
-            if not self._channel.behind:  # it is news only while it is new
+            if not self._channel.behind:  # an old run is not worth sending
                 self._channel.send(RAN, number, outcome.success, outcome.detail, outcome.duration)
 
         try:
-            self._watches[number] = CheckRunner(self._loop, check, self._children, tell, tell_of_run, believed)
-        except ImportError as fault:  # the other checks do not suffer for it
+            self._runners[number] = CheckRunner(self._loop, check, self._children, tell, tell_of_run, believed)
+        except ImportError as fault:  # the other checks go on
             why = Outcome(False, f"cannot be checked: {fault}")
             if check.every:
                 tell_of_run(why)
             tell(False, 0, why.detail)
 
     def _drop(self, number: int) -> None:
-        if number in self._watches:
-            self._watches.pop(number).stop()
+        if number in self._runners:
+            self._runners.pop(number).stop()
 
-    def _doubt(self, number: int, why: str) -> None:
-        if number in self._watches:
-            self._watches[number].doubt(why)
+    def _report_failure(self, number: int, why: str) -> None:
+        if number in self._runners:
+            self._runners[number].report_failure(why)
 
     def _run(self, command: List[str], user: str) -> None:
-        self._mind(user)
+        self._check_user(user)
         self._notifications.add(command, user)
 
-    def _mind(self, user: str) -> None:
-        """Say once that nobody but root becomes somebody else."""
-        if accounts.may_change() or user in self._unlike:
+    def _check_user(self, user: str) -> None:
+        """Log once that only root can switch to another user."""
+        if accounts.may_change() or user in self._reported_users:
             return
-        self._unlike.append(user)
+        self._reported_users.append(user)
         ourselves = accounts.named(user)
         if ourselves.name != user:
-            self._say(f"Programs run as {ourselves.name} and not as {user}: only root can become another user.")
+            self._log(f"Programs run as {ourselves.name} and not as {user}: only root can become another user.")
 
-    def _say(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         self._channel.send(SAY, text)
 
     def _end(self) -> None:
-        """The parent is gone: no more checks, but who has been promised the last news shall have it."""
-        for watch in self._watches.values():
+        """The parent is gone: stop all checks, but let queued notify programs run."""
+        for watch in self._runners.values():
             watch.stop()
         self._loop.after(LAST_NOTIFICATIONS, self._loop.stop)
         self._notifications.finish(self._loop.stop)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Programs: started as somebody, each in a session of its own, and noticed when they end."""
+"""Runs programs as given users, each in a session of its own, and reports when they end."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ from ..runtime.loop import Loop, Timer
 from . import kernel
 from .outcome import MILLION, in_words
 
-GRACE = MILLION  # from SIGTERM to SIGKILL
+KILL_DELAY = MILLION  # from SIGTERM to SIGKILL
 NOT_STARTED = 127  # as a shell's
 
-OnEnd = Callable[[str], None]  # '' where all went well, otherwise what is wrong
+OnEnd = Callable[[str], None]  # '' for success, otherwise what went wrong
 
 
 class Child:
-    """One program under way. ``report`` is a pipe through which it tells why it could not even be started."""
+    """A running program. Through the pipe ``report`` it says why it could not be started."""
 
     def __init__(self, loop: Loop, pid: int, report: int, on_end: OnEnd) -> None:
         self.pid, self.report, self.on_end = pid, report, on_end
         self._loop = loop
-        self._last_word: Optional[Timer] = None
+        self._kill_timer: Optional[Timer] = None
 
     @property
     def stopping(self) -> bool:
-        return self._last_word is not None
+        return self._kill_timer is not None
 
     def stop(self) -> None:
-        """Ask it to end, with all of its group; a second later there is no more asking."""
+        """Send SIGTERM to its process group; a second later SIGKILL."""
         if not self.stopping:
             self.send(signal.SIGTERM)
-            self._last_word = self._loop.after(GRACE, self.kill)
+            self._kill_timer = self._loop.after(KILL_DELAY, self.kill)
 
     def kill(self) -> None:
         self.send(signal.SIGKILL)
 
     def send(self, number: int) -> None:
-        """Its number belongs to it, and to its group, until it is reaped: so nobody else is ever hit."""
+        """Send a signal to its group. Until it is reaped, its number cannot belong to another process."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             try:
                 os.killpg(self.pid, number)
-            except ProcessLookupError:  # so young that it has no group of its own yet
+            except ProcessLookupError:  # it has not created its group yet
                 os.kill(self.pid, number)
 
     def reap(self) -> Optional[str]:
-        """Return how it ended, or None while it has not. What it was asked to take along is killed with it."""
+        """Return how it ended, or None while it runs. If it was stopped, the rest of its group is killed."""
         if not os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             return None
-        if self._last_word:
-            self._last_word.cancel()
+        if self._kill_timer:
+            self._kill_timer.cancel()
             self.kill()
         status = os.waitpid(self.pid, 0)[1]
         return self._reported() or _ending(status)
@@ -63,27 +63,27 @@ class Child:
     def _reported(self) -> str:
         try:
             return os.read(self.report, 512).decode(errors="replace")
-        except BlockingIOError:  # somebody who has inherited it holds it open
+        except BlockingIOError:  # a process that inherited the pipe holds it open
             return ""
         finally:
             os.close(self.report)
 
 
 class Children:
-    """All programs of this process. There may be only one of these, because there is one SIGCHLD."""
+    """All programs of this process. Only one instance may exist, because it handles SIGCHLD."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._children: Dict[int, Child] = {}
-        self._bell, self._ringer = socket.socketpair()
-        for end in (self._bell, self._ringer):
+        self._reader, self._writer = socket.socketpair()
+        for end in (self._reader, self._writer):
             end.setblocking(False)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-        signal.set_wakeup_fd(self._ringer.fileno(), warn_on_full_buffer=False)
-        loop.watch(self._bell.fileno(), self._ring)
+        signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        loop.watch(self._reader.fileno(), self._reap_all)
 
     def start(self, command: Sequence[str], account: Account, on_end: OnEnd) -> Child:
-        """Run a program. Raises OSError when there cannot be another process."""
+        """Run a program. Raises OSError if no process can be created."""
         report, reporter = os.pipe()
         os.set_blocking(report, False)
         parent = os.getpid()
@@ -94,7 +94,7 @@ class Children:
             os.close(reporter)
             raise
         if not pid:
-            _become(command, account, reporter, parent)
+            _exec(command, account, reporter, parent)
         os.close(reporter)
         child = self._children[pid] = Child(self._loop, pid, report, on_end)
         return child
@@ -105,13 +105,13 @@ class Children:
         return len(self._children)
 
     def kill(self) -> None:
-        """End all of them now, without a word."""
+        """Kill all of them."""
         for child in self._children.values():
             child.kill()
 
-    def _ring(self, _ready: int) -> None:
+    def _reap_all(self, _ready: int) -> None:
         with contextlib.suppress(BlockingIOError):
-            self._bell.recv(4096)
+            self._reader.recv(4096)
         for child in list(self._children.values()):
             ending = child.reap()
             if ending is not None:
@@ -126,8 +126,8 @@ def _ending(status: int) -> str:
     return f"exit code {code}" if code else ""
 
 
-def _become(command: Sequence[str], account: Account, reporter: int, parent: int) -> NoReturn:
-    """Turn this process into the program. Whatever goes wrong is reported, and nothing else is left of us."""
+def _exec(command: Sequence[str], account: Account, reporter: int, parent: int) -> NoReturn:
+    """Turn this process into the program; report what goes wrong, and exit."""
     try:
         os.setsid()
         os.chdir("/")
@@ -135,10 +135,10 @@ def _become(command: Sequence[str], account: Account, reporter: int, parent: int
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)
-        _heed_all_signals()
+        _restore_signals()
         account.assume()
         kernel.die_with_parent()
-        if os.getppid() == parent:  # otherwise it has died just before
+        if os.getppid() == parent:  # otherwise the parent has just ended
             os.execve(command[0], list(command), account.environment())
     except Exception as fault:
         os.write(reporter, f"cannot run {command[0]}: {in_words(fault)}".encode())
@@ -146,8 +146,8 @@ def _become(command: Sequence[str], account: Account, reporter: int, parent: int
         os._exit(NOT_STARTED)
 
 
-def _heed_all_signals() -> None:
-    """exec() keeps what is ignored: by Python, by the checks process, by whoever has started the agent."""
+def _restore_signals() -> None:
+    """exec keeps ignored signals: those of Python, of the checks process, and of the agent's parent."""
     for number in signal.valid_signals():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)

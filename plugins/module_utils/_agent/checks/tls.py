@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""TLS around a talk. OpenSSL, larger than everything else here, is imported only when a check wants it.
+"""TLS around a dialogue. OpenSSL, larger than everything else here, is imported only when a check needs it.
 
-This module itself is not that late: the archive that it is in may be a newer one by then, which Python cannot read.
+This module itself is imported early: later its archive may have been replaced, and Python could not read it.
 
-OpenSSL reads and writes memory, and the plain stream carries that: so it can never block, and owns no socket.
+OpenSSL reads and writes memory, which the plain stream transports: so it never blocks and owns no socket.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ RECORD = 16384
 
 
 def talk(server_name: str, verify: bool, authorities: str, inner: Dialogue) -> Dialogue:
-    """Return a talk that shakes hands before the inner one.
+    """Return a dialogue with a TLS handshake before the inner one.
 
-    :param server_name: a name or an IP address; the server is told of it only if it is a name (RFC 6066 section 3)
-    :param authorities: a file of the authorities that are trusted; the system's where empty
-    :raises ImportError: where Python has no TLS
+    :param server_name: a name or an IP address; only a name is sent to the server (RFC 6066 section 3)
+    :param authorities: a file of the trusted authorities; the system's if empty
+    :raises ImportError: if Python has no TLS
     """
     import ssl
 
@@ -45,7 +45,7 @@ def talk(server_name: str, verify: bool, authorities: str, inner: Dialogue) -> D
 
 
 class Secure(Stream):
-    """A stream inside a stream."""
+    """A TLS stream inside a plain one."""
 
     def __init__(self, outer: Stream, context: Any, server_name: str) -> None:
         import ssl
@@ -71,7 +71,7 @@ class Secure(Stream):
             return b""
 
     def _perform(self, operation: Callable[..., Any], *arguments: Any) -> Generator[int, None, Any]:
-        """Do something with OpenSSL, carrying what it wants carried until it is done."""
+        """Perform an operation of OpenSSL, transporting its data until it is done."""
         while True:
             try:
                 result, done = operation(*arguments), True
@@ -89,7 +89,7 @@ class Secure(Stream):
 
 @lru_cache(maxsize=8)
 def _context(verify: bool, authorities: str, _stamp: int) -> Any:
-    """Return a context, the same one for all checks that may share it: the system's authorities are megabytes."""
+    """Return a context, shared by checks with equal settings: the system's authorities are megabytes."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -103,12 +103,12 @@ def _context(verify: bool, authorities: str, _stamp: int) -> Any:
 
 
 def _stamp(authorities: str) -> int:
-    """Return what changes when the file does: a renewed authority counts from the next run."""
+    """Return the time of the last change, so that a renewed file counts from the next run."""
     return os.stat(authorities).st_mtime_ns if authorities else 0
 
 
 def _reason(fault: OSError) -> str:
-    """OpenSSL says why in capitals, of a certificate in a sentence."""
+    """OpenSSL gives reasons in capitals, and for certificates in sentences."""
     reason = getattr(fault, "reason", None) or ""
     return lower(
         getattr(fault, "verify_message", "") or reason.replace("_", " ").lower() or str(fault.strerror or fault)

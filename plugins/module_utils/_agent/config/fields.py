@@ -1,21 +1,41 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What each key of the agent's configuration may hold: checks for ``schema.Field``. Pure, and none of them raises."""
+"""Checks of values in the agent's configuration, for ``schema.Field``. Pure, and none of them raises."""
 
 from __future__ import annotations
 
 import ipaddress
 import socket
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
-from .schema import integer, list_of, text, word
+from .schema import Field, integer, list_of, number, text, word
 
 Checked = Tuple[Any, Optional[str]]
+
+MILLION = 1_000_000
 
 LONGEST_INTERFACE = 15  # IFNAMSIZ, with its NUL
 LONGEST_SOCKET = 107  # sun_path, with its NUL
 SCOPED = "leave out the % and what follows, the interface is known."
 UNREACHABLE = "no host can be reached at that address."
+
+
+def optional(check: Callable[[Any], Checked]) -> Callable[[Any], Checked]:
+    """Nothing, written as '', or what passes a check."""
+    return lambda value: ("", None) if value == "" else check(value)
+
+
+def duration(low: float, high: float, default: int) -> Field:
+    """Seconds.
+
+    :param default: in microseconds, as the settings have it
+    """
+    seconds = default / MILLION
+    return Field(number(low, high, " seconds"), int(seconds) if seconds.is_integer() else seconds)
+
+
+def microseconds(seconds: float) -> int:
+    return round(seconds * MILLION)
 
 
 def interface(value: Any) -> Checked:
@@ -26,7 +46,7 @@ def interface(value: Any) -> Checked:
 
 
 def address(value: Any) -> Checked:
-    """An address, written as the kernel writes it, because both are compared as text."""
+    """An address as the kernel writes it: the two are compared as text."""
     if "%" in str(value):
         return None, SCOPED
     try:
@@ -62,7 +82,7 @@ def program(value: Any) -> Checked:
 
 
 def process(value: Any) -> Checked:
-    """What the kernel calls a running program."""
+    """The name of a process."""
     found, wrong = text(value)
     if wrong or not found.isprintable() or not found.strip() or "/" in found:
         return None, "the name of a program, without its folder, is wanted."
@@ -84,7 +104,7 @@ def socket_path(value: Any) -> Checked:
 
 
 def url_path(value: Any) -> Checked:
-    """It goes into the first line of a request as it is."""
+    """A path for the first line of an HTTP request."""
     if (
         isinstance(value, str)
         and value.startswith("/")

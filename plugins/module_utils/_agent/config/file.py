@@ -1,18 +1,22 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The file that a configuration is in, and whose it is: that of the VRRP router or that of the proxy."""
+"""Configuration files: reads them, and tells the VRRP router's from the proxy's."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, Generic, List, Optional, Tuple, TypeVar
 
+from . import host as this_host
 from .schema import Faults
 
+Parts = TypeVar("Parts")
 Settings = TypeVar("Settings")
 
+WHOLE = "configuration"  # what a configuration is called where it has no path
+
 VRRP, PROXY = "vrrp", "proxy"
-# The keys that only one of them has.
+# The keys that only one of the two configurations has.
 OWN = {
     VRRP: ("instances", "sync_groups", "checks", "script_user"),
     PROXY: (
@@ -40,32 +44,53 @@ def load(path: str) -> Tuple[str, Faults]:
 
 
 def parse(text: str, path: str) -> Tuple[Any, Faults]:
-    """Return what a text of JSON holds, or why it is none. Never raises."""
+    """Return the value of a JSON text, or why it is not valid. Never raises."""
     try:
         return json.loads(text, object_pairs_hook=_once), []
     except (ValueError, RecursionError) as error:
         return None, [f"{path} is no JSON: {error}."]
 
 
-def read(
-    text: str, path: str, settings: Callable[[Any, Faults], Optional[Settings]]
-) -> Tuple[Optional[Settings], Faults]:
-    """Return the settings in a text, or None and every fault in it. Never raises.
+class Format(Generic[Parts, Settings]):
+    """What reads one of the two configurations."""
 
-    :param settings: makes them of what the text holds, or adds faults
-    """
-    given, faults = parse(text, path)
-    if faults:
-        return None, faults
-    try:
-        found = settings(given, faults)
-    except RecursionError:  # lists within lists, too many to be shown in a sentence
-        return None, [f"{path} is nested too deeply."]
-    return (None, faults) if faults else (found, [])
+    def __init__(
+        self,
+        read: Callable[[Any, Faults], Parts],
+        host_answers: Callable[[Parts, Any], List[Tuple[str, str, Optional[str]]]],
+        settings: Callable[[Parts], Settings],
+    ) -> None:
+        """
+        :param read: turns JSON into parts with their defaults, and adds faults
+        :param host_answers: asks the host; returns place, value and what is wrong of each thing that is named
+        :param settings: turns parts without faults into settings
+        """
+        self._read, self._host_answers, self._settings = read, host_answers, settings
+
+    def load(self, path: str) -> Tuple[Optional[Settings], Faults]:
+        """Return the settings in a file, or None and every reason why they cannot be in force on this host."""
+        text, faults = load(path)
+        return (None, faults) if faults else self.parse(text, path, this_host)
+
+    def parse(self, text: str, path: str = WHOLE, host: Any = None) -> Tuple[Optional[Settings], Faults]:
+        """Return the settings in a text, or None and every fault in it. Never raises.
+
+        :param host: is asked about the programs, files and users that the text names; None for another host's text
+        """
+        given, faults = parse(text, path)
+        if faults:
+            return None, faults
+        try:
+            found = self._read(given, faults)
+        except RecursionError:  # lists within lists, too many to be shown in a sentence
+            return None, [f"{path} is nested too deeply."]
+        answers = self._host_answers(found, host) if host else []
+        faults += [f"{place} is {value!r}: {wrong}" for place, value, wrong in answers if wrong]
+        return (None, faults) if faults else (self._settings(found), [])
 
 
 def kind(given: Any, path: str) -> Tuple[str, Faults]:
-    """Return whose configuration this is, told by its keys, or why that cannot be told."""
+    """Return which configuration this is, by its keys, or why that is not clear."""
     keys = set(given) if isinstance(given, dict) else set()
     found = [name for name, own in OWN.items() if keys & set(own)]
     if len(found) == 1:
@@ -75,7 +100,7 @@ def kind(given: Any, path: str) -> Tuple[str, Faults]:
 
 
 def _once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    """JSON leaves open which of two equal keys counts: so none does."""
+    """Refuse duplicate keys: JSON leaves open which of them counts."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _value in pairs]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What this host says about the programs and files that a configuration names: each returns what is wrong, or None."""
+"""Checks the programs, files and users that a configuration names on this host: each returns what is wrong, or None."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ ROOT = 0
 
 
 def authorities(path: str) -> Optional[str]:
-    """A file of certificates that are to be trusted."""
-    import ssl  # large, and few configurations name such a file
+    """Check a file of trusted certificates."""
+    import ssl  # large, and rarely needed
 
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
@@ -26,10 +26,10 @@ def authorities(path: str) -> Optional[str]:
 
 
 def program(path: str, runner: str) -> Optional[str]:
-    """Refuse a program that is not there, or that others could put something else in the place of.
+    """Refuse a program that is missing, or that an untrusted user could replace.
 
-    As keepalived's script security: whoever may change what runs as somebody else has that user's rights. Root, that
-    user and whoever runs the agent have nothing to win here.
+    As keepalived's script security: a user who may change a program has the rights of the user that runs it. Root, that
+    user and the user of the agent are trusted.
 
     :param runner: the user that it runs as
     """
@@ -60,6 +60,6 @@ def _open_to_others(found: os.stat_result, trusted: Set[int]) -> bool:
     if found.st_uid not in trusted:
         return True
     if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX:
-        return False  # as /tmp: what is in it belongs to its owner
+        return False  # as /tmp: only the owner may replace a file in it
     group_writes = found.st_mode & stat.S_IWGRP and found.st_gid != 0
     return bool(group_writes or found.st_mode & stat.S_IWOTH)

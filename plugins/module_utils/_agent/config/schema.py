@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reading what a user wrote: defaults filled in, every fault a sentence with its place.
+"""Reads mappings that a user wrote: fills in defaults, and reports each fault as a sentence with its place.
 
 Argument specs refuse wrong types before a role starts, but they know no ranges, fill no nested
 defaults, and do not reach the filters. A schema is a dict of key -> Field; ``read`` never raises.
@@ -26,6 +26,7 @@ class Field(NamedTuple):
     check: Callable[[Any], Tuple[Any, Optional[str]]]
     default: Any = None
     required: bool = False
+    secret: bool = False  # whether no sentence may show the value
 
 
 def read(schema: Dict[str, Field], given: Any, place: str, faults: Faults) -> Dict[str, Any]:
@@ -45,13 +46,14 @@ def read(schema: Dict[str, Field], given: Any, place: str, faults: Faults) -> Di
             continue
         result[key], wrong = field.check(value)
         if wrong:
-            faults.append(f"{place}.{key} is {shown(value)}: {wrong}")
+            it = f"a secret of type {type(value).__name__}" if field.secret else shown(value)
+            faults.append(f"{place}.{key} is {it}: {wrong}")
             result[key] = field.default
     return result
 
 
 def read_list(schema: Dict[str, Field], given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
-    """Read a list of mappings that share a schema, and see that no name stands twice."""
+    """Read a list of mappings with one schema; names must be unique."""
     if not isinstance(given, list):
         faults.append(f"{place} is {shown(given)}: a list is wanted.")
         return []
@@ -61,7 +63,7 @@ def read_list(schema: Dict[str, Field], given: Any, place: str, faults: Faults) 
 
 
 def place_of(place: str, at: int, item: Any) -> str:
-    """What an item of a list is called: its number, and its name if it has a usable one."""
+    """Return how faults refer to an item of a list: by its number, and its name if that is valid."""
     name = item.get("name") if isinstance(item, dict) else None
     return f"{place}[{at}] ({name})" if name and word(name)[0] else f"{place}[{at}]"
 
@@ -75,7 +77,7 @@ def same_names(items: List[Dict[str, Any]], place: str) -> Faults:
 
 
 def shown(value: Any) -> str:
-    """Return a value for a sentence: nothing from within a mapping, which may be secret, and nothing endless."""
+    """Return a value for a sentence, without the contents of mappings, which may be secret, and not too long."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
@@ -97,8 +99,8 @@ def unknown_keys(given: Any, known: List[str], place: str) -> Faults:
 
 
 def nearest(name: str, known: List[str], cutoff: float = 0.6) -> Optional[str]:
-    """Return the known word that somebody probably meant."""
-    import difflib  # only a fault needs it, and the agent is to stay small
+    """Return the known word that was probably meant."""
+    import difflib  # only needed for a fault, and the agent stays small
 
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=cutoff)), None)
 
@@ -207,5 +209,5 @@ def list_of(
 
 
 def anything(value: Any) -> Tuple[Any, Optional[str]]:
-    """Whatever it is: a nested part, which its own schema reads."""
+    """Any value: a nested part that has a schema of its own."""
     return value, None

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Tells a whole link that an address is here now."""
+"""Announces to a whole link that an address is here now."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ETHERNET_SIZE = 6
 
 
 def forwards(interface: str) -> bool:
-    """Whether it is a router for IPv6, which its advertisements must say (RFC 4861, 4.4)."""
+    """Whether it routes IPv6, which its Neighbour Advertisements must say (RFC 4861, 4.4)."""
     try:
         with open(f"/proc/sys/net/ipv6/conf/{interface}/forwarding", encoding="ascii") as handle:
             return handle.read().strip() != "0"
@@ -27,14 +27,14 @@ def forwards(interface: str) -> bool:
 
 
 def open_packet_socket() -> socket.socket:
-    """Protocol 0: it sends and hears nothing."""
+    """Open it with protocol 0, which sends and receives nothing."""
     return socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
 
 
 class Announcer:
     """Sends gratuitous ARP and unsolicited Neighbour Advertisements, on any interface. Never blocks.
 
-    :raises OSError: when there is no right to (EPERM)
+    :raises OSError: without the privilege (EPERM)
     """
 
     def __init__(
@@ -46,13 +46,13 @@ class Announcer:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, linux.TC_PRIO_INTERACTIVE)
 
     def announcing(self, link: Link, address: str) -> Callable[[], Any]:
-        """Return what sends one announcement of an address, without prefix, whenever it is called.
+        """Return a call that sends one announcement of an address, without prefix.
 
         ARP: a request with sender = target, which is what keepalived sends and RFC 5227, 3 recommends.
 
         It raises OSError when the interface is gone (ENODEV) or down (ENETDOWN).
 
-        :raises OSError: when it is no Ethernet (EOPNOTSUPP)
+        :raises OSError: if it is no Ethernet (EOPNOTSUPP)
         """
         if len(link.mac) != ETHERNET_SIZE:
             raise OSError(errno.EOPNOTSUPP, "no Ethernet, so nothing can be announced", link.name)

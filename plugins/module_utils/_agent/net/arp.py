@@ -15,7 +15,7 @@ BROADCAST = b"\xff" * 6
 
 _ETHERNET_SIZE = 14
 _ARP = struct.Struct("!HHBBH6s4s6s4s")
-Claim = Tuple[str, str]  # an address and the MAC that says it is its own, both as text
+Claim = Tuple[str, str]  # an address and the MAC that claims it, both as text
 
 
 def mac_text(mac: bytes) -> str:
@@ -41,10 +41,10 @@ def arp_frame(sender_mac: bytes, sender: str, target: str, operation: int = ARP_
 
 
 def arp_claim(frame: bytes) -> Optional[Claim]:
-    """Return who says in this frame that an address is its own, None where nobody does.
+    """Return the claim in a frame, None if there is none.
 
-    Requests count as much as replies: whoever puts an address in the sender field uses it (RFC 5227, 2.4). A Probe
-    claims nothing.
+    Requests count as much as replies: a host that puts an address in the sender field uses it (RFC 5227, 2.4). A
+    Probe claims nothing.
     """
     if len(frame) < _ETHERNET_SIZE + _ARP.size or frame[12:14] != struct.pack("!H", ETH_P_ARP):
         return None

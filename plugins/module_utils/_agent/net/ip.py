@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""IP headers: the VRRP message in a packet and its envelope, and what we write ourselves. Pure functions."""
+"""IP headers: reads those of received VRRP packets, and writes those of sent ones. Pure functions."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _IPV6 = struct.Struct("!IHBB16s16s")
 
 
 class Datagram(NamedTuple):
-    """A VRRP message and its envelope. Addresses are text as ``inet_ntop`` writes it, without a scope."""
+    """A VRRP message and what its IP header says. Addresses are text as ``inet_ntop`` writes it, without a scope."""
 
     source: str
     destination: str
     hop_limit: int
     message: bytes
     whole: bool  # False for a fragment
-    age: int = 0  # how long ago it arrived, in microseconds, where that is known
+    age: int = 0  # how long ago it arrived, in microseconds, if known
 
 
 def read(data: bytes, protocol: int) -> Optional[Datagram]:
-    """Return the VRRP message in an IP packet and its envelope, None where there is none. Never raises.
+    """Return the VRRP message in an IP packet, None if there is none. Never raises.
 
     :param protocol: the EtherType, IPV4 or IPV6
     """
@@ -64,7 +64,7 @@ def _read_ipv6(data: bytes) -> Optional[Datagram]:
 def ipv4_header(source: str, destination: str, size: int) -> bytes:
     """Return the header for a VRRP message of so many bytes (RFC 9568, 5.1.1).
 
-    Identification and checksum stay 0: the kernel fills them in where a socket has IP_HDRINCL (raw(7)).
+    Identification and checksum stay 0: the kernel fills them in for a socket with IP_HDRINCL (raw(7)).
     """
     ends = socket.inet_aton(source), socket.inet_aton(destination)
     return _IPV4.pack(0x45, TRAFFIC_CLASS, _IPV4.size + size, 0, 0, REQUIRED_HOP_LIMIT, PROTOCOL, 0, *ends)

@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The frame around netlink's messages: headers and attributes (netlink(7), RFC 3549, 2.3). Pure functions over bytes.
 
-Everything is in the machine's own byte order and aligned to 4. What comes from the kernel never raises here: a message
-that was cut is left out, and all behind it, for its length cannot be believed.
+Everything is in the machine's byte order and aligned to 4. No message from the kernel raises here: a truncated message
+is left out, and everything after it, because its length cannot be trusted.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def attribute(kind: int, value: bytes) -> bytes:
 
 
 def attributes(data: bytes) -> Dict[int, bytes]:
-    """Return kind -> value; what was cut is left out."""
+    """Return kind -> value; a truncated one is left out."""
     found: Dict[int, bytes] = {}
     at = 0
     while at + _ATTRIBUTE.size <= len(data):

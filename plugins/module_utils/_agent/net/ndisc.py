@@ -27,8 +27,8 @@ def solicited_node(address: str) -> str:
 def solicitation(target: str, own_mac: bytes) -> bytes:
     """Return a Neighbour Solicitation without IPv6 header (RFC 4861, 4.3).
 
-    The checksum stays 0: the kernel fills it in on a raw ICMPv6 socket (RFC 3542, 3.1). Our own MAC must be in it, or
-    the answer could not find us.
+    The checksum stays 0: the kernel fills it in on a raw ICMPv6 socket (RFC 3542, 3.1). It must contain our
+    own MAC, for the answer.
     """
     head = struct.pack("!BBHI", ND_SOLICIT, 0, 0, 0)
     return head + _packed(target) + struct.pack("!BB", OPTION_SOURCE_MAC, 1) + own_mac
@@ -56,9 +56,9 @@ def advert_frame(target: str, own_mac: bytes, router: bool = False) -> bytes:
 
 
 def advert_claim(message: bytes, hop_limit: int) -> Optional[Claim]:
-    """Return who says in this Neighbour Advertisement that an address is its own, None where nobody does.
+    """Return the claim in a Neighbour Advertisement, None if there is none.
 
-    RFC 4861, 7.1.2: hop limit 255 and code 0, or it is not believed.
+    RFC 4861, 7.1.2: it is valid only with hop limit 255 and code 0.
     """
     if hop_limit != 255 or len(message) < 24 or message[0] != ND_ADVERT or message[1] != 0:
         return None

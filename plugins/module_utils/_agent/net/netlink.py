@@ -1,13 +1,13 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The kernel's links and addresses, by rtnetlink(7): what there is, what changes, and changes that we make.
+"""The kernel's links and addresses, by rtnetlink(7): reads them, follows their changes, and changes them.
 
-Reading and writing messages is pure; ``Netlink`` is the only part that touches a socket. It has two: one that asks and
-waits for the answer, which the kernel gives at once, and one that hears what changes, by whomever.
+Reading and writing messages is pure; only ``Netlink`` uses sockets. It has two: one for requests, which the kernel
+answers at once, and one for events about all changes.
 
-Whoever wants to know all begins to listen (that is, makes a ``Netlink``), asks for what there is, then follows the
-events. Those that came meanwhile tell of changes which the answer may have in it already: the end is right, but an
-address may be reported gone and back.
+To know everything, create a ``Netlink``, which starts listening, then read what there is, then follow the events. Those
+that arrived meanwhile may repeat changes that were read already: an address may be reported gone and back, but the
+final state is right.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ IFF_UP, IFF_RUNNING = 0x01, 0x40
 LINK_ADDRESS, LINK_NAME, LINK_WIRELESS = 1, 3, 11
 # <linux/if_addr.h>
 ADDRESS_ADDRESS, ADDRESS_LOCAL, ADDRESS_CACHEINFO, ADDRESS_FLAGS = 1, 2, 6, 8
-SECONDARY, NO_DAD, DAD_FAILED, DEPRECATED, TENTATIVE = 0x01, 0x02, 0x08, 0x20, 0x40
+NO_DAD, DAD_FAILED, TENTATIVE = 0x02, 0x08, 0x40
 FOREVER = 0xFFFFFFFF
 
 # struct ifinfomsg (family, type, index, flags, change), ifaddrmsg (family, prefix, flags, scope, index) and
@@ -42,8 +42,8 @@ FAMILIES = {socket.AF_INET: 4, socket.AF_INET6: 16}  # the size of an address in
 
 ANSWER_SIZE = 65536
 ACKNOWLEDGEMENT_SIZE = 4096
-ANSWER_WAIT_S = 5  # it is there when the question has been sent; this is for a broken kernel
-ROOM = 8 << 20  # an event takes about 1 KiB of it
+ANSWER_WAIT_S = 5  # the kernel answers at once; this is for a broken one
+RECEIVE_BUFFER = 8 << 20  # an event takes about 1 KiB of it
 # Datagrams read in one go, about 1 ms of work: an Advertisement may be due.
 AT_ONCE = 64
 DUMP_TRIES = 10
@@ -54,7 +54,7 @@ class Link(NamedTuple):
 
     index: int  # type: ignore[assignment]  # a tuple has a method of that name
     name: str
-    up: bool  # set up, and it has a carrier
+    up: bool  # administratively up, and with a carrier
     mac: bytes
 
 
@@ -64,9 +64,7 @@ class Address(NamedTuple):
     index: int  # type: ignore[assignment]
     address: str  # as inet_ntop writes it, without prefix or scope
     prefix: int
-    usable: bool  # not being checked for duplicates any more, and not found to be one
-    deprecated: bool  # not to be chosen as a source
-    secondary: bool
+    usable: bool  # duplicate address detection is over and found none
 
 
 class LinkIs(NamedTuple):
@@ -90,17 +88,17 @@ class AddressGone(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Events were lost, nobody knows which: ask anew for all there is, and follow what comes then."""
+    """Events were lost: read all links and addresses again, then follow the events."""
 
 
 Event = Union[LinkIs, LinkGone, AddressIs, AddressGone, Lost]
 
 
 def link_in(body: bytes) -> Optional[Link]:
-    """Return the link that a message is about, None where it is about something else.
+    """Return the link that a message is about, None if it is about something else.
 
-    A bridge tells of its ports by the same messages with its own family, and what it removes is only the port. A
-    wireless event has not the link's whole description.
+    A bridge reports its ports by the same messages with a family of its own, and removes only the port. A wireless
+    event does not describe the whole link.
     """
     if len(body) < _LINK.size:
         return None
@@ -114,25 +112,18 @@ def link_in(body: bytes) -> Optional[Link]:
 
 
 def address_in(body: bytes) -> Optional[Address]:
-    """Return the address that a message is about, None where it is of another family or makes no sense."""
+    """Return the address that a message is about, None if it is of another family or malformed."""
     if len(body) < _ADDRESS.size:
         return None
     family, prefix, few_flags, _scope, index = _ADDRESS.unpack_from(body)
     told = messages.attributes(body[_ADDRESS.size :])
-    # Where both are there, the other one is the far end of a point-to-point link.
+    # If both are present, the other one is the far end of a point-to-point link.
     packed = told.get(ADDRESS_LOCAL, told.get(ADDRESS_ADDRESS, b""))
     if len(packed) != FAMILIES.get(family):
         return None
     all_flags = told.get(ADDRESS_FLAGS, b"")
     flags = _FLAGS.unpack(all_flags)[0] if len(all_flags) == _FLAGS.size else few_flags
-    return Address(
-        index,
-        socket.inet_ntop(family, packed),
-        prefix,
-        usable=not flags & (TENTATIVE | DAD_FAILED),
-        deprecated=bool(flags & DEPRECATED),
-        secondary=bool(flags & SECONDARY),
-    )
+    return Address(index, socket.inet_ntop(family, packed), prefix, usable=not flags & (TENTATIVE | DAD_FAILED))
 
 
 READERS: Sequence[Tuple[int, Callable[[bytes], Any], Callable[[Any], Event]]] = (
@@ -157,9 +148,9 @@ def events_in(data: bytes) -> List[Event]:
 def address_body(index: int, address: str, adding: bool) -> bytes:
     """Return the message that adds or deletes an address with its prefix, such as 192.0.2.10/32.
 
-    An IPv6 address is usable at once, for VRRP has decided who holds it: no duplicate address detection. Alone in its
-    network (/128) it is deprecated from the beginning, so that the host never chooses it as a source of its own: a
-    connection from it would break when the address moves. IPv4 chooses by the network, where a /32 is never first.
+    An IPv6 address is usable at once, without duplicate address detection: VRRP has decided who holds it. Alone in its
+    network (/128) it is deprecated from the start, so that the host never chooses it as a source address: such a
+    connection would break when the address moves. IPv4 chooses by the network, where a /32 is never first.
     """
     text, _slash, prefix = address.partition("/")
     family = socket.AF_INET6 if ":" in text else socket.AF_INET
@@ -182,12 +173,12 @@ class Netlink:
 
     def __init__(self, opener: Callable[[], Any] = open_route_socket) -> None:
         self._serial = 0
-        self._asking = opener()
-        self._hearing = opener()
-        self._asking.settimeout(ANSWER_WAIT_S)
-        self._hearing.setblocking(False)
-        linux.make_room(self._hearing, ROOM)
-        self._hearing.bind((0, GROUPS))
+        self._request_socket = opener()
+        self._event_socket = opener()
+        self._request_socket.settimeout(ANSWER_WAIT_S)
+        self._event_socket.setblocking(False)
+        linux.set_receive_buffer(self._event_socket, RECEIVE_BUFFER)
+        self._event_socket.bind((0, GROUPS))
 
     def links(self) -> List[Link]:
         found = self._dump(GET_LINK, _LINK.pack(0, 0, 0, 0, 0))
@@ -198,18 +189,18 @@ class Netlink:
         return list(filter(None, (address_in(message.body) for message in found if message.kind == NEW_ADDRESS)))
 
     def adding(self, index: int, address: str) -> Callable[[], None]:
-        """Return what adds an address with its prefix when it is called; that it is there already is no error.
+        """Return a call that adds an address with its prefix; an address that is present is no error.
 
-        It raises OSError: no such interface (ENODEV), no right to (EPERM), IPv6 is off (EACCES).
+        It raises OSError: no such interface (ENODEV), no privilege (EPERM), IPv6 is off (EACCES).
         """
         body = address_body(index, address, adding=True)
         flags = messages.CREATE | messages.EXCLUSIVE
         return self._changing(NEW_ADDRESS, flags, body, address, (errno.EEXIST,))
 
     def delete(self, index: int, address: str) -> None:
-        """Delete an address with its prefix; that it, or its interface, is not there is no error.
+        """Delete an address with its prefix; a missing address or interface is no error.
 
-        :raises OSError: no right to (EPERM)
+        :raises OSError: no privilege (EPERM)
         """
         gone = (errno.EADDRNOTAVAIL, errno.ENODEV, errno.ENXIO)
         body = address_body(index, address, adding=False)
@@ -217,14 +208,14 @@ class Netlink:
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when there are events."""
-        return int(self._hearing.fileno())
+        return int(self._event_socket.fileno())
 
     def events(self) -> List[Event]:
-        """Return what has arrived, oldest first, or ``Lost`` alone; with very much of it only a part, so call again."""
+        """Return events, oldest first, or ``Lost`` alone; at most AT_ONCE datagrams, so more may be waiting."""
         found: List[Event] = []
         for _turn in range(AT_ONCE):
             try:
-                found += events_in(self._hearing.recv(ANSWER_SIZE))
+                found += events_in(self._event_socket.recv(ANSWER_SIZE))
             except BlockingIOError:
                 break
             except OSError as error:
@@ -235,14 +226,14 @@ class Netlink:
         return found
 
     def _forget(self) -> None:
-        """Read on without looking: what still waits is older than what the kernel had to drop.
+        """Discard waiting events: they are older than those that the kernel dropped.
 
-        Told after Lost, it would undo what is asked for then: an address that was taken away and has come back would
-        seem gone, and nobody would ever tell otherwise.
+        Reported after Lost, they could contradict what is read then: an address that was removed and added again would
+        seem gone for good.
         """
         while True:
             try:
-                self._hearing.recv(ANSWER_SIZE)
+                self._event_socket.recv(ANSWER_SIZE)
             except BlockingIOError:
                 return
             except OSError as error:
@@ -250,8 +241,8 @@ class Netlink:
                     raise
 
     def close(self) -> None:
-        self._asking.close()
-        self._hearing.close()
+        self._request_socket.close()
+        self._event_socket.close()
 
     def _changing(
         self, kind: int, flags: int, body: bytes, address: str, harmless: Tuple[int, ...]
@@ -259,16 +250,16 @@ class Netlink:
         return partial(self._change, *self._request(kind, messages.ACKNOWLEDGE | flags, body), address, harmless)
 
     def _change(self, request: bytes, serial: int, address: str, harmless: Tuple[int, ...]) -> None:
-        self._asking.send(request)
-        answer = self._asking.recv(ACKNOWLEDGEMENT_SIZE)
-        if messages.acknowledges(answer, serial):  # nearly always, and then somebody is in a hurry
+        self._request_socket.send(request)
+        answer = self._request_socket.recv(ACKNOWLEDGEMENT_SIZE)
+        if messages.acknowledges(answer, serial):  # the common case, on the path of a takeover
             return
         number = messages.failure(self._answer(serial, answer)[-1])
         if number and number not in harmless:
             raise OSError(number, os.strerror(number), address)
 
     def _dump(self, kind: int, body: bytes) -> List[Message]:
-        """Ask for all of a kind; again if it changed meanwhile, for then something may be missing."""
+        """Read all objects of a kind; again if they changed meanwhile, because some may be missing."""
         found: List[Message] = []
         for _turn in range(DUMP_TRIES):
             found = self._ask(*self._request(kind, messages.DUMP, body))
@@ -280,20 +271,20 @@ class Netlink:
         return found
 
     def _request(self, kind: int, flags: int, body: bytes) -> Tuple[bytes, int]:
-        """Return a message and its serial number, by which its answer is known."""
+        """Return a message and its serial number, which its answer has."""
         self._serial += 1
         return messages.encode(Message(kind, messages.REQUEST | flags, self._serial, body)), self._serial
 
     def _ask(self, request: bytes, serial: int) -> List[Message]:
         """Send a request and return its answer, see ``_answer``."""
-        self._asking.send(request)
-        return self._answer(serial, self._asking.recv(ANSWER_SIZE))
+        self._request_socket.send(request)
+        return self._answer(serial, self._request_socket.recv(ANSWER_SIZE))
 
     def _answer(self, serial: int, data: bytes) -> List[Message]:
-        """Return an answer that begins with some data, the last of which is DONE or ERROR with an errno in it, or 0."""
+        """Return the messages of an answer that begins with ``data``; the last one is DONE or ERROR."""
         found: List[Message] = []
         while True:
             found += [message for message in messages.decode(data) if message.serial == serial]
             if found and found[-1].kind in (messages.DONE, messages.ERROR):
                 return found
-            data = self._asking.recv(ANSWER_SIZE)
+            data = self._request_socket.recv(ANSWER_SIZE)

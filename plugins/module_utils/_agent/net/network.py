@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""All that the VRRP process may do to the network, as one thing that can be handed to it, or stood in for."""
+"""Everything that the VRRP process does to the network, as one object that tests can replace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .netlink import Link, Netlink
 class Network:
     """The current network namespace.
 
-    :raises OSError: when there is no right to raw sockets (EPERM)
+    :raises OSError: without the privilege for raw sockets (EPERM)
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Network:
         return sockets.open_port(interface, index, family, multicast)
 
     def announcing(self, link: Link, address: str) -> Callable[[], Any]:
-        """Return what says that an address, without prefix, is here."""
+        """Return a call that announces an address, without prefix."""
         return self._announcer.announcing(link, address)
 
     def close(self) -> None:

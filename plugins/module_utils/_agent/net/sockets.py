@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The raw sockets of VRRP, protocol 112: one for each interface and family.
 
-SO_BINDTODEVICE ties a socket to the interface's index, not to its name: a port survives that the interface is renamed,
-goes down or comes back up, with its group. An interface that was removed and made anew has another index: then the
-port hears nothing any more and sending fails with ENODEV, so it must be closed and opened anew.
+SO_BINDTODEVICE ties a socket to the interface's index, not to its name: a port, with its group, survives when the
+interface is renamed, goes down or comes back up. An interface that was removed and created again has another index:
+then the port receives nothing and sending fails with ENODEV, so it must be closed and opened again.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..vrrp.core.packet import GROUP, GROUP6, PROTOCOL, REQUIRED_HOP_LIMIT
 from . import linux
 from .ip import IPV4, TRAFFIC_CLASS, Datagram, ipv4_header, read
 
-# The largest message has 255 IPv6 addresses, 4088 bytes; what lies behind that is padding.
+# The largest message has 255 IPv6 addresses, 4088 bytes; anything after that is padding.
 MAX_PACKET = 8192
-ROOM = 1 << 20
+RECEIVE_BUFFER = 1 << 20
 
-OLDEST = 1000  # microseconds: the clock that messages are stamped by may be set at any time, and is believed so far
+MAX_AGE = 1000  # microseconds: the clock of the timestamps may be set at any time, so a greater age is not trusted
 
 # struct ip_mreqn, ipv6_mreq, in6_pktinfo and timespec.
 _MEMBERSHIP, _MEMBERSHIP6, _PKTINFO, _NUMBER = (struct.Struct(form) for form in ("=4s4si", "=16si", "=16si", "=i"))
@@ -36,10 +36,10 @@ Opener = Callable[[int, int, int], Any]
 class Port:
     """Sends and receives VRRP messages on one interface, in one family. Never blocks.
 
-    With ``multicast`` it hears the group of VRRP besides unicast, without it unicast alone. What it sends to the group
-    does not come back to this host.
+    With ``multicast`` it receives the group of VRRP besides unicast, without it unicast alone. What it sends to the
+    group does not come back to this host.
 
-    :raises OSError: when it cannot be opened: no right to (EPERM), no such interface (ENODEV)
+    :raises OSError: no privilege (EPERM), no such interface (ENODEV)
     """
 
     family = socket.AF_UNSPEC
@@ -49,13 +49,13 @@ class Port:
         self._multicast = multicast
         self._socket = opener(self.family, socket.SOCK_RAW, PROTOCOL)
         try:
-            # First of all: until then, which is some microseconds, it hears every interface.
+            # First: until then, for some microseconds, it receives from every interface.
             self._set(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\x00")
             self._socket.setblocking(False)
-            linux.make_room(self._socket, ROOM)
+            linux.set_receive_buffer(self._socket, RECEIVE_BUFFER)
             self._set(socket.SOL_SOCKET, linux.SO_TIMESTAMPNS, 1)
             self._prepare()
-            # After the traffic class, which brings a priority of its own.
+            # After the traffic class, which sets a priority as well.
             self._set(socket.SOL_SOCKET, socket.SO_PRIORITY, linux.TC_PRIO_INTERACTIVE)
             if multicast:
                 self._join()
@@ -67,7 +67,7 @@ class Port:
         return int(self._socket.fileno())
 
     def receive(self) -> Optional[Datagram]:
-        """Return the next message, None when there is none now."""
+        """Return the next message, None if there is none now."""
         while True:
             try:
                 datagram = self._receive()
@@ -77,10 +77,10 @@ class Port:
                 return datagram
 
     def sending(self, message: bytes, source: str, destination: str) -> Callable[[], Any]:
-        """Return what sends to one router or to the group when it is called, again and again, and never waits.
+        """Return a call that sends a message to a router or to the group; it can be repeated and never blocks.
 
-        It raises OSError when the kernel will not: the interface is gone (ENODEV) or down, or there is no route
-            (ENETUNREACH), IPv6 has not the source or still checks it for duplicates (EINVAL), a firewall (EPERM)
+        It raises OSError: the interface is gone (ENODEV) or down, there is no route (ENETUNREACH), IPv6 lacks the
+        source or still checks it for duplicates (EINVAL), a firewall forbids it (EPERM).
         """
         raise NotImplementedError
 
@@ -101,7 +101,7 @@ class Port:
 
 
 class Port4(Port):
-    """IPv4: the kernel shows us the header, and lets us write it."""
+    """IPv4: the kernel passes the header on, and lets us write it."""
 
     family = socket.AF_INET
 
@@ -125,7 +125,7 @@ class Port4(Port):
 
 
 class Port6(Port):
-    """IPv6: the kernel keeps the header and tells what was in it (RFC 3542, 6)."""
+    """IPv6: the kernel keeps the header and reports its fields (RFC 3542, 6)."""
 
     family = socket.AF_INET6
 
@@ -148,7 +148,7 @@ class Port6(Port):
         if len(where) != _PKTINFO.size or len(hops) != _NUMBER.size:
             return None
         destination = socket.inet_ntop(socket.AF_INET6, where[:16])
-        # A raw socket gets what is for any group that this host is in; IPV6_MULTICAST_ALL does not change that.
+        # A raw socket receives for every group that this host has joined; IPV6_MULTICAST_ALL does not change that.
         if where[0] == 0xFF and not (self._multicast and destination == GROUP6):
             return None
         return Datagram(
@@ -162,12 +162,12 @@ class Port6(Port):
 
 
 def _age(ancillary: List[Tuple[int, int, bytes]]) -> int:
-    """Return how many microseconds ago the kernel stamped a message, 0 where that cannot be believed."""
+    """Return how many microseconds ago the kernel stamped a message, 0 if that cannot be trusted."""
     for level, kind, stamp in ancillary:
         if (level, kind, len(stamp)) == (socket.SOL_SOCKET, linux.SO_TIMESTAMPNS, _MOMENT.size):
             seconds, nanoseconds = _MOMENT.unpack(stamp)
             age = (time.time_ns() - nanoseconds) // 1000 - seconds * 1_000_000
-            return age if 0 <= age <= OLDEST else 0
+            return age if 0 <= age <= MAX_AGE else 0
     return 0
 
 

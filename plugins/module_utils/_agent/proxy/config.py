@@ -2,17 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The proxy's configuration: JSON in the words of the collection's model, read into ``settings``.
 
-Every fault is a sentence with its place, and all of them are found before anything is changed: ``load`` is what
-``check-config``, the start and a reload share. In the file times are seconds, in the settings microseconds.
+Each fault is a sentence with its place, and all of them are found before anything is changed: ``check-config``, the
+start and a reload share ``load``. In the file times are seconds, in the settings microseconds.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Type
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Type
 
 from ..config import fields, file
-from ..config import host as this_host
 from ..config.schema import (
     Faults,
     Field,
@@ -20,7 +19,6 @@ from ..config.schema import (
     boolean,
     integer,
     list_of,
-    number,
     one_of,
     place_of,
     port,
@@ -28,34 +26,26 @@ from ..config.schema import (
     same_names,
     word,
 )
-from . import rules
-from . import settings as wanted
+from . import rules, settings
 
-WHOLE = "configuration"
 WEEK = 604800  # seconds
 LONGEST_NAME = 64  # characters
 
-Checked = Tuple[Any, Optional[str]]
 Schema = Dict[str, Field]
 
 
-def _name(value: Any) -> Checked:
-    """It goes into every message about what it stands for."""
+def _name(value: Any) -> fields.Checked:
+    """A name that is short enough for messages."""
     found, wrong = word(value)
     if not wrong and len(found) > LONGEST_NAME:
         return None, f"a name of at most {LONGEST_NAME} characters is wanted."
     return found, wrong
 
 
-def _if_any(check: Callable[[Any], Checked]) -> Callable[[Any], Checked]:
-    """Nothing, spelled out as '', or what passes a check."""
-    return lambda value: ("", None) if value == "" else check(value)
-
-
-def _listen_address(value: Any) -> Checked:
+def _listen_address(value: Any) -> fields.Checked:
     """'*', '::' or one address, which need not be on this host yet."""
-    if value in (wanted.ANY, "0.0.0.0"):
-        return wanted.ANY, None
+    if value in (settings.ANY, "0.0.0.0"):
+        return settings.ANY, None
     found, wrong = fields.address(value)
     if wrong:
         return None, "'*', '::' or an IPv4 or IPv6 address is wanted."
@@ -65,7 +55,7 @@ def _listen_address(value: Any) -> Checked:
     return found, None
 
 
-def _server_address(value: Any) -> Checked:
+def _server_address(value: Any) -> fields.Checked:
     found, wrong = fields.address(value)
     if wrong:
         return None, wrong
@@ -75,12 +65,12 @@ def _server_address(value: Any) -> Checked:
     return found, None
 
 
-def _bind(value: Any) -> Checked:
+def _bind(value: Any) -> fields.Checked:
     return list_of(_listen_address, at_least=1)([value] if isinstance(value, str) else value)
 
 
-def _numbers(value: Any) -> Checked:
-    """How many servers of which services."""
+def _numbers(value: Any) -> fields.Checked:
+    """Numbers of servers, by service."""
     if not isinstance(value, dict) or not all(word(name)[0] for name in value):
         return None, "a mapping of services' names to numbers of servers is wanted."
     counts = {name: integer(1, 10_000, "a number of servers")(value[name]) for name in value}
@@ -92,17 +82,8 @@ def _defaults(of: Type[Any]) -> Dict[str, Any]:
     return of._field_defaults
 
 
-def _seconds(microseconds: int) -> float:
-    seconds = microseconds / wanted.MILLION
-    return int(seconds) if seconds.is_integer() else seconds
-
-
-def _time(low: float, high: float, default: int) -> Field:
-    return Field(number(low, high, " seconds"), _seconds(default))
-
-
-_SETTINGS, _HEALTH, _SERVICE = _defaults(wanted.Settings), _defaults(wanted.Health), _defaults(wanted.Service)
-_SERVER, _TIMEOUTS = _defaults(wanted.Server), _defaults(wanted.Timeouts)
+_SETTINGS, _HEALTH, _SERVICE = _defaults(settings.Settings), _defaults(settings.Health), _defaults(settings.Service)
+_SERVER, _TIMEOUTS = _defaults(settings.Server), _defaults(settings.Timeouts)
 
 CONFIGURATION = {
     "services": Field(list_of(anything), [], required=True),
@@ -110,18 +91,18 @@ CONFIGURATION = {
     "timeouts": Field(anything, {}),
     "maxconn": Field(integer(1, 1_000_000), _SETTINGS["maxconn"]),
     "workers": Field(integer(1, 64), _SETTINGS["workers"]),
-    "hard_stop_after": _time(0, WEEK, _SETTINGS["hard_stop_after"]),
-    "stop_within": _time(0, WEEK, _SETTINGS["stop_within"]),
+    "hard_stop_after": fields.duration(0, WEEK, _SETTINGS["hard_stop_after"]),
+    "stop_within": fields.duration(0, WEEK, _SETTINGS["stop_within"]),
     "status_socket": Field(fields.socket_path, _SETTINGS["status_socket"]),
     "page": Field(anything),
 }
 
 SERVICE = {
     "name": Field(_name, required=True),
-    "bind": Field(_bind, [wanted.ANY]),
+    "bind": Field(_bind, [settings.ANY]),
     "port": Field(port, required=True),
-    "mode": Field(one_of(*wanted.MODES), _SERVICE["mode"]),
-    "balance": Field(one_of(*wanted.BALANCES), _SERVICE["balance"]),
+    "mode": Field(one_of(*settings.MODES), _SERVICE["mode"]),
+    "balance": Field(one_of(*settings.BALANCES), _SERVICE["balance"]),
     "servers": Field(list_of(anything), []),
     "check": Field(anything, {}),
     "maxconn": Field(integer(0, 1_000_000), _SERVICE["maxconn"]),
@@ -137,46 +118,46 @@ SERVER = {
 }
 
 CHECK = {
-    "type": Field(one_of(*wanted.CHECK_TYPES), _HEALTH["type"]),
+    "type": Field(one_of(*settings.CHECK_TYPES), _HEALTH["type"]),
     "path": Field(fields.url_path, _HEALTH["path"]),
-    "host": Field(_if_any(word), _HEALTH["host"]),
+    "host": Field(fields.optional(word), _HEALTH["host"]),
     "status": Field(fields.status, list(_HEALTH["status"])),
     "verify": Field(boolean, _HEALTH["verify"]),
-    "ca": Field(_if_any(fields.path), _HEALTH["ca"]),
+    "ca": Field(fields.optional(fields.path), _HEALTH["ca"]),
     "port": Field(port),
-    "interval": _time(0.1, 3600, _HEALTH["interval"]),
-    "fast_interval": _time(0, 3600, _HEALTH["fast_interval"]),
-    "timeout": _time(0.01, 3600, _HEALTH["timeout"]),
+    "interval": fields.duration(0.1, 3600, _HEALTH["interval"]),
+    "fast_interval": fields.duration(0, 3600, _HEALTH["fast_interval"]),
+    "timeout": fields.duration(0.01, 3600, _HEALTH["timeout"]),
     "fall": Field(integer(1, 100), _HEALTH["fall"]),
     "rise": Field(integer(1, 100), _HEALTH["rise"]),
-    "slow_start": _time(0, 3600, _HEALTH["slow_start"]),
+    "slow_start": fields.duration(0, 3600, _HEALTH["slow_start"]),
     "shutdown_sessions": Field(boolean, _HEALTH["shutdown_sessions"]),
 }
-# The types of check that have a key which not all of them have.
+# The types of check that a key is for, unless it is for all.
 TYPES = {
-    **dict.fromkeys(("path", "host", "status"), (wanted.HTTP, wanted.HTTPS)),
-    **dict.fromkeys(("verify", "ca"), (wanted.HTTPS,)),
+    **dict.fromkeys(("path", "host", "status"), (settings.HTTP, settings.HTTPS)),
+    **dict.fromkeys(("verify", "ca"), (settings.HTTPS,)),
 }
 CHECK_TIMES = ("interval", "fast_interval", "timeout", "slow_start")
 
 MONITOR = {
     "name": Field(_name, required=True),
-    "bind": Field(_bind, [wanted.ANY]),
+    "bind": Field(_bind, [settings.ANY]),
     "port": Field(port, required=True),
-    "path": Field(fields.url_path, _defaults(wanted.Monitor)["path"]),
+    "path": Field(fields.url_path, _defaults(settings.Monitor)["path"]),
     "at_least": Field(_numbers, {}),
 }
 
-TIMEOUTS = {key: _time(0.001, WEEK, default) for key, default in _TIMEOUTS.items()}
+TIMEOUTS = {key: fields.duration(0.001, WEEK, default) for key, default in _TIMEOUTS.items()}
 
-# What the page shows is for those who run the proxy: whoever else is to see it has to be let in.
+# The page is for the proxy's operators: by default it is not reachable from other hosts.
 PAGE = {
     "bind": Field(_bind, ["127.0.0.1"]),
     "port": Field(port, required=True),
 }
 
 
-class Read(NamedTuple):
+class Parts(NamedTuple):
     """A configuration with its defaults, each part a dict with the keys of its schema."""
 
     whole: Dict[str, Any]
@@ -186,28 +167,8 @@ class Read(NamedTuple):
     page: Optional[Dict[str, Any]]
 
 
-def load(path: str) -> Tuple[Optional[wanted.Settings], Faults]:
-    """Return what a file wants, or None and every reason why it cannot be had on this host."""
-    text, faults = file.load(path)
-    return (None, faults) if faults else parse(text, path, this_host)
-
-
-def parse(text: str, path: str = WHOLE, host: Any = None) -> Tuple[Optional[wanted.Settings], Faults]:
-    """Return what a text wants, or None and every fault in it. Never raises.
-
-    :param host: is asked about the files that the text names; None if they are another host's
-    """
-
-    def settings(given: Any, faults: Faults) -> Optional[wanted.Settings]:
-        found = _read(given, faults)
-        faults += _on_this_host(found, host) if host else []
-        return None if faults else _settings(found)
-
-    return file.read(text, path, settings)
-
-
-def _read(given: Any, faults: Faults) -> Read:
-    whole = read(CONFIGURATION, given, WHOLE, faults)
+def _read(given: Any, faults: Faults) -> Parts:
+    whole = read(CONFIGURATION, given, file.WHOLE, faults)
     services = [read_service(item, place_of("services", at, item), faults) for at, item in enumerate(whole["services"])]
     monitors = [
         read(MONITOR, item, place_of("monitors", at, item), faults) for at, item in enumerate(whole["monitors"])
@@ -219,7 +180,7 @@ def _read(given: Any, faults: Faults) -> Read:
     for at, monitor in enumerate(monitors):
         faults.extend(rules.of_monitor(monitor, services, place_of("monitors", at, monitor)))
     faults.extend(rules.clashes(rules.claims(services, monitors, page)))
-    return Read(whole, services, monitors, timeouts, page)
+    return Parts(whole, services, monitors, timeouts, page)
 
 
 def read_service(
@@ -251,7 +212,7 @@ def _server(item: Any, its_services: Optional[int], place: str, faults: Faults) 
 def _check(item: Any, place: str, faults: Faults, keys: Schema) -> Dict[str, Any]:
     check = read(keys, item, place, faults)
     for key, types in TYPES.items():
-        # A default that is spelled out does no harm.
+        # An explicit default does no harm.
         if check["type"] not in types and check[key] != keys[key].default:
             names = " or ".join(types)
             faults.append(
@@ -260,47 +221,46 @@ def _check(item: Any, place: str, faults: Faults, keys: Schema) -> Dict[str, Any
     return check
 
 
-def _on_this_host(found: Read, host: Any) -> Faults:
-    """What the host says against the files that are named."""
+def _host_answers(found: Parts, host: Any) -> List[Tuple[str, str, Optional[str]]]:
+    """What the host says about the files that are named."""
     asked = [
         (f"{place_of('services', at, service)}.check.ca", service["check"]["ca"], host.authorities)
         for at, service in enumerate(found.services)
     ]
-    answers = [(place, name, ask(name)) for place, name, ask in asked if name]
-    return [f"{place} is {name!r}: {wrong}" for place, name, wrong in answers if wrong]
+    return [(place, name, ask(name)) for place, name, ask in asked if name]
 
 
-def _settings(found: Read) -> wanted.Settings:
+def _settings(found: Parts) -> settings.Settings:
     same = ("maxconn", "workers", "status_socket")
-    return wanted.Settings(
+    return settings.Settings(
         services=tuple(_service_of(item) for item in found.services),
         monitors=tuple(_monitor_of(item) for item in found.monitors),
-        timeouts=wanted.Timeouts(**{key: _microseconds(value) for key, value in found.timeouts.items()}),
-        hard_stop_after=_microseconds(found.whole["hard_stop_after"]),
-        stop_within=_microseconds(found.whole["stop_within"]),
-        page=wanted.Page(tuple(found.page["bind"]), found.page["port"]) if found.page else None,
+        timeouts=settings.Timeouts(**{key: fields.microseconds(value) for key, value in found.timeouts.items()}),
+        hard_stop_after=fields.microseconds(found.whole["hard_stop_after"]),
+        stop_within=fields.microseconds(found.whole["stop_within"]),
+        page=settings.Page(tuple(found.page["bind"]), found.page["port"]) if found.page else None,
         **{key: found.whole[key] for key in same},
     )
 
 
-def _service_of(item: Dict[str, Any]) -> wanted.Service:
+def _service_of(item: Dict[str, Any]) -> settings.Service:
     renamed: Dict[str, Any] = {
         "bind": tuple(item["bind"]),
-        "servers": tuple(wanted.Server(**server) for server in item["servers"]),
+        "servers": tuple(settings.Server(**server) for server in item["servers"]),
         "health": _health_of(item["check"]),
     }
-    return wanted.Service(**{key: item[key] for key in item if key not in (*renamed, "check")}, **renamed)
+    return settings.Service(**{key: item[key] for key in item if key not in (*renamed, "check")}, **renamed)
 
 
-def _health_of(check: Dict[str, Any]) -> wanted.Health:
-    times = {key: _microseconds(check[key]) for key in CHECK_TIMES}
-    return wanted.Health(**{**check, **times, "port": check["port"] or 0, "status": tuple(check["status"])})
+def _health_of(check: Dict[str, Any]) -> settings.Health:
+    times = {key: fields.microseconds(check[key]) for key in CHECK_TIMES}
+    return settings.Health(**{**check, **times, "port": check["port"] or 0, "status": tuple(check["status"])})
 
 
-def _monitor_of(item: Dict[str, Any]) -> wanted.Monitor:
-    at_least = tuple(wanted.Wanted(*pair) for pair in item["at_least"].items())
-    return wanted.Monitor(**{**item, "bind": tuple(item["bind"]), "at_least": at_least})
+def _monitor_of(item: Dict[str, Any]) -> settings.Monitor:
+    at_least = tuple(settings.Wanted(*pair) for pair in item["at_least"].items())
+    return settings.Monitor(**{**item, "bind": tuple(item["bind"]), "at_least": at_least})
 
 
-def _microseconds(seconds: float) -> int:
-    return round(seconds * wanted.MILLION)
+FORMAT = file.Format(_read, _host_answers, _settings)
+load, parse = FORMAT.load, FORMAT.parse

@@ -18,7 +18,7 @@ Item = Dict[str, Any]
 
 
 class Claim(NamedTuple):
-    """Somebody wants to listen somewhere. Monitors may share a place, told apart by their path."""
+    """What listens at a place. Monitors may share one, with different paths."""
 
     who: str
     place: Place
@@ -49,14 +49,14 @@ def _of_servers(service: Item, place: str) -> Iterator[str]:
 
 
 def _is_own(server: Item, own: List[Place]) -> bool:
-    """Whether the service would connect to itself, as far as that can be told without knowing the host."""
+    """Whether the service would connect to itself, as far as its configuration tells."""
     there = Place(server["address"], server["port"])
     loopback = ipaddress.ip_address(server["address"]).is_loopback
     return there in own or (loopback and any(place.overlaps(there) for place in own))
 
 
 def of_monitor(monitor: Item, services: List[Item], place: str) -> Iterator[str]:
-    """Yield what is wrong with what a monitor wants of the services."""
+    """Yield what is wrong with the conditions of a monitor."""
     known = {service["name"]: service for service in services if service["name"]}
     for name, number in monitor["at_least"].items():
         if name not in known:
@@ -73,7 +73,7 @@ def _known(services: Dict[str, Item]) -> str:
 
 
 def claims(services: List[Item], monitors: List[Item], page: Optional[Item]) -> List[Claim]:
-    """Return who wants to listen where."""
+    """Return everything that listens, and where."""
     found = [Claim(f"service {each['name']}", place) for each in services for place in _places(each)]
     found += [Claim(f"monitor {each['name']}", place, each["path"]) for each in monitors for place in _places(each)]
     return found + [Claim("page", place) for place in (_places(page) if page else [])]
@@ -84,7 +84,7 @@ def _places(item: Item) -> List[Place]:
 
 
 def clashes(wanted: List[Claim]) -> Faults:
-    """Return who would be in each other's way."""
+    """Return which claims exclude each other."""
     faults = []
     for one, other in combinations(wanted, 2):
         if not one.place.overlaps(other.place):

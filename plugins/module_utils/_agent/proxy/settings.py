@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 from typing import Iterable, List, NamedTuple, Optional, Tuple
 
-WORKER = "proxy-worker"  # what its workers are called among processes
+WORKER = "proxy-worker"  # the name of its worker processes
 MILLION = 1_000_000
 
 ANY, ANY6 = "*", "::"  # every IPv4 address, every IPv6 address
@@ -23,40 +23,40 @@ ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE = "roundrobin", "leastconn", "source"
 BALANCES = (ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE)
 
 UP, DOWN, DRAIN, MAINT = "up", "down", "drain", "maint"
-STATES = (UP, DOWN, DRAIN, MAINT)  # of a server; only the first one gets anything new
+STATES = (UP, DOWN, DRAIN, MAINT)  # of a server; only an up server gets new connections
 
 
 class Server(NamedTuple):
-    """Where the connections of a service may go."""
+    """A server of a service."""
 
     name: str
     address: str
     port: int
-    weight: int = 1  # 0 to 256; 0 gets nothing new
-    backup: bool = False  # gets something only while no other is up
+    weight: int = 1  # 0 to 256; with 0 no new connections
+    backup: bool = False  # used only while no other server is up
 
 
 class Health(NamedTuple):
     """How each server of a service is checked."""
 
     type: str = TCP
-    port: int = 0  # the server's own where 0
+    port: int = 0  # the server's own if 0
     path: str = "/"
-    host: str = ""  # the Host header and the server name; the address where empty
-    status: Tuple[int, int] = (200, 399)  # the lowest and the highest that are a success
+    host: str = ""  # the Host header and the server name; the address if empty
+    status: Tuple[int, int] = (200, 399)  # the lowest and the highest successful one
     interval: int = 2 * MILLION
     fast_interval: int = 0  # while a server is on its way up or down (fastinter); 0 is the interval
     timeout: int = 2 * MILLION
     rise: int = 2
     fall: int = 3
-    verify: bool = False  # https: whether the certificate must be good
-    ca: str = ""  # https: a file of authorities; the system's where empty
+    verify: bool = False  # https: whether to verify the certificate
+    ca: str = ""  # https: a file of authorities; the system's if empty
     shutdown_sessions: bool = False  # whether a server that goes down loses its sessions (on-marked-down)
     slow_start: int = 0  # how long a server that comes up takes to reach its weight
 
 
 class Service(NamedTuple):
-    """A port, and who serves it."""
+    """A port, and the servers behind it."""
 
     name: str
     bind: Tuple[str, ...]
@@ -66,11 +66,11 @@ class Service(NamedTuple):
     balance: str = ROUND_ROBIN
     health: Health = Health()
     maxconn: int = 0  # sessions at once; 0: only the proxy's own limit counts
-    send_proxy: bool = False  # tell the servers who the client is, by the PROXY protocol, version 2
+    send_proxy: bool = False  # send the client's address to the servers by the PROXY protocol, version 2
 
 
 class Wanted(NamedTuple):
-    """How many servers of a service must be up."""
+    """The number of servers of a service that must be usable."""
 
     service: str
     servers: int = 1
@@ -87,17 +87,17 @@ class Monitor(NamedTuple):
 
 
 class Timeouts(NamedTuple):
-    """How long nothing may happen until a session is given up."""
+    """How long a session may be idle."""
 
     connect: int = 5 * MILLION  # for each attempt
     client: int = 50 * MILLION
     server: int = 50 * MILLION
-    tunnel: int = 3600 * MILLION  # instead of the two above, once both sides have spoken
-    fin: int = 10 * MILLION  # instead of all of them, once one side has said that it is done
+    tunnel: int = 3600 * MILLION  # instead of the two above, once both sides have sent data
+    fin: int = 10 * MILLION  # instead of all of them, once one side has finished
 
 
 class Page(NamedTuple):
-    """Where a browser finds what the proxy does."""
+    """Where the status page is served."""
 
     bind: Tuple[str, ...]
     port: int
@@ -111,20 +111,20 @@ class Settings(NamedTuple):
     timeouts: Timeouts = Timeouts()
     maxconn: int = 10_000  # sessions at once, shared by the workers
     workers: int = 1
-    hard_stop_after: int = 1800 * MILLION  # how long sessions may outlive the end of their worker's service
-    stop_within: int = 8 * MILLION  # the same, where the whole proxy ends: somebody waits for that
+    hard_stop_after: int = 1800 * MILLION  # how long sessions of a drained worker may last
+    stop_within: int = 8 * MILLION  # the same when the whole proxy stops, which must not take long
     status_socket: str = "/run/onprem-lb-proxy/status.sock"
     page: Optional[Page] = None
 
 
 class Place(NamedTuple):
-    """Where a socket listens."""
+    """An address and a port to listen on."""
 
     address: str  # an IP address, or ANY
     port: int
 
     def overlaps(self, other: Place) -> bool:
-        """Whether the kernel would refuse both at once."""
+        """Whether the kernel would refuse to bind both."""
         if self.port != other.port or self.family != other.family:
             return False
         return self.address == other.address or bool({self.address, other.address} & {ANY, ANY6})
@@ -138,5 +138,5 @@ class Place(NamedTuple):
 
 
 def places(addresses: Iterable[str], port: int) -> List[Place]:
-    """Return where somebody listens who has several addresses."""
+    """Return a place for each address."""
     return [Place(address, port) for address in addresses]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Who runs a program, and what that program finds around it."""
+"""The user that runs a program, and its environment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Account(NamedTuple):
-    """A user. ``groups`` is empty where there is nobody else to become."""
+    """A user. ``groups`` is empty if this process runs as that user already."""
 
     name: str
     uid: int
@@ -21,19 +21,19 @@ class Account(NamedTuple):
     groups: Tuple[int, ...] = ()
 
     def assume(self) -> None:
-        """Become this user for good, the groups first: afterwards it would not be allowed."""
+        """Switch to this user for good; the groups first, which is not permitted afterwards."""
         if self.groups:
             os.setgroups(self.groups)
             os.setresgid(self.gid, self.gid, self.gid)
             os.setresuid(self.uid, self.uid, self.uid)
 
     def environment(self) -> Dict[str, str]:
-        """A clean one: what a program does may not depend on how the agent was started."""
+        """Return a clean environment: a program must not depend on how the agent was started."""
         return {"PATH": PATH, "HOME": self.home, "USER": self.name, "LOGNAME": self.name, "LANG": "C.UTF-8"}
 
 
 def named(name: str) -> Account:
-    """Return a user, or ourselves if we cannot become another one. Raises LookupError for one who does not exist."""
+    """Return a user; without root, this process's own. Raises LookupError for a user that does not exist."""
     try:
         entry = pwd.getpwnam(name) if may_change() else pwd.getpwuid(os.geteuid())
     except KeyError:
@@ -47,5 +47,5 @@ def named(name: str) -> Account:
 
 
 def may_change() -> bool:
-    """Only root becomes somebody else."""
+    """Whether this process may switch to another user: only root may."""
     return os.geteuid() == 0

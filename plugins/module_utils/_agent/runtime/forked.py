@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A process of its own, forked from one that may be real-time and holds sockets, of which it keeps nothing."""
+"""A child process forked from one that may be real-time and holds sockets. It keeps nothing of these."""
 
 from __future__ import annotations
 
@@ -13,20 +13,39 @@ import sys
 import time
 from typing import Callable, NoReturn, Optional, Sequence, Set
 
-# It ends when its parent does, by the end of their connection, and not before: a service manager that signals
-# all processes of the service at once would otherwise take the notify programs away from a daemon that is stopping.
+from .loop import MILLION, Loop
+
+MIN_DELAY, MAX_DELAY = MILLION // 20, MILLION  # until a process that keeps ending is started again
+STABLE_AFTER = 10 * MILLION  # a process that lived longer is started again at once
+REAP_INTERVAL = MILLION // 100
+
+# The child ends with its parent, when their connection ends, and not before: a service manager that signals all
+# processes of the service at once would otherwise end the notify programs of a daemon that is stopping.
 IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
+class RestartDelay:
+    """How long to wait before a process that has ended is started again: longer each time that it was short-lived."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def after(self, lifetime: int) -> int:
+        """Return the delay after a process that lived so long; both are microseconds."""
+        delay = 0 if lifetime > STABLE_AFTER else self._next
+        self._next = min(MAX_DELAY, max(MIN_DELAY, 2 * delay))
+        return delay
+
+
 class Forked:
-    """The process, and our end of the connection to it."""
+    """A child process, and the parent's end of the connection to it."""
 
     def __init__(self, name: str, serve: Callable[[socket.socket], None], kept: Sequence[int] = ()) -> None:
         """Fork it. Raises OSError.
 
-        :param name: how ``ps`` calls it, at most 15 characters
-        :param serve: what it does, given its own end
-        :param kept: descriptors that it keeps besides
+        :param name: its name in ``ps``, at most 15 characters
+        :param serve: runs in the child, with the child's end of the connection
+        :param kept: descriptors that the child keeps as well
         """
         self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -41,29 +60,37 @@ class Forked:
 
     @classmethod
     def inherited(cls, pid: int, connection: socket.socket) -> Forked:
-        """Return one that this process has forked before it became another program."""
+        """Return a child that this process has forked before its exec."""
         known = cls.__new__(cls)
         known.pid, known.connection = pid, connection
         return known
 
     def ending(self) -> Optional[str]:
-        """Return how it ended, None while it lives."""
+        """Return how it ended, None while it runs."""
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
         except ChildProcessError:
-            return "somebody else has reaped it"
+            return "another part of the process has reaped it"
         if not pid:
             return None
         return f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
 
+    def when_ended(self, loop: Loop, call: Callable[[str], None]) -> None:
+        """Reap it, and call with how it ended. It has closed the connection, and dies a moment after that."""
+        ending = self.ending()
+        if ending is None:
+            loop.after(REAP_INTERVAL, lambda: self.when_ended(loop, call))
+        else:
+            call(ending)
+
     def kill(self) -> None:
-        """To be called only until ``ending`` has told."""
+        """Must not be called once ``ending`` has returned how it ended."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
-    def end(self, patience: float) -> None:
+    def end(self, timeout: float) -> None:
         """Wait some seconds for its end, then kill it."""
-        for limit in (patience, 1.0):
+        for limit in (timeout, 1.0):
             until = time.monotonic() + limit
             while time.monotonic() < until:
                 if self.ending() is not None:
@@ -75,7 +102,7 @@ class Forked:
 def _live(name: str, serve: Callable[[socket.socket], None], theirs: socket.socket, kept: Sequence[int]) -> NoReturn:
     code = 1
     try:
-        # What the parent left to the collector may be a socket, whose number is soon one of our own.
+        # The parent's garbage may include sockets, whose descriptor numbers are soon reused here.
         gc.freeze()
         _detach({2, theirs.fileno(), *kept})
         with open("/proc/self/comm", "w", encoding="ascii") as comm:
@@ -86,11 +113,11 @@ def _live(name: str, serve: Callable[[socket.socket], None], theirs: socket.sock
         with open(2, "w", closefd=False, encoding="utf-8", errors="replace") as sys.stderr:
             sys.excepthook(*sys.exc_info())
     finally:
-        os._exit(code)  # never up to the parent's callers
+        os._exit(code)  # never return into the parent's code
 
 
 def _detach(kept: Set[int]) -> None:
-    """Have nothing of the parent but a few descriptors: no others, no signals, no urgency."""
+    """Drop what was inherited from the parent: descriptors, signal handlers, priority."""
     os.setsid()
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals():
@@ -99,12 +126,12 @@ def _detach(kept: Set[int]) -> None:
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    with contextlib.suppress(PermissionError):  # an ordinary user may not leave SCHED_IDLE, and need not
+    with contextlib.suppress(PermissionError):  # an ordinary user may not leave SCHED_IDLE
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     os.setpriority(os.PRIO_PROCESS, 0, max(0, os.getpriority(os.PRIO_PROCESS, 0)))
     for entry in os.listdir("/proc/self/fd"):
         if int(entry) not in kept:
-            with contextlib.suppress(OSError):  # the one that listed them is closed already
+            with contextlib.suppress(OSError):  # of the listing itself, which is closed already
                 os.close(int(entry))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)

@@ -14,13 +14,13 @@ from typing import Any, Callable, Deque, List
 
 from .loop import READ, WRITE, Loop
 
-LONGEST = 1 << 16  # bytes of one message
+MAX_MESSAGE = 1 << 16  # bytes
 
 Message = List[Any]
 
 
 class Channel:
-    """One end. What the other one does not take yet is kept here."""
+    """One end. Messages that the other end does not take yet are queued here."""
 
     def __init__(
         self, loop: Loop, end: socket.socket, on_message: Callable[[Any], None], on_end: Callable[[], None]
@@ -40,12 +40,12 @@ class Channel:
 
     @property
     def behind(self) -> bool:
-        """Whether something is kept, because the other one does not listen at the moment."""
+        """Whether messages are queued because the other end does not read."""
         return bool(self._unsent)
 
-    def finish(self, patience: float) -> None:
-        """Send what is left, waiting some seconds at most, and that this was all. Receiving goes on."""
-        until = time.monotonic() + patience
+    def finish(self, timeout: float) -> None:
+        """Send the queued messages, within some seconds at most, and end this direction. Receiving goes on."""
+        until = time.monotonic() + timeout
         room = select.poll()
         room.register(self._end, select.POLLOUT)
         while self._unsent and time.monotonic() < until:
@@ -73,14 +73,14 @@ class Channel:
         except BlockingIOError:
             self._loop.watch(self._end.fileno(), self._ready, READ | WRITE)
         except OSError:
-            self._unsent.clear()  # the other process is gone, which is found out by receiving
+            self._unsent.clear()  # the other process is gone, which receiving will report
         else:
             self._loop.watch(self._end.fileno(), self._ready, READ)
 
     def _receive(self) -> None:
-        """Take one message: the others come in the next round, after whatever else is to be done."""
+        """Receive one message; others wait for the next round, so that other events have their turn."""
         try:
-            data = self._end.recv(LONGEST)
+            data = self._end.recv(MAX_MESSAGE)
         except BlockingIOError:
             return
         except OSError:

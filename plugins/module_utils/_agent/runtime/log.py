@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Lines for whoever reads the log, which never make their writer wait: a reader that sleeps costs messages, no VIP."""
+"""The log. Writing never blocks: a slow reader costs messages, not a VIP."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import select
 from typing import Mapping, Optional, Set
 
 ERROR, WARNING, INFO = 3, 4, 6  # syslog's, as in the prefixes of sd-daemon(3)
-LONGEST = select.PIPE_BUF  # bytes that a writable pipe takes at once, and a socket has more room than a pipe
+MAX_LINE = select.PIPE_BUF  # bytes that a writable pipe takes at once; a socket takes more
 
 
 class Log:
-    """Writes to a descriptor. What cannot be written at once is lost, and counted."""
+    """Writes to a descriptor. Lines that cannot be written without blocking are dropped and counted."""
 
     def __init__(self, descriptor: int = 2, environ: Optional[Mapping[str, str]] = None) -> None:
         self._descriptor = descriptor
@@ -24,36 +24,36 @@ class Log:
         self._lost = 0
 
     def info(self, text: str) -> None:
-        self._say(INFO, text)
+        self._log(INFO, text)
 
     def warning(self, text: str) -> None:
-        self._say(WARNING, text)
+        self._log(WARNING, text)
 
     def fault(self, key: str, text: str) -> None:
-        """Say what is wrong, once until it is cured, however it is worded: whoever causes it must not fill the log."""
+        """Log an error once until it is cured, whatever its text: its cause must not be able to fill the log."""
         if key not in self._faults:
             self._faults.add(key)
-            self._say(ERROR, text)
+            self._log(ERROR, text)
 
     def cured(self, key: str, text: str) -> None:
-        """Say that a fault is over, if it was said that there is one."""
+        """Log that a fault is over, if it was logged."""
         if key in self._faults:
             self._faults.remove(key)
-            self._say(INFO, text)
+            self._log(INFO, text)
 
-    def _say(self, level: int, text: str) -> None:
-        if self._lost and self._write(WARNING, f"{self._lost} messages are lost: nobody read them in time."):
+    def _log(self, level: int, text: str) -> None:
+        if self._lost and self._write(WARNING, f"{self._lost} messages are lost: they were not read in time."):
             self._lost = 0
         if self._lost or not self._write(level, text):
             self._lost += 1
 
     def _write(self, level: int, text: str) -> bool:
-        """Return whether it could be written without waiting."""
+        """Return whether it was written without blocking."""
         prefix = f"<{level}>" if self._journal else ""
         line = f"{prefix}{' '.join(text.splitlines())}".encode(errors="backslashreplace")
         try:
             ready = self._poll.poll(0)
-            return bool(ready) and os.write(self._descriptor, line[: LONGEST - 1] + b"\n") > 0
+            return bool(ready) and os.write(self._descriptor, line[: MAX_LINE - 1] + b"\n") > 0
         except OSError:
             return False
 

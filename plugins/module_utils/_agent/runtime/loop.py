@@ -14,7 +14,7 @@ import time
 from typing import Callable, Dict, List, Optional, Tuple
 
 MILLION = 1_000_000
-FAR = 60 * MILLION  # looked at again after that, for no reason but caution
+MAX_WAIT = 60 * MILLION  # without a timer; for caution only
 
 READ, WRITE = select.EPOLLIN, select.EPOLLOUT
 Callback = Callable[[], None]
@@ -26,7 +26,7 @@ def microseconds() -> int:
 
 
 class Timer:
-    """Something that is to happen at a moment, unless it is cancelled."""
+    """A callback that is due at a moment, unless it is cancelled."""
 
     __slots__ = ("at", "callback")
 
@@ -38,7 +38,7 @@ class Timer:
 
 
 class Loop:
-    """Runs callbacks when their time has come or their descriptor is ready, one after the other."""
+    """Runs callbacks when they are due or their descriptor is ready, one after the other."""
 
     def __init__(self, clock: Callable[[], int] = microseconds) -> None:
         self.now = clock
@@ -46,7 +46,7 @@ class Loop:
         self._callbacks: Dict[int, Callable[[int], None]] = {}
         self._timers: List[Tuple[int, int, Timer]] = []
         self._serial = 0
-        self.running = False  # and whether it is to go on
+        self.running = False
         self._waiting = False
 
     def at(self, moment: int, callback: Callback) -> Timer:
@@ -60,28 +60,28 @@ class Loop:
         return self.at(self.now() + delay, callback)
 
     def watch(self, descriptor: int, callback: Callable[[int], None], events: int = READ) -> None:
-        """Call whenever a descriptor is ready, with what it is ready for. A second call changes what is waited for."""
+        """Call with the events whenever a descriptor is ready. A second call replaces the first."""
         known = descriptor in self._callbacks
         self._callbacks[descriptor] = callback
         (self._epoll.modify if known else self._epoll.register)(descriptor, events)
 
     def forget(self, descriptor: int) -> None:
-        """To be called before the descriptor is closed."""
+        """Call before the descriptor is closed."""
         if self._callbacks.pop(descriptor, None):
             self._epoll.unregister(descriptor)
 
-    def at_once(self, callback: Callback) -> bool:
-        """Call from within a signal's handler, if nothing is going on that it would come in the middle of.
+    def run_if_idle(self, callback: Callback) -> bool:
+        """Run a callback from a signal handler if the loop is waiting; return whether it ran.
 
-        Return whether it was called. The loop's wait is not over by that: something must be there to be read as well.
+        This does not end the wait: a descriptor must become readable as well.
         """
         waited, self._waiting = self._waiting, False
         if waited:
             callback()
         return waited
 
-    def hold(self, moment: int) -> None:
-        """Wait for a moment that is so near that to give the processor away would take longer."""
+    def spin_until(self, moment: int) -> None:
+        """Busy-wait for a moment that is nearer than a sleep would be precise."""
         while self.now() < moment:
             pass
 
@@ -98,18 +98,18 @@ class Loop:
         self._epoll.close()
 
     def _fire(self) -> int:
-        """Call whatever is due; return how long the next one may be waited for.
+        """Run the timers that are due; return how long to wait for the next one.
 
-        What becomes due meanwhile has its turn after the descriptors: neither may keep the other from it.
+        Timers that become due meanwhile run after the descriptors, so that neither can starve the other.
         """
         timers, now = self._timers, self.now()
         while timers and self.running:
             if timers[0][0] > now and timers[0][2].callback:
-                return max(0, min(timers[0][0] - self.now(), FAR))
+                return max(0, min(timers[0][0] - self.now(), MAX_WAIT))
             callback = heapq.heappop(timers)[2].callback
             if callback:
                 callback()
-        return FAR if self.running else 0
+        return MAX_WAIT if self.running else 0
 
     def _wait(self, wait: int) -> None:
         self._waiting = True
@@ -119,6 +119,6 @@ class Loop:
             return
         ready = [(descriptor, events, self._callbacks.get(descriptor)) for descriptor, events in self._epoll.poll(0)]
         for descriptor, events, callback in ready:
-            # Another callback may just have closed it, and opened something else that has its number now.
+            # Another callback may have closed it and opened another descriptor with the same number.
             if callback and callback is self._callbacks.get(descriptor) and self.running:
                 callback(events)

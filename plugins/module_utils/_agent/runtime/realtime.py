@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Being on time beside busy neighbours: real-time scheduling, memory that stays in, no long garbage collection.
 
-Each is worth having without the others, and none is needed: what cannot be had is said, and the agent goes on.
+Each helps without the others and none is required: what is not permitted is reported, and the agent goes on.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ import gc
 import os
 from typing import List, Optional
 
-PRIORITY = 10  # any beats all normal processes; the kernel's own threads stay before us, at 50 and above
-# Linux numbers these flags anew on two of its architectures.
+PRIORITY = 10  # above all normal processes, and below the kernel's own threads, which have 50 and above
+# Two architectures of Linux have other values.
 _UNIT = 0x2000 if os.uname().machine.startswith(("ppc", "sparc")) else 1
 MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT = _UNIT, _UNIT * 2, _UNIT * 4
 CAP_IPC_LOCK = 14
 
 
 def prepare() -> List[str]:
-    """Take all that can be had. Return a sentence for each thing that cannot.
+    """Request all of them; return a sentence for each that is not available.
 
-    To be called when everything is loaded, and after the fork of whatever is not to be real-time itself.
+    Call this when everything is loaded, and after forking the processes that must not be real-time.
     """
     _freeze()
     return [missing for missing in (_schedule(), _lock_memory()) if missing]
 
 
 def _freeze() -> None:
-    """What was loaded until now stays: no garbage collection needs to look at it again."""
+    """Exclude everything loaded so far from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
 def _schedule() -> Optional[str]:
-    """Children are scheduled normally: SCHED_RESET_ON_FORK."""
+    """Children are scheduled normally, because of SCHED_RESET_ON_FORK."""
     try:
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY))
     except OSError as error:
@@ -43,8 +43,8 @@ def _schedule() -> Optional[str]:
 
 
 def _lock_memory() -> Optional[str]:
-    """Keep every page that was once used: ON_FAULT, so that what is never used does not count."""
-    # With a limit instead of the right, the call might succeed and a later allocation would fail: worse than none.
+    """Keep every page in memory once it was used; with ON_FAULT unused pages do not count."""
+    # Without the capability but with a limit, the call might succeed and a later allocation fail: worse than none.
     if not _has(CAP_IPC_LOCK):
         return "locking memory: Operation not permitted (it wants CAP_IPC_LOCK)"
     import ctypes
@@ -56,7 +56,7 @@ def _lock_memory() -> Optional[str]:
 
 
 def _has(capability: int) -> bool:
-    """Whether this process may do something, by the kernel's own word (proc(5), CapEff)."""
+    """Whether this process has a capability (proc(5), CapEff)."""
     with open("/proc/self/status", encoding="ascii", errors="replace") as status:
         effective = next((line.split()[1] for line in status if line.startswith("CapEff:")), "0")
     return bool(int(effective, 16) >> capability & 1)

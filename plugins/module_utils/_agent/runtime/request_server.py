@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Those who come to a socket with a question, get one answer and are left. None of them is ever waited for."""
+"""One-shot request/response server: reads a request, sends one reply, closes. Never blocks."""
 
 from __future__ import annotations
 
@@ -11,117 +11,116 @@ from typing import Callable, Dict, Optional
 
 from .loop import MILLION, READ, WRITE, Loop, Timer
 
-MOST = 256  # at a time; when another one comes, whoever has been here longest goes
-PATIENCE = 2 * MILLION  # until somebody who asks or listens too slowly is left
-LONGEST = 1 << 16  # bytes of a question
-PAUSE = MILLION  # until the next try, when there are no descriptors left
+MAX_CLIENTS = 256  # at a time; one more closes the oldest connection
+CLIENT_TIMEOUT = 2 * MILLION  # for the whole exchange with a client
+MAX_REQUEST = 1 << 16  # bytes
+ACCEPT_RETRY = MILLION  # when there are no descriptors left
 
-# Takes what has been received, first nothing, and whether that was all; returns the whole answer, or None while more is
-# wanted.
+# Takes what has been received so far, at first nothing, and whether the client has finished. Returns the whole answer,
+# or None to wait for more.
 Answer = Callable[[bytes, bool], Optional[bytes]]
 
 
 class RequestServer:
-    """All who are there at one listening socket, which stays its owner's."""
+    """Serves one listening socket, which its owner closes."""
 
-    def __init__(self, loop: Loop, door: socket.socket, answer: Answer) -> None:
-        self._loop, self._door, self._answer = loop, door, answer
-        self._inside: Dict[int, Client] = {}  # in the order in which they came
+    def __init__(self, loop: Loop, listener: socket.socket, answer: Answer) -> None:
+        self._loop, self._listener, self._answer = loop, listener, answer
+        self._clients: Dict[int, Client] = {}  # the oldest first
         self._open = True
         self._watch()
 
     def __len__(self) -> int:
-        return len(self._inside)
+        return len(self._clients)
 
-    def rest(self) -> None:
-        """Let nobody else in for now: whoever comes waits before the socket, and whoever is inside is answered."""
+    def pause(self) -> None:
+        """Stop accepting for now: new clients wait in the backlog, accepted ones are answered."""
         self._open = False
-        self._loop.forget(self._door.fileno())
+        self._loop.forget(self._listener.fileno())
 
-    def go_on(self) -> None:
-        """Let them in again."""
+    def resume(self) -> None:
         self._open = True
         self._watch()
 
     def close(self) -> None:
-        """To be called before the socket is closed."""
-        self.rest()
-        for visitor in list(self._inside.values()):
-            visitor.leave()
+        """Call before the socket is closed."""
+        self.pause()
+        for client in list(self._clients.values()):
+            client.close()
 
     def _watch(self) -> None:
         if self._open:
-            self._loop.watch(self._door.fileno(), self._somebody_comes)
+            self._loop.watch(self._listener.fileno(), self._accept)
 
-    def _somebody_comes(self, _events: int) -> None:
-        """One at a time, so that many of them cannot keep a timer waiting."""
+    def _accept(self, _events: int) -> None:
+        """Accept one client at a time, so that many of them cannot delay a timer."""
         try:
-            connection, _address = self._door.accept()
+            connection, _address = self._listener.accept()
         except OSError as fault:
-            if fault.errno in (errno.EMFILE, errno.ENFILE):  # it would come again and again
-                self._loop.forget(self._door.fileno())
-                self._loop.after(PAUSE, self._watch)
+            if fault.errno in (errno.EMFILE, errno.ENFILE):  # the socket stays readable
+                self._loop.forget(self._listener.fileno())
+                self._loop.after(ACCEPT_RETRY, self._watch)
             return
-        if len(self._inside) >= MOST:
-            next(iter(self._inside.values())).leave()
+        if len(self._clients) >= MAX_CLIENTS:
+            next(iter(self._clients.values())).close()
         connection.setblocking(False)
-        Client(self._loop, connection, self._answer, self._inside)
+        Client(self._loop, connection, self._answer, self._clients)
 
 
 class Client:
-    """One of them: asks, is answered, goes."""
+    """One connection, from its request to the end of the reply."""
 
     def __init__(self, loop: Loop, connection: socket.socket, answer: Answer, others: Dict[int, Client]) -> None:
         self._loop, self._connection, self._answer, self._others = loop, connection, answer, others
         self._number = connection.fileno()
-        self._question = b""
+        self._request = b""
         others[self._number] = self
-        self._timer: Timer = loop.after(PATIENCE, self.leave)
-        loop.watch(self._number, self._listen)
-        self._answer_if_enough(False)
+        self._timer: Timer = loop.after(CLIENT_TIMEOUT, self.close)
+        loop.watch(self._number, self._read)
+        self._reply_if_complete(False)
 
-    def leave(self) -> None:
+    def close(self) -> None:
         if self._others.pop(self._number, None):
             self._loop.forget(self._number)
             self._timer.cancel()
             self._connection.close()
 
-    def _listen(self, _events: int) -> None:
+    def _read(self, _events: int) -> None:
         data = self._receive()
         if data is None:
             return
-        self._question += data
-        if not self._answer_if_enough(not data) and (not data or len(self._question) > LONGEST):
-            self.leave()
+        self._request += data
+        if not self._reply_if_complete(not data) and (not data or len(self._request) > MAX_REQUEST):
+            self.close()
 
-    def _answer_if_enough(self, ended: bool) -> bool:
-        answer = self._answer(self._question, ended)
+    def _reply_if_complete(self, ended: bool) -> bool:
+        answer = self._answer(self._request, ended)
         if answer is None:
             return False
-        self._rest = answer
-        self._say()
+        self._unsent = answer
+        self._write()
         return True
 
-    def _say(self, _events: int = WRITE) -> None:
+    def _write(self, _events: int = WRITE) -> None:
         try:
-            self._rest = self._rest[self._connection.send(self._rest) :]
+            self._unsent = self._unsent[self._connection.send(self._unsent) :]
         except BlockingIOError:
             pass
         except OSError:
-            return self.leave()
-        if self._rest:
-            return self._loop.watch(self._number, self._say, WRITE)
-        # What is closed with something unread is reset, and the answer may be lost with it (RFC 9112 section 9.6).
+            return self.close()
+        if self._unsent:
+            return self._loop.watch(self._number, self._write, WRITE)
+        # Closing with unread data would send a reset, and the reply may be lost with it (RFC 9112 section 9.6).
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_WR)
-        return self._loop.watch(self._number, self._see_off, READ)
+        return self._loop.watch(self._number, self._drain_and_close, READ)
 
-    def _see_off(self, _events: int) -> None:
+    def _drain_and_close(self, _events: int) -> None:
         if self._receive() == b"":
-            self.leave()
+            self.close()
 
     def _receive(self) -> Optional[bytes]:
-        """Return what has come, nothing at the end, None when it was a false alarm."""
+        """Return what has arrived, nothing at the end, None if the wake-up was spurious."""
         try:
             return self._connection.recv(4096)
         except BlockingIOError:

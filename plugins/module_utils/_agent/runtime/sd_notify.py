@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What systemd is told of the agent (sd_notify(3)). Without systemd nobody is told, and nothing else changes."""
+"""Notifies systemd of the agent's state (sd_notify(3)). Without systemd it does nothing."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import MutableMapping, Optional
 
 
 class Notifier:
-    """Sends to the socket that systemd named in the environment; never waits, and never fails."""
+    """Sends to the socket that systemd names in the environment; never blocks and never fails."""
 
     def __init__(self, environ: Optional[MutableMapping[str, str]] = None) -> None:
         environ = os.environ if environ is None else environ
-        # Taken out of the environment: the programs that the agent starts have nothing to say to systemd.
+        # Removed from the environment: programs that the agent starts must not notify systemd.
         name = environ.pop("NOTIFY_SOCKET", "")
         self.watchdog = _watchdog(environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", ""))
         # An @ stands for the NUL of an abstract socket's name.
@@ -26,35 +26,35 @@ class Notifier:
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
 
     def ready(self) -> None:
-        self._say("READY=1")
+        self._send("READY=1")
 
     def reloading(self) -> None:
-        """To be followed by ``ready`` when it is done; the time is for units of Type=notify-reload."""
-        self._say(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        """Must be followed by ``ready``; the time is for units of Type=notify-reload."""
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def succeeded(self, pid: int) -> None:
-        """Another process is the main one from now on, and it is well. Nothing that this one says counts any more."""
-        self._say(f"MAINPID={pid}\nREADY=1\nWATCHDOG=1")
+        """Report another process as the main one, and as alive. systemd ignores this process from then on."""
+        self._send(f"MAINPID={pid}\nREADY=1\nWATCHDOG=1")
 
     def stopping(self) -> None:
-        self._say("STOPPING=1")
+        self._send("STOPPING=1")
 
     def status(self, text: str) -> None:
         """The line that `systemctl status` shows."""
-        self._say(f"STATUS={' '.join(text.splitlines())}")
+        self._send(f"STATUS={' '.join(text.splitlines())}")
 
     def alive(self) -> None:
-        """To be called every ``watchdog`` microseconds, where that is not None."""
-        self._say("WATCHDOG=1")
+        """Call every ``watchdog`` microseconds, unless that is None."""
+        self._send("WATCHDOG=1")
 
-    def _say(self, message: str) -> None:
+    def _send(self, message: str) -> None:
         if self._socket:
             with contextlib.suppress(OSError):
                 self._socket.sendto(message.encode(errors="backslashreplace"), self._address)
 
 
 def _watchdog(time_limit: str, pid: str) -> Optional[int]:
-    """Return how often to give a sign of life, in microseconds: twice in the time limit (sd_watchdog_enabled(3))."""
+    """Return the interval of keep-alives in microseconds: half the time limit (sd_watchdog_enabled(3))."""
     if not time_limit.isdecimal() or int(time_limit) == 0 or pid not in ("", str(os.getpid())):
         return None
     return int(time_limit) // 2

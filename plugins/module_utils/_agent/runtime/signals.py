@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Signals as something that a loop hears: they never come in the middle of something.
+"""Signals as events of a loop: a handler never interrupts a callback.
 
-A loop that waits has nothing to do: then they are heeded at once, which for a router that is to give up is in time to
-make a difference. Otherwise they wake it like everything else.
+If the loop is waiting, a signal is handled at once: a router that resigns saves the time of a wake-up. Otherwise it is
+handled like any other event.
 """
 
 from __future__ import annotations
@@ -16,47 +16,47 @@ from .loop import Loop
 
 
 class Signals:
-    """To be made once in a process, and in its main thread."""
+    """Create it once in a process, in its main thread."""
 
-    def __init__(self, loop: Loop, wanted: Mapping[signal.Signals, Callable[[], None]]) -> None:
+    def __init__(self, loop: Loop, handlers: Mapping[signal.Signals, Callable[[], None]]) -> None:
         """
-        :param wanted: what is called for which signal, in the order of importance when several have come
+        :param handlers: by signal; if several have arrived, they are called in this order
         """
-        self._loop, self._wanted = loop, wanted
+        self._loop, self._handlers = loop, handlers
         self._arrived: Set[int] = set()
-        self._ours, self._kernels = socket.socketpair()
-        for end in (self._ours, self._kernels):
+        self._reader, self._writer = socket.socketpair()
+        for end in (self._reader, self._writer):
             end.setblocking(False)
-        signal.set_wakeup_fd(self._kernels.fileno())
-        for number in wanted:
+        signal.set_wakeup_fd(self._writer.fileno())
+        for number in handlers:
             signal.signal(number, self._arrive)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, wanted)
-        loop.watch(self._ours.fileno(), self._ring)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, handlers)
+        loop.watch(self._reader.fileno(), self._wake_up)
 
     @property
-    def unheeded(self) -> FrozenSet[int]:
-        """What came too late to be heard."""
+    def pending(self) -> FrozenSet[int]:
+        """Signals that have arrived and were not handled."""
         return frozenset(self._arrived)
 
     def close(self) -> None:
-        """Go back to what signals usually do."""
+        """Restore the default handlers."""
         signal.set_wakeup_fd(-1)
-        for number in self._wanted:
+        for number in self._handlers:
             signal.signal(number, signal.SIG_DFL)
-        self._loop.forget(self._ours.fileno())
-        self._ours.close()
-        self._kernels.close()
+        self._loop.forget(self._reader.fileno())
+        self._reader.close()
+        self._writer.close()
 
     def _arrive(self, number: int, _frame: Any) -> None:
         self._arrived.add(number)
-        self._loop.at_once(self._heed)
+        self._loop.run_if_idle(self._handle)
 
-    def _ring(self, _events: int) -> None:
-        self._ours.recv(64)
-        self._heed()
+    def _wake_up(self, _events: int) -> None:
+        self._reader.recv(64)
+        self._handle()
 
-    def _heed(self) -> None:
-        for number, callback in self._wanted.items():
-            if number in self._arrived and self._loop.running:  # the end is the last
+    def _handle(self) -> None:
+        for number, callback in self._handlers.items():
+            if number in self._arrived and self._loop.running:
                 self._arrived.discard(number)
                 callback()

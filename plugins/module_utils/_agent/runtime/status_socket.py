@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the agent says of itself: one JSON document for whoever connects to its socket.
+"""The status socket: sends the report, one JSON document, to every client that connects.
 
-The server is part of the process that it tells of, so it never waits for a client: who does not read is left.
+The server runs inside the process that it reports on, so it never waits for a client.
 """
 
 from __future__ import annotations
@@ -18,54 +18,51 @@ from .loop import Loop
 from .request_server import Answer, RequestServer
 
 MODE = 0o660
-BACKLOG = 32  # clients who wait to be let in
+BACKLOG = 32
 
 Report = Callable[[], Dict[str, Any]]
 
 
 class Refused(Exception):
-    """The socket cannot be had, or nobody answers at it; the text says why."""
+    """The socket cannot be opened, or nothing answers at it; the text says why."""
 
 
 class UnixSocketServer:
-    """A socket in the file system at which everybody is answered, from a loop's callbacks."""
+    """A request server at a path in the file system."""
 
     def __init__(self, loop: Loop, path: str, answer: Answer, given: Optional[socket.socket] = None) -> None:
         """
-        :param given: the socket, where a predecessor has opened it
-        :raises Refused: where another daemon answers, or the path cannot be used
+        :param given: the socket, if the previous version has opened it
+        :raises Refused: if another daemon answers at the path, or it cannot be used
         """
         self.path, self.socket = path, given or listen(path)
-        self.visitors = RequestServer(loop, self.socket, answer)
+        self.server = RequestServer(loop, self.socket, answer)
 
     def close(self, stays: bool = False) -> None:
         """
-        :param stays: whether somebody else has the socket, too, and answers there from now on
+        :param stays: whether another process has the socket as well, and answers there from now on
         """
-        self.visitors.close()
+        self.server.close()
         if not stays:
-            with contextlib.suppress(OSError):  # the folder may be root's; a successor clears up
+            with contextlib.suppress(OSError):  # the folder may be root's; the next daemon removes it
                 os.unlink(self.path)
         self.socket.close()
 
 
 class StatusServer(UnixSocketServer):
-    """Tells whoever comes, without being asked."""
+    """Sends the report without reading a request."""
 
     def __init__(self, loop: Loop, path: str, report: Report, given: Optional[socket.socket] = None) -> None:
-        """
-        :raises Refused: as for a door
-        """
         super().__init__(loop, path, lambda _received, _ended: document(report()), given)
 
 
 def document(found: Dict[str, Any]) -> bytes:
-    """Return what is sent to those who want to know."""
+    """Return a report or an answer as it is sent."""
     return json.dumps(found).encode() + b"\n"
 
 
 def listen(path: str) -> socket.socket:
-    """Return a socket at a path, in the place of one that a killed predecessor left. Raises Refused."""
+    """Return a socket at a path, replacing one that a killed daemon left. Raises Refused."""
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         _clear(path)
@@ -79,7 +76,7 @@ def _bound(path: str) -> socket.socket:
     try:
         server.setblocking(False)
         server.bind(path)
-        os.chmod(path, MODE)  # nobody can connect before the next line
+        os.chmod(path, MODE)  # no client can connect before listen
         server.listen(BACKLOG)
     except OSError:
         server.close()
@@ -88,7 +85,7 @@ def _bound(path: str) -> socket.socket:
 
 
 def _clear(path: str) -> None:
-    """Remove what a killed predecessor left, and nothing else."""
+    """Remove a socket that a killed daemon left, and nothing else."""
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             raise Refused(f"{path} is no socket, but something else: remove it, or name another status_socket.")
@@ -106,15 +103,15 @@ def _clear(path: str) -> None:
     raise Refused(f"another agent answers at {path}: stop it first, or name another status_socket.")
 
 
-def fetch(path: str, patience: float = 5.0, request: bytes = b"") -> Dict[str, Any]:
+def fetch(path: str, timeout: float = 5.0, request: bytes = b"") -> Dict[str, Any]:
     """Return the report of the agent that answers at a socket, or its answer to a request.
 
-    :param patience: seconds that each step may take
-    :raises Refused: where nobody answers
+    :param timeout: seconds for each step
+    :raises Refused: if nothing answers
     """
     received: List[bytes] = []
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-        client.settimeout(patience)
+        client.settimeout(timeout)
         try:
             client.connect(path)
             if request:

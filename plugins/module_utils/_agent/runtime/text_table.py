@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Figures and tables as people read them. Pure."""
+"""Numbers, durations and tables as text. Pure."""
 
 from __future__ import annotations
 
-from typing import Iterable, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 UNITS = ("", "k", "M", "G", "T", "P")
 
@@ -13,6 +13,19 @@ def columns(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [tuple(heads), *(tuple(row) for row in rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+
+
+def heading(report: Dict[str, Any], now: float) -> str:
+    """Return the line about the process that a report comes from."""
+    uptime = ago(report["since"], now)
+    return f"{report['agent']} {report['version']}, process {report['pid']}, up {uptime}, {report['config']}"
+
+
+def problems(report: Dict[str, Any]) -> List[str]:
+    """Return what is wrong with the process that a report comes from."""
+    fault = report["config_fault"]
+    refused = [f"The last change of the configuration was refused: {fault}"] if fault else []
+    return refused + [f"Not available: {missing}." for missing in report["limits"]]
 
 
 def ago(moment: Optional[float], now: float) -> str:
@@ -35,7 +48,7 @@ def span(seconds: float) -> str:
 
 
 def short(number: float) -> str:
-    """A number with as much of it as counts: 950, 1.2k, 34M."""
+    """A number with its significant digits: 950, 1.2k, 34M."""
     return "".join(_scaled(number))
 
 

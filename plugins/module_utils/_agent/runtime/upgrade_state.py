@@ -1,40 +1,61 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a running program leaves to the next version of itself, whether that takes its process or starts beside it.
+"""State passed to the next version during an upgrade, by exec or to a new process.
 
-It goes through a file in memory, whose descriptor is named in the environment. A newer version may find things missing
-in it, or some that it does not know.
+It goes through a file in memory, whose descriptor is named in the environment. Keys may be missing from what an older
+version has written, and a newer one may have written keys that are unknown here.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
-from typing import Any, Dict, List, MutableMapping, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, MutableMapping, Optional
 
 from .loop import MILLION, Loop
 
 VARIABLE = "ONPREM_LB_HANDOVER"
-LOOK = MILLION // 50
+POLL_INTERVAL = MILLION // 50
 
 
 def command_line() -> List[str]:
-    """Return how this process was started, as a list to be given to execve."""
+    """Return how this process was started, as a list for execve."""
     with open("/proc/self/cmdline", "rb") as file:
         return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
 
 
 def save(known: Dict[str, Any]) -> int:
-    """Return the descriptor of a file in memory: what ``taken`` will return."""
+    """Return the descriptor of a file in memory that holds what ``load`` will return."""
     descriptor = os.memfd_create("handover")
     with os.fdopen(descriptor, "w", closefd=False, encoding="utf-8") as file:
         json.dump(known, file)
     return descriptor
 
 
+@contextlib.contextmanager
+def passed_on(
+    known: Dict[str, Any], descriptors: Iterable[int], environ: Mapping[str, str]
+) -> Iterator[Dict[str, str]]:
+    """Save state and make descriptors inheritable for as long as the next version is started.
+
+    :return: the environment to start it with
+    """
+    memory = save(known)
+    inherited = [memory, *descriptors]
+    for descriptor in inherited:
+        os.set_inheritable(descriptor, True)
+    try:
+        yield {**environ, VARIABLE: str(memory)}
+    finally:
+        for descriptor in inherited:
+            os.set_inheritable(descriptor, False)
+        os.close(memory)
+
+
 def load(environ: MutableMapping[str, str]) -> Optional[Dict[str, Any]]:
-    """Return what a predecessor has left, None where there was none."""
+    """Return what the previous version has saved, None if this process was not started by one."""
     number = environ.pop(VARIABLE, "")
     if not number:
         return None
@@ -44,7 +65,7 @@ def load(environ: MutableMapping[str, str]) -> Optional[Dict[str, Any]]:
 
 
 def socket_of(descriptor: int) -> socket.socket:
-    """Return a socket that was handed over, and is not to be inherited by accident any more."""
+    """Return an inherited socket, which programs started from here will not inherit in turn."""
     os.set_inheritable(descriptor, False)
     found = socket.socket(fileno=descriptor)
     found.setblocking(False)
@@ -52,10 +73,10 @@ def socket_of(descriptor: int) -> socket.socket:
 
 
 def reap(loop: Loop, pid: int) -> None:
-    """See a child off that ends soon."""
+    """Reap a child that ends soon."""
     try:
         gone = os.waitpid(pid, os.WNOHANG)[0]
     except ChildProcessError:
         return
     if not gone:
-        loop.after(LOOK, lambda: reap(loop, pid))
+        loop.after(POLL_INTERVAL, lambda: reap(loop, pid))

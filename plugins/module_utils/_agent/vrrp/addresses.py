@@ -9,63 +9,60 @@ from typing import Any, Callable, Dict, Iterable, List, Tuple
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
 from . import links
-from .prepared import PreparedCall
+from .prepared import NONE, PreparedCall, PreparedCalls
 from .router import Router
 
-ROUNDS, LATER = 5, 5 * MILLION  # so many announcements at once, and so many a little later: what keepalived does
-PAUSE = MILLION // 10  # between two of them: each message of a worse router calls for one, and there may be a flood
+# As keepalived does it: a burst of announcements at once, and another one later.
+BURST, SECOND_BURST_DELAY = 5, 5 * MILLION
+MIN_PAUSE = MILLION // 10  # between two bursts: each message of a lower router asks for one, and there may be a flood
 
 
 class VirtualAddresses:
-    """What the kernel is told, and ``links`` with it, before the kernel's own events say so."""
+    """Changes the kernel's addresses, and ``links`` at once, before the kernel's own events arrive."""
 
     def __init__(self, loop: Loop, network: Any, known: links.Links, log: Any) -> None:
         self.loop, self.network, self.links, self.log = loop, network, known, log
-        self._later: Dict[str, Timer] = {}
-        self._announced: Dict[str, int] = {}  # when
+        self._timers: Dict[str, Timer] = {}
+        self._announced: Dict[str, int] = {}  # when, by router
 
-    def prepare_adding(self, router: Router) -> List[PreparedCall]:
-        """Make ready what ``take`` does."""
-        link = router.place.link
-        add = self.network.netlink.adding
-        found = (
-            {where: PreparedCall(add(link.index, where), vital=True) for where in router.instance.addresses}
-            if link
-            else {}
-        )
-        router.ready.update(found)
-        return list(found.values())
+    def prepare_adding(self, router: Router) -> PreparedCalls:
+        """Return the calls that ``add`` makes for all addresses."""
+        link, adding = router.egress.link, self.network.netlink.adding
+        if link is None:
+            return {}
+        return {
+            (router.name, address): PreparedCall(adding(link.index, address), required=True)
+            for address in router.instance.addresses
+        }
 
-    def prepare_announcing(self, router: Router) -> List[PreparedCall]:
-        """Make ready what ``announce`` begins with."""
+    def prepare_announcing(self, router: Router) -> PreparedCalls:
+        """Return the calls that ``announce`` makes first."""
         try:
-            found = {where: PreparedCall(call) for where, call in self._announcements(router)}
-        except OSError:  # which is for ``announce`` to find
-            return []
-        router.ready.update(found)
-        return list(found.values())
+            return {(router.name, address): PreparedCall(call) for address, call in self._announcements(router)}
+        except OSError:  # ``announce`` will report it
+            return {}
 
     def _announcements(self, router: Router) -> List[Tuple[str, Callable[[], Any]]]:
-        """Return what announces each address. Raises OSError."""
-        link = router.place.link
+        """Return the call that announces each address. Raises OSError."""
+        link = router.egress.link
         return [(where, self.network.announcing(link, where)) for where in router.advertisement.addresses]
 
     def missing(self, router: Router) -> List[str]:
-        """Return which of its addresses are not on the interface, or not any more."""
+        """Return which of its addresses are not on the interface."""
         held = self.links.held(router.instance.interface, router.instance.addresses)
         return [address for address in router.instance.addresses if address not in held]
 
-    def add(self, router: Router, addresses: Iterable[str]) -> bool:
+    def add(self, router: Router, addresses: Iterable[str], prepared: PreparedCalls = NONE) -> bool:
         """Put addresses on the interface; return whether all of them are there."""
-        self._announced.pop(router.name, None)  # these were not in it
-        return all(self._add(router, address) for address in addresses)
+        self._announced.pop(router.name, None)  # the last announcement did not include these
+        return all(self._add(router, address, prepared) for address in addresses)
 
-    def _add(self, router: Router, address: str) -> bool:
-        link, key = router.place.link, f"address {router.name} {address}"
+    def _add(self, router: Router, address: str, prepared: PreparedCalls) -> bool:
+        link, key = router.egress.link, f"address {router.name} {address}"
         if link is None:
             return False
         try:
-            (router.ready.pop(address, None) or self.network.netlink.adding(link.index, address))()
+            (prepared.pop((router.name, address), None) or self.network.netlink.adding(link.index, address))()
         except OSError as error:
             self.log.fault(key, f"{router.name}: {address} cannot be put on {link.name}: {error.strerror}")
             return False
@@ -74,8 +71,8 @@ class VirtualAddresses:
         return True
 
     def remove(self, router: Router, addresses: Iterable[str]) -> None:
-        """Take addresses off again; what is not there is no fault."""
-        link = router.place.link
+        """Take addresses off the interface; one that is not there is no fault."""
+        link = router.egress.link
         if link is None:
             return
         for address in addresses:
@@ -86,53 +83,53 @@ class VirtualAddresses:
             else:
                 self.links.update(netlink.AddressGone(_as_known(link.index, address)))
 
-    def announce(self, router: Router) -> None:
-        """Tell the link, several times because nobody confirms it, and again now and then."""
+    def announce(self, router: Router, prepared: PreparedCalls = NONE) -> None:
+        """Send gratuitous ARP/NA in bursts (it is unacknowledged) and refresh it periodically."""
         now = self.loop.now()
-        soonest = self._announced.get(router.name, now - PAUSE) + PAUSE
+        soonest = self._announced.get(router.name, now - MIN_PAUSE) + MIN_PAUSE
         if now < soonest:
-            self._plan(router, soonest, lambda: self.announce(router))
+            self._schedule(router, soonest, lambda: self.announce(router))
             return
         self._announced[router.name] = now
-        self._say(router, ROUNDS)
-        self._plan(router, now + LATER, lambda: self._repeat(router, ROUNDS))
+        self._send_burst(router, BURST, prepared)
+        self._schedule(router, now + SECOND_BURST_DELAY, lambda: self._repeat(router, BURST))
 
     def resume(self, router: Router) -> None:
-        """Announce what another process of this host has announced: maybe only once, because it had just come."""
-        self._plan(router, self.loop.now() + LATER, lambda: self._repeat(router, ROUNDS))
+        """Announce the addresses again after an upgrade: the old process may not have sent its second burst."""
+        self._schedule(router, self.loop.now() + SECOND_BURST_DELAY, lambda: self._repeat(router, BURST))
 
     def reschedule_announcement(self, router: Router) -> None:
-        """Have the next announcement no later than the settings want it now."""
-        planned, again = self._later.get(router.name), self.loop.now() + router.instance.announce_again
+        """Make the next announcement no later than the new settings want it."""
+        planned, again = self._timers.get(router.name), self.loop.now() + router.instance.announce_again
         if router.instance.announce_again and not (planned and planned.at <= again):
-            self._plan(router, again, lambda: self._repeat(router, 1))
+            self._schedule(router, again, lambda: self._repeat(router, 1))
 
-    def _plan(self, router: Router, moment: int, what: Callable[[], None]) -> None:
-        """Plan the next announcement instead of the one that was planned."""
-        planned = self._later.get(router.name)
+    def _schedule(self, router: Router, moment: int, what: Callable[[], None]) -> None:
+        """Schedule the next announcement in place of the one that was scheduled."""
+        planned = self._timers.get(router.name)
         if planned and planned.at == moment:
             return
         if planned:
             planned.cancel()
-        self._later[router.name] = self.loop.at(moment, lambda: self._go_on(router, what))
+        self._timers[router.name] = self.loop.at(moment, lambda: self._run_scheduled(router, what))
 
-    def _go_on(self, router: Router, what: Callable[[], None]) -> None:
-        del self._later[router.name]
+    def _run_scheduled(self, router: Router, what: Callable[[], None]) -> None:
+        del self._timers[router.name]
         if router.active:
             what()
 
-    def _repeat(self, router: Router, rounds: int) -> None:
-        self._say(router, rounds)
+    def _repeat(self, router: Router, count: int) -> None:
+        self._send_burst(router, count)
         if router.instance.announce_again:
-            self._plan(router, self.loop.now() + router.instance.announce_again, lambda: self._repeat(router, 1))
+            self._schedule(router, self.loop.now() + router.instance.announce_again, lambda: self._repeat(router, 1))
 
-    def _say(self, router: Router, rounds: int) -> None:
+    def _send_burst(self, router: Router, count: int, prepared: PreparedCalls = NONE) -> None:
         key = f"announce {router.name}"
         try:
             announcements = self._announcements(router)
             for address, announce in announcements:
-                router.ready.pop(address, announce)()
-            for _address, announce in announcements * (rounds - 1):
+                prepared.pop((router.name, address), announce)()
+            for _address, announce in announcements * (count - 1):
                 announce()
         except OSError as error:
             self.log.fault(key, f"{router.name}: its addresses cannot be announced: {error.strerror}")
@@ -142,4 +139,4 @@ class VirtualAddresses:
 
 def _as_known(index: int, address: str) -> netlink.Address:
     text, _slash, prefix = address.partition("/")
-    return netlink.Address(index, text, int(prefix), usable=True, deprecated=False, secondary=False)
+    return netlink.Address(index, text, int(prefix), usable=True)

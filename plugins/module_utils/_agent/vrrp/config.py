@@ -2,17 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The agent's configuration: JSON in the words of the collection's model, read into ``vrrp.settings``.
 
-Every fault is a sentence with its place, and all of them are found before anything is changed: ``load`` is what
-``check-config``, the start and a reload share. In the file times are seconds, in the settings microseconds.
+Each fault is a sentence with its place, and all of them are found before anything is changed: ``check-config``, the
+start and a reload share ``load``. In the file times are seconds, in the settings microseconds.
 """
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ..checks import settings as checks
+from ..checks import settings as check_settings
 from ..config import fields, file
-from ..config import host as this_host
 from ..config.schema import (
     Faults,
     Field,
@@ -29,20 +29,40 @@ from ..config.schema import (
     same_names,
     word,
 )
-from . import rules
-from . import settings as wanted
+from . import rules, settings
 from .core import packet
-from .fields import checksum, router_address, vip
 
-MILLION = 1_000_000
-WHOLE = "configuration"
+
+def _router_address(value: Any) -> fields.Checked:
+    """The address of another router, or of this one."""
+    found, wrong = fields.address(value)
+    if not wrong and not fields.reachable(ipaddress.ip_address(found)):
+        return None, fields.UNREACHABLE
+    return found, wrong
+
+
+def _vip(value: Any) -> fields.Checked:
+    """A virtual address with its prefix length."""
+    if "%" in str(value):
+        return None, fields.SCOPED
+    found, wrong = rules.vip(value)
+    if wrong:
+        return None, wrong
+    with_subnet = ipaddress.ip_interface(found)
+    ip, subnet = with_subnet.ip, with_subnet.network
+    if not fields.reachable(ip):
+        return None, fields.UNREACHABLE
+    if ip.version == 4 and subnet.prefixlen < 31 and ip in (subnet.network_address, subnet.broadcast_address):
+        return None, "this is the subnet's own network or broadcast address."
+    return f"{fields.as_the_kernel_writes(ip)}/{subnet.prefixlen}", None
+
 
 CONFIGURATION = {
     "instances": Field(list_of(anything), [], required=True),
     "sync_groups": Field(list_of(anything), []),
     "checks": Field(list_of(anything), []),
-    "status_socket": Field(fields.socket_path, wanted.Settings._field_defaults["status_socket"]),
-    "script_user": Field(word, wanted.Settings._field_defaults["script_user"]),
+    "status_socket": Field(fields.socket_path, settings.Settings._field_defaults["status_socket"]),
+    "script_user": Field(word, settings.Settings._field_defaults["script_user"]),
 }
 
 INSTANCE = {
@@ -56,18 +76,18 @@ INSTANCE = {
     "preempt_delay": Field(number(0, 1000, " seconds"), 0),
     "auth_pass": Field(anything, ""),
     "multicast": Field(boolean, False),
-    "source": Field(router_address),
-    "peers": Field(list_of(router_address), []),
-    "addresses": Field(list_of(vip, at_least=1), required=True, default=[]),
+    "source": Field(_router_address),
+    "peers": Field(list_of(_router_address), []),
+    "addresses": Field(list_of(_vip, at_least=1), required=True, default=[]),
     "track": Field(anything, []),
     "garp_refresh": Field(number(0, 86400, " seconds"), 60),
     "notify": Field(fields.program, ()),
-    "checksum": Field(checksum, packet.RFC5798),
+    "checksum": Field(one_of(packet.RFC5798, packet.RFC9568), packet.RFC5798),
 }
 
 EVERY_CHECK = {
     "name": Field(word, required=True),
-    "type": Field(one_of(*checks.CHECK_TYPES), required=True),
+    "type": Field(one_of(*check_settings.CHECK_TYPES), required=True),
     "interval": Field(number(0.01, 86400, " seconds"), 2),
     "timeout": Field(number(0.01, 86400, " seconds"), 2),
     "rise": Field(integer(1, 1000), 1),
@@ -83,13 +103,13 @@ HTTP = {
     "host": Field(word, ""),
 }
 CHECKS_OWN: Dict[str, Dict[str, Field]] = {
-    checks.PROCESS: {"process": Field(fields.process, required=True)},
-    checks.TCP: TCP,
-    checks.HTTP: HTTP,
-    checks.HTTPS: HTTP,
-    checks.SCRIPT: {"command": Field(fields.program, required=True), "user": Field(word, "")},
-    checks.FILE: {"file": Field(fields.path, required=True)},
-    checks.INTERFACE: {"interface": Field(fields.interface, required=True)},
+    check_settings.PROCESS: {"process": Field(fields.process, required=True)},
+    check_settings.TCP: TCP,
+    check_settings.HTTP: HTTP,
+    check_settings.HTTPS: HTTP,
+    check_settings.SCRIPT: {"command": Field(fields.program, required=True), "user": Field(word, "")},
+    check_settings.FILE: {"file": Field(fields.path, required=True)},
+    check_settings.INTERFACE: {"interface": Field(fields.interface, required=True)},
 }
 
 ANY_CHECKS_OWN = {key for own in CHECKS_OWN.values() for key in own}
@@ -101,7 +121,7 @@ SYNC_GROUP = {
 }
 
 
-class Read(NamedTuple):
+class Parts(NamedTuple):
     """A configuration with its defaults, each part a dict with the keys of its schema."""
 
     whole: Dict[str, Any]
@@ -110,28 +130,8 @@ class Read(NamedTuple):
     checks: List[Dict[str, Any]]
 
 
-def load(path: str) -> Tuple[Optional[wanted.Settings], Faults]:
-    """Return what a file wants, or None and every reason why it cannot be had on this host."""
-    text, faults = file.load(path)
-    return (None, faults) if faults else parse(text, path, this_host)
-
-
-def parse(text: str, path: str = WHOLE, host: Any = None) -> Tuple[Optional[wanted.Settings], Faults]:
-    """Return what a text wants, or None and every fault in it. Never raises.
-
-    :param host: is asked about the programs that the text names; None if they are another host's
-    """
-
-    def settings(given: Any, faults: Faults) -> Optional[wanted.Settings]:
-        found = _read(given, faults)
-        faults += _on_this_host(found, host) if host else []
-        return None if faults else _settings(found)
-
-    return file.read(text, path, settings)
-
-
-def _read(given: Any, faults: Faults) -> Read:
-    whole = read(CONFIGURATION, given, WHOLE, faults)
+def _read(given: Any, faults: Faults) -> Parts:
+    whole = read(CONFIGURATION, given, file.WHOLE, faults)
     checks = [_check(item, place_of("checks", at, item), faults) for at, item in enumerate(whole["checks"])]
     faults.extend(same_names(checks, "checks"))
     instances = _instances(whole["instances"], faults)
@@ -143,7 +143,7 @@ def _read(given: Any, faults: Faults) -> Read:
     for place, group in _placed("sync_groups", groups):
         faults.extend(rules.of_group(group, instances, place))
     faults.extend(rules.among_groups(groups))
-    return Read(whole, instances, groups, checks)
+    return Parts(whole, instances, groups, checks)
 
 
 def _placed(place: str, items: List[Dict[str, Any]]) -> List[Tuple[str, Dict[str, Any]]]:
@@ -152,7 +152,7 @@ def _placed(place: str, items: List[Dict[str, Any]]) -> List[Tuple[str, Dict[str
 
 def _check(item: Any, place: str, faults: Faults) -> Dict[str, Any]:
     kind = item.get("type") if isinstance(item, dict) else None
-    if not isinstance(kind, str) or kind not in CHECKS_OWN:  # what else it needs is not known
+    if not isinstance(kind, str) or kind not in CHECKS_OWN:  # its other keys are not known
         rest = {key: item[key] for key in item if key not in ANY_CHECKS_OWN} if isinstance(item, dict) else item
         return read(EVERY_CHECK, rest, place, faults)
     schema = {**EVERY_CHECK, **CHECKS_OWN[kind]}
@@ -174,7 +174,7 @@ def _instances(given: List[Any], faults: Faults) -> List[Dict[str, Any]]:
 
 
 def _password(given: Any, place: str, faults: Faults) -> str:
-    """Read by itself, because the sentences of ``schema.read`` show what they refuse."""
+    """Read a password here, because the sentences of ``schema.read`` show the refused value."""
     if not isinstance(given, str) or not given.isprintable():
         faults.append(f"{place} is of a wrong kind: a text of printable characters is wanted.")
         return ""
@@ -182,8 +182,8 @@ def _password(given: Any, place: str, faults: Faults) -> str:
     return given
 
 
-def _on_this_host(found: Read, host: Any) -> Faults:
-    """What the host says against the programs that are named."""
+def _host_answers(found: Parts, host: Any) -> List[Tuple[str, str, Optional[str]]]:
+    """What the host says about the programs that are named."""
     runner = found.whole["script_user"]
     asked = []
     for place, item in _placed("instances", found.instances) + _placed("sync_groups", found.groups):
@@ -193,37 +193,37 @@ def _on_this_host(found: Read, host: Any) -> Faults:
         if check.get("command"):
             program = check["command"][0]
             asked.append((f"{place}.command", program, host.program(program, check["user"] or runner)))
-    return [f"{place} is {name!r}: {wrong}" for place, name, wrong in asked if wrong]
+    return asked
 
 
-def _settings(found: Read) -> wanted.Settings:
-    return wanted.Settings(
+def _settings(found: Parts) -> settings.Settings:
+    return settings.Settings(
         instances=tuple(_instance(item) for item in found.instances),
-        groups=tuple(wanted.Group(item["name"], tuple(item["instances"]), item["notify"]) for item in found.groups),
+        groups=tuple(settings.Group(item["name"], tuple(item["instances"]), item["notify"]) for item in found.groups),
         checks=tuple(_check_of(item) for item in found.checks),
         status_socket=found.whole["status_socket"],
         script_user=found.whole["script_user"],
     )
 
 
-def _instance(item: Dict[str, Any]) -> wanted.Instance:
+def _instance(item: Dict[str, Any]) -> settings.Instance:
     renamed = {
-        "interval": _microseconds(item["advert_interval"]),
-        "preempt_delay": _microseconds(item["preempt_delay"]),
-        "announce_again": _microseconds(item["garp_refresh"]),
+        "interval": fields.microseconds(item["advert_interval"]),
+        "preempt_delay": fields.microseconds(item["preempt_delay"]),
+        "announce_again": fields.microseconds(item["garp_refresh"]),
         "auth_pass": item["auth_pass"].encode(),
         "addresses": tuple(item["addresses"]),
         "peers": tuple(item["peers"]),
-        "track": tuple(wanted.Tracked(**tracked) for tracked in item["track"]),
+        "track": tuple(settings.Tracked(**tracked) for tracked in item["track"]),
     }
-    same = {key: item[key] for key in item if key in wanted.Instance._fields and key not in renamed}
-    return wanted.Instance(**same, **renamed)
+    same = {key: item[key] for key in item if key in settings.Instance._fields and key not in renamed}
+    return settings.Instance(**same, **renamed)
 
 
-def _check_of(item: Dict[str, Any]) -> checks.Check:
-    times = {key: _microseconds(item[key]) for key in ("interval", "timeout")}
-    return checks.Check(**{**item, **times})
+def _check_of(item: Dict[str, Any]) -> check_settings.Check:
+    times = {key: fields.microseconds(item[key]) for key in ("interval", "timeout")}
+    return check_settings.Check(**{**item, **times})
 
 
-def _microseconds(seconds: float) -> int:
-    return round(seconds * MILLION)
+FORMAT = file.Format(_read, _host_answers, _settings)
+load, parse = FORMAT.load, FORMAT.parse

@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The VRRP daemon: gives the state machines a clock, sockets and addresses, and does what they want, in their order.
 
-Everything outside comes in through ``Dependencies``, so that tests can put something else in its place. Nothing here
-waits: checks and notify programs run in a process of their own, and what cannot be sent at once is not sent.
+Everything outside comes in through ``Dependencies``, so that tests can replace it. Nothing here blocks: checks and
+notify programs run in a process of their own, and what cannot be sent at once is dropped.
 """
 
 from __future__ import annotations
@@ -11,37 +11,38 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Set
 
-from ..checks import settings as checks
 from ..checks.client import Result
+from ..checks.settings import INTERFACE, Check
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
 from . import links, report, settings
 from .addresses import VirtualAddresses
 from .core import effects, machine, sync_group, tracking
-from .prepared import PreparedTakeover
+from .prepared import NONE, PreparedCalls, PreparedTakeover
 from .router import ADDRESSES, Router
 from .transport import Transport
 
-REFUSED, REFUSED_LONGEST = 10 * MILLION, 300 * MILLION  # until addresses that were refused are tried again
-EVE = 600  # microseconds before silence is believed: time to make a takeover ready
-RETRY = 10 * MILLION  # until a socket that could not be had is asked for again
-CONFIGURATION = "the configuration"  # read at a reload, after which other things may count
-# What keepalived tells a notify program, so that one written for it works here.
-KEEPALIVEDS = {machine.ACTIVE: "MASTER", machine.BACKUP: "BACKUP", machine.FAULT: "FAULT", machine.INITIALIZE: "STOP"}
+# How long to wait before addresses that the kernel refused are tried again.
+ADDRESS_BACKOFF, ADDRESS_BACKOFF_MAX = 10 * MILLION, 300 * MILLION
+PREPARE_AHEAD = 600  # microseconds before Active_Down_Timer expires in which the takeover is prepared
+SOCKET_RETRY = 10 * MILLION  # before a socket that could not be opened is tried again
+CONFIGURATION_READING = "the configuration"  # updated at a reload, after which other trackers may count
+# The state names that keepalived passes to notify programs, so that its programs work here.
+NOTIFY_STATES = {machine.ACTIVE: "MASTER", machine.BACKUP: "BACKUP", machine.FAULT: "FAULT", machine.INITIALIZE: "STOP"}
 
 
 class Dependencies(NamedTuple):
-    """All that the daemon has to do with."""
+    """Everything that the daemon uses."""
 
     loop: Loop
     network: Any  # net.network.Network
     checks: Any  # checks.client.Checks
     log: Any  # log.Log
-    wall: Callable[[], float] = time.time  # seconds since 1970, for people
+    wall: Callable[[], float] = time.time  # seconds since 1970
 
 
-class Found(NamedTuple):
-    """What a check has found, and since when; seconds since 1970."""
+class CheckState(NamedTuple):
+    """The result of a check, and since when it is so; seconds since 1970."""
 
     result: Result
     since: float
@@ -50,122 +51,120 @@ class Found(NamedTuple):
 class Daemon:
     """The Virtual Routers of this host."""
 
-    def __init__(self, around: Dependencies) -> None:
-        self.loop, self.network, self.checks, self.log, self.wall = around
+    def __init__(self, dependencies: Dependencies) -> None:
+        self.loop, self.network, self.checks, self.log, self.wall = dependencies
         self.settings = settings.Settings(())
         self.routers: Dict[str, Router] = {}
-        self.found: Dict[str, Found] = {}
+        self.found: Dict[str, CheckState] = {}
         self.links = links.Links()
-        self.holding = VirtualAddresses(self.loop, self.network, self.links, self.log)
-        self.ears = Transport(self.loop, self.network, self.links, self.log, self.tell)
-        self._floating: Set[str] = set()
+        self.addresses = VirtualAddresses(self.loop, self.network, self.links, self.log)
+        self.transport = Transport(self.loop, self.network, self.links, self.log, self.tell)
+        self._virtual_addresses: Set[str] = set()
         self._retry: Optional[Timer] = None
-        self._gone: Optional[Callable[[], None]] = None
+        self._on_resigned: Optional[Callable[[], None]] = None
         self._group_states: Dict[str, str] = {}
 
     def start(self, wanted: settings.Settings, later: bool = False) -> None:
-        """
-        :param later: take no part until ``resume``
-        """
-        self.loop.watch(self.network.netlink.fileno(), self._kernel_speaks)
+        """Start all routers; with ``later`` they do not take part until ``resume``."""
+        self.loop.watch(self.network.netlink.fileno(), self._receive_netlink)
         self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
         self.apply(wanted, later)
         if later:
-            self.ears.forget()
+            self.transport.discard_pending()
 
-    def remember(self) -> Dict[str, Any]:
-        """Return what ``resume`` needs in another process, as JSON has it."""
+    def to_json(self) -> Dict[str, Any]:
+        """Return the state for ``resume`` in another process."""
         return {
-            "routers": {name: router.remember() for name, router in self.routers.items()},
+            "routers": {name: router.to_json() for name, router in self.routers.items()},
             "checks": [{**found.result._asdict(), "since": found.since} for found in self.found.values()],
             "groups": self._group_states,
         }
 
     def resume(self, known: Dict[str, Any]) -> None:
-        """Go on as what another process was, with the same settings: nothing moves, and nobody is told anything.
+        """Go on with another process's state and the same settings: no state changes, and no program is notified.
 
-        :param known: what that one has remembered, and then has left to this one
+        :param known: from that process's ``to_json``
         """
         self._group_states.update(known["groups"])
         for each in known["checks"]:
-            self.found[each["name"]] = Found(Result(*(each[field] for field in Result._fields)), each["since"])
+            self.found[each["name"]] = CheckState(Result(*(each[field] for field in Result._fields)), each["since"])
         results = [found.result for found in self.found.values()]
         self.checks.want(self.settings.checks, self.settings.script_user, results)
         for router in self.routers.values():
-            router.recall(known["routers"][router.name])
-        self._look_around()
+            router.restore(known["routers"][router.name])
+        self._follow_links()
         for router in self.routers.values():
-            self._go_on(router)
+            self._resume_router(router)
 
-    def _go_on(self, router: Router) -> None:
-        self._read_all(router)
+    def _resume_router(self, router: Router) -> None:
+        self._update_trackers(router)
         if router.active:
-            self._complete(router, "somebody had taken it away")
-            self.holding.resume(router)
+            self._restore_addresses(router, "another program had removed it")
+            self.addresses.resume(router)
         if router.state.readings.get(ADDRESSES, 0) is tracking.FAULT:
-            self.loop.after(router.refused_for, lambda: self._forgive(router))
-        self._arm(router)
+            self.loop.after(router.refused_for, lambda: self._retry_addresses(router))
+        self._set_timer(router)
 
-    def leave(self, gone: Callable[[], None]) -> None:
-        """Give everything up, but serve until others do; all farewells first, so that nobody waits for what comes then.
+    def resign(self, done: Callable[[], None]) -> None:
+        """Resign, but keep the addresses until another router serves them. All resignations are sent first.
 
-        :param gone: called when nothing is held any more
+        :param done: called when no address is held any more
         """
-        self._gone = gone
+        self._on_resigned = done
+        resignations: PreparedCalls = {}
         for router in self.routers.values():
-            for deed in self.ears.prepare(router, 0) if router.active else ():
-                deed.ahead()
+            calls = self.transport.prepare(router, 0) if router.active else {}
+            resignations.update(calls)
+            for call in calls.values():
+                call.run_early()
         for router in self.routers.values():
-            self.tell(router, machine.Stop(linger=True))
-        self._see_who_lingers()
+            self.tell(router, machine.Stop(linger=True), prepared=resignations)
+        self._finish_resigning()
 
-    def _see_who_lingers(self) -> None:
-        if self._gone and not any(router.state.holding for router in self.routers.values()):
-            self._gone()
+    def _finish_resigning(self) -> None:
+        if self._on_resigned and not any(router.state.holding for router in self.routers.values()):
+            self._on_resigned()
 
     def stop(self) -> None:
-        """Give everything up at once."""
+        """Stop all routers at once."""
         for router in self.routers.values():
             self.tell(router, machine.Stop())
-        self.ears.close()
+        self.transport.close()
 
     def apply(self, wanted: settings.Settings, later: bool = False) -> None:
-        """Go over to other settings. What is not changed does not notice.
-
-        :param later: let what is new take no part yet
-        """
+        """Switch to other settings. Unchanged routers go on undisturbed; with ``later`` new ones do not start yet."""
         identities = {settings.identity(instance) for instance in wanted.instances}
         for router in [router for router in self.routers.values() if router.identity not in identities]:
             self.tell(router, machine.Stop())
             del self.routers[router.name]
         before, self.settings = self.settings, wanted
-        self._floating = {address.partition("/")[0] for each in wanted.instances for address in each.addresses}
+        self._virtual_addresses = {address.partition("/")[0] for each in wanted.instances for address in each.addresses}
         kept = dict(self.routers)
         self.routers = {each.name: kept.get(each.name) or Router(each, self.wall) for each in wanted.instances}
         if not later:
             self._want_checks(before)
         changed = [each for each in wanted.instances if each.name in kept and self._is_changed(each, before)]
         for instance in changed:
-            self._change(kept[instance.name], instance)
-        self.ears.listen_for(self.routers.values())
-        self._look_around()
+            self._reconfigure(kept[instance.name], instance)
+        self.transport.listen_for(self.routers.values())
+        self._follow_links()
         for instance in changed:
-            self._resume(kept[instance.name])
+            self._resume_reconfigured(kept[instance.name])
         for router in [router for router in self.routers.values() if not (later or router.name in kept)]:
-            self._begin(router)
+            self._start_router(router)
         known = self._group_states
         self._group_states = {each.name: known.get(each.name, machine.INITIALIZE) for each in wanted.groups}
         for together in wanted.groups:
-            self._see_group(together)
+            self._report_group(together)
 
     def _want_checks(self, before: settings.Settings) -> None:
-        """A check that is new, or not what it was, has no result yet."""
+        """Forget the results of checks that have changed."""
         unchanged = {check.name for check in self.settings.checks if check in before.checks}
         self.found = {name: found for name, found in self.found.items() if name in unchanged}
         self.checks.want(self.settings.checks, self.settings.script_user)
 
-    def _begin(self, router: Router) -> None:
-        self._read_all(router)
+    def _start_router(self, router: Router) -> None:
+        self._update_trackers(router)
         held = self.links.held(router.instance.interface, router.instance.addresses)
         self.tell(router, machine.Start(holding=bool(held)))
 
@@ -174,39 +173,42 @@ class Daemon:
             self.settings, new.name
         )
 
-    def _change(self, router: Router, new: settings.Instance) -> None:
-        """Give a router that stays its new settings, and forget what counted only by the old ones."""
+    def _reconfigure(self, router: Router, new: settings.Instance) -> None:
+        """Give a router its new settings, and forget readings that counted only under the old ones."""
         old = router.instance
         if router.active or router.state.holding:
-            self.holding.remove(router, [address for address in old.addresses if address not in new.addresses])
+            self.addresses.remove(router, [address for address in old.addresses if address not in new.addresses])
         router.configure(new)
         counting = router.names | {sync_group.GROUP} | ({ADDRESSES} if new.addresses == old.addresses else set())
         readings = {name: reading for name, reading in router.state.readings.items() if name in counting}
         router.state = machine.reconfigured(router.machine, router.state._replace(readings=readings), self.loop.now())
 
-    def _resume(self, router: Router) -> None:
-        """Go on with new settings, now that every router of its sync group has them."""
-        self._read_all(router)
-        self.tell(router, machine.TrackerUpdate(CONFIGURATION, 0))  # which may have ended a wait, or a fault
+    def _resume_reconfigured(self, router: Router) -> None:
+        """Go on with new settings, once every router of its sync group has them."""
+        self._update_trackers(router)
+        self.tell(router, machine.TrackerUpdate(CONFIGURATION_READING, 0))  # may end a wait or a fault
         if router.active:
-            self._complete(router, "new")
-            self.holding.reschedule_announcement(router)
+            self._restore_addresses(router, "new")
+            self.addresses.reschedule_announcement(router)
 
-    def _complete(self, router: Router, why: str) -> None:
-        """See to it that an Active router has all of its addresses."""
-        missing = self.holding.missing(router)
+    def _restore_addresses(self, router: Router, why: str) -> None:
+        """Put back the addresses that an Active router has lost."""
+        missing = self.addresses.missing(router)
         if not missing:
             return
-        if not self.holding.add(router, missing):
-            self._refuse(router)
+        if not self.addresses.add(router, missing):
+            self._addresses_refused(router)
             return
         self.log.warning(f"{router.name}: {', '.join(missing)} put on {router.instance.interface}: {why}")
-        self.holding.announce(router)
+        self.addresses.announce(router)
 
-    def tell(self, router: Router, event: machine.Event, moment: Optional[int] = None) -> None:
-        """Give an event to a router's machine, and do what comes of it.
+    def tell(
+        self, router: Router, event: machine.Event, moment: Optional[int] = None, prepared: PreparedCalls = NONE
+    ) -> None:
+        """Give an event to a router's state machine, and carry out the effects.
 
         :param moment: when it happened, if not now
+        :param prepared: calls that were prepared for these effects
         """
         members = self._members(router)
         routers, states = [member.machine for member in members], [member.state for member in members]
@@ -215,85 +217,79 @@ class Daemon:
             member.state = state
         refused: Set[int] = set()
         for at, effect in wanted:
-            if at not in refused and not self._do(members[at], effect):
+            if at not in refused and not self._perform(members[at], effect, prepared):
                 refused.add(at)
         for member in members:
-            self._arm(member)
+            self._set_timer(member)
         for at in refused:
-            self._refuse(members[at])
+            self._addresses_refused(members[at])
 
     def _members(self, router: Router) -> Sequence[Router]:
-        """Return the router's sync group; most are alone."""
+        """Return the router's sync group; without one, the router alone."""
         together = settings.group_of(self.settings, router.name)
         found = [self.routers[name] for name in together.instances if name in self.routers] if together else []
         return found if router in found else [router]
 
-    def _arm(self, router: Router) -> None:
-        """See to it that the timer is not later than the deadline; one that is earlier looks again when it fires."""
+    def _set_timer(self, router: Router) -> None:
+        """Make the timer fire no later than the deadline; if it fires earlier, it is set again."""
         deadline, timer = router.state.deadline, router.timer
         if timer and (deadline is None or timer.at > deadline):
             timer.cancel()
             router.timer = timer = None
         if deadline is not None and timer is None:
-            eve = EVE if router.patient else 0
-            router.timer = self.loop.at(deadline - eve, lambda: self._due(router))
+            ahead = PREPARE_AHEAD if router.awaiting_timeout else 0
+            router.timer = self.loop.at(deadline - ahead, lambda: self._timer_fired(router))
 
-    def _due(self, router: Router) -> None:
+    def _timer_fired(self, router: Router) -> None:
         router.timer = None
-        takeover = self._await_silence(router) if router.patient else None
-        if self._is_over(router):
-            self.tell(router, machine.Timeout())
-            self._see_who_lingers()
-        if takeover:
-            takeover.forget()
-        self._arm(router)
+        takeover = self._await_expiry(router) if router.awaiting_timeout else None
+        if self._is_expired(router):
+            self.tell(router, machine.Timeout(), prepared=takeover.calls if takeover else NONE)
+            self._finish_resigning()
+        self._set_timer(router)
 
-    def _await_silence(self, router: Router) -> Optional[PreparedTakeover]:
-        """Wait for the end of a Backup's patience, if that is near, and begin the takeover at once."""
+    def _await_expiry(self, router: Router) -> Optional[PreparedTakeover]:
+        """If Active_Down_Timer is about to expire, prepare the takeover, wait, and begin it at once."""
         deadline, takeover = router.state.deadline, None
-        if deadline is not None and deadline <= self.loop.now() + EVE:
+        if deadline is not None and deadline <= self.loop.now() + PREPARE_AHEAD:
             members = self._members(router)
-            takeover = PreparedTakeover(self.ears, self.holding, members, members.index(router), deadline)
-            self.loop.hold(deadline)
-        if self._is_over(router):
-            self.ears.catch_up(router)  # before silence is believed: it may be us who were late
+            takeover = PreparedTakeover(self.transport, self.addresses, members, members.index(router), deadline)
+            self.loop.spin_until(deadline)
+        if self._is_expired(router):
+            self.transport.catch_up(router)  # an Advertisement may have arrived that this process was too late to read
         if takeover:
             takeover.begin()
         return takeover
 
-    def _is_over(self, router: Router) -> bool:
+    def _is_expired(self, router: Router) -> bool:
         return router.state.deadline is not None and self.loop.now() >= router.state.deadline
 
-    def _do(self, router: Router, effect: effects.Effect) -> bool:
-        """Do what a machine wants; return False if the kernel refused the addresses."""
+    def _perform(self, router: Router, effect: effects.Effect, prepared: PreparedCalls) -> bool:
+        """Carry out an effect; return False if the kernel refused the addresses."""
         if isinstance(effect, effects.Send):
-            self.ears.send(router, effect.priority)
+            self.transport.send(router, effect.priority, prepared)
         elif isinstance(effect, effects.AddAddresses):
-            return self._take(router)
+            added = self.addresses.add(router, router.instance.addresses, prepared)
+            router.refused_for = 0 if added else router.refused_for
+            return added
         elif isinstance(effect, effects.RemoveAddresses):
-            self.holding.remove(router, router.instance.addresses)
+            self.addresses.remove(router, router.instance.addresses)
         elif isinstance(effect, effects.Announce):
-            self.holding.announce(router)
+            self.addresses.announce(router, prepared)
         else:
-            self._changed(router, effect)
+            self._state_changed(router, effect)
         return True
 
-    def _take(self, router: Router) -> bool:
-        taken = self.holding.add(router, router.instance.addresses)
-        if taken:
-            router.refused_for = 0
-        return taken
-
-    def _changed(self, router: Router, change: effects.StateChanged) -> None:
+    def _state_changed(self, router: Router, change: effects.StateChanged) -> None:
         router.changed(change.reason)
         self.log.info(f"{router.name}: {change.before} to {change.after}: {change.reason}")
         self._notify(router.instance.notify, "INSTANCE", router.name, change.after, router.priority)
         together = settings.group_of(self.settings, router.name)
         if together:
-            self._see_group(together)
+            self._report_group(together)
 
-    def _see_group(self, together: settings.Group) -> None:
-        """Tell of a sync group whose members have all come to another state."""
+    def _report_group(self, together: settings.Group) -> None:
+        """Log and notify when all members of a sync group have reached another state."""
         states = {self.routers[name].state.name for name in together.instances if name in self.routers}
         if len(states) != 1 or states == {self._group_states.get(together.name)}:
             return
@@ -304,91 +300,92 @@ class Daemon:
 
     def _notify(self, program: Sequence[str], kind: str, name: str, state: str, priority: int) -> None:
         if program:
-            self.checks.run((*program, kind, name, KEEPALIVEDS[state], str(priority)), self.settings.script_user)
+            self.checks.run((*program, kind, name, NOTIFY_STATES[state], str(priority)), self.settings.script_user)
 
-    def _refuse(self, router: Router) -> None:
-        """Without its addresses a router must not be Active: the next one may be able to have them."""
-        router.refused_for = min(max(REFUSED, 2 * router.refused_for), REFUSED_LONGEST)
+    def _addresses_refused(self, router: Router) -> None:
+        """Enter FAULT: without its addresses a router must not be Active, and another one may get them."""
+        router.refused_for = min(max(ADDRESS_BACKOFF, 2 * router.refused_for), ADDRESS_BACKOFF_MAX)
         self.tell(router, machine.TrackerUpdate(ADDRESSES, tracking.FAULT))
-        self.loop.after(router.refused_for, lambda: self._forgive(router))
+        self.loop.after(router.refused_for, lambda: self._retry_addresses(router))
 
-    def _forgive(self, router: Router) -> None:
+    def _retry_addresses(self, router: Router) -> None:
         if router.state.readings.get(ADDRESSES, 0) is tracking.FAULT:
             self.tell(router, machine.TrackerUpdate(ADDRESSES, 0))
 
     def take_result(self, result: Result) -> None:
-        """Hear what a check has found."""
+        """Apply the result of a check."""
         check = next((check for check in self.settings.checks if check.name == result.name), None)
-        if check is None:  # it was on its way when the check was dropped
+        if check is None:  # it was removed while the result was under way
             return
-        self.found[check.name] = Found(result, self.wall())
+        self.found[check.name] = CheckState(result, self.wall())
         for router in self.routers.values():
-            for event in router.reads(check, result.up, result.value):
+            for event in router.tracker_updates(check, result.up, result.value):
                 self.tell(router, event)
 
-    def _lose_place(self, router: Router, place: links.Egress) -> None:
-        """Whoever loses its place gives up from the old one, as long as anything can still go out there."""
-        there = place.up and place.follows(router.place)
-        for name, good in ((router.link_reading, there), (router.source_reading, bool(place.source))):
+    def _lose_egress(self, router: Router, egress: links.Egress) -> None:
+        """Resign through the old egress, as long as anything can still be sent there."""
+        there = egress.up and egress.follows(router.egress)
+        for name, good in ((router.link_reading, there), (router.source_reading, bool(egress.source))):
             if not good:
-                self._read(router, name, good)
+                self._update_tracker(router, name, good)
 
-    def _take_place(self, router: Router, place: links.Egress) -> None:
-        """Without a way out for its Advertisements a router would be Active beside another one."""
-        if place != router.place:
-            router.move(place)
-        self._read(router, router.link_reading, place.up and self.ears.is_open(router))
-        self._read(router, router.source_reading, bool(place.source))
+    def _use_egress(self, router: Router, egress: links.Egress) -> None:
+        """Send from a new egress. A router that cannot send would become Active beside another one."""
+        if egress != router.egress:
+            router.move(egress)
+        self._update_tracker(router, router.link_reading, egress.up and self.transport.is_open(router))
+        self._update_tracker(router, router.source_reading, bool(egress.source))
 
-    def _read(self, router: Router, name: str, good: bool) -> None:
+    def _update_tracker(self, router: Router, name: str, good: bool) -> None:
         reading = tracking.check(0, good)
         if router.state.readings.get(name, "not read") != reading:
             self.tell(router, machine.TrackerUpdate(name, reading))
 
-    def _read_all(self, router: Router) -> None:
-        """Tell a router all that is known already."""
-        self._take_place(router, router.place)
+    def _update_trackers(self, router: Router) -> None:
+        """Update all trackers of a router."""
+        self._use_egress(router, router.egress)
         for check in self.settings.checks:
             found = self.found.get(check.name)
-            for event in router.reads(check, found.result.up, found.result.value) if found else []:
+            for event in router.tracker_updates(check, found.result.up, found.result.value) if found else []:
                 self.tell(router, event)
 
-    def _kernel_speaks(self, _events: int) -> None:
-        """Something about links or addresses has changed."""
-        said = self.network.netlink.events()
-        lost = any(isinstance(event, netlink.Lost) for event in said)
+    def _receive_netlink(self, _events: int) -> None:
+        """Process changes of links and addresses."""
+        received = self.network.netlink.events()
+        lost = any(isinstance(event, netlink.Lost) for event in received)
         if lost:
             self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
-        for event in said:
+        for event in received:
             self.links.update(event)
-        if not all(self._is_floating(event) for event in said):
-            self._look_around()
-        gone = {event.address.address for event in said if isinstance(event, netlink.AddressGone)}
+        if not all(self._is_virtual(event) for event in received):
+            self._follow_links()
+        gone = {event.address.address for event in received if isinstance(event, netlink.AddressGone)}
         for router in self.routers.values():
             if router.active and (lost or gone.intersection(router.advertisement.addresses)):
-                self._complete(router, "somebody had taken it away")
+                self._restore_addresses(router, "another program had removed it")
 
-    def _is_floating(self, event: Any) -> bool:
-        """Whether it is only about addresses that come and go with us: with 255 routers these are many."""
-        return isinstance(event, (netlink.AddressIs, netlink.AddressGone)) and event.address.address in self._floating
+    def _is_virtual(self, event: Any) -> bool:
+        """Whether it is about a virtual address, which does not change an egress: with 255 routers there are many."""
+        about_address = isinstance(event, (netlink.AddressIs, netlink.AddressGone))
+        return about_address and event.address.address in self._virtual_addresses
 
-    def _look_around(self) -> None:
-        """See from where every router can send now."""
-        wanted = {router.wanted_place for router in self.routers.values()}
-        places = {where: self.links.place(*where, self._floating) for where in wanted}
+    def _follow_links(self) -> None:
+        """Find where each router can send from now."""
+        wanted = {router.egress_key for router in self.routers.values()}
+        found = {key: self.links.egress(*key, self._virtual_addresses) for key in wanted}
         for router in self.routers.values():
-            self._lose_place(router, places[router.wanted_place])
+            self._lose_egress(router, found[router.egress_key])
         if self._retry:
             self._retry.cancel()
-        self._retry = None if self.ears.follow() else self.loop.after(RETRY, self._look_around)
+        self._retry = None if self.transport.follow() else self.loop.after(SOCKET_RETRY, self._follow_links)
         for router in self.routers.values():
-            self._take_place(router, places[router.wanted_place])
+            self._use_egress(router, found[router.egress_key])
         for check in self.settings.checks:
-            if check.type == checks.INTERFACE:
-                self._see_interface(check)
+            if check.type == INTERFACE:
+                self._check_interface(check)
 
-    def _see_interface(self, check: checks.Check) -> None:
-        """Links are seen here as they change, so this check needs no other process."""
+    def _check_interface(self, check: Check) -> None:
+        """Check an interface here, where its changes are known, and not in the checks process."""
         link = self.links.named(check.interface)
         detail = "" if link and link.up else f"interface {check.interface} is {'down' if link else 'not there'}"
         result = Result(check.name, not detail, 0, detail)
@@ -397,5 +394,5 @@ class Daemon:
             self.take_result(result)
 
     def report(self) -> Dict[str, Any]:
-        """Return what there is to know about instances, groups, checks and sockets."""
-        return report.build(self.settings, self.routers, self._group_states, self.found, self.links, self.ears)
+        """Return the report on instances, groups, checks and sockets."""
+        return report.build(self.settings, self.routers, self._group_states, self.found, self.links, self.transport)

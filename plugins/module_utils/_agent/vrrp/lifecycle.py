@@ -1,13 +1,11 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The VRRP daemon's life on a host: from its start to SIGTERM, with reloads and new versions between."""
+"""The VRRP daemon's lifecycle on a host: from its start to SIGTERM, with reloads and upgrades between."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import time
 from typing import Any, Dict, List, Mapping, Optional
 
 from .. import VERSION
@@ -15,17 +13,17 @@ from ..checks.client import Checks, Result
 from ..checks.outcome import in_words
 from ..config import file, host
 from ..net.network import Network
-from ..runtime import realtime, status_socket
+from ..runtime import lifecycle, realtime, status_socket
 from ..runtime.log import Log
-from ..runtime.loop import Loop
 from ..runtime.sd_notify import Notifier
-from ..runtime.signals import Signals
 from . import config, daemon, settings
 from .upgrade import NewProcess, OldProcess, UpgradeAborted
 
 
-class Lifecycle:
+class Lifecycle(lifecycle.Lifecycle):
     """One run of the daemon."""
+
+    version = VERSION
 
     def __init__(
         self,
@@ -33,41 +31,34 @@ class Lifecycle:
         log: Log,
         notifier: Notifier,
         environ: Mapping[str, str],
-        predecessor: Optional[OldProcess] = None,
+        old_process: Optional[OldProcess] = None,
     ) -> None:
-        """
-        :param environ: as this process was started with, for a new version of it
-        """
-        self.path, self.log, self.notifier, self._environ = path, log, notifier, environ
-        self.since = time.time()
-        self.limits: List[str] = []
+        super().__init__(path, log, notifier, environ)
         self.text = ""  # of the configuration that is in force
-        self.refused: Optional[str] = None  # why the last reload, or the new version, changed nothing
-        self.leaving = self.succeeded = False
-        self.loop = Loop()
+        self.handed_over = False
         self.network = Network()
-        self.checks = Checks.start(self.loop, self._checked, log.warning)
+        self.checks = Checks.start(self.loop, self._take_result, log.warning)
         self.daemon = daemon.Daemon(daemon.Dependencies(self.loop, self.network, self.checks, log))
-        self.door: Optional[status_socket.StatusServer] = None
-        self._predecessor = predecessor
-        self._successor: Optional[NewProcess] = None
+        self.status_socket: Optional[status_socket.StatusServer] = None
+        self._old_process = old_process
+        self._new_process: Optional[NewProcess] = None
 
     def run(self, wanted: settings.Settings) -> None:
-        """Live until somebody says that it is enough. Raises Refused, or Gone, before anything is changed."""
-        before = self._predecessor
+        """Run until told to stop. Raises Refused, or UpgradeAborted, before anything is changed."""
+        before = self._old_process
         if before is None:
-            self.door = status_socket.StatusServer(self.loop, wanted.status_socket, self.report)
-        self._hear_signals()
-        self.limits = realtime.prepare()
-        for limit in self.limits:
-            self.log.warning(limit)
+            self.status_socket = status_socket.StatusServer(self.loop, wanted.status_socket, self.report)
+        self._watch_signals()
+        self.missing_privileges = realtime.prepare()
+        for missing in self.missing_privileges:
+            self.log.warning(missing)
         if before:
-            self._succeed(before)
+            self._take_over(before)
         try:
             if before is None:
                 self._start(wanted)
             elif file.load(self.path)[0] != self.text:
-                self._take_file()
+                self._apply_file()
             self.loop.run()
         finally:
             self.end()
@@ -75,169 +66,139 @@ class Lifecycle:
     def _start(self, wanted: settings.Settings) -> None:
         self.text = file.load(self.path)[0]
         self.daemon.start(wanted)
-        self.notifier.ready()
+        self._be_ready()
         self._feed_watchdog()
 
     def end(self) -> None:
-        if not self.succeeded:
+        if not self.handed_over:
             self.notifier.stopping()
             self.daemon.stop()
         self.checks.stop()
         self.network.close()
-        if self.door:
-            self.door.close(stays=self.succeeded)
-        self.log.info(f"The addresses are {'handed over' if self.succeeded else 'given up'}; goodbye.")
-        if self._successor:
-            self._pass_on(self._successor.pid)
+        if self.status_socket:
+            self.status_socket.close(stays=self.handed_over)
+        self.log.info(f"The addresses are {'handed over' if self.handed_over else 'given up'}; goodbye.")
+        if self._new_process:
+            self._forward_signals(self._new_process.pid)
 
-    def _checked(self, result: Result) -> None:
+    def _take_result(self, result: Result) -> None:
         self.daemon.take_result(result)
+
+    def stop(self) -> None:
+        """Stop as soon as other routers serve the addresses; when called twice, at once."""
+        if self.stopping:
+            self.loop.stop()
+            return
+        self.stopping = True
+        self._cancel_upgrade()
+        self.daemon.resign(self.loop.stop)
+
+    def report(self) -> Dict[str, Any]:
+        return {**self.describe(), **self.daemon.report()}
 
     # -- the configuration
 
     def reload(self) -> None:
-        """Go over to what the file says now; a file with a fault changes nothing."""
-        if self.leaving:
-            return
-        renewing = self._give_up_successor()
-        self.notifier.reloading()
-        self._take_file()
-        self.notifier.ready()  # also when it was refused: systemd waits for it
-        if renewing:  # by what is not in force any more
-            self.renew()
+        """An upgrade under way was started with the old configuration, so it starts again with the new one."""
+        upgrading = self._cancel_upgrade()
+        super().reload()
+        if upgrading:
+            self.upgrade()
 
-    def _take_file(self) -> None:
+    def _load(self) -> List[str]:
         text, faults = file.load(self.path)
         wanted, faults = (None, faults) if faults else config.parse(text, self.path, host)
         if wanted:
-            faults = self._move_door(wanted.status_socket)
-        self.refused = " ".join(faults) or None
-        if self.refused or wanted is None:
-            self.log.warning(f"The reload is refused, and nothing is changed: {self.refused}")
-            return
-        self.daemon.apply(wanted)
-        self.text = text
-        self.log.info(f"{self.path} is in force.")
+            faults = self._move_status_socket(wanted.status_socket)
+        if wanted and not faults:
+            self.daemon.apply(wanted)
+            self.text = text
+        return faults
 
-    def _move_door(self, path: str) -> List[str]:
-        """Answer at another socket; return why that cannot be, and then go on at the old one."""
-        if self.door and self.door.path == path:
+    def _move_status_socket(self, path: str) -> List[str]:
+        """Answer at another path, or return why that is not possible and go on at the old one."""
+        if self.status_socket and self.status_socket.path == path:
             return []
         try:
             new = status_socket.StatusServer(self.loop, path, self.report)
         except status_socket.Refused as refused:
             return [str(refused)]
-        if self.door:
-            self.door.close()
-        self.door = new
+        if self.status_socket:
+            self.status_socket.close()
+        self.status_socket = new
         return []
 
-    # -- a new version
+    # -- upgrades
 
-    def renew(self) -> None:
-        """Have the program that is now where this one came from take over, once it is ready to."""
-        if self.leaving or self._successor or not self.door:
+    def upgrade(self) -> None:
+        """Start the version that is installed now; it takes over once it is ready."""
+        if self.stopping or self._new_process or not self.status_socket:
             return
-        self.refused = None
+        self.reload_error = None
         self.notifier.reloading()
-        left = {"config": self.text, "door": [self.door.path, self.door.socket.fileno()]}
+        left = {"config": self.text, "door": [self.status_socket.path, self.status_socket.socket.fileno()]}
         try:
-            self._successor = NewProcess(self.loop, self._environ, left, self._hand_over, self._keep_on)
-        except OSError as fault:
-            self._keep_on(f"it cannot be started: {in_words(fault)}")
+            self._new_process = NewProcess(self.loop, self._environ, left, self._hand_over, self._abort_upgrade)
+        except OSError as error:
+            self._abort_upgrade(f"it cannot be started: {in_words(error)}")
 
     def _hand_over(self) -> None:
-        """Say all that is known, and nothing to anybody else any more."""
-        known = {"since": self.since, "daemon": self.daemon.remember()}
-        if not (self._successor and self._successor.take_over(known)):
-            self._keep_on("it does not go on from where this one is")
+        """Send the state to the new process, and send nothing to any router from then on."""
+        known = {"since": self.since, "daemon": self.daemon.to_json()}
+        if not (self._new_process and self._new_process.commit(known)):
+            self._abort_upgrade("it does not go on from where this one is")
             return
-        self.succeeded = True
-        self.notifier.succeeded(self._successor.pid)
+        self.handed_over = True
+        self.notifier.succeeded(self._new_process.pid)
         self.loop.stop()
 
-    def _pass_on(self, pid: int) -> None:
-        """Who has told this process to end, or to do something else, has meant the one that is in its place now."""
-        for number in self._signals.unheeded:
+    def _forward_signals(self, pid: int) -> None:
+        """Send the new process the signals that reached this one too late to be handled."""
+        for number in self._signals.pending:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
-    def _keep_on(self, why: str) -> None:
-        self._successor = None
-        self.refused = f"The new version does not take over: {why}."
-        self.log.warning(f"{self.refused} The old one goes on.")
-        self.notifier.ready()
+    def _abort_upgrade(self, why: str) -> None:
+        self._new_process = None
+        self.reload_error = f"The new version does not take over: {why}."
+        self.log.warning(f"{self.reload_error} The old one goes on.")
+        self._be_ready()
 
-    def _give_up_successor(self) -> bool:
-        """Return whether there was one."""
-        successor, self._successor = self._successor, None
-        if successor:
-            successor.close()
-        return successor is not None
+    def _cancel_upgrade(self) -> bool:
+        """Return whether an upgrade was under way."""
+        new_process, self._new_process = self._new_process, None
+        if new_process:
+            new_process.close()
+        return new_process is not None
 
-    def _succeed(self, before: OldProcess) -> None:
-        """Go on as the process that has started this one. Where it raises, that one goes on itself."""
+    def _take_over(self, before: OldProcess) -> None:
+        """Go on as the process that started this one. If this raises, the old process goes on itself."""
         wanted, faults = config.parse(before.text, self.path)
         if wanted is None:
             raise status_socket.Refused(f"What is in force is not understood by this version: {' '.join(faults)}")
         self.text = before.text
         self.daemon.start(wanted, later=True)
-        known = before.ask()
+        known = before.request_handover()
         self.since = known["since"]
         self.daemon.resume(known["daemon"])
-        before.dismiss()
-        self.door = status_socket.StatusServer(self.loop, before.door, self.report, before.door_socket)
+        before.commit()
+        self.status_socket = status_socket.StatusServer(
+            self.loop, before.status_path, self.report, before.status_socket
+        )
         self.log.info(f"onprem.lb {VERSION} goes on from here.")
-        if self.notifier.watchdog:  # the old one has just spoken for us, to whom systemd does not listen yet
-            self.loop.after(self.notifier.watchdog, self._feed_watchdog)
-
-    # -- the process
-
-    def report(self) -> Dict[str, Any]:
-        return {
-            "agent": "onprem.lb",
-            "version": VERSION,
-            "pid": os.getpid(),
-            "since": self.since,
-            "config": self.path,
-            "config_fault": self.refused,
-            "limits": self.limits,
-            **self.daemon.report(),
-        }
-
-    def _hear_signals(self) -> None:
-        wanted = {
-            signal.SIGTERM: self._leave,
-            signal.SIGINT: self._leave,
-            signal.SIGHUP: self.reload,
-            signal.SIGUSR2: self.renew,
-        }
-        self._signals = Signals(self.loop, wanted)
-
-    def _leave(self) -> None:
-        """Go as soon as others serve; when it is said twice, at once."""
-        if self.leaving:
-            self.loop.stop()
-            return
-        self.leaving = True
-        self._give_up_successor()
-        self.daemon.leave(self.loop.stop)
-
-    def _feed_watchdog(self) -> None:
-        if self.notifier.watchdog:
-            self.notifier.alive()
+        if self.notifier.watchdog:  # the old process has just fed it; systemd does not listen to this one yet
             self.loop.after(self.notifier.watchdog, self._feed_watchdog)
 
 
 def main(path: str, wanted: settings.Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
     """Run the daemon; return the exit code."""
     try:
-        life = Lifecycle(path, log, notifier, environ, OldProcess.of(os.environ))
+        one = Lifecycle(path, log, notifier, environ, OldProcess.of(os.environ))
     except OSError as error:
         log.fault("start", f"The network cannot be had: {error.strerror}.")
         return 1
     try:
-        life.run(wanted)
+        one.run(wanted)
     except (status_socket.Refused, UpgradeAborted) as refused:
         log.fault("start", str(refused))
         return 1

@@ -15,7 +15,7 @@ from ..net import netlink
 
 
 class Egress(NamedTuple):
-    """Where an Advertisement goes out: the interface, and the address that it comes from; None where there is none."""
+    """The interface and the source address of Advertisements; None where there is none."""
 
     link: Optional[netlink.Link] = None
     source: Optional[str] = None
@@ -25,20 +25,20 @@ class Egress(NamedTuple):
         return self.link is not None and self.link.up
 
     def follows(self, before: Egress) -> bool:
-        """Whether it is on the same interface as before, which the kernel knows by its index; or the first one."""
+        """Whether it is on the same interface as before, by the kernel's index, or there was none before."""
         return before.link is None or (self.link is not None and self.link.index == before.link.index)
 
 
 class Links:
-    """All that is known, kept up to date by the kernel's events."""
+    """All links and addresses, kept up to date by the kernel's events."""
 
     def __init__(self) -> None:
         self._links: Dict[int, netlink.Link] = {}
-        # One address may be there with two prefix lengths.
+        # An address may be present with two prefix lengths.
         self._addresses: Dict[Tuple[int, str, int], netlink.Address] = {}
 
     def learn(self, links: Iterable[netlink.Link], addresses: Iterable[netlink.Address]) -> None:
-        """Begin anew with what the kernel has now."""
+        """Replace everything by what the kernel has now."""
         self._links = {link.index: link for link in links}
         self._addresses = {_key(address): address for address in addresses}
 
@@ -65,13 +65,13 @@ class Links:
         split = [(address, *address.split("/")) for address in addresses]
         return [whole for whole, address, prefix in split if (link.index, address, int(prefix)) in self._addresses]
 
-    def place(self, interface: str, family: int, wanted: Optional[str], floating: Set[str]) -> Egress:
+    def egress(self, interface: str, family: int, wanted: Optional[str], floating: Set[str]) -> Egress:
         """Return where a Virtual Router sends from.
 
         RFC 9568 section 6.1 wants the primary address: of IPv4 the first of the interface's own, of IPv6 its link-local
         one. A source that the user names may be on any interface, for VIPs that are routed to.
 
-        :param floating: addresses, without prefix length, that come and go with some Virtual Router
+        :param floating: the virtual addresses, without prefix length, which come and go
         """
         link = self.named(interface)
         if link is None:

@@ -1,81 +1,85 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A takeover that is made ready while there is still time, so that in the end only the kernel has to be called.
+"""Prepares the Backup-to-Active transition ahead of the timer, so that at expiry only system calls remain.
 
-A Backup whose patience is nearly over knows what it will do, because its machine is pure. Most of the time of doing it
-would be Python's own; so whatever can be seen from outside is done in one go, and then all of it is gone through in
-order, as always, with what came of it.
+The state machine is pure, so a Backup whose Active_Down_Timer is about to expire can compute what it will do. Most of
+the time of doing it would be Python's own. So all calls that other hosts can observe are built in advance and made in
+one go at expiry. The daemon then processes the event as always, and each prepared call reports its result in turn.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from .core import effects, machine, sync_group
 
 
 class PreparedCall:
-    """A system call. Called in its turn it is made, unless it was made ahead: then what came of it is raised now."""
+    """A system call that may be made early. When its turn comes it is made if it was not, or its error is raised."""
 
-    __slots__ = ("_call", "_vital", "_done", "_fault")
+    __slots__ = ("_call", "_required", "_done", "_error")
 
-    def __init__(self, call: Callable[[], Any], vital: bool = False) -> None:
+    def __init__(self, call: Callable[[], Any], required: bool = False) -> None:
         """
         :param call: raises OSError
-        :param vital: nothing of the same router may follow if it fails
+        :param required: if it fails, no later call of the same router may follow
         """
-        self._call, self._vital = call, vital
+        self._call, self._required = call, required
         self._done = False
-        self._fault: Optional[OSError] = None
+        self._error: Optional[OSError] = None
 
-    def ahead(self) -> bool:
-        """Do it before its turn; return whether what follows may be done."""
+    def run_early(self) -> bool:
+        """Make the call before its turn; return whether the router's next calls may follow."""
         self._done = True
         try:
             self._call()
-        except OSError as fault:
-            self._fault = fault
-        return not (self._fault and self._vital)
+        except OSError as error:
+            self._error = error
+        return not (self._error and self._required)
 
     def __call__(self) -> None:
-        if self._fault:
-            raise self._fault
+        if self._error:
+            raise self._error
         if not self._done:
             self._call()
 
 
-class PreparedTakeover:
-    """What the end of a router's patience will bring, for all of its sync group; for one use."""
+# By the router's name and what is done: a priority and a destination, an address to add, or an address to announce.
+PreparedCalls = Dict[Tuple[Any, ...], PreparedCall]
+NONE: PreparedCalls = {}
 
-    def __init__(self, ears: Any, holding: Any, members: Sequence[Any], at: int, deadline: int) -> None:
+
+class PreparedTakeover:
+    """What a router and its sync group will do when Active_Down_Timer expires. Used once."""
+
+    def __init__(self, transport: Any, addresses: Any, members: Sequence[Any], at: int, deadline: int) -> None:
         """
-        :param members: of the sync group, which most routers are alone in
-        :param at: whose patience it is
+        :param members: of the sync group; most routers have none, and are the only member
+        :param at: the member whose timer expires
         """
         self._members = members
         self._states = [member.state for member in members]
         machines = [member.machine for member in members]
         _after, wanted = sync_group.step(machines, self._states, at, machine.Timeout(), deadline)
-        self._deeds: List[List[PreparedCall]] = [[] for _member in members]
+        self.calls: PreparedCalls = {}
+        self._calls_of: List[List[PreparedCall]] = [[] for _member in members]
         for number, effect in wanted:
-            member = members[number]
-            if isinstance(effect, effects.Send):
-                self._deeds[number] += ears.prepare(member, effect.priority)
-            elif isinstance(effect, effects.AddAddresses):
-                self._deeds[number] += holding.prepare_adding(member)
-            elif isinstance(effect, effects.Announce):
-                self._deeds[number] += holding.prepare_announcing(member)
+            found = self._prepared(transport, addresses, members[number], effect)
+            self.calls.update(found)
+            self._calls_of[number] += found.values()
+
+    def _prepared(self, transport: Any, addresses: Any, member: Any, effect: effects.Effect) -> PreparedCalls:
+        if isinstance(effect, effects.Send):
+            return transport.prepare(member, effect.priority)
+        if isinstance(effect, effects.AddAddresses):
+            return addresses.prepare_adding(member)
+        return addresses.prepare_announcing(member) if isinstance(effect, effects.Announce) else {}
 
     def begin(self) -> None:
-        """Do it, if nobody was heard meanwhile; whoever then gives the event to the machines finds it done."""
+        """Make all calls, unless an event has changed a member's state since they were prepared."""
         if any(member.state is not state for member, state in zip(self._members, self._states)):
             return
-        for deeds in self._deeds:
-            for deed in deeds:
-                if not deed.ahead():
+        for calls in self._calls_of:
+            for call in calls:
+                if not call.run_early():
                     break
-
-    def forget(self) -> None:
-        """To be called when all is over, or did not come to that."""
-        for member in self._members:
-            member.ready.clear()

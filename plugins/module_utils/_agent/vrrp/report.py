@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, Mapping
 
-from ..checks import settings as checks
+from ..checks.settings import Check
 from . import links, settings
 from .router import Router
 from .transport import InterfaceSocket
 
-NOT_KNOWN = {"up": None, "since": None, "value": 0, "detail": ""}  # of a check that has found nothing yet
+NOT_KNOWN = {"up": None, "since": None, "value": 0, "detail": ""}  # of a check without a result so far
 
 
 def build(
@@ -42,6 +42,6 @@ def _instance(router: Router, wanted: settings.Settings, known: links.Links) -> 
     return router.report(held, together.name if together else None)
 
 
-def _check(check: checks.Check, found: Any) -> Dict[str, Any]:
+def _check(check: Check, found: Any) -> Dict[str, Any]:
     known = {**found.result._asdict(), "since": found.since} if found else NOT_KNOWN
     return {**known, "name": check.name, "type": check.type}

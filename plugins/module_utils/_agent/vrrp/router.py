@@ -1,24 +1,24 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One Virtual Router that lives: its settings, what its machine remembers, where it is and what was counted."""
+"""One Virtual Router at run time: its settings, its state, where it sends from, and its counters."""
 
 from __future__ import annotations
 
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from ..checks import settings as checks
+from ..checks.settings import FILE, Check
 from ..runtime.loop import Timer
 from . import links, settings, validation
 from .core import machine, packet, tracking
 
-Words = List[Tuple[str, Callable[[], Any]]]  # destinations, and what sends to them
+Senders = List[Tuple[str, Callable[[], Any]]]  # a destination, and the call that sends to it
 ADDRESSES = "the virtual addresses"  # a reading: FAULT while the kernel refuses them
 REMEMBERED = ("since", "reason", "last", "sent", "received", "transitions", "discarded", "refused_for")
 
 
 class LastAdvertisement(NamedTuple):
-    """An Advertisement that was heard; ``at`` in seconds since 1970, for people."""
+    """The latest Advertisement received; ``at`` in seconds since 1970."""
 
     source: str
     priority: int
@@ -26,31 +26,30 @@ class LastAdvertisement(NamedTuple):
 
 
 class Router:
-    """Mutable, and changed by the daemon only."""
+    """Mutable; only the daemon changes it."""
 
     def __init__(self, instance: settings.Instance, wall: Callable[[], float] = time.time) -> None:
         self.wall = wall
         self.state = machine.State()
         self.since, self.reason = wall(), "start"
-        self.place = links.Egress()
+        self.egress = links.Egress()
         self.timer: Optional[Timer] = None
-        self.refused_for = 0  # how long the kernel's last refusal of the addresses is believed, microseconds
+        self.refused_for = 0  # how long to wait before addresses that the kernel refused are tried again, microseconds
         self.last: Optional[LastAdvertisement] = None
         self.sent = self.received = self.transitions = 0
         self.discarded: Dict[str, int] = {}
-        self.ready: Dict[Any, Callable[[], Any]] = {}  # what was made ready for a takeover, see ``takeover``
         self.configure(instance)
 
     def configure(self, instance: settings.Instance) -> None:
         self.instance = instance
         self.advertisement = settings.advertisement(instance)
         self.names = frozenset((self.link_reading, self.source_reading, *(item.name for item in instance.track)))
-        self._words: Dict[Tuple[Any, int], Words] = {}
-        self.move(self.place)
+        self._words: Dict[Tuple[Any, int], Senders] = {}
+        self.move(self.egress)
 
     def move(self, place: links.Egress) -> None:
-        """The interface or the address to send from is another one."""
-        self.place = place
+        """Send from another interface or address."""
+        self.egress = place
         source = place.source or ("0.0.0.0" if self.instance.family == 4 else "::")
         self.machine = settings.router(self.instance, source, tuple(self.names))
         self.ours = validation.LocalInstance(self.instance, self.advertisement, source)
@@ -65,8 +64,8 @@ class Router:
         return self.state.name == machine.ACTIVE
 
     @property
-    def patient(self) -> bool:
-        """Whether it waits for silence."""
+    def awaiting_timeout(self) -> bool:
+        """Whether Active_Down_Timer runs."""
         return self.state.name == machine.BACKUP
 
     @property
@@ -83,12 +82,12 @@ class Router:
 
     @property
     def port(self) -> Tuple[str, int]:
-        """Which of the host's sockets is its own."""
+        """The key of its socket in ``Transport``."""
         return self.instance.interface, self.instance.family
 
     @property
-    def wanted_place(self) -> Tuple[str, int, Optional[str]]:
-        """Where it would like to be, as ``Links.place`` wants to know it."""
+    def egress_key(self) -> Tuple[str, int, Optional[str]]:
+        """The arguments for ``Links.egress``."""
         return self.instance.interface, self.instance.family, self.instance.source
 
     def destinations(self) -> Tuple[str, ...]:
@@ -96,8 +95,8 @@ class Router:
             return (packet.GROUP if self.instance.family == 4 else packet.GROUP6,)
         return self.instance.peers
 
-    def words(self, port: Any, priority: int) -> Words:
-        """Return what sends an Advertisement to everybody; the same one again and again, so it is made once."""
+    def senders(self, port: Any, priority: int) -> Senders:
+        """Return the calls that send an Advertisement to every destination; built once, used for every interval."""
         key = (port, priority)
         if key not in self._words:
             said, source = self.advertisement._replace(priority=priority), self.ours.source
@@ -110,7 +109,7 @@ class Router:
     def _encode(self, said: packet.Advertisement, destination: str) -> bytes:
         return packet.encode(said, self.ours.source, destination, self.instance.checksum)
 
-    def heard(self, said: packet.Advertisement, source: str) -> machine.Received:
+    def record(self, said: packet.Advertisement, source: str) -> machine.Received:
         self.received += 1
         self.last = LastAdvertisement(source, said.priority, self.wall())
         return machine.Received(said, source)
@@ -121,24 +120,24 @@ class Router:
     def changed(self, reason: str) -> None:
         self.since, self.reason, self.transitions = self.wall(), reason, self.transitions + 1
 
-    def reads(self, check: checks.Check, up: bool, value: int) -> List[machine.TrackerUpdate]:
-        """Return what the result of a check means to this Virtual Router: nothing, if it does not track it."""
+    def tracker_updates(self, check: Check, up: bool, value: int) -> List[machine.TrackerUpdate]:
+        """Return the tracker updates that follow from a check's result; none if this router does not track it."""
         return [
             machine.TrackerUpdate(
                 item.name,
-                tracking.file(item.weight, value) if check.type == checks.FILE else tracking.check(item.weight, up),
+                tracking.file(item.weight, value) if check.type == FILE else tracking.check(item.weight, up),
             )
             for item in self.instance.track
             if item.name == check.name
         ]
 
-    def remember(self) -> Dict[str, Any]:
+    def to_json(self) -> Dict[str, Any]:
         """Return what ``recall`` needs in another process, as JSON has it."""
-        return {"state": machine.remembered(self.state), **{key: getattr(self, key) for key in REMEMBERED}}
+        return {"state": machine.to_json(self.state), **{key: getattr(self, key) for key in REMEMBERED}}
 
-    def recall(self, known: Dict[str, Any]) -> None:
-        """Be what this Virtual Router was in another process, which has let go of it."""
-        self.state = machine.recalled(known["state"])
+    def restore(self, known: Dict[str, Any]) -> None:
+        """Take over the state that this Virtual Router had in another process."""
+        self.state = machine.from_json(known["state"])
         for key in REMEMBERED:
             setattr(self, key, known[key])
         self.last = self.last and LastAdvertisement(*self.last)
@@ -148,7 +147,7 @@ class Router:
         return machine.priority_of(self.machine, self.state)
 
     def report(self, held: List[str], group: Optional[str]) -> Dict[str, Any]:
-        """Return all that there is to know, for people and programs."""
+        """Return its part of the status report."""
         instance, state = self.instance, self.state
         because = [{"name": name, "change": change} for name, change in state.readings.items() if change != 0]
         last = self.last and {**self.last._asdict(), "age": max(0, round(self.wall() - self.last.at, 3))}
@@ -161,7 +160,7 @@ class Router:
             "waiting_for": sorted(self.names - state.readings.keys()),
             "addresses": list(instance.addresses),
             "held": held,
-            "source": self.place.source,
+            "source": self.egress.source,
             "peers": list(instance.peers),
             "group": group,
             "last_advertisement": last,

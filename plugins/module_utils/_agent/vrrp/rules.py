@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What must hold for a Virtual Router of either engine, and for the agent's VRRP configuration as a whole. Pure.
+"""Rules for a Virtual Router of either engine, and for the agent's VRRP configuration as a whole. Pure.
 
-Instances, groups and checks are dicts with the keys of the model, each value good by itself: see ``schema.read``; one
+Instances, groups and checks are dicts with the keys of the model, each value valid by itself: see ``schema.read``; one
 that was refused is its default, or None. Times are seconds.
 """
 
@@ -19,7 +19,7 @@ AUTH_PASS_LENGTH = 8  # what both ends compare; RFC 2338 section 5.3.10
 V3_INTERVAL = (0.01, 40.95)  # 12 bits of centiseconds, RFC 9568 section 5.2.7
 V2_INTERVAL = (1, 255)  # 8 bits of seconds, RFC 3768 section 5.3.7
 MILLION = 1_000_000
-MOST_ADDRESSES = 255  # the count has 8 bits, RFC 9568 section 5.2.5
+MAX_ADDRESSES = 255  # the count has 8 bits, RFC 9568 section 5.2.5
 
 Item = Dict[str, Any]
 
@@ -31,7 +31,7 @@ TRACKED = {
 
 
 def vip(value: Any) -> Tuple[Any, Optional[str]]:
-    """An address with its prefix length; without one it is a host's alone."""
+    """An address with its prefix length; /32 or /128 if it has none."""
     try:
         interface = ipaddress.ip_interface(str(value))
     except ValueError:
@@ -40,7 +40,7 @@ def vip(value: Any) -> Tuple[Any, Optional[str]]:
 
 
 def spelled_out(given: Any) -> Any:
-    """A bare name is the common case of something tracked."""
+    """Turn bare names, the common case, into mappings."""
     return [{"name": item} if isinstance(item, str) else item for item in given] if isinstance(given, list) else given
 
 
@@ -53,7 +53,7 @@ def family(instance: Dict[str, Any], place: str, faults: Faults) -> int:
 
 
 def contradictions(instance: Dict[str, Any], place: str) -> Faults:
-    """What each value allows by itself and what does not go together. Its ``family`` is known."""
+    """Return which values exclude each other. The ``family`` of the instance is known."""
     faults = []
     version, interval = instance["version"], instance["advert_interval"]
     if instance["family"] == 6 and version == 2:
@@ -68,7 +68,7 @@ def contradictions(instance: Dict[str, Any], place: str) -> Faults:
     if instance["auth_pass"] and version == 3:
         faults.append(f"{place}.auth_pass is set: VRRP version 3 has no authentication, leave it out.")
     if not instance["multicast"] and not instance["peers"]:
-        # Unicast to nobody: every member would believe it is alone and take the VIP.
+        # Without peers every member would become Active.
         faults.append(f"{place}.peers is empty: name the other members, or set multicast to true.")
     return faults
 
@@ -83,7 +83,7 @@ def too_long(auth_pass: str, place: str) -> Faults:
 
 
 def vrid_clashes(instances: List[Dict[str, Any]], place: str) -> Faults:
-    """The same VRID twice on one link and in one family is one Virtual Router to everybody else."""
+    """Refuse a VRID twice on one link and in one family: to other routers that is one Virtual Router."""
     seen: Dict[Tuple[Any, ...], str] = {}
     faults = []
     for instance in instances:
@@ -98,7 +98,7 @@ def vrid_clashes(instances: List[Dict[str, Any]], place: str) -> Faults:
 
 
 def undefined(named: List[Dict[str, Any]], defined: List[Dict[str, Any]], place: str) -> Faults:
-    """Return a sentence for each item that is named and not there."""
+    """Return a sentence for each named item that is not defined."""
     known = [item["name"] for item in defined]
     return [
         f"{place} names '{item['name']}', which is not defined: known are {', '.join(map(str, known)) or 'none'}."
@@ -111,7 +111,7 @@ def undefined(named: List[Dict[str, Any]], defined: List[Dict[str, Any]], place:
 
 
 def of_instance(instance: Item, place: str) -> Faults:
-    """Return what is wrong with one instance, seen alone."""
+    """Return what is wrong with one instance by itself."""
     return [
         *contradictions(instance, place),
         *_times(instance, place),
@@ -130,14 +130,14 @@ def _times(instance: Item, place: str) -> Iterator[str]:
 
 def _addresses(instance: Item, place: str) -> Iterator[str]:
     own = _without_prefix(instance)
-    if len(own) > MOST_ADDRESSES:
-        yield f"{place}.addresses has {len(own)} of them: an advertisement has at most {MOST_ADDRESSES}."
+    if len(own) > MAX_ADDRESSES:
+        yield f"{place}.addresses has {len(own)} of them: an advertisement has at most {MAX_ADDRESSES}."
     for address in _repeated(own):
         yield f"{place}.addresses has {address} twice: leave one out."
 
 
 def _routers(instance: Item, place: str) -> Iterator[str]:
-    """The address that it sends from, and those that it sends to."""
+    """Check the source address and the peers."""
     peers, source, family = instance["peers"], instance["source"], instance["family"]
     for key, address in [("peers", peer) for peer in peers] + ([("source", source)] if source else []):
         if ipaddress.ip_address(address).version != family:
@@ -177,7 +177,7 @@ def among_instances(instances: List[Item]) -> Faults:
     holders: Dict[Any, Item] = {}
     for instance in instances:
         for address in set(_without_prefix(instance)):
-            # A link-local address is another one on each link.
+            # The same link-local address on two links is two addresses.
             link = instance["interface"] if ipaddress.ip_address(address).is_link_local else None
             other = holders.setdefault((address, link), instance)
             if other is not instance:
@@ -189,7 +189,7 @@ def among_instances(instances: List[Item]) -> Faults:
 
 
 def of_group(group: Item, instances: List[Item], place: str) -> Faults:
-    """Return what is wrong with one sync group. Its members change together, by FAULT only: as with keepalived."""
+    """Return what is wrong with one sync group. As with keepalived, only a FAULT changes its members together."""
     members = group["instances"]
     faults = undefined([{"name": name} for name in members], instances, f"{place}.instances")
     faults += [f"{place}.instances has {name} twice: leave one out." for name in _repeated(members)]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the VRRP daemon is told to do: typed, complete, immutable. Times are microseconds.
+"""The VRRP daemon's settings: typed, complete, immutable. Times are microseconds.
 
 Values and names are those of the collection's model; a file of them is read by ``config``.
 """
@@ -58,11 +58,11 @@ class Settings(NamedTuple):
     groups: Tuple[Group, ...] = ()
     checks: Tuple[Check, ...] = ()
     status_socket: str = "/run/onprem-lb-vrrp/status.sock"
-    script_user: str = "nobody"  # who runs scripts that name nobody, and notify programs
+    script_user: str = "nobody"  # runs notify programs, and scripts that name no user
 
 
 def identity(instance: Instance) -> Tuple[str, str, int, int, int]:
-    """Return what makes it this Virtual Router and no other; all the rest can be changed while it runs."""
+    """Return what identifies a Virtual Router; everything else can change while it runs."""
     return instance.name, instance.interface, instance.vrid, instance.version, instance.family
 
 
@@ -89,7 +89,7 @@ def router(instance: Instance, source: str, tracked: Tuple[str, ...]) -> machine
 
 
 def advertisement(instance: Instance) -> packet.Advertisement:
-    """Return what it sends, and expects of others, but for the priority."""
+    """Return what it sends, and expects of other routers except for the priority."""
     return packet.Advertisement(
         version=instance.version,
         vrid=instance.vrid,

@@ -6,24 +6,19 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, List, Sequence
 
-from ..runtime.prometheus import Metric, Report, Sample, exposition
-from ..runtime.text_table import ago, columns
+from ..runtime.prometheus import PROCESS, Metric, Report, Sample, exposition
+from ..runtime.text_table import ago, columns, heading, problems
 
 STATES = ("Initialize", "Backup", "Active", "Fault")
 PREFIX = "onprem_lb_vrrp"
 
 
 def table(report: Report, now: float) -> str:
-    """Return the report as a person wants to read it.
+    """Return the report as text for a terminal.
 
     :param now: seconds since 1970, for how long ago something was
     """
-    first = f"{report['agent']} {report['version']}, process {report['pid']}, up {ago(report['since'], now)}"
-    parts = [f"{first}, {report['config']}"]
-    if report["config_fault"]:
-        parts.append(f"The last change of the configuration was refused: {report['config_fault']}")
-    parts += [f"Not to be had: {limit}" for limit in report["limits"]]
-    parts.append(_instances(report["instances"], now))
+    parts = [heading(report, now), *problems(report), _instances(report["instances"], now)]
     if report["groups"]:
         rows = [(group["name"], group["state"], " ".join(group["instances"])) for group in report["groups"]]
         parts.append(columns(("SYNC GROUP", "STATE", "INSTANCES"), rows))
@@ -57,7 +52,7 @@ def _priority(priority: Report) -> str:
 
 
 def _addresses(instance: Report) -> List[str]:
-    """An address that is where the state says it is not, or the reverse, is worth a word."""
+    """Mark an address that is missing, or present although the state says otherwise."""
     active = instance["state"] == "Active"
     marks = {(True, False): " (missing)", (False, True): " (left over)"}
     return [address + marks.get((active, address in instance["held"]), "") for address in instance["addresses"]]
@@ -86,10 +81,6 @@ def _checks(checks: Sequence[Report], now: float) -> str:
 def prometheus(report: Report) -> str:
     """Return the report in Prometheus's text format."""
     return exposition(PREFIX, METRICS, report)
-
-
-def _agent(value: Callable[[Report], float], *labels: str) -> Callable[[Report], Iterable[Sample]]:
-    return lambda report: [({key: report[key] for key in labels}, value(report))]
 
 
 def _each(value: Callable[[Report], float]) -> Callable[[Report], Iterable[Sample]]:
@@ -131,44 +122,18 @@ def _check_states(report: Report) -> Iterable[Sample]:
 
 
 METRICS = (
-    Metric("agent_info", "gauge", "The agent itself, always 1.", _agent(lambda report: 1, "version")),
-    Metric(
-        "start_time_seconds", "gauge", "When the agent was started, since 1970.", _agent(lambda report: report["since"])
-    ),
-    Metric(
-        "config_refused",
-        "gauge",
-        "Whether the last reload was refused, so that an older configuration is in force.",
-        _agent(lambda report: bool(report["config_fault"])),
-    ),
-    Metric(
-        "limits", "gauge", "How many things the agent would like and may not have.", _agent(lambda r: len(r["limits"]))
-    ),
-    Metric("state", "gauge", "1 for the state in which an instance is, 0 for the others.", _states),
-    Metric(
-        "state_since_seconds",
-        "gauge",
-        "Since when an instance is in its state, since 1970.",
-        _each(lambda i: i["since"]),
-    ),
-    Metric(
-        "priority", "gauge", "The priority that an instance advertises.", _each(lambda i: i["priority"]["effective"])
-    ),
-    Metric("priority_configured", "gauge", "The priority as configured.", _each(lambda i: i["priority"]["configured"])),
-    Metric("addresses", "gauge", "How many virtual addresses an instance has.", _each(lambda i: len(i["addresses"]))),
-    Metric(
-        "addresses_held", "gauge", "How many of them are on this host's interface.", _each(lambda i: len(i["held"]))
-    ),
-    Metric("transitions_total", "counter", "Changes of state.", _each(lambda i: i["transitions"])),
-    Metric("advertisements_sent_total", "counter", "Advertisements sent.", _each(lambda i: i["sent"])),
-    Metric(
-        "advertisements_received_total",
-        "counter",
-        "Advertisements received that count.",
-        _each(lambda i: i["received"]),
-    ),
-    Metric("last_advertisement_seconds", "gauge", "When one was last received, since 1970.", _last_heard),
-    Metric("discarded_total", "counter", "Messages for an instance that were discarded, by reason.", _discarded),
-    Metric("discarded_unknown_total", "counter", "Messages for no instance that were discarded, by reason.", _foreign),
-    Metric("check_up", "gauge", "Whether a check succeeds; absent until it is known.", _check_states),
+    *PROCESS,
+    Metric("state", "1 for the state in which an instance is, 0 for the others.", _states),
+    Metric("state_since_seconds", "Since when an instance is in its state, since 1970.", _each(lambda i: i["since"])),
+    Metric("priority", "The priority that an instance advertises.", _each(lambda i: i["priority"]["effective"])),
+    Metric("priority_configured", "The priority as configured.", _each(lambda i: i["priority"]["configured"])),
+    Metric("addresses", "How many virtual addresses an instance has.", _each(lambda i: len(i["addresses"]))),
+    Metric("addresses_held", "How many of them are on this host's interface.", _each(lambda i: len(i["held"]))),
+    Metric("transitions_total", "Changes of state.", _each(lambda i: i["transitions"])),
+    Metric("advertisements_sent_total", "Advertisements sent.", _each(lambda i: i["sent"])),
+    Metric("advertisements_received_total", "Advertisements received that count.", _each(lambda i: i["received"])),
+    Metric("last_advertisement_seconds", "When one was last received, since 1970.", _last_heard),
+    Metric("discarded_total", "Messages for an instance that were discarded, by reason.", _discarded),
+    Metric("discarded_unknown_total", "Messages for no instance that were discarded, by reason.", _foreign),
+    Metric("check_up", "Whether a check succeeds; absent until it is known.", _check_states),
 )

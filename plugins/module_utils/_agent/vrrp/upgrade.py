@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A new version of the router takes over from the running one, between two Advertisements.
+"""Upgrade of the running router: a new process takes over between two Advertisements.
 
-The new program is started beside the old one, and has everything ready before it asks for its turn: then the old one
-says what it knows, falls silent, and ends when it hears that the new one goes on. Until then nothing is given up, so
-that a new version that is none, or that comes to nothing, costs a line in the log.
+The new program starts beside the old one and prepares everything before it requests the handover. The old process then
+sends its state, sends nothing else to any router, and ends when the new one commits. Until then nothing is given up:
+a new version that fails costs no more than a line in the log.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import Any, Callable, Dict, Mapping, MutableMapping, NoReturn, Optio
 from ..runtime import upgrade_state
 from ..runtime.loop import MILLION, Loop
 
-PATIENCE = 30 * MILLION  # until a new version must be ready
-MOMENT = 1.0  # seconds, in which it must have understood what it is told: nobody advertises meanwhile
-READY, TAKEN = "ready", "taken"  # what the successor says, a line each; before them its process, and last of all pid
+READY_TIMEOUT = 30 * MILLION  # until a new version must be ready
+COMMIT_TIMEOUT = 1.0  # seconds until it must have committed: neither process advertises meanwhile
+READY, COMMITTED = "ready", "taken"  # what the new process sends, a line each, after its process number
 
 
 class UpgradeAborted(Exception):
-    """The predecessor goes on without us."""
+    """The old process goes on without this one."""
 
 
 class NewProcess:
-    """The new program, as the old one sees it."""
+    """The new process, as the old one sees it."""
 
     def __init__(
         self,
@@ -38,77 +38,70 @@ class NewProcess:
         environ: Mapping[str, str],
         left: Dict[str, Any],
         on_ready: Callable[[], None],
-        on_end: Callable[[str], None],
+        on_failure: Callable[[str], None],
     ) -> None:
         """Start it. Raises OSError.
 
-        :param environ: as this process was started with
+        :param environ: the environment that this process was started with
         :param left: what it must know before it is ready, with ``door``: the status socket's path and descriptor
-        :param on_ready: is called once, and is to call ``take_over``
-        :param on_end: is called instead, with the reason why it will not come to that
+        :param on_ready: called once the new process is ready; must call ``commit``
+        :param on_failure: called instead, with the reason why it will not get ready
         """
-        self.pid = 0  # known when it has said so
-        self._loop, self._on_ready, self._on_end = loop, on_ready, on_end
-        self._heard = b""
+        self.pid = 0  # until the new process has sent it
+        self._loop, self._on_ready, self._on_failure = loop, on_ready, on_failure
+        self._received = b""
         self._channel, theirs = socket.socketpair()
         self._channel.setblocking(False)
         with theirs:
             self._start(environ, {**left, "channel": theirs.fileno()})
-        loop.watch(self._channel.fileno(), self._hear)
-        self._late = loop.after(PATIENCE, lambda: self._fail("it is not ready in time"))
+        loop.watch(self._channel.fileno(), self._receive)
+        self._timeout = loop.after(READY_TIMEOUT, lambda: self._fail("it is not ready in time"))
 
     def _start(self, environ: Mapping[str, str], left: Dict[str, Any]) -> None:
-        """It inherits three descriptors, and neither our urgency (SCHED_RESET_ON_FORK) nor our locked memory."""
-        memory = upgrade_state.save(left)
-        handed_over = (memory, left["channel"], left["door"][1])
-        own = {name: value for name, value in environ.items() if name != "WATCHDOG_PID"}  # which is ours
-        for descriptor in handed_over:
-            os.set_inheritable(descriptor, True)
+        """It inherits three descriptors, but neither the real-time priority nor the locked memory."""
+        descriptors = (left["channel"], left["door"][1])
+        own = {name: value for name, value in environ.items() if name != "WATCHDOG_PID"}  # names this process
         try:
-            whole = {**own, upgrade_state.VARIABLE: str(memory)}
-            pid = os.posix_spawn(sys.executable, upgrade_state.command_line(), whole)
+            with upgrade_state.passed_on(left, descriptors, own) as whole:
+                pid = os.posix_spawn(sys.executable, upgrade_state.command_line(), whole)
         except OSError:
             self._channel.close()
             raise
-        finally:
-            for descriptor in handed_over:
-                os.set_inheritable(descriptor, False)
-            os.close(memory)
-        upgrade_state.reap(self._loop, pid)  # see OldProcess
+        upgrade_state.reap(self._loop, pid)  # see OldProcess.of
 
-    def _hear(self, _events: int) -> None:
+    def _receive(self, _events: int) -> None:
         try:
-            said = self._channel.recv(4096)
+            data = self._channel.recv(4096)
         except OSError:
-            said = b""
-        self._heard += said
-        words = self._heard.decode().split("\n")[:-1]
-        self.pid = int(words[0]) if words else 0
-        if not said:
+            data = b""
+        self._received += data
+        lines = self._received.decode().split("\n")[:-1]
+        self.pid = int(lines[0]) if lines else 0
+        if not data:
             self._fail("it has ended, and the log says why")
-        elif READY in words:
+        elif READY in lines:
             self._loop.forget(self._channel.fileno())
-            self._late.cancel()
+            self._timeout.cancel()
             self._on_ready()
 
     def _fail(self, why: str) -> None:
         self.close()
-        self._on_end(why)
+        self._on_failure(why)
 
-    def take_over(self, known: Dict[str, Any]) -> bool:
-        """Let it go on from here; return whether it does, and otherwise it is no more."""
+    def commit(self, known: Dict[str, Any]) -> bool:
+        """Let it go on from this state; return whether it does. If it does not, it is killed."""
         with contextlib.suppress(OSError):
-            self._channel.settimeout(MOMENT)
+            self._channel.settimeout(COMMIT_TIMEOUT)
             self._channel.sendall(json.dumps(known).encode() + b"\n")
-            if self._channel.recv(64) == f"{TAKEN}\n".encode():
+            if self._channel.recv(64) == f"{COMMITTED}\n".encode():
                 self._channel.close()
                 return True
         self.close()
         return False
 
     def close(self) -> None:
-        """Give it up: two that have the same addresses would be worse than none that is new."""
-        self._late.cancel()
+        """Abort: two routers with the same addresses would be worse than no upgrade."""
+        self._timeout.cancel()
         self._loop.forget(self._channel.fileno())
         if self.pid:
             with contextlib.suppress(ProcessLookupError):
@@ -117,46 +110,46 @@ class NewProcess:
 
 
 class OldProcess:
-    """The old program, as the new one sees it."""
+    """The old process, as the new one sees it."""
 
     def __init__(self, left: Dict[str, Any]) -> None:
         self.text: str = left["config"]  # of the configuration that is in force
-        self.door: str = left["door"][0]
-        self.door_socket = upgrade_state.socket_of(left["door"][1])
+        self.status_path: str = left["door"][0]
+        self.status_socket = upgrade_state.socket_of(left["door"][1])
         self._channel = upgrade_state.socket_of(left["channel"])
         self._channel.setblocking(True)
-        self._say(str(os.getpid()))
+        self._send(str(os.getpid()))
 
     @classmethod
     def of(cls, environ: MutableMapping[str, str]) -> Optional[OldProcess]:
-        """Return the one that has started this process, None where it was somebody else."""
+        """Return the old process that started this one, None if this is no upgrade."""
         left = upgrade_state.load(environ)
         if left is None:
             return None
         if os.fork():
-            # systemd waits for the end of a main process only if it is its own child, as orphans are.
+            # systemd notices the end of a main process only if it is its own child, as an orphan is.
             os._exit(0)
         return cls(left)
 
-    def ask(self) -> Dict[str, Any]:
-        """Say that all is ready, and wait for the turn; return what the old one knows. Raises Gone."""
-        self._say(READY)
-        with self._channel.makefile("r", encoding="utf-8") as said:
-            line = said.readline()
+    def request_handover(self) -> Dict[str, Any]:
+        """Report that everything is ready; return the state of the old process. Raises UpgradeAborted."""
+        self._send(READY)
+        with self._channel.makefile("r", encoding="utf-8") as received:
+            line = received.readline()
         if not line.endswith("\n"):
-            self._give_up()
+            self._abort()
         return json.loads(line)
 
-    def dismiss(self) -> None:
-        """Say that all is understood. Raises Gone where it is too late for that."""
-        self._say(TAKEN)
+    def commit(self) -> None:
+        """Confirm that this process goes on from that state. Raises UpgradeAborted if it is too late."""
+        self._send(COMMITTED)
         self._channel.close()
 
-    def _say(self, word: str) -> None:
+    def _send(self, word: str) -> None:
         try:
             self._channel.sendall(f"{word}\n".encode())
         except OSError:
-            self._give_up()
+            self._abort()
 
-    def _give_up(self) -> NoReturn:
-        raise UpgradeAborted("The predecessor does not wait any more, and goes on itself.")
+    def _abort(self) -> NoReturn:
+        raise UpgradeAborted("The old process does not wait any more, and goes on itself.")

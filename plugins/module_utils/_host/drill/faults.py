@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import datetime
 import re
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Run, show
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import HAPROXY, KEEPALIVED, UNITS
 from ansible_collections.onprem.lb.plugins.module_utils._shared.events import EVENTS, HOST_CUT
 
@@ -23,8 +24,6 @@ DELETE_TABLE = f"add table {TABLE}; delete table {TABLE}"
 # Linux allows nearly any name; one with other characters than these would need quoting twice, for the shell and for
 # nft.
 INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,15}")
-
-Run = Callable[[Sequence[str]], Tuple[int, str, str]]
 
 
 class Refused(Exception):
@@ -140,8 +139,7 @@ def clear(run: Run, have_nft: bool) -> List[str]:
 def check(script: Script, interface: str, interfaces: Sequence[str], run: Run, have_nft: bool) -> None:
     """Refuse a failure that cannot be injected here, before anything has changed."""
     if script.unit:
-        _rc, out, _err = run(["systemctl", "show", "--property=LoadState,ActiveState", script.unit])
-        state = dict(line.split("=", 1) for line in out.split() if "=" in line)
+        state = show(run, [script.unit], ["LoadState", "ActiveState"])[0]
         if state.get("LoadState") != "loaded":
             raise Refused(f"There is no {script.unit} on this host.")
         if state.get("ActiveState") not in ("active", "reloading"):
@@ -170,7 +168,7 @@ def arm(specs: Sequence[TimerSpec], run: Run) -> None:
         raise
 
 
-def _done(run: Run, command: Sequence[str]) -> None:
+def _done(run: Run, command: List[str]) -> None:
     rc, out, err = run(command)
     if rc:
         raise Refused(f"{command[0]} failed (exit code {rc}): {_first_line(err or out)}")
@@ -183,12 +181,9 @@ def _first_line(text: str) -> str:
 
 def schedule(specs: Sequence[TimerSpec], now: float) -> Dict[str, Any]:
     """Return which units fire, and when, by the host's own clock."""
-    times = {
-        spec.name: datetime.datetime.fromtimestamp(now + spec.in_s, datetime.timezone.utc).isoformat(
-            timespec="milliseconds"
-        )
-        for spec in specs
-    }
+    utc = datetime.timezone.utc
+    fires = {spec.name: datetime.datetime.fromtimestamp(now + spec.in_s, utc) for spec in specs}
+    times = {name: at.isoformat(timespec="milliseconds") for name, at in fires.items()}
     return {
         "units": [f"{name}.timer" for name in times],
         "injected_at": times.get(INJECT),

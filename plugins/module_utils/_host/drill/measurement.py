@@ -43,9 +43,8 @@ Interval = Tuple[float, float]
 
 
 class Outage(NamedTuple):
-    """From the start of the first failed attempt to the start of the next good one: for so long a client that retries
-    at once would have had to retry. At most one interval shorter than the truth.
-    """
+    """From the start of the first failed attempt to the start of the next good one: how long a client would have to
+    retry. At most one interval shorter than the truth."""
 
     start_ms: float
     length_ms: float
@@ -54,6 +53,8 @@ class Outage(NamedTuple):
 
 
 class Transition(NamedTuple):
+    """The holders of the address from a time on."""
+
     at_ms: float
     holders: FrozenSet[str]
 

@@ -136,12 +136,6 @@ class NeighbourProber:
     def close(self) -> None:
         self._socket.close()
 
-    def __enter__(self) -> NeighbourProber:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
-
 
 def wait_readable(probers: Sequence[Any], seconds: float) -> None:
     select.select(list(probers), [], [], max(0.0, seconds))

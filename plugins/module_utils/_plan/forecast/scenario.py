@@ -224,16 +224,16 @@ def simulate(
 
 def _outcome(cluster: Cluster, vip: str, run: Run) -> Outcome:
     alone = frozenset([run.member])
-    nobody: FrozenSet[str] = frozenset()
-    cut_off = alone if run.failure.kind == CUT else nobody
+    no_members: FrozenSet[str] = frozenset()
+    cut_off = alone if run.failure.kind == CUT else no_members
     dead = alone if run.failure.kind == SERVICE and vip in run.failure.vips else cut_off
-    back = _holders(cluster, run.after, vip, nobody)
+    back = _holders(cluster, run.after, vip, no_members)
     return Outcome(
-        before=_holders(cluster, run.before, vip, nobody),
+        before=_holders(cluster, run.before, vip, no_members),
         after=_holders(cluster, run.during, vip, cut_off),
         outage=_longest_gap(cluster, run.during, vip, dead, run.before.now),
         back=back,
-        back_outage=_longest_gap(cluster, run.after, vip, nobody, run.during.now),
+        back_outage=_longest_gap(cluster, run.after, vip, no_members, run.during.now),
         shared=_shared(cluster, vip, run),
         served=bool(_holders(cluster, run.during, vip, dead)) and bool(back),
         priorities={

@@ -31,6 +31,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_vips i
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Placement
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Vip
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import changed_check
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, vrid
 
 SETTINGS = {
@@ -43,7 +44,7 @@ SETTINGS = {
     "ingress_members": Field(list_of(word), []),
     "interface": Field(text, ""),
     "engine": Field(text, engines.AUTO),  # read for each member
-    "auth_pass": Field(text, ""),
+    "auth_pass": Field(text, "", secret=True),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
     "advert_interval": Field(number(0.01, 255, " seconds"), 1),
     "multicast": Field(boolean),
@@ -120,7 +121,7 @@ def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
         faults.append(f"ipi_server_check is {own!r}: a mapping with interval, fall or rise is wanted.")
         own = {}
     multicast = preset.multicast if settings["multicast"] is None else settings["multicast"]
-    return preset._replace(ports=ports, multicast=multicast, server_check={**preset.server_check, **own})
+    return preset._replace(ports=ports, multicast=multicast, server_check=changed_check(preset.server_check, own))
 
 
 def warnings(cluster: Cluster, faults: Faults) -> List[str]:

@@ -97,7 +97,7 @@ def existing(members: List[Member]) -> Existing:
     for member in reversed(members):  # where they disagree, the first member counts
         living.update(member["host"].get("vrids", {}))
     heard = [router for member in members for router in member["host"].get("heard", [])]
-    return Existing(living, vrrp_routers.strangers(heard, _addresses(members)))
+    return Existing(living, vrrp_routers.foreign_routers(heard, _addresses(members)))
 
 
 def _addresses(members: List[Member]) -> List[str]:
@@ -116,7 +116,7 @@ def vrrp_conflicts(members: List[Member], vips: List[Vip], where: Dict[str, Dict
         ]
         heard = member["host"].get("heard", [])
         addresses = [vip.address for vip in vips]
-        found += vrrp_routers.foreign(heard, _addresses(members), addresses, vrids, _known_pass(members))
+        found += vrrp_routers.conflicts(heard, _addresses(members), addresses, vrids, _known_pass(members))
     return found
 
 

@@ -36,7 +36,7 @@ SETTINGS = {
     "services": Field(anything),
     "interface": Field(text, ""),
     "engine": Field(text, engines.AUTO),  # read for each member
-    "auth_pass": Field(text, ""),
+    "auth_pass": Field(text, "", secret=True),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
     "advert_interval": Field(number(0.01, 255, " seconds"), 1),
     "preempt": Field(boolean, True),

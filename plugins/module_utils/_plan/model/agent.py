@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The collection's model in the agent's words: its two configurations, or why it cannot have them. Pure.
+"""Renders the model as the agent's two configurations, or says why the agent cannot have them. Pure.
 
-What haproxy.cfg.j2 and keepalived.conf.j2 make of the model, this makes of it for the agent. What the agent does not
-have is refused, never left out.
+This is to the agent what haproxy.cfg.j2 and keepalived.conf.j2 are to HAProxy and keepalived. What the agent does not
+support is refused, never left out.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ Settings = Dict[str, Any]
 # haproxy's units of time, in seconds; without one a number is milliseconds.
 UNITS = {"us": 1e-6, "ms": 1e-3, "": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
 DOWN_FILE = re.compile(r"/[\w./-]+")
-# A path, and at its end anything but a backslash, which would take the unit's next line in.
+# An absolute path and its arguments. A backslash at the end would join the unit's next line to it.
 COMMAND = re.compile(r"/.*[]!-\[^-~]")
 ALIVE = ("killall", "-0")
-OWN = (Daemon(PROXY).program, WORKER)  # the programs that listen for us
+OWN = (Daemon(PROXY).program, WORKER)  # the agent's programs that listen
 
 
 def _time(value: Any) -> Tuple[Any, Optional[str]]:
-    """A time as haproxy writes it, in seconds."""
+    """A time as it is written in haproxy.cfg; returned in seconds."""
     found = re.fullmatch(r"(\d+)(us|ms|s|m|h|d|)", str(value))
     if not found:
         return None, "a time such as 500ms, 30s or 1h is wanted."
@@ -60,7 +60,7 @@ def _time(value: Any) -> Tuple[Any, Optional[str]]:
 
 
 def _own_time(value: Any) -> Tuple[Any, Optional[str]]:
-    """The same, or nothing for what the agent has by itself."""
+    """A time, or nothing for the agent's own default."""
     return (value, None) if value == "" else _time(value)
 
 
@@ -93,7 +93,7 @@ PROXYS = {
     "stats_address": Field(address, "127.0.0.1"),
     "stats_port": Field(port, 9000),
     "stats_user": Field(text, ""),
-    "stats_password": Field(text, ""),
+    "stats_password": Field(text, "", secret=True),
     "down_file": Field(_down_file, ""),
     "stop_pause": Field(number(0, 60, " seconds"), 0.2),
     "start_commands": Field(_commands, []),
@@ -104,13 +104,13 @@ VRRPS = {
     "scripts": Field(anything, []),
     "track_files": Field(anything, []),
     "sync_groups": Field(anything, []),
-    "auth_pass": Field(text, ""),
+    "auth_pass": Field(text, "", secret=True),
     "script_user": Field(word, "root"),
     "checksum": vrrp_config.INSTANCE["checksum"],
 }
 SETTINGS = {**PROXYS, **VRRPS, "raw": Field(anything, {})}
 
-# What is said of each service and of each check; of the rest, what is not the agent's default.
+# The keys of a service and of its check that are always written; of the others those that are not the agent's default.
 SERVICES = ("name", "bind", "port", "mode", "balance", "servers")
 CHECKS = ("type", "interval", "fall", "rise")
 INSTANCES = (
@@ -122,9 +122,9 @@ INSTANCES = (
 def translate(settings: Settings, prefix: str = "agent", listeners: Any = (), host: str = "") -> Dict[str, Any]:
     """Return ``{vrrp, proxy, options, faults}``; a daemon that has nothing to do is None.
 
-    :param settings: the keys of SETTINGS, each as the user wrote it; ``raw`` are variables of raw lines, by their names
+    :param settings: the keys of SETTINGS, each as the user wrote it; ``raw`` holds variables with raw lines, by name
     :param prefix: of the variables' names, for the sentences
-    :param listeners: what listens on the host, as `host_info` returns it
+    :param listeners: the listening sockets of the host, as `host_info` returns them
     :param host: its name, for the sentences
     """
     faults: Faults = []
@@ -157,7 +157,7 @@ def _refused(place: str) -> str:
 
 
 def _raw_faults(services: List[Settings], model: Dict[str, Any], prefix: str) -> Faults:
-    """Refuse the raw lines that stand within the model."""
+    """Refuse raw lines of services, instances and sync groups."""
     places = [
         (f"{prefix}_services ({service['name']}).{key}", service[key])
         for service in services
@@ -209,13 +209,13 @@ def _proxy(services: List[Settings], known: Settings) -> Settings:
 
 
 def _service(service: Settings, known: Settings) -> Settings:
-    # haproxy has one limit until it is connected and another from then on, the agent has one for all.
+    # HAProxy limits the connection and the rest of a check separately, the agent limits both together.
     limit = min(known["timeout_connect"], known["timeout_check"]) or known["timeout_connect"]
-    check = {**_said(service["check"], config.CHECK, CHECKS), "timeout": limit}
-    return {**_said({**service, "check": check}, config.SERVICE, SERVICES)}
+    check = {**_without_defaults(service["check"], config.CHECK, CHECKS), "timeout": limit}
+    return _without_defaults({**service, "check": check}, config.SERVICE, SERVICES)
 
 
-def _said(given: Settings, schema: Dict[str, Field], always: Tuple[str, ...]) -> Settings:
+def _without_defaults(given: Settings, schema: Dict[str, Field], always: Tuple[str, ...]) -> Settings:
     return {
         key: value for key, value in given.items() if key in schema and (key in always or value != schema[key].default)
     }
@@ -253,7 +253,7 @@ def _link(interface: str) -> str:
 
 
 def _script(script: Settings) -> Settings:
-    """A check as the agent has it. For a living program and a URL that answers it needs no killall and no curl."""
+    """A script as a check of the agent, which needs no killall to find a process and no curl to ask a single URL."""
     same = {key: script[key] for key in ("name", "interval", "timeout", "rise", "fall")}
     question = url_checks.question(script["any_of"])
     if question:

@@ -33,7 +33,7 @@ def read_services(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]
     """Return the services with every default filled in, and a sentence for each fault.
 
     :param given: what the user wrote
-    :param place: the variable it stands in, for the sentences
+    :param place: the variable's name, for the sentences
     """
     faults: Faults = []
     if not isinstance(given, list):
@@ -50,8 +50,14 @@ def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
     return service
 
 
+def changed_check(usual: Dict[str, Any], own: Dict[str, Any]) -> Dict[str, Any]:
+    """Return a check with the user's changes, without the usual keys that the user's type of check does not have."""
+    kind = own.get("type", usual["type"])
+    return {**{key: value for key, value in usual.items() if kind in config.TYPES.get(key, [kind])}, **own}
+
+
 def _clashes(services: List[Dict[str, Any]], place: str) -> Faults:
-    """Two services of one name or on one address and port: haproxy would refuse or mix them up."""
+    """Services with the same name, or with the same address and port: HAProxy refuses them or mixes them up."""
     faults = []
     for at, one in enumerate(services):
         for other in services[:at]:
@@ -86,8 +92,8 @@ def read_monitors(given: Any, services: List[Dict[str, Any]], place: str) -> Tup
 
 
 def monitor_clashes(monitors: List[Dict[str, Any]], services: List[Dict[str, Any]], place: str) -> Faults:
-    """A monitor that shares its port or its name with another section: haproxy would answer by either of them."""
-    faults = []
+    """Monitors that share a port or a name with another section: HAProxy would answer from either of them."""
+    faults: Faults = []
     for at, monitor in enumerate(monitors):
         faults.extend(_clash(monitor, other, place) for other in [*services, *monitors[:at]] if _meet(monitor, other))
         if monitor["name"] and monitor["name"] in [service["name"] for service in services]:
@@ -96,7 +102,7 @@ def monitor_clashes(monitors: List[Dict[str, Any]], services: List[Dict[str, Any
 
 
 def binds_overlap(one: List[str], other: List[str]) -> bool:
-    """Return whether two lists of listen addresses would fight for one port."""
+    """Return whether two lists of listen addresses have one in common."""
     return ANY in one or ANY in other or bool(set(one) & set(other))
 
 
@@ -106,10 +112,10 @@ def listeners_in_the_way(
     host: str,
     own: Sequence[str] = ("haproxy",),
 ) -> Faults:
-    """Name every other program that already listens where the balancer is to listen.
+    """Return a sentence for each other program that already listens where the balancer is to listen.
 
     :param listeners: as the module `host_info` returns them: ``{address, port, program, pid}``
-    :param own: the balancer's programs
+    :param own: the balancer's own programs
     """
     faults = []
     for service in services:

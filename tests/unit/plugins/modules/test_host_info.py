@@ -42,7 +42,7 @@ UnitFileState=disabled
 """
 PROGRAMS = {
     "ip": json.dumps(IP_JSON),
-    "systemctl": lambda words: (0, f"{os.getpid()}\n" if "--value" in words else UNITS, ""),
+    "systemctl": lambda words: (0, f"MainPID={os.getpid()}\n" if "--property=MainPID" in words else UNITS, ""),
     "dpkg-query": (1, "haproxy install ok installed\n", "no packages found matching keepalived\n"),
     "apt-get": "",
 }

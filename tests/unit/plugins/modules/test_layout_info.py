@@ -32,7 +32,10 @@ class Host(Programs):
 
     def __init__(self, *looks):
         self.looks = list(looks)
-        super().__init__({"ip": self._ip, "systemctl": lambda words: (0, "0\n" if "--value" in words else ACTIVE, "")})
+        super().__init__({"ip": self._ip, "systemctl": self._systemctl})
+
+    def _systemctl(self, words):
+        return 0, "MainPID=0\n" if "--property=MainPID" in words else ACTIVE, ""
 
     def _ip(self, _words):
         return 0, json.dumps(self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]), ""

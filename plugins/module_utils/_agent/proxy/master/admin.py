@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The status socket of a proxy: whoever says nothing is told everything, and a request changes a server's state.
+"""The status socket of the proxy: an empty request returns the report, others change a server's state.
 
 A request is one JSON mapping, ``{"server": "SERVICE/SERVER", "order": "ready|drain|maint"}``; the answer is
-``{"done": SENTENCE}`` or ``{"refused": SENTENCE}``. Whoever asks says first that this was all.
+``{"done": SENTENCE}`` or ``{"refused": SENTENCE}``. The client shuts down its sending side after a request.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any, Callable, Dict, List, Optional
 from ...config.schema import nearest
 from ...runtime import status_socket
 from ...runtime.request_server import Answer
-from .server_states import ORDERS, Health
+from .server_states import ADMIN_STATES, Health
 
-LONGEST = 4096  # bytes of a request
+MAX_REQUEST = 4096  # bytes of a request
 
 
 def answers(report: Callable[[], Dict[str, Any]], obey: Callable[[Any], Dict[str, Any]]) -> Answer:
-    """Return what answers those who come to the socket."""
+    """Return what answers requests at the socket."""
 
     def answer(received: bytes, ended: bool) -> Optional[bytes]:
-        if not ended and len(received) <= LONGEST:
+        if not ended and len(received) <= MAX_REQUEST:
             return None
         return status_socket.document(obey(_request(received)) if received else report())
 
@@ -37,11 +37,11 @@ def _request(received: bytes) -> Any:
         return None
 
 
-def obey(health: Health, request: Any) -> Dict[str, Any]:
-    """Change the state of a server, and say how it went."""
+def execute(health: Health, request: Any) -> Dict[str, Any]:
+    """Change the state of a server; return the answer."""
     key, order = (request.get("server"), request.get("order")) if isinstance(request, dict) else (None, None)
-    if not isinstance(key, str) or order not in ORDERS:
-        return {"refused": f"a server and one of {', '.join(ORDERS)} are wanted."}
+    if not isinstance(key, str) or order not in ADMIN_STATES:
+        return {"refused": f"a server and one of {', '.join(ADMIN_STATES)} are wanted."}
     if key not in health:
         return {"refused": _unknown(key, health.known())}
     health.command(key, order)
@@ -54,7 +54,7 @@ def _unknown(key: str, known: List[str]) -> str:
 
 
 def request(path: str, server: str, order: str) -> str:
-    """Have a running proxy change the state of a server; return how it went. Raises status_socket.Refused.
+    """Make a running proxy change the state of a server; return its answer. Raises status_socket.Refused.
 
     :param server: SERVICE/SERVER
     """

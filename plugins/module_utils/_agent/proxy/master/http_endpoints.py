@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the master itself answers over HTTP: monitor endpoints for checks from elsewhere, and the page for people."""
+"""The master's HTTP endpoints: monitors for external health checks, the status page and the metrics."""
 
 from __future__ import annotations
 
@@ -17,50 +17,51 @@ Routes = Dict[str, Callable[[], http.Page]]  # by path
 
 
 class HttpEndpoints:
-    """Every socket at which something is answered."""
+    """Serves the monitors and the page, each at its sockets."""
 
     def __init__(self, loop: Loop, usable: Usable, pages: Routes) -> None:
         """
-        :param pages: what there is to see beside the monitors
+        :param pages: the routes of the page
         """
         self._loop, self._usable, self._pages = loop, usable, pages
-        self._shelves: Dict[Place, Routes] = {}
-        self._visitors: Dict[Place, RequestServer] = {}
+        self._routes: Dict[Place, Routes] = {}
+        self._request_servers: Dict[Place, RequestServer] = {}
         self.stopping = False
 
     def apply(self, settings: Settings, sockets: Sockets) -> None:
-        """Answer what the settings want. Where something was answered before nobody is sent away.
+        """Serve what the settings want. Sockets that stay go on undisturbed.
 
-        To be called while the sockets that are not wanted any more are still open.
+        Call this while sockets that are no longer wanted are still open.
         """
-        shelves: Dict[Place, Routes] = {}
+        routes: Dict[Place, Routes] = {}
         for monitor in settings.monitors:
             for place in places(monitor.bind, monitor.port):
-                shelves.setdefault(place, {})[monitor.path] = self._watched(monitor)
+                routes.setdefault(place, {})[monitor.path] = self._watched(monitor)
         if settings.page:
             for place in places(settings.page.bind, settings.page.port):
-                shelves[place] = self._pages
-        self._shelves = shelves
-        for place in [place for place in self._visitors if place not in shelves]:
-            self._visitors.pop(place).close()
-        for place in shelves:
-            if place not in self._visitors:
-                self._visitors[place] = RequestServer(self._loop, sockets[place], http.answers(self._finder(place)))
+                routes[place] = self._pages
+        self._routes = routes
+        for place in [place for place in self._request_servers if place not in routes]:
+            self._request_servers.pop(place).close()
+        for place in routes:
+            if place not in self._request_servers:
+                answer = http.answers(self._finder(place))
+                self._request_servers[place] = RequestServer(self._loop, sockets[place], answer)
 
     def __contains__(self, place: Place) -> bool:
-        return place in self._shelves
+        return place in self._routes
 
     @property
-    def visitors(self) -> List[RequestServer]:
-        return list(self._visitors.values())
+    def request_servers(self) -> List[RequestServer]:
+        return list(self._request_servers.values())
 
     def close(self) -> None:
-        for visitors in self._visitors.values():
+        for visitors in self._request_servers.values():
             visitors.close()
-        self._visitors.clear()
+        self._request_servers.clear()
 
-    def lacking(self, monitor: Monitor) -> List[str]:
-        """Return why a monitor fails, nothing where it does not."""
+    def failing_conditions(self, monitor: Monitor) -> List[str]:
+        """Return why a monitor fails; empty if it does not."""
         if self.stopping:
             return ["the proxy is stopping"]
         counted = [(wanted.service, self._usable(wanted.service), wanted.servers) for wanted in monitor.at_least]
@@ -68,14 +69,14 @@ class HttpEndpoints:
 
     def _watched(self, monitor: Monitor) -> Callable[[], http.Page]:
         def page() -> http.Page:
-            lacking = self.lacking(monitor)
+            lacking = self.failing_conditions(monitor)
             return http.Page(f"{monitor.name}: {', '.join(lacking) or 'good'}\n", 503 if lacking else 200)
 
         return page
 
     def _finder(self, place: Place) -> http.Find:
         def find(path: str) -> Optional[http.Page]:
-            page = self._shelves[place].get(path)
+            page = self._routes[place].get(path)
             return page() if page else None
 
         return find

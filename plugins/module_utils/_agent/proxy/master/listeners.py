@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The sockets that the proxy listens on: opened once, handed from one generation of workers to the next.
 
-A reload first prepares what the new configuration wants, which may fail and then changes nothing, and then keeps it.
+A reload first prepares the sockets of the new configuration, which may fail and then changes nothing, and then keeps
+them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ IP_FREEBIND, IPV6_FREEBIND = 15, 78  # linux/in.h, linux/in6.h
 
 
 class Refused(Exception):
-    """A place cannot be had; ``reasons`` are sentences."""
+    """An address cannot be listened on; ``reasons`` are sentences."""
 
     def __init__(self, reasons: Sequence[str]) -> None:
         super().__init__(" ".join(reasons))
@@ -30,11 +31,11 @@ Sockets = Dict[Place, socket.socket]
 
 
 class Listeners:
-    """All of them."""
+    """All listening sockets."""
 
     def __init__(self, given: Sockets) -> None:
         """
-        :param given: what a predecessor has handed over
+        :param given: sockets of the previous version
         """
         self._sockets = given
 
@@ -42,10 +43,10 @@ class Listeners:
         return list(self._sockets.items())
 
     def prepare(self, wanted: Mapping[Place, str]) -> Sockets:
-        """Return all that is wanted: what is there already, and what is opened now.
+        """Return the wanted sockets: those that are open, and those that are opened now.
 
-        :param wanted: for each place who wants it, for the sentences
-        :raises Refused: when one of them cannot be had; then none is opened
+        :param wanted: places, each with what it is for
+        :raises Refused: if one of them cannot be opened; then none is
         """
         found: Sockets = {}
         reasons = []
@@ -60,12 +61,12 @@ class Listeners:
         return found
 
     def keep(self, prepared: Sockets) -> None:
-        """Go over to what was prepared, and close what is not wanted any more."""
+        """Use the prepared sockets, and close those that are no longer wanted."""
         before, self._sockets = self._sockets, prepared
         _close(each for place, each in before.items() if place not in prepared)
 
     def discard(self, prepared: Sockets) -> None:
-        """Take back what was prepared."""
+        """Close what was prepared and is not in use."""
         _close(each for place, each in prepared.items() if place not in self._sockets)
 
     def close(self) -> None:
@@ -76,12 +77,12 @@ class Listeners:
 
 
 def _open(place: Place, own: Sequence[socket.socket]) -> socket.socket:
-    """Listen. The address may be one that is not on this host yet: a VIP that another member holds."""
+    """Listen. The address need not be on this host yet: another member may hold the VIP."""
     server = socket.socket(place.family, socket.SOCK_STREAM)
     try:
         server.setblocking(False)
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # whoever is accepted inherits it
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited by accepted connections
         if place.family == socket.AF_INET6:
             server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             server.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
@@ -98,9 +99,9 @@ def _open(place: Place, own: Sequence[socket.socket]) -> socket.socket:
 
 @contextlib.contextmanager
 def _shared(sockets: Sequence[socket.socket]) -> Iterator[None]:
-    """Let sockets of ours have one port for a moment, as when '*' becomes an address and the old one still serves.
+    """Let our own sockets share a port for a moment, as when '*' becomes an address and the old one still serves.
 
-    Not for good: another proxy that this user starts by mistake would then get a part of our connections.
+    Not for good: another proxy started by this user by mistake would get a part of the connections.
     """
     _let_share(sockets, True)
     try:

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The proxy as a whole: who listens where, who relays, what is known of the servers, and who is told of it.
+"""The proxy as a whole: listeners, workers, server states, endpoints and the report.
 
-It goes from one settings to the next in two steps: ``prepare`` opens what is new and may be refused, ``go_over`` has
-everybody follow. Between the two nothing has changed.
+It switches settings in two steps: ``prepare`` opens what is new, and may be refused; ``switch_to`` puts them in force.
+Between the two nothing has changed.
 """
 
 from __future__ import annotations
@@ -29,79 +29,79 @@ Report = Dict[str, Any]
 
 
 class Prepared(NamedTuple):
-    """What other settings need."""
+    """New settings, and the sockets that they need."""
 
     settings: Settings
     sockets: Sockets
-    door: status_socket.UnixSocketServer
+    status_socket: status_socket.UnixSocketServer
 
 
 class Master:
-    """To be made, prepared, started."""
+    """Created, then prepared, then started."""
 
     def __init__(self, loop: Loop, log: Any, describe: Callable[[], Report], gone: Callable[[], None]) -> None:
         """
-        :param describe: returns what is to be said of the process itself
-        :param gone: is called when it is stopping and the last worker has ended
+        :param describe: returns the part of the report that is about the process
+        :param gone: called when the last worker has ended after ``drain``
         """
         self._loop, self._log, self._describe, self._gone = loop, log, describe, gone
         self.settings = Settings(())
         self.stopping = False
         self._listeners = Listeners({})
-        self._door: Any = None  # a status_socket.Door, from the first settings on
-        self.tally = Counters({})
-        self.crew = WorkerPool(loop, log, self._orders, self._hear, self._lose)
+        self._status_socket: Any = None  # a UnixSocketServer, from the first settings on
+        self.counters = Counters({})
+        self.pool = WorkerPool(loop, log, self._updates, self._receive, self._worker_ended)
 
     def start(self, checks: Any, prepared: Prepared, inherited: Optional[Dict[str, Any]]) -> None:
-        """Serve. Raises OSError when there cannot be a worker.
+        """Serve. Raises OSError if no worker can be started.
 
-        :param checks: a checks.client.Checks whose results come to ``take_result``, and its runs to ``take_run``
-        :param inherited: what a predecessor's ``remember`` has returned
+        :param checks: a checks.client.Checks that calls ``take_result`` and ``take_run``
+        :param inherited: the state of the previous version, from ``to_json``
         """
-        self.health = Health(Dependencies(self._loop, checks, self._log, self.crew.tell))
-        self.desk = HttpEndpoints(
+        self.health = Health(Dependencies(self._loop, checks, self._log, self.pool.tell))
+        self.endpoints = HttpEndpoints(
             self._loop,
             self.health.usable,
             {"/": lambda: html.page(self.report(), time.time()), "/metrics": lambda: metrics.page(self.report())},
         )
-        self.go_over(prepared, inherited["members"] if inherited else {})
+        self.switch_to(prepared, inherited["members"] if inherited else {})
 
     def prepare(self, wanted: Settings) -> Prepared:
-        """Open what settings want and is not open yet. Raises Refused."""
+        """Open the sockets that settings want and are not open yet. Raises Refused."""
         sockets = self._listeners.prepare(wants(wanted))
-        if self._door and self._door.path == wanted.status_socket:
-            return Prepared(wanted, sockets, self._door)
+        if self._status_socket and self._status_socket.path == wanted.status_socket:
+            return Prepared(wanted, sockets, self._status_socket)
         try:
-            return Prepared(wanted, sockets, self._open_door(wanted.status_socket))
+            return Prepared(wanted, sockets, self._open_status_socket(wanted.status_socket))
         except status_socket.Refused as refused:
             self._listeners.discard(sockets)
             raise Refused([str(refused)]) from refused
 
     def discard(self, prepared: Prepared) -> None:
-        """Take back what was prepared."""
+        """Close what was prepared."""
         self._listeners.discard(prepared.sockets)
-        if prepared.door is not self._door:
-            prepared.door.close()
+        if prepared.status_socket is not self._status_socket:
+            prepared.status_socket.close()
 
-    def go_over(self, prepared: Prepared, remembered: Optional[Dict[str, Any]] = None) -> None:
-        """Have everybody follow. Raises OSError when there cannot be a worker, and then nothing has changed.
+    def switch_to(self, prepared: Prepared, remembered: Optional[Dict[str, Any]] = None) -> None:
+        """Put prepared settings in force. Raises OSError if no worker can be started, and then nothing has changed.
 
-        :param remembered: what a predecessor has known of the servers
+        :param remembered: server states of the previous version
         """
-        wanted, sockets, door = prepared
+        wanted, sockets, status = prepared
         before = self.health.apply(wanted.services, remembered)
         try:
-            self.crew.start_generation(
+            self.pool.start_generation(
                 wanted, [(each.name, sockets[place]) for each in wanted.services for place in _places(each)]
             )
         except OSError:
-            self.health.go_over(before)
+            self.health.switch_to(before)
             raise
-        self.desk.apply(wanted, sockets)
+        self.endpoints.apply(wanted, sockets)
         self._listeners.keep(sockets)
-        if self._door and self._door is not door:
-            self._door.close()
-        self._door, self.settings = door, wanted
+        if self._status_socket and self._status_socket is not status:
+            self._status_socket.close()
+        self._status_socket, self.settings = status, wanted
 
     def take_result(self, result: Result) -> None:
         self.health.take_result(result)
@@ -109,103 +109,104 @@ class Master:
     def take_run(self, run: Run) -> None:
         self.health.take_run(run)
 
-    def leave(self, duration: int) -> int:
-        """Take nobody new, and give those who are there some microseconds. Return how many they are."""
-        self.stopping = self.desk.stopping = True
-        self._listeners.keep({place: each for place, each in self._listeners.items() if place in self.desk})
-        self.crew.drain(duration)
-        if not self.crew.hands:
+    def drain(self, duration: int) -> int:
+        """Stop accepting; let open sessions finish within ``duration`` microseconds. Returns their number."""
+        self.stopping = self.endpoints.stopping = True
+        self._listeners.keep({place: each for place, each in self._listeners.items() if place in self.endpoints})
+        self.pool.drain(duration)
+        if not self.pool.workers:
             self._gone()
-        return sum(self.tally.current(hand.pid) for hand in self.crew.hands)
+        return sum(self.counters.current(worker.pid) for worker in self.pool.workers)
 
     def close(self) -> None:
-        self.desk.close()
-        if self._door:
-            self._door.close()
+        self.endpoints.close()
+        if self._status_socket:
+            self._status_socket.close()
         self._listeners.close()
 
     def report(self) -> Report:
-        known = report.build(self.settings, self.health, self.tally, self.crew, self.desk, self._loop.now())
+        known = report.build(self.settings, self.health, self.counters, self.pool, self.endpoints, self._loop.now())
         return {**self._describe(), "state": "draining" if self.stopping else "serving", **known}
 
-    # -- from one program to the next
+    # -- upgrades
 
-    def rest(self) -> None:
-        """Ask those who want to know something to wait outside."""
-        for visitors in self._visitors:
-            visitors.rest()
+    def pause(self) -> None:
+        """Stop accepting requests; the accepted ones are answered."""
+        for server in self._request_servers:
+            server.pause()
 
-    def go_on(self) -> None:
-        for visitors in self._visitors:
-            visitors.go_on()
-
-    @property
-    def asked(self) -> int:
-        """How many are inside who have not heard their answer."""
-        return sum(len(visitors) for visitors in self._visitors)
+    def resume(self) -> None:
+        for server in self._request_servers:
+            server.resume()
 
     @property
-    def _visitors(self) -> List[RequestServer]:
-        return [*self.desk.visitors, *([self._door.visitors] if self._door else [])]
+    def open_requests(self) -> int:
+        """How many requests are not answered yet."""
+        return sum(len(server) for server in self._request_servers)
 
-    def remember(self) -> Dict[str, Any]:
-        """Return in JSON's terms what a successor is to know, and the descriptors that it is to have."""
+    @property
+    def _request_servers(self) -> List[RequestServer]:
+        own = [self._status_socket.server] if self._status_socket else []
+        return [*self.endpoints.request_servers, *own]
+
+    def to_json(self) -> Dict[str, Any]:
+        """Return the state for the next version, with the descriptors that it inherits."""
         return {
-            "door": [self._door.path, self._door.socket.fileno()],
+            "door": [self._status_socket.path, self._status_socket.socket.fileno()],
             "listeners": [[*place, each.fileno()] for place, each in self._listeners.items()],
-            "hands": [hand.remember() for hand in self.crew.hands if not hand.gone],
-            "gone": [hand.pid for hand in self.crew.hands if hand.gone],
-            "members": self.health.remember(),
-            "ended": self.tally.ended,
-            "told": self.tally.by_worker(),
+            "hands": [worker.to_json() for worker in self.pool.workers if not worker.gone],
+            "gone": [worker.pid for worker in self.pool.workers if worker.gone],
+            "members": self.health.to_json(),
+            "ended": self.counters.ended,
+            "told": self.counters.by_worker(),
         }
 
     def inherit(self, known: Dict[str, Any]) -> None:
-        """Take over what a predecessor has remembered; before ``prepare``."""
+        """Take over the state of the previous version; before ``prepare``."""
         self._listeners = Listeners(
             {Place(address, port): upgrade_state.socket_of(number) for address, port, number in known["listeners"]}
         )
         path, number = known["door"]
-        self._door = self._open_door(path, number)
-        self.tally = Counters(known["ended"])
+        self._status_socket = self._open_status_socket(path, number)
+        self.counters = Counters(known["ended"])
         for each in known["hands"]:
-            hand = WorkerHandle.recalled(each, upgrade_state.socket_of(each["connection"]))
-            self.crew.adopt(hand)
+            worker = WorkerHandle.from_json(each, upgrade_state.socket_of(each["connection"]))
+            self.pool.adopt(worker)
         for pid, counters in known["told"].items():
-            self.tally.update(int(pid), counters, self._loop.now())
+            self.counters.update(int(pid), counters, self._loop.now())
         for pid in known["gone"]:
-            self.tally.fold_in(pid)
+            self.counters.fold_in(pid)
             upgrade_state.reap(self._loop, pid)
 
-    def _open_door(self, path: str, given: int = -1) -> status_socket.UnixSocketServer:
-        answer = admin.answers(self.report, lambda request: admin.obey(self.health, request))
+    def _open_status_socket(self, path: str, given: int = -1) -> status_socket.UnixSocketServer:
+        answer = admin.answers(self.report, lambda request: admin.execute(self.health, request))
         return status_socket.UnixSocketServer(
             self._loop, path, answer, upgrade_state.socket_of(given) if given >= 0 else None
         )
 
     # -- the workers
 
-    def _orders(self) -> ServerUpdates:
-        return self.health.orders()
+    def _updates(self) -> ServerUpdates:
+        return self.health.updates()
 
-    def _hear(self, hand: WorkerHandle, message: Dict[str, Any]) -> None:
-        """Take what a worker says."""
-        self.tally.update(hand.pid, message.get("counters", {}), self._loop.now())
-        if "failed" in message and self.crew.agrees(hand, message["failed"]):
-            self.health.take_failure(message["failed"], lower(message["why"]))
+    def _receive(self, worker: WorkerHandle, message: Dict[str, Any]) -> None:
+        """Process a worker's message."""
+        self.counters.update(worker.pid, message.get("counters", {}), self._loop.now())
+        if "failed" in message and self.pool.agrees(worker, message["failed"]):
+            self.health.report_failure(message["failed"], lower(message["why"]))
         if "fault" in message:
             self._log.fault(*message["fault"])
         if "cured" in message:
             self._log.cured(*message["cured"])
 
-    def _lose(self, hand: WorkerHandle) -> None:
-        self.tally.fold_in(hand.pid)
-        if self.stopping and not self.crew.hands:
+    def _worker_ended(self, worker: WorkerHandle) -> None:
+        self.counters.fold_in(worker.pid)
+        if self.stopping and not self.pool.workers:
             self._gone()
 
 
 def wants(settings: Settings) -> Dict[Place, str]:
-    """Return where settings want to listen, and for whom."""
+    """Return the places that settings want to listen on, each with what it is for."""
     wanted: Dict[Place, List[str]] = {}
     for what, items in (("service", settings.services), ("monitor", settings.monitors)):
         for item in items:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a process of the proxy may do: workers nothing that needs a capability, the master what systemd leaves it."""
+"""The privileges of the proxy's processes: workers keep no capability, the master keeps what systemd grants it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def drop_capabilities() -> None:
-    """Keep no capability at all, whatever the user. Raises OSError."""
+    """Drop all capabilities. Raises OSError."""
     _control(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     # Neither effective, permitted nor inheritable (capset(2)).
     if _libc.capset(struct.pack("Ii", _CAPABILITY_VERSION_3, 0), bytes(24)) != 0:
@@ -27,12 +27,12 @@ def drop_capabilities() -> None:
 
 
 def raise_nofile(needed: int, liked: int) -> Optional[str]:
-    """Raise the limit of open files as far as one would like; return a sentence if less than needed can be had."""
+    """Raise the limit of open files to ``liked`` if possible; return a sentence if it stays below ``needed``."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for limits in ((liked, max(liked, hard)), (hard, hard)):
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-        except (OSError, ValueError):  # more than the hard limit is for root only
+        except (OSError, ValueError):  # only root may raise the hard limit
             continue
         break
     may = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

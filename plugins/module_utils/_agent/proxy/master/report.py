@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the proxy says of its services, servers, monitors and workers; docs/proxy.md has the fields."""
+"""The report on services, servers, monitors and workers; docs/proxy.md describes the fields."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ Report = Dict[str, Any]
 
 
 def build(
-    settings: Settings, health: Health, tally: Counters, crew: WorkerPool, desk: HttpEndpoints, now: int
+    settings: Settings, health: Health, counters: Counters, pool: WorkerPool, endpoints: HttpEndpoints, now: int
 ) -> Report:
-    """Return everything that changes while the proxy runs.
+    """Return the part of the report that changes while the proxy runs.
 
     :param now: microseconds of the loop's clock
     """
     return {
         "workers": [
             {
-                "pid": hand.pid,
-                "generation": hand.generation.number,
-                "state": "draining" if hand.draining else "serving",
-                "since": hand.since,
-                "current": tally.current(hand.pid),
+                "pid": worker.pid,
+                "generation": worker.generation.number,
+                "state": "draining" if worker.draining else "serving",
+                "since": worker.since,
+                "current": counters.current(worker.pid),
             }
-            for hand in crew.hands
+            for worker in pool.workers
         ],
         "maxconn": settings.maxconn,
-        "services": [_service(service, health, tally, now) for service in settings.services],
+        "services": [_service(service, health, counters, now) for service in settings.services],
         "monitors": [
             {
                 "name": monitor.name,
                 "bind": list(monitor.bind),
                 "port": monitor.port,
                 "path": monitor.path,
-                "good": not desk.lacking(monitor),
-                "detail": ", ".join(desk.lacking(monitor)),
+                "good": not endpoints.failing_conditions(monitor),
+                "detail": ", ".join(endpoints.failing_conditions(monitor)),
             }
             for monitor in settings.monitors
         ],
     }
 
 
-def _service(service: Service, health: Health, tally: Counters, now: int) -> Report:
-    members: List[ServerState] = [health.member(service, server) for server in service.servers]
+def _service(service: Service, health: Health, counters: Counters, now: int) -> Report:
+    members: List[ServerState] = [health.server_state(service, server) for server in service.servers]
     return {
         "name": service.name,
         "bind": list(service.bind),
@@ -61,28 +61,28 @@ def _service(service: Service, health: Health, tally: Counters, now: int) -> Rep
         "maxconn": service.maxconn,
         "state": UP if health.usable(service.name) else DOWN,
         "usable": health.usable(service.name),
-        "servers": [_server(member, tally, now) for member in members],
-        **tally.of(service.name, now),
+        "servers": [_server(state, counters, now) for state in members],
+        **counters.of(service.name, now),
     }
 
 
-def _server(member: ServerState, tally: Counters, now: int) -> Report:
-    server, run = member.server, member.run
+def _server(state: ServerState, counters: Counters, now: int) -> Report:
+    server, run = state.server, state.run
     return {
         "name": server.name,
         "address": server.address,
         "port": server.port,
         "backup": server.backup,
-        "weight": {"configured": server.weight, "effective": member.weight(now)},
-        "state": member.state,
-        "since": member.since,
-        "order": member.order,
+        "weight": {"configured": server.weight, "effective": state.weight(now)},
+        "state": state.state,
+        "since": state.since,
+        "order": state.admin_state,
         "check": {
-            "type": member.service.health.type,
+            "type": state.service.health.type,
             "up": run.success if run else None,
-            "at": member.run_at,
+            "at": state.run_at,
             "took": run.duration / MILLION if run else None,
             "detail": run.detail if run else "",
         },
-        **tally.of(member.key, now),
+        **counters.of(state.key, now),
     }

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What is believed of each server: from its checks, from connections that failed, and from what a person has ordered.
+"""The state of each server: from its checks, from failed connections, and from the administrator's orders.
 
-A server is known as SERVICE/SERVER. What the workers are told of one is a mapping: ``state``, ``weight``, and whether
-its sessions are to end (``shutdown``).
+The key of a server is SERVICE/SERVER. Workers get a mapping for it: ``state``, ``weight``, and whether its sessions
+must end (``shutdown``).
 """
 
 from __future__ import annotations
@@ -18,86 +18,79 @@ from ...runtime.loop import MILLION, Loop, Timer
 from ..settings import DOWN, DRAIN, MAINT, NONE, UP, Server, Service
 from ..worker import proxy_header
 
-READY = "ready"  # the order that takes the others back
-ORDERS = (READY, DRAIN, MAINT)
-STEPS = 20  # of a slow start, as HAProxy's
-SHORTEST_STEP = MILLION // 10
-LEAST_SHARE = 0.05  # of its weight, for whoever has just come up
+READY = "ready"  # the order that revokes the others
+ADMIN_STATES = (READY, DRAIN, MAINT)
+RAMP_STEPS = 20  # of a slow start, as HAProxy's
+MIN_RAMP_STEP = MILLION // 10
+MIN_RAMP_SHARE = 0.05  # of its weight, for a server that has just come up
 
-ServerUpdates = Dict[str, Dict[str, Any]]  # by the server's key, what the workers are told
+ServerUpdates = Dict[str, Dict[str, Any]]  # by the server's key: what workers get
 
 
 class Dependencies(NamedTuple):
-    """All that this has to do with."""
+    """Everything that ``Health`` uses."""
 
     loop: Loop
     checks: Any  # checks.client.Checks
     log: Any  # log.Log
     tell: Callable[[ServerUpdates], None]  # the workers
-    wall: Callable[[], float] = time.time  # seconds since 1970, for people
+    wall: Callable[[], float] = time.time  # seconds since 1970
 
 
 class ServerState:
-    """A server of a service, and what is believed of it."""
+    """The state of a server of a service."""
 
     def __init__(self, service: Service, server: Server, now: float) -> None:
         self.service, self.server, self.since = service, server, now
         self.key = key_of(service, server)
         self.check = check_of(service, server)
-        self.healthy = True  # until a check, which starts at once, finds out otherwise
-        self.judged = False  # whether its check has come to a result
-        self.run: Optional[Run] = None  # the last one of its check
+        self.healthy = True  # until a check, which starts at once, finds otherwise
+        self.checked = False  # whether its check has had a result
+        self.run: Optional[Run] = None  # the latest of its check
         self.run_at: Optional[float] = None
-        self.order = READY
-        self.rising: Optional[int] = None  # since when it is in its slow start, in microseconds of the loop's clock
+        self.admin_state = READY
+        self.ramp_up_since: Optional[int] = None  # of a slow start; microseconds of the loop's clock
 
     @property
     def state(self) -> str:
-        if self.order == MAINT:
+        if self.admin_state == MAINT:
             return MAINT
         if not self.healthy:
             return DOWN
-        return DRAIN if self.order == DRAIN else UP
+        return DRAIN if self.admin_state == DRAIN else UP
 
     @property
     def usable(self) -> bool:
-        """Whether it may get new connections, if others leave it some."""
+        """Whether it may get new connections."""
         return self.state == UP and self.server.weight > 0
 
     def weight(self, now: int) -> float:
-        """Return how much of the traffic is its share; a fraction of its weight while it starts slowly."""
-        if self.rising is None:
+        """Return its effective weight: a fraction of the configured one during a slow start."""
+        if self.ramp_up_since is None:
             return self.server.weight
-        share = max(LEAST_SHARE, (now - self.rising) / self.service.health.slow_start)
+        share = max(MIN_RAMP_SHARE, (now - self.ramp_up_since) / self.service.health.slow_start)
         return self.server.weight if share >= 1 else round(self.server.weight * share, 3)
 
-    def remember(self) -> Dict[str, Any]:
-        """Return in JSON's terms what is not in the settings."""
+    def to_json(self) -> Dict[str, Any]:
+        """Return the state that is not in the settings."""
         return {
-            "check": list(self.check or ()),
-            "order": self.order,
+            "check": json.loads(json.dumps(self.check or ())),
+            "order": self.admin_state,
             "healthy": self.healthy,
             "since": self.since,
-            "judged": self.judged,
+            "judged": self.checked,
             "run": list(self.run or ()),
             "run_at": self.run_at,
-            "rising": self.rising,  # the clock is the machine's, and goes on
+            "rising": self.ramp_up_since,  # the clock is the kernel's, and goes on
         }
 
-    def recall(self, known: Dict[str, Any]) -> None:
-        """Take over from the one of this name in the program before."""
-        self.order = known["order"]
-        if known["check"] == json.loads(json.dumps(list(self.check or ()))):
-            self.healthy, self.judged, self.since = known["healthy"], known["judged"], known["since"]
+    def restore(self, known: Dict[str, Any]) -> None:
+        """Take over from this server under the previous settings, or in the previous version."""
+        self.admin_state = known["order"]
+        if known["check"] == json.loads(json.dumps(self.check or ())):
+            self.healthy, self.checked, self.since = known["healthy"], known["judged"], known["since"]
             self.run, self.run_at = Run(*known["run"]) if known["run"] else None, known["run_at"]
-            self.rising = known["rising"] if self.service.health.slow_start else None
-
-    def succeed(self, old: ServerState) -> None:
-        """Take over from the one of this name in the settings before: what was ordered, and what still holds."""
-        self.order = old.order
-        if self.check == old.check:
-            self.healthy, self.judged, self.run, self.run_at = old.healthy, old.judged, old.run, old.run_at
-            self.since, self.rising = old.since, old.rising if self.service.health.slow_start else None
+            self.ramp_up_since = known["rising"] if self.service.health.slow_start else None
 
 
 Members = Dict[str, ServerState]
@@ -106,142 +99,142 @@ Members = Dict[str, ServerState]
 class Health:
     """The state of every server."""
 
-    def __init__(self, around: Dependencies) -> None:
-        self._loop, self._checks, self._log, self._tell, self._wall = around
-        self._members: Members = {}
-        self._steps: Dict[str, Timer] = {}
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._loop, self._checks, self._log, self._send, self._wall = dependencies
+        self._servers: Members = {}
+        self._ramps: Dict[str, Timer] = {}
 
     def __getitem__(self, key: str) -> ServerState:
-        return self._members[key]
+        return self._servers[key]
 
-    def member(self, service: Service, server: Server) -> ServerState:
-        return self._members[key_of(service, server)]
+    def server_state(self, service: Service, server: Server) -> ServerState:
+        return self._servers[key_of(service, server)]
 
     def known(self) -> List[str]:
-        return list(self._members)
+        return list(self._servers)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._members
+        return key in self._servers
 
     def apply(self, services: Iterable[Service], remembered: Optional[Dict[str, Any]] = None) -> Members:
-        """Go over to other settings. The workers that know them are to be told by the caller: see ``orders``.
+        """Switch to other settings. The caller starts workers that know them: see ``updates``.
 
-        :param remembered: what a predecessor's ``remember`` has returned, to be believed until a check finds out more
-        :return: what was before, for ``go_over``
+        :param remembered: from the previous version's ``to_json``; counts until a check has a result
+        :return: the previous states, for ``switch_to``
         """
-        before, now = self._members, self._wall()
+        before, now = self._servers, self._wall()
         new = [ServerState(service, server, now) for service in services for server in service.servers]
         for member in new:
             if member.key in before:
-                member.succeed(before[member.key])
+                member.restore(before[member.key].to_json())
             elif remembered and member.key in remembered:
-                member.recall(remembered[member.key])
-        self.go_over({member.key: member for member in new})
+                member.restore(remembered[member.key])
+        self.switch_to({member.key: member for member in new})
         return before
 
-    def go_over(self, members: Members) -> None:
-        """Have these servers, and no others."""
-        self._members = members
+    def switch_to(self, members: Members) -> None:
+        """Use these server states, and no others."""
+        self._servers = members
         self._checks.want([member.check for member in members.values() if member.check], "")
         for member in members.values():
-            self._rise(member)
+            self._ramp_up(member)
         for service in dict.fromkeys(member.service.name for member in members.values()):
-            self._count(service)
+            self._report_outage(service)
 
-    def orders(self) -> ServerUpdates:
-        """Return what a worker that knows nothing is to be told."""
-        return {key: self._order(member) for key, member in self._members.items()}
+    def updates(self) -> ServerUpdates:
+        """Return the updates for a new worker."""
+        return {key: self._update(member) for key, member in self._servers.items()}
 
-    def remember(self) -> Dict[str, Any]:
-        """Return what a successor is to know, in JSON's terms."""
-        return {key: member.remember() for key, member in self._members.items()}
+    def to_json(self) -> Dict[str, Any]:
+        """Return the state for the next version."""
+        return {key: member.to_json() for key, member in self._servers.items()}
 
     def usable(self, service: str) -> int:
         """Return how many servers of a service get new connections: HAProxy's nbsrv.
 
-        A backup gets some while no other can, and of several the first one.
+        Backups count only while no other server is usable, and then only the first one.
         """
         usable = [member.server for member in self._of(service) if member.usable]
         return sum(not server.backup for server in usable) or min(1, len(usable))
 
     def take_run(self, run: Run) -> None:
-        """Hear how a check has gone, which people like to know."""
-        member = self._members.get(run.name)
+        """Record a run of a check, for the report."""
+        member = self._servers.get(run.name)
         if member:
             member.run, member.run_at = run, self._wall()
 
     def take_result(self, result: Result) -> None:
-        """Hear what is to be believed after a check."""
-        member = self._members.get(result.name)
-        if member is None:  # it was on its way when the server was dropped
+        """Apply a change of a check's state."""
+        member = self._servers.get(result.name)
+        if member is None:  # it was removed while the result was under way
             return
-        first, member.judged = not member.judged, True
+        first, member.checked = not member.checked, True
         if result.up != member.healthy:
             member.healthy = result.up
-            # At the start nothing was seen to fail, so there is nothing to be careful about.
-            self._change(member, result.detail, careful=not first)
+            # The first result after the start is no recovery, so it needs no slow start.
+            self._change(member, result.detail, slowly=not first)
 
-    def take_failure(self, key: str, why: str) -> None:
-        """Hear that a connection failed: it counts as a failed check, and is looked into at once."""
-        member = self._members.get(key)
+    def report_failure(self, key: str, why: str) -> None:
+        """A connection failed: count a failed check, and check at once."""
+        member = self._servers.get(key)
         if member and member.check and member.healthy:
-            self._checks.doubt(key, why)
+            self._checks.report_failure(key, why)
 
     def command(self, key: str, order: str) -> None:
-        """Do as a person says: drain (nothing new), maint (as if it were down), or ready."""
-        member = self._members[key]
-        if member.order != order:
-            before, member.order = member.state, order
+        """Apply an order: drain (no new connections), maint (as if it were down), or ready."""
+        member = self._servers[key]
+        if member.admin_state != order:
+            before, member.admin_state = member.state, order
             if member.state != before:
-                self._change(member, "as ordered", careful=before in (DOWN, MAINT))
+                self._change(member, "as ordered", slowly=before in (DOWN, MAINT))
 
-    def _change(self, member: ServerState, why: str, careful: bool) -> None:
-        """A server has come into another state."""
+    def _change(self, member: ServerState, why: str, slowly: bool) -> None:
+        """Log and apply a change of a server's state."""
         member.since = self._wall()
         state, service = member.state, member.service
-        member.rising = self._loop.now() if careful and state == UP and service.health.slow_start else None
+        member.ramp_up_since = self._loop.now() if slowly and state == UP and service.health.slow_start else None
         up = sum(other.state == UP for other in self._of(service.name))
         left = f"{up} of {len(service.servers)} servers of {service.name} are up"
         (self._log.info if state == UP else self._log.warning)(f"{member.key} is {state}: {why}. {left}.")
-        self._count(service.name)
-        self._tell({member.key: self._order(member)})
-        self._rise(member)
+        self._report_outage(service.name)
+        self._send({member.key: self._update(member)})
+        self._ramp_up(member)
 
-    def _rise(self, member: ServerState) -> None:
-        """Let the weight of a server that has come up grow to its own."""
-        timer = self._steps.pop(member.key, None)
+    def _ramp_up(self, member: ServerState) -> None:
+        """Raise the weight of a server that has come up, step by step."""
+        timer = self._ramps.pop(member.key, None)
         if timer:
             timer.cancel()
-        if member.rising is not None:
-            step = max(SHORTEST_STEP, member.service.health.slow_start // STEPS)
-            self._steps[member.key] = self._loop.after(step, lambda: self._step(member.key))
+        if member.ramp_up_since is not None:
+            step = max(MIN_RAMP_STEP, member.service.health.slow_start // RAMP_STEPS)
+            self._ramps[member.key] = self._loop.after(step, lambda: self._ramp_step(member.key))
 
-    def _step(self, key: str) -> None:
-        member = self._members.get(key)
-        if member is None or member.rising is None:
+    def _ramp_step(self, key: str) -> None:
+        member = self._servers.get(key)
+        if member is None or member.ramp_up_since is None:
             return
-        order = self._order(member)
+        order = self._update(member)
         if order["weight"] == member.server.weight:
-            member.rising = None
-        self._tell({key: order})
-        self._rise(member)
+            member.ramp_up_since = None
+        self._send({key: order})
+        self._ramp_up(member)
 
-    def _order(self, member: ServerState) -> Dict[str, Any]:
+    def _update(self, member: ServerState) -> Dict[str, Any]:
         return {
             "state": member.state,
             "weight": member.weight(self._loop.now()),
             "shutdown": member.service.health.shutdown_sessions and member.state in (DOWN, MAINT),
         }
 
-    def _count(self, service: str) -> None:
-        """Say once when a service has lost all of its servers, and when it has one again."""
+    def _report_outage(self, service: str) -> None:
+        """Log once when a service has lost all of its servers, and when it has one again."""
         if self.usable(service):
             self._log.cured(service, f"{service} has a server again.")
         else:
             self._log.fault(service, f"{service} has no server that is up: connections to it are refused.")
 
     def _of(self, service: str) -> List[ServerState]:
-        return [member for member in self._members.values() if member.service.name == service]
+        return [member for member in self._servers.values() if member.service.name == service]
 
 
 def key_of(service: Service, server: Server) -> str:

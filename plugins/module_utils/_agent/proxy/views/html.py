@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The proxy's report as a page for a browser: one document that fetches nothing but itself. Pure."""
+"""The proxy's report as a web page: one document that loads nothing but itself. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Iterable, Sequence
 
 from ...runtime.prometheus import Report
 from ...runtime.text_table import ago, short, size
-from . import http
-from . import text as show
+from . import http, text
 
 BYTES = (("bytes_in", "received"), ("bytes_out", "sent"))
 
@@ -53,7 +52,7 @@ th:first-child, td:first-child { padding-left: 1rem; } th:last-child, td:last-ch
 svg { display: block; width: 100%; min-width: 3.5rem; height: 4px; margin-top: .25rem; background: var(--line);
   border-radius: 2px; overflow: hidden; } rect { fill: var(--bar); }
 """
-# Only what is inside is replaced, so that whoever reads stays where he is; without scripts it is loaded anew.
+# Replaces only the contents, so that the reader keeps the position; without scripts the page is reloaded.
 SCRIPT = """
 setInterval(async () => {
   if (document.hidden) return;
@@ -73,8 +72,8 @@ setInterval(async () => {
 
 @lru_cache(maxsize=None)
 def policy() -> str:
-    """Should somebody find a way to write into this page, it could still do nothing."""
-    import hashlib  # brings OpenSSL along, and on many hosts nobody looks at the page
+    """Return a content security policy: even injected markup could not run or load anything."""
+    import hashlib  # loads OpenSSL, and many hosts never serve the page
 
     style, script = (b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (STYLE, SCRIPT))
     return (
@@ -100,7 +99,7 @@ def document(report: Report, now: float) -> str:
         '<noscript><meta http-equiv="refresh" content="5"></noscript>'
         f"<title>{title}</title><style>{STYLE}</style></head>\n<body><main>\n"
         f"{_head(report, now)}"
-        f"{''.join(_note(text) for text in show.notes(report))}"
+        f"{''.join(_note(note) for note in text.notes(report))}"
         f"{''.join(_service(service, now) for service in report['services'])}"
         f"{_monitors(report['monitors'])}"
         f"{_workers(report, now)}"
@@ -118,7 +117,7 @@ def _note(text: str) -> str:
 
 
 def _service(service: Report, now: float) -> str:
-    about = f"{show.listens(service)}, {service['mode']}, {service['balance']}, {show.up(service)} servers up"
+    about = f"{text.listens(service)}, {service['mode']}, {service['balance']}, {text.up(service)} servers up"
     rows = [_server(server, service, now) for server in service["servers"]]
     return (
         f'<section><div class="title"><h2>{escape(service["name"])}</h2>{_state(service["state"])}'
@@ -143,15 +142,15 @@ SERVER_HEADS = (
 def _server(server: Report, service: Report, now: float) -> str:
     rates = server["rates"]
     return _row(
-        ("tight", f"{escape(server['name'])}{_faint(show.place(server['address'], server['port']))}"),
+        ("tight", f"{escape(server['name'])}{_faint(text.place(server['address'], server['port']))}"),
         ("tight", f"{_state(server['state'])}{_faint(_circumstances(server, now))}"),
         ("number", f"{server['current']}{_bar(server['current'], service['current'])}"),
         ("number", f"{short(rates['sessions'])}{_faint(short(server['sessions']))}"),
         ("number", f"{size(rates['bytes_in'])}/s{_faint(size(server['bytes_in']))}"),
         ("number", f"{size(rates['bytes_out'])}/s{_faint(size(server['bytes_out']))}"),
         ("number", f"{short(server['connect_errors'])}{_faint(short(server['resets']) + ' resets')}"),
-        ("number", escape(show.weight(server))),
-        ("", f"{escape(show.check(server))}{_faint(show.checked(server, now))}"),
+        ("number", escape(text.weight(server))),
+        ("", f"{escape(text.check(server))}{_faint(text.checked(server, now))}"),
     )
 
 
@@ -177,7 +176,7 @@ def _monitors(monitors: Sequence[Report]) -> str:
         _row(
             ("tight", escape(each["name"])),
             ("", _state("up" if each["good"] else "down", "200" if each["good"] else "503")),
-            ("", escape(f"{show.listens(each)}{each['path']}")),
+            ("", escape(f"{text.listens(each)}{each['path']}")),
             ("", escape(each["detail"])),
         )
         for each in monitors

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""As much of HTTP as a monitor endpoint and a page need: one GET or HEAD, one answer, closed. Pure."""
+"""The part of HTTP that monitors and the page need: one GET or HEAD, one response, then closed. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Callable, NamedTuple, Optional
 
 from ...runtime.request_server import Answer
 
-LONGEST = 8192  # bytes of a request
+MAX_REQUEST = 8192  # bytes of a request
 PLAIN = "text/plain; charset=utf-8"
 REQUEST_LINE = re.compile(rb"([A-Z]+) (?:https?://[^/? ]*)?([^ ]*) HTTP/1\.[01]\r?")
 REASONS = {
@@ -24,19 +24,19 @@ REASONS = {
 
 
 class Page(NamedTuple):
-    """What is answered."""
+    """A response."""
 
     body: str = ""
     status: int = 200
     type: str = PLAIN
-    headers: str = ""  # more of them, each with its end of line
+    headers: str = ""  # more headers, each with its end of line
 
 
-Find = Callable[[str], Optional[Page]]  # a path without its query; None: there is nothing
+Find = Callable[[str], Optional[Page]]  # by path, without its query; None: not found
 
 
 def answers(find: Find) -> Answer:
-    """Return what answers those who come to a socket and want a page."""
+    """Return what answers HTTP requests at a socket."""
 
     def answer(received: bytes, ended: bool) -> Optional[bytes]:
         if not received:
@@ -47,7 +47,7 @@ def answers(find: Find) -> Answer:
             return _written(_fault(400))
         if match and (rest.startswith((b"\r\n", b"\n")) or b"\n\r\n" in rest or b"\n\n" in rest):
             return _answer(match.group(1), match.group(2), find)
-        if len(received) > LONGEST:
+        if len(received) > MAX_REQUEST:
             return _written(_fault(431))
         return _written(_fault(400)) if ended else None
 

@@ -1,12 +1,12 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The proxy's report for Prometheus. Pure: see ``report`` for what there is to tell."""
+"""The proxy's report as Prometheus metrics. Pure."""
 
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
 
-from ...runtime.prometheus import Metric, Report, Sample, exposition
+from ...runtime.prometheus import PROCESS, Metric, Report, Sample, exposition, of_report
 from ..settings import STATES
 from . import http
 
@@ -21,10 +21,6 @@ def page(report: Report) -> http.Page:
 def prometheus(report: Report) -> str:
     """Return the report in Prometheus's text format."""
     return exposition(PREFIX, METRICS, report)
-
-
-def _proxy(value: Callable[[Report], float], *labels: str) -> Callable[[Report], Iterable[Sample]]:
-    return lambda report: [({key: report[key] for key in labels}, value(report))]
 
 
 def _services(value: Callable[[Report], float]) -> Callable[[Report], Iterable[Sample]]:
@@ -70,44 +66,28 @@ def _count(what: str) -> Callable[[Report], float]:
 
 
 METRICS = (
-    Metric("agent_info", "gauge", "The agent itself, always 1.", _proxy(lambda report: 1, "version")),
-    Metric("start_time_seconds", "gauge", "When the proxy was started, since 1970.", _proxy(lambda r: r["since"])),
-    Metric(
-        "config_refused",
-        "gauge",
-        "Whether the last reload was refused, so that an older configuration is in force.",
-        _proxy(lambda report: bool(report["config_fault"])),
-    ),
-    Metric(
-        "limits", "gauge", "How many things the proxy would like and may not have.", _proxy(lambda r: len(r["limits"]))
-    ),
-    Metric("stopping", "gauge", "Whether it takes nobody new.", _proxy(lambda r: r["state"] == "draining")),
-    Metric("workers", "gauge", "Worker processes, by what they do.", _workers),
-    Metric("sessions_limit", "gauge", "How many sessions there may be at once.", _proxy(lambda r: r["maxconn"])),
-    Metric("monitor_good", "gauge", "Whether a monitor endpoint answers 200.", _monitors),
-    Metric(
-        "service_up", "gauge", "Whether a service has a server that is up.", _services(lambda s: s["state"] == "up")
-    ),
-    Metric(
-        "service_usable_servers", "gauge", "How many of its servers get new connections.", _services(_count("usable"))
-    ),
-    Metric("service_sessions", "gauge", "Sessions there are.", _services(_count("current"))),
-    Metric("service_sessions_total", "counter", "Sessions that reached a server.", _services(_count("sessions"))),
-    Metric("service_refused_total", "counter", "Connections that reached none.", _services(_count("refused"))),
-    Metric("service_received_bytes_total", "counter", "Bytes from clients.", _services(_count("bytes_in"))),
-    Metric("service_sent_bytes_total", "counter", "Bytes to clients.", _services(_count("bytes_out"))),
-    Metric("server_state", "gauge", "1 for the state in which a server is, 0 for the others.", _states),
-    Metric("server_state_since_seconds", "gauge", "Since when it is, since 1970.", _servers(_count("since"))),
-    Metric("server_check_up", "gauge", "Whether its last check succeeded; absent until there was one.", _checks("up")),
-    Metric("server_check_duration_seconds", "gauge", "How long that took.", _checks("took")),
-    Metric("server_weight", "gauge", "Its weight as it counts now.", _servers(lambda s: s["weight"]["effective"])),
-    Metric("server_sessions", "gauge", "Sessions there are.", _servers(_count("current"))),
-    Metric("server_sessions_total", "counter", "Sessions that reached it.", _servers(_count("sessions"))),
-    Metric("server_received_bytes_total", "counter", "Bytes from clients.", _servers(_count("bytes_in"))),
-    Metric("server_sent_bytes_total", "counter", "Bytes to clients.", _servers(_count("bytes_out"))),
-    Metric(
-        "server_connect_errors_total", "counter", "Connections to it that failed.", _servers(_count("connect_errors"))
-    ),
-    Metric("server_retries_total", "counter", "Those that were then tried again.", _servers(_count("retries"))),
-    Metric("server_resets_total", "counter", "Sessions that were cut off.", _servers(_count("resets"))),
+    *PROCESS,
+    Metric("stopping", "Whether it takes nobody new.", of_report(lambda r: r["state"] == "draining")),
+    Metric("workers", "Worker processes, by what they do.", _workers),
+    Metric("sessions_limit", "How many sessions there may be at once.", of_report(lambda r: r["maxconn"])),
+    Metric("monitor_good", "Whether a monitor endpoint answers 200.", _monitors),
+    Metric("service_up", "Whether a service has a server that is up.", _services(lambda s: s["state"] == "up")),
+    Metric("service_usable_servers", "How many of its servers get new connections.", _services(_count("usable"))),
+    Metric("service_sessions", "Sessions there are.", _services(_count("current"))),
+    Metric("service_sessions_total", "Sessions that reached a server.", _services(_count("sessions"))),
+    Metric("service_refused_total", "Connections that reached none.", _services(_count("refused"))),
+    Metric("service_received_bytes_total", "Bytes from clients.", _services(_count("bytes_in"))),
+    Metric("service_sent_bytes_total", "Bytes to clients.", _services(_count("bytes_out"))),
+    Metric("server_state", "1 for the state in which a server is, 0 for the others.", _states),
+    Metric("server_state_since_seconds", "Since when it is, since 1970.", _servers(_count("since"))),
+    Metric("server_check_up", "Whether its last check succeeded; absent until there was one.", _checks("up")),
+    Metric("server_check_duration_seconds", "How long that took.", _checks("took")),
+    Metric("server_weight", "Its weight as it counts now.", _servers(lambda s: s["weight"]["effective"])),
+    Metric("server_sessions", "Sessions there are.", _servers(_count("current"))),
+    Metric("server_sessions_total", "Sessions that reached it.", _servers(_count("sessions"))),
+    Metric("server_received_bytes_total", "Bytes from clients.", _servers(_count("bytes_in"))),
+    Metric("server_sent_bytes_total", "Bytes to clients.", _servers(_count("bytes_out"))),
+    Metric("server_connect_errors_total", "Connections to it that failed.", _servers(_count("connect_errors"))),
+    Metric("server_retries_total", "Those that were then tried again.", _servers(_count("retries"))),
+    Metric("server_resets_total", "Sessions that were cut off.", _servers(_count("resets"))),
 )

@@ -1,21 +1,20 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The proxy's report as a person wants to read it in a terminal. Pure."""
+"""The proxy's report as text for a terminal. Pure."""
 
 from __future__ import annotations
 
 from typing import List, Sequence, Tuple
 
 from ...runtime.prometheus import Report
-from ...runtime.text_table import ago, columns, short, span
+from ...runtime.text_table import ago, columns, heading, problems, short, span
 
 
 def table(report: Report, now: float) -> str:
     """
     :param now: seconds since 1970, for how long ago something was
     """
-    first = f"{report['agent']} {report['version']}, process {report['pid']}, up {ago(report['since'], now)}"
-    parts = [f"{first}, {report['config']}", *notes(report)]
+    parts = [heading(report, now), *notes(report)]
     parts.append(columns(SERVICE_HEADS, [_service(service) for service in report["services"]]))
     parts.append(columns(SERVER_HEADS, _servers(report, now)))
     if report["monitors"]:
@@ -28,39 +27,14 @@ def table(report: Report, now: float) -> str:
 
 
 def notes(report: Report) -> List[str]:
-    """Return what somebody who looks should know first."""
-    found = ["It is stopping: the last sessions may finish."] if report["state"] == "draining" else []
-    if report["config_fault"]:
-        found.append(f"The last change of the configuration was refused: {report['config_fault']}")
-    return found + [f"Not to be had: {limit}." for limit in report["limits"]]
+    """Return what a reader should know first."""
+    stopping = ["It is stopping: the last sessions may finish."] if report["state"] == "draining" else []
+    return stopping + problems(report)
 
 
-SERVICE_HEADS = (
-    "SERVICE",
-    "STATE",
-    "SERVERS UP",
-    "LISTENS ON",
-    "BALANCE",
-    "SESSIONS",
-    "PER S",
-    "IN/S",
-    "OUT/S",
-    "REFUSED",
-)
-SERVER_HEADS = (
-    "SERVER",
-    "STATE",
-    "SINCE",
-    "ADDRESS",
-    "WEIGHT",
-    "SESSIONS",
-    "PER S",
-    "IN/S",
-    "OUT/S",
-    "ERRORS",
-    "LAST CHECK",
-    "",
-)
+TRAFFIC_HEADS = ("SESSIONS", "PER S", "IN/S", "OUT/S")
+SERVICE_HEADS = ("SERVICE", "STATE", "SERVERS UP", "LISTENS ON", "BALANCE", *TRAFFIC_HEADS, "REFUSED")
+SERVER_HEADS = ("SERVER", "STATE", "SINCE", "ADDRESS", "WEIGHT", *TRAFFIC_HEADS, "ERRORS", "LAST CHECK", "")
 
 
 def _service(service: Report) -> Tuple[str, ...]:
@@ -99,7 +73,7 @@ def _monitor(monitor: Report) -> Tuple[str, ...]:
 
 
 def up(service: Report) -> str:
-    """How many of its servers are."""
+    """How many of its servers are up."""
     return f"{sum(server['state'] == 'up' for server in service['servers'])} of {len(service['servers'])}"
 
 
@@ -126,7 +100,7 @@ def weight(server: Report) -> str:
 
 
 def check(server: Report) -> str:
-    """What the last check has found, and of which kind it is."""
+    """The type and the result of the last check."""
     found = server["check"]
     if found["type"] == "none":
         return "not checked"

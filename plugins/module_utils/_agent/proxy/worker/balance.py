@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which server gets the next connection. Pure: the members are as they are, whoever calls says when they change.
+"""Load-balancing methods: which server gets the next connection. Pure; the caller reports changes of the members.
 
-A member has a ``name``, a ``weight`` above 0 and the number of its ``current`` sessions.
+A member is a server with a ``name``, a ``weight`` above 0 and the number of its ``current`` sessions.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from zlib import crc32
 
 from ..settings import LEAST_CONNECTIONS, ROUND_ROBIN, SOURCE
 
-# Distances between two turns of a member are whole numbers, so that positions never drift: this is divided by weights.
-LAP = 1 << 40
+# Strides are whole numbers, so that positions never drift: this is divided by weights.
+STRIDE_UNIT = 1 << 40
 MASK = (1 << 64) - 1
-REMEMBERED = 4096  # clients
+MAX_CLIENTS = 4096  # clients
 
 
 class RoundRobin:
-    """Each in turn, those of more weight more often, and spread evenly (stride scheduling).
+    """Each in turn, more often the greater its weight, and spread evenly (stride scheduling).
 
-    Members stand on a line, each at its next turn. The nearest one is chosen, and steps ahead by its stride.
+    Each member has the position of its next turn. The lowest one is chosen, and moves ahead by its stride.
     """
 
     def __init__(self) -> None:
         self._line: List[Tuple[int, int, int, Any]] = []  # position, order, stride, member
 
     def change(self, members: Iterable[Any]) -> None:
-        """Say who takes part from now on. Who did before keeps its place, so that frequent changes favour nobody."""
+        """Set the members. Those that stay keep their positions, so that frequent changes favour none."""
         now = self._line[0][0] if self._line else 0
         places = {member.name: place for place, _order, _stride, member in self._line}
         self._line = []
         for order, member in enumerate(members):
-            stride = int(LAP / member.weight)  # a weight may be a fraction, during a slow start
+            stride = int(STRIDE_UNIT / member.weight)  # a weight may be a fraction, during a slow start
             place = min(places.get(member.name, now + stride // 2), now + stride)
             self._line.append((place, order, stride, member))
         heapq.heapify(self._line)
@@ -47,7 +47,7 @@ class RoundRobin:
 
 
 class LeastConnections:
-    """Who has the fewest sessions for its weight; among equals, each in turn."""
+    """The member with the fewest sessions for its weight; among equals, each in turn."""
 
     def __init__(self) -> None:
         self._turns = RoundRobin()
@@ -58,7 +58,7 @@ class LeastConnections:
         self._turns.change(self._members)
 
     def choose(self, client: str) -> Any:
-        # The one whose turn it is goes first, and is only beaten by less.
+        # The one whose turn it is wins unless another has fewer.
         chosen = self._turns.choose(client)
         fewest = chosen.current / chosen.weight
         for member in self._members:
@@ -68,10 +68,11 @@ class LeastConnections:
 
 
 class Source:
-    """A client always has the same server, on every balancer, and loses it only when that server is lost.
+    """A client always gets the same server, on every balancer, as long as that server is available.
 
-    Highest random weight (rendezvous hashing): each member draws a number for the client, from nothing but its name and
-    the client's address, and the highest one wins. So who leaves moves only its own clients, and gets them back.
+    Highest random weight (rendezvous hashing): each member draws a number for the client, from its name and the
+    client's address alone, and the highest one wins. So a member that leaves moves only its own clients, and gets them
+    back.
     """
 
     def __init__(self) -> None:
@@ -86,13 +87,13 @@ class Source:
         chosen = self._known.get(client)
         if chosen is None:
             chosen = self._draw(client)
-            if len(self._known) >= REMEMBERED:
+            if len(self._known) >= MAX_CLIENTS:
                 self._known.clear()
             self._known[client] = chosen
         return chosen
 
     def _draw(self, client: str) -> Any:
-        number = crc32(client.partition("%")[0].encode()) << 32  # of a link-local address, without the interface
+        number = crc32(client.partition("%")[0].encode()) << 32  # a link-local address without its interface
         # -log(u)/weight is exponentially distributed: the lowest of them is a member's in proportion to its weight.
         return min(self._members, key=lambda known: -math.log(_uniform(number | known[0])) / known[1].weight)[1]
 
@@ -100,7 +101,7 @@ class Source:
 def _uniform(number: int) -> float:
     """Return a number above 0 and at most 1 that looks random: the finalizer of splitmix64.
 
-    A checksum alone will not do: those of two names differ by the same bits for every client.
+    A checksum alone is not enough: those of two names differ by the same bits for every client.
     """
     number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9 & MASK
     number = (number ^ (number >> 27)) * 0x94D049BB133111EB & MASK

@@ -1,14 +1,14 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The loop that moves bytes: as little Python as can be between one system call and the next.
+"""The event loop that moves bytes, with as little Python as possible between two system calls.
 
-Descriptors are registered edge-triggered, and for everything that they will ever be waited for: so a message costs no
-call to epoll but the one that tells of it. An end tells of itself when something about it has changed, and only then.
-So there is one rule: what has told of itself is used until the kernel says that there is no more (EAGAIN, or less than
-was asked for: epoll(7)), unless something is in the way; and when that has gone, it is used again without being told.
+Descriptors are registered edge-triggered, once, for all events: so a message costs no call of epoll except the one that
+reports it. An event is reported only when something has changed. So there is one rule: after an event, a descriptor is
+used until the kernel says that there is no more (EAGAIN, or less than was asked for: epoll(7)), unless it is blocked;
+and once it is not blocked any more, it is used again without an event.
 
-A descriptor is closed only after the round in which its session ended: before, its number might be given to a new
-socket, and events of the old one that are still to be handled would be taken for the new one's.
+A descriptor is closed only after the round in which its session ended. Otherwise its number might be given to a new
+socket, and pending events of the old one would be taken for the new one's.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from typing import Any, Callable, Dict, List
 from .splice import Pipes
 
 IN, OUT, ERR, HUP, RDHUP = select.EPOLLIN, select.EPOLLOUT, select.EPOLLERR, select.EPOLLHUP, select.EPOLLRDHUP
-PRI = select.EPOLLPRI  # TCP's urgent data, at which a read stops short although there is more
+PRI = select.EPOLLPRI  # TCP's urgent data, where a read stops short although there is more
 INWARDS = IN | RDHUP | PRI | select.EPOLLET
 BOTH_WAYS = INWARDS | OUT
-UNUSUAL = ~(IN | OUT)  # whatever is not just that bytes have come, or may be sent
+NOT_FAST = ~(IN | OUT)  # anything but that bytes have arrived, or can be sent
 
 SIZE = 1 << 16  # bytes of one read
-BULKY = 1 << 14  # bytes in one read from which on it may be worth more than this loop does
+LARGE_READ = 1 << 14  # bytes in one read, from which on the endpoint looks at it
 BATCH = 256  # events in one round
 
 
 class Handler:
-    """Somebody who is told of what happens to a descriptor."""
+    """Handler of epoll events."""
 
     __slots__ = ()
-    forward: Any = None  # see ``end``; of nobody else does the loop itself move bytes
+    forward: Any = None  # see ``endpoint``; set only where the loop itself moves the bytes
     session: Any = None
 
     def ready(self, events: int) -> None:
-        """Called when something has changed. It is a hint: what is said may be over."""
+        """Called when something has changed. It is a hint: the event may be outdated."""
 
 
 CLOSED = Handler()
@@ -49,49 +49,48 @@ class EventLoop:
 
     def __init__(self) -> None:
         self.pipes = Pipes()
-        self.later: List[
-            Callable[[], None]
-        ] = []  # what is to be done after those of the next round have had their turn
-        self.parties: Dict[int, Any] = {}  # by descriptor, and those of descriptors that are closed are NOBODY
+        # To be called after the events of the next round.
+        self.deferred: List[Callable[[], None]] = []
+        self.handlers: Dict[int, Any] = {}  # by descriptor; CLOSED for closed ones
         self._epoll = select.epoll()
-        self._gone: List[socket.SocketType] = []
+        self._closing: List[socket.SocketType] = []
         self._running = False
         self.watch_more = self._epoll.modify  # (descriptor, events)
 
-    def watch(self, descriptor: int, party: Handler, events: int) -> None:
-        """Raises OSError when the kernel has no room for it."""
-        self.parties[descriptor] = party
+    def watch(self, descriptor: int, handler: Handler, events: int) -> None:
+        """Raises OSError if the kernel has no room for it."""
+        self.handlers[descriptor] = handler
         self._epoll.register(descriptor, events)
 
     def ignore(self, descriptor: int) -> None:
         self._epoll.unregister(descriptor)
-        self.parties[descriptor] = CLOSED
+        self.handlers[descriptor] = CLOSED
 
-    def bury(self, *ends: Any) -> None:
-        """Close ends of a session after this round; nobody hears of them any more."""
+    def close_later(self, *ends: Any) -> None:
+        """Close endpoints of a session after this round; their events are ignored from now on."""
         for end in ends:
-            self.parties[end.descriptor] = CLOSED
-            self._gone.append(end.socket)
+            self.handlers[end.descriptor] = CLOSED
+            self._closing.append(end.socket)
             if end.pipe:
                 self.pipes.give(end.pipe)
 
-    def run(self, keep_house: Callable[[], float]) -> None:
+    def run(self, on_tick: Callable[[], float]) -> None:
         """Run until ``stop``.
 
-        :param keep_house: called after each round, returns how many seconds the next one may wait for something
+        :param on_tick: called after each round; returns how many seconds the next one may wait
 
-        The body of the inner loop is what a message costs, and is all that most messages ever see: two system calls,
-        some loads of attributes, nothing made but the bytes themselves, no function of ours called. Whatever is not
-        quite usual is somebody else's: ``ready``, ``unusual`` and the like.
+        The inner loop is the cost of a message, and all that most messages need: two system calls, some attribute
+        loads, no object created but the bytes, no Python function called. Everything else is left to the endpoint:
+        ``ready``, ``slow_path`` and the like.
         """
-        parties, poll = self.parties, self._epoll.poll
-        patience, self._running = 0.0, True
+        parties, poll = self.handlers, self._epoll.poll
+        timeout, self._running = 0.0, True
         while self._running:
-            later, self.later = self.later, []
-            for descriptor, events in poll(0 if later else patience, BATCH):
+            deferred, self.deferred = self.deferred, []
+            for descriptor, events in poll(0 if deferred else timeout, BATCH):
                 end = parties[descriptor]
                 forward = end.forward
-                if forward is None or events & UNUSUAL:
+                if forward is None or events & NOT_FAST:
                     end.ready(events)
                     continue
                 try:
@@ -106,14 +105,14 @@ class EventLoop:
                     end.unwritable(fault, data)
                     continue
                 end.count += size
-                if sent != size or not 0 < size < BULKY:
-                    end.unusual(data, sent)
-            for call in later:
+                if sent != size or not 0 < size < LARGE_READ:
+                    end.slow_path(data, sent)
+            for call in deferred:
                 call()
-            patience = keep_house()
-            for corpse in self._gone:
-                corpse.close()
-            self._gone.clear()
+            timeout = on_tick()
+            for connection in self._closing:
+                connection.close()
+            self._closing.clear()
 
     def stop(self) -> None:
         self._running = False

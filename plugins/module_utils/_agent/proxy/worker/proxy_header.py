@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The PROXY protocol, version 2: tells a server, before anything else, who the client is and what it connected to.
+"""The PROXY protocol, version 2: sends a server, before any data, the addresses of the client's connection.
 
 Its specification is doc/proxy-protocol.txt in HAProxy's sources.
 """
@@ -32,11 +32,11 @@ def local() -> bytes:
 
 
 def of(client: socket.SocketType) -> bytes:
-    """Return the header for a client. Raises OSError when it has gone."""
+    """Return the header for a client. Raises OSError if it has gone."""
     source, destination = client.getpeername(), client.getsockname()
     return encode(client.family, *source[:2], *destination[:2])
 
 
 def none(_client: socket.SocketType) -> bytes:
-    """For servers that do not ask."""
+    """Return no header, for servers without the PROXY protocol."""
     return b""

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a worker knows of its servers: who may be given something, and what became of it. Counts only ever grow."""
+"""A worker's servers: which may get connections, and their counters, which only ever grow."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from .balance import METHODS
 
 Counts = Dict[str, int]
 
-# The kernel may choose a port from here on as our own, and then a socket that is to connect to it connects to itself.
-# On some systems such ports begin later, never earlier: it only decides whether this is looked into.
+# The kernel may choose a port from here on as the local one, and then a socket that connects to it connects to itself.
+# On some systems such ports begin later, never earlier: this only decides whether a connection is tested for it.
 EPHEMERAL = 1024 * 10
 
 
 class Server:
-    """One of a service's."""
+    """A server of a service."""
 
     __slots__ = (
         "key",
         "name",
         "place",
         "family",
-        "may_be_ourselves",
+        "may_self_connect",
         "backup",
         "weight",
         "state",
-        "avoided_until",
+        "backoff_until",
         "current",
         "sessions",
         "bytes_in",
@@ -43,16 +43,16 @@ class Server:
         self.key, self.name = f"{service.name}/{given.name}", given.name
         self.place: Tuple[str, int] = (given.address, given.port)
         self.family = socket.AF_INET6 if ":" in given.address else socket.AF_INET
-        self.may_be_ourselves = given.port >= EPHEMERAL
+        self.may_self_connect = given.port >= EPHEMERAL
         self.backup, self.weight = given.backup, given.weight
         self.state = settings.UP
-        self.avoided_until = 0.0  # since a connection to it failed; seconds, monotonic; 0: it is not avoided
-        self.current = 0  # sessions, those included that are still being connected
+        self.backoff_until = 0.0  # after a failed connection; seconds, monotonic; 0: not backed off
+        self.current = 0  # sessions, including those that are being connected
         self.sessions = 0  # those that were connected
         self.bytes_in = self.bytes_out = 0  # from clients, to clients
         self.connect_errors = 0
-        self.retries = 0  # connections that were tried again after they had failed here
-        self.resets = 0  # sessions that were cut off, by whomever
+        self.retries = 0  # connections tried again after they had failed here
+        self.resets = 0  # sessions that were reset by either side or by the proxy
 
     def eligible(self) -> bool:
         return self.state == settings.UP and self.weight > 0
@@ -70,46 +70,46 @@ class Server:
 
 
 class Pool:
-    """The servers of one service, and how they take turns."""
+    """The servers of one service, and its balancing method."""
 
     def __init__(self, service: settings.Service) -> None:
         self.name = service.name
         self.servers = [Server(service, each) for each in service.servers]
-        self.refused = 0  # connections that no server could be found for
+        self.refused = 0  # connections for which there was no server
         self._method = METHODS[service.balance]()
         self._members: List[Server] = []
-        #: choose(client's address) -> who gets its connection, None where nobody can
-        self.choose: Callable[[str], Optional[Server]] = _nobody
+        #: choose(client's address) -> the server that gets its connection, None if there is none
+        self.choose: Callable[[str], Optional[Server]] = _choose_none
         self.changed()
 
-    def exhausted(self) -> bool:
-        """Whether everybody who could be chosen was tried in vain a moment ago."""
-        return bool(self._members) and all(server.avoided_until for server in self._members)
+    def all_backed_off(self) -> bool:
+        """Whether every server that could be chosen has just failed."""
+        return bool(self._members) and all(server.backoff_until for server in self._members)
 
     def changed(self) -> None:
-        """To be called whenever a state or a weight is another one."""
+        """Call after a change of a state or a weight."""
         self._members = self._preferred()
         self._method.change(self._members)
-        self.choose = self._method.choose if self._members else _nobody
+        self.choose = self._method.choose if self._members else _choose_none
 
-    def avoid(self, server: Server, until: float) -> bool:
-        """Give a server nothing for a moment, if there are others. Return whether this is news."""
-        news = not server.avoided_until
-        server.avoided_until = until
+    def back_off(self, server: Server, until: float) -> bool:
+        """Give a server no connections for a while, if there are others. Return whether this is new."""
+        news = not server.backoff_until
+        server.backoff_until = until
         if news:
             self.changed()
         return news
 
-    def forgive(self, now: float) -> None:
-        """Let those whose moment is over take part again."""
-        over = [server for server in self.servers if 0 < server.avoided_until <= now]
+    def restore(self, now: float) -> None:
+        """Restore the servers whose back-off is over."""
+        over = [server for server in self.servers if 0 < server.backoff_until <= now]
         for server in over:
-            server.avoided_until = 0.0
+            server.backoff_until = 0.0
         if over:
             self.changed()
 
     def counts(self) -> Counts:
-        """Return the sums of its servers, and what never reached one."""
+        """Return the sums of its servers, and the refused connections."""
         total: Counts = {}
         for server in self.servers:
             for what, count in server.counts().items():
@@ -117,15 +117,15 @@ class Pool:
         return {**total, "refused": self.refused}
 
     def _preferred(self) -> List[Server]:
-        """Return those who take part: a backup if no other is up, and who is avoided if nobody else is left."""
+        """Return the servers to choose from: a backup only if no other is up, a backed-off one only if all are."""
         eligible = [server for server in self.servers if server.eligible()]
         active = [server for server in eligible if not server.backup]
         members = active or eligible[:1]
-        return [server for server in members if not server.avoided_until] or members
+        return [server for server in members if not server.backoff_until] or members
 
 
-def _nobody(_client: str) -> None:
-    """Choose where there is no choice."""
+def _choose_none(_client: str) -> None:
+    """Stand in for ``choose`` if there is no server."""
 
 
 class Table:
@@ -136,7 +136,7 @@ class Table:
         self._known = {server.key: (pool, server) for pool in self.pools.values() for server in pool.servers}
 
     def change(self, key: str, state: str, weight: int) -> Optional[Server]:
-        """Take over what the master says of a server; return the server, None if there is none of that name."""
+        """Apply the master's update of a server; return the server, None if there is none of that name."""
         pool, server = self._known.get(key, (None, None))
         if pool is None or server is None:
             return None
@@ -145,12 +145,12 @@ class Table:
             pool.changed()
         return server
 
-    def forgive(self, now: float) -> None:
+    def restore(self, now: float) -> None:
         for pool in self.pools.values():
-            pool.forgive(now)
+            pool.restore(now)
 
     def counts(self) -> Iterator[Tuple[str, Counts]]:
-        """Yield SERVICE and SERVICE/SERVER with what was counted."""
+        """Yield SERVICE and SERVICE/SERVER with their counters."""
         for pool in self.pools.values():
             yield pool.name, pool.counts()
             for server in pool.servers:

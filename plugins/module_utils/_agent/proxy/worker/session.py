@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A session: a client, the server that it was given, and between them two ways of bytes, which are in ``end``.
+"""A session: a client, its server, and two directions of bytes between them, see ``endpoint``.
 
     connecting --the server answers--> relaying --both ways are shut--> over, and both sides are closed
       |   ^                               |
@@ -9,7 +9,7 @@
       v   |
     waiting --tried too often, or no server is up--> over, and the client is reset
 
-Whatever ends before its time ends with RST: a FIN would tell the other side that it has got everything.
+A session that ends early ends with RST: a FIN would tell the other side that it has received everything.
 """
 
 from __future__ import annotations
@@ -28,21 +28,27 @@ BROKEN = ERR | HUP
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends RST
 STREAM = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
 RETRIES = 3  # after the first attempt; HAProxy's default
-PAUSE = 1.0  # seconds until a server that was just tried in vain is tried again; HAProxy's, too
+RETRY_DELAY = 1.0  # seconds before a server that has just failed is tried again; as in HAProxy
 IPPROTO_TCP, TCP_NODELAY, TCP_QUICKACK = socket.IPPROTO_TCP, socket.TCP_NODELAY, socket.TCP_QUICKACK
-UNDER_WAY = (errno.EINPROGRESS, 0)
-LACKING = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC)  # here, and not at a server
-EARLY = 1 << 12  # bytes that are heard of a client before it has a server: a request, or TLS's hello
-TRICKLE = 1 << 18  # bytes between two looks; who has less needs no pipe
-CLIENT_SPOKE, SERVER_SPOKE, BOTH_SPOKE = 1, 2, 3
+IN_PROGRESS = (errno.EINPROGRESS, 0)
+LOCAL_FAILURES = (
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOBUFS,
+    errno.ENOMEM,
+    errno.ENOSPC,
+)  # of this host, not of a server
+FIRST_READ = 1 << 12  # bytes read from a client before it has a server: a request, or TLS's hello
+SPLICE_BELOW = 1 << 18  # bytes between two looks; below this a pipe is not worthwhile
+CLIENT_SENT, SERVER_SENT, BOTH_SENT = 1, 2, 3
 
 
 class Session(Handler):
     """A client's connection, from its acceptance to its end."""
 
     __slots__ = (
-        "front",
-        "relay",
+        "frontend",
+        "loop",
         "address",
         "client",
         "server",
@@ -50,44 +56,44 @@ class Session(Handler):
         "state",
         "since",
         "attempts",
-        "spoke",
+        "has_sent",
     )
 
-    def __init__(self, front: Any, connection: SocketType, address: str) -> None:
+    def __init__(self, frontend: Any, connection: SocketType, address: str) -> None:
         """
-        :param front: where it came in, see ``front``
+        :param frontend: see ``frontend``
         :param connection: the client's, non-blocking
         """
-        self.front, self.address = front, address
-        self.relay: EventLoop = front.relay
+        self.frontend, self.address = frontend, address
+        self.loop: EventLoop = frontend.loop
         self.client: Any = Endpoint(self, connection)
         self.server: Any = None
-        self.target: Any = None  # the servers.Server that it was given
+        self.target: Any = None  # the chosen servers.Server
         self.state = WAITING
-        self.since = 0.0  # when it came into its state, or when bytes were last seen to move; seconds, monotonic
-        self.attempts = 0  # that have failed
-        self.spoke = 0  # who has, ever
-        # But for its first words the client is not listened to until there is a server: the rest waits in the kernel.
-        self.relay.parties[self.client.descriptor] = self.client
+        self.since = 0.0  # when it entered its state, or last made progress; seconds, monotonic
+        self.attempts = 0  # failed ones
+        self.has_sent = 0  # which sides have sent anything
+        # After the first read nothing is read from the client until there is a server: the rest waits in the kernel.
+        self.loop.handlers[self.client.descriptor] = self.client
 
     # -- until it is connected
 
     def begin(self) -> None:
-        """Hear what the client has said already, which is the first that the server is to hear, and connect."""
+        """Read what the client has sent already, which the server will get first, and connect."""
         client = self.client
         try:
-            client.kept = client.receive(EARLY)
+            client.pending = client.receive(FIRST_READ)
         except BlockingIOError:
             pass
         except OSError:
             self.reset()
             return
-        client.count = len(client.kept)
+        client.count = len(client.pending)
         self.connect()
 
     def connect(self) -> None:
-        """Try the server whose turn it is."""
-        target = self.front.pool.choose(self.address)
+        """Connect to the server that the balancing method chooses."""
+        target = self.frontend.pool.choose(self.address)
         if target is None:
             self._refuse()
             return
@@ -97,18 +103,18 @@ class Session(Handler):
             connection = SocketType(target.family, STREAM, 0)
             self.server = Endpoint(self, connection)
             connection.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-            if self.client.kept:
-                # The handshake is then completed by the first data: a packet less, and the server wakes up only once.
+            if self.client.pending:
+                # Then the first data complete the handshake: one packet less, and the server wakes up only once.
                 connection.setsockopt(IPPROTO_TCP, TCP_QUICKACK, 0)
             fault = connection.connect_ex(target.place)
-            self.relay.watch(self.server.descriptor, self, BOTH_WAYS)
+            self.loop.watch(self.server.descriptor, self, BOTH_WAYS)
         except OSError as raised:
             fault = raised.errno or errno.EIO
-        if fault not in UNDER_WAY:
+        if fault not in IN_PROGRESS:
             self._failed(fault)
 
     def ready(self, events: int) -> None:
-        """Called when the server has answered, one way or another."""
+        """Called when the connection is established or has failed."""
         if events & BROKEN:
             self._failed(self.server.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) or errno.ECONNRESET)
         elif events & OUT:
@@ -116,106 +122,106 @@ class Session(Handler):
 
     def _connected(self, events: int) -> None:
         client, server, target = self.client, self.server, self.target
-        if target.may_be_ourselves and _is_its_own_peer(server.socket):
+        if target.may_self_connect and _is_its_own_peer(server.socket):
             self._failed(errno.ECONNREFUSED)
             return
         self.state, self.since = RELAYING, monotonic()
         target.sessions += 1
-        client.other, server.other, server.tells_of_room = server, client, True
-        self.relay.parties[server.descriptor] = server
+        client.other, server.other, server.watches_out = server, client, True
+        self.loop.handlers[server.descriptor] = server
         try:
-            early, client.kept = self.front.greeting(client.socket) + client.kept, b""
+            early, client.pending = self.frontend.header(client.socket) + client.pending, b""
             if early:
                 client.pass_on(early)
             if self.state == RELAYING:
-                self.relay.watch(client.descriptor, client, INWARDS)  # which also tells of what has come meanwhile
-        except OSError:  # the client has gone, or the kernel watches no more
+                self.loop.watch(client.descriptor, client, INWARDS)  # which also reports what has arrived meanwhile
+        except OSError:  # the client has gone, or the kernel has no room
             self.reset()
         if events & ~OUT and self.state == RELAYING:
             server.ready(events)
 
     def _failed(self, fault: int) -> None:
-        """The server could not be reached: go to another one at once, or come again when it has had a pause."""
-        target, front = self.target, self.front
+        """The server could not be reached: try another one at once, or the same one after a delay."""
+        target, frontend = self.target, self.frontend
         self.state, self.since = WAITING, monotonic()
         target.current -= 1
         if self.server:
-            self.relay.bury(self.server)
+            self.loop.close_later(self.server)
             self.server = None
-        if fault in LACKING:
-            front.short_of(fault)
+        if fault in LOCAL_FAILURES:
+            frontend.out_of_resources(fault)
         else:
-            front.failed(target, fault)
+            frontend.failed(target, fault)
         if self.attempts == RETRIES:
             self._refuse()
             return
         self.attempts += 1
         target.retries += 1
-        if fault not in LACKING and not front.pool.exhausted():
+        if fault not in LOCAL_FAILURES and not frontend.pool.all_backed_off():
             self.connect()
 
     def _refuse(self) -> None:
-        self.front.pool.refused += 1
+        self.frontend.pool.refused += 1
         self.reset()
 
     # -- while it is relaying
 
-    def settle(self) -> None:
-        """Leave it to the loop to move bytes, if they can simply be moved, both ways."""
+    def enable_fast_path(self) -> None:
+        """Let the loop move the bytes, if both directions are free and not spliced."""
         client, server = self.client, self.server
-        if self.state == RELAYING and not (client.kept or server.kept or client.pipe or server.pipe):
+        if self.state == RELAYING and not (client.pending or server.pending or client.pipe or server.pipe):
             client.forward, server.forward = server.socket.send, client.socket.send
 
-    def unsettle(self) -> None:
-        """Have the loop ask for each event."""
+    def disable_fast_path(self) -> None:
+        """Let the endpoints handle each event."""
         if self.state == RELAYING:
             self.client.forward = self.server.forward = None
 
     # -- time
 
-    def look(self, now: float) -> None:
-        """See what has become of it since the last time, and how long that may go on."""
+    def check_timeouts(self, now: float) -> None:
+        """Apply the time-outs to what has happened since the last look."""
         if self.state == RELAYING:
             self._account(now)
         quiet = now - self.since
         if self.state == WAITING:
-            if quiet >= PAUSE:
+            if quiet >= RETRY_DELAY:
                 self.connect()
-        elif quiet >= self._patience():
+        elif quiet >= self._timeout():
             if self.state == CONNECTING:
                 self._failed(errno.ETIMEDOUT)
             else:
                 self.reset()
 
     def _account(self, now: float) -> None:
-        """Take over what the ends have counted."""
+        """Add up what the endpoints have counted."""
         client, server, target = self.client, self.server, self.target
         if client.count:
-            self.spoke |= CLIENT_SPOKE
+            self.has_sent |= CLIENT_SENT
             target.bytes_in += client.count
         if server.count:
-            self.spoke |= SERVER_SPOKE
+            self.has_sent |= SERVER_SENT
             target.bytes_out += server.count
         for end in (client, server):
-            if end.count or end.held() and end.advances():
+            if end.count or end.held() and end.progressed():
                 self.since = now
-            if end.bulky and end.count < TRICKLE:
+            if end.large_reads and end.count < SPLICE_BELOW:
                 end.release_pipe()
             end.count = 0
 
-    def _patience(self) -> float:
-        """Return how many seconds nothing may happen."""
-        timeouts = self.front.timeouts
+    def _timeout(self) -> float:
+        """Return the time-out of the state, in seconds."""
+        timeouts = self.frontend.timeouts
         if self.state == CONNECTING:
             return timeouts.connect
         if self.client.shut or self.server.shut:
             return timeouts.fin
-        return timeouts.tunnel if self.spoke == BOTH_SPOKE else min(timeouts.client, timeouts.server)
+        return timeouts.tunnel if self.has_sent == BOTH_SENT else min(timeouts.client, timeouts.server)
 
     # -- the end
 
     def reset(self) -> None:
-        """Cut it off, both sides."""
+        """Reset both connections."""
         if self.state == OVER:
             return
         if self.state == RELAYING:
@@ -226,7 +232,7 @@ class Session(Handler):
         self.finish()
 
     def finish(self) -> None:
-        """Close both sides. What the kernel has been given it still delivers."""
+        """Close both connections. The kernel still delivers what it has accepted."""
         client, server, target = self.client, self.server, self.target
         if self.state == RELAYING:
             target.bytes_in += client.count
@@ -235,17 +241,17 @@ class Session(Handler):
             target.current -= 1
         self.state = OVER
         if server:
-            self.relay.bury(client, server)
+            self.loop.close_later(client, server)
         else:
-            self.relay.bury(client)
-        # No circle remains, which only the collector would undo.
+            self.loop.close_later(client)
+        # Leave no reference cycle, which only the garbage collector could free.
         self.client = self.server = client.other = None
-        self.front.leave()
+        self.frontend.session_over()
 
 
 def _is_its_own_peer(connection: SocketType) -> bool:
-    """Whether the kernel has chosen the very port that was connected to, where nobody listens."""
+    """Whether the kernel has chosen the server's port as the local one, so that the socket is connected to itself."""
     try:
         return connection.getsockname() == connection.getpeername()
-    except OSError:  # it has been reset meanwhile, which its next event tells
+    except OSError:  # it has been reset meanwhile, which its next event reports
         return False

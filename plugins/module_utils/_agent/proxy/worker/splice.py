@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""splice(2): moves bytes from a socket to another through a pipe, within the kernel. Worth its while for bulk only."""
+"""splice(2): moves bytes between sockets through a pipe, inside the kernel. Worthwhile for bulk data only."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Callable, List
 
 MOVE, NONBLOCK = 1, 2  # SPLICE_F_*
 F_SETPIPE_SZ = 1031
-ROOM = 1 << 18  # bytes that a pipe is asked to take
-SPARE = 64  # pipes that are kept for the next one who wants one
+PIPE_SIZE = 1 << 18  # bytes
+MAX_SPARE = 64  # pipes that are kept for reuse
 
 
 def _splice_of_libc() -> Callable[[int, int, int], int]:
@@ -49,25 +49,25 @@ splice = _splice_of_python() if hasattr(os, "splice") else _splice_of_libc()
 
 
 class Pipe:
-    """What has left one socket and has not reached the other."""
+    """A pipe between two sockets, and the number of bytes in it."""
 
     __slots__ = ("exit", "entrance", "held")
 
     def __init__(self) -> None:
-        """Raises OSError when no more can be had."""
+        """Raises OSError without free descriptors."""
         self.exit, self.entrance = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.held = 0  # bytes
-        with contextlib.suppress(OSError):  # users have a limit, beyond which it stays small
-            fcntl.fcntl(self.entrance, F_SETPIPE_SZ, ROOM)
+        with contextlib.suppress(OSError):  # beyond a user's limit it keeps its default size
+            fcntl.fcntl(self.entrance, F_SETPIPE_SZ, PIPE_SIZE)
 
     def fill(self, source: int) -> int:
-        """Return how many bytes came, 0 at the end of the source."""
-        moved = splice(source, self.entrance, ROOM)
+        """Return how many bytes were moved in, 0 at the end of the source."""
+        moved = splice(source, self.entrance, PIPE_SIZE)
         self.held += moved
         return moved
 
     def drain(self, destination: int) -> None:
-        """Let out what is held, as far as the destination takes it. Raises OSError, but not for being full."""
+        """Move bytes out, as many as the destination takes. Raises OSError, but not for a full destination."""
         try:
             while self.held:
                 self.held -= splice(self.exit, destination, self.held)
@@ -80,7 +80,7 @@ class Pipe:
 
 
 class Pipes:
-    """Pipes to be used again."""
+    """A pool of pipes."""
 
     def __init__(self) -> None:
         self._usable = _works()
@@ -93,8 +93,8 @@ class Pipes:
         return self._spare.pop() if self._spare else Pipe()
 
     def give(self, pipe: Pipe) -> None:
-        """Take back a pipe; one with bytes in it is of no use to anybody else."""
-        if pipe.held or len(self._spare) >= SPARE:
+        """Take back a pipe; one that still holds bytes is closed."""
+        if pipe.held or len(self._spare) >= MAX_SPARE:
             pipe.close()
         else:
             self._spare.append(pipe)
@@ -105,7 +105,7 @@ class Pipes:
 
 
 def _works() -> bool:
-    """Find out whether splice can be had: a sandbox may have none, and that must not come out with a client's bytes."""
+    """Test splice with sockets of our own: a sandbox may forbid it, and a client's bytes must not be lost."""
     here, there = socket.socketpair()
     with here, there, contextlib.suppress(OSError):
         with contextlib.closing(Pipe()) as pipe:

@@ -1,11 +1,11 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A process that relays, and knows of the world what its master tells it. Messages are JSON, one in each packet.
+"""A worker process: relays connections as its master orders. Messages are JSON, one per packet.
 
 From the master::
 
     {"servers": {"SERVICE/SERVER": {"state": "up|down|drain|maint", "weight": 0 to 256, "shutdown": true|false}}}
-    {"drain": SECONDS}      take nobody new, let the others finish within that time, and end; again: within less
+    {"drain": SECONDS}      stop accepting, let sessions finish within that time, and end; again: within less
 
 To the master::
 
@@ -14,7 +14,7 @@ To the master::
     {"fault": [KEY, TEXT]}, {"cured": [KEY, TEXT]}              for the log, once each
     {"drained": true}                                           the last message
 
-The end of the channel means that there is no master any more: nobody new is taken then, and the others may finish.
+The end of the channel means that the master is gone: the worker stops accepting, and its sessions may finish.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from .servers import Counts, Table
 from .session import Session
 
 TICK = 0.1  # seconds between two looks at sessions
-LAP = 1.0  # seconds until all of them were looked at, however many there are
-AT_LEAST = 1000  # parties that are looked at in a tick
-LONGEST = 1 << 16  # bytes of a message
-PORTION = 100  # entries of one message with counters
-LAST_WORDS = 1.0  # seconds for them to be taken
-UNSENT = 1000  # messages that may wait for the master
+REPORT_INTERVAL = 1.0  # seconds until all of them were looked at, however many there are
+MIN_CHECKED = 1000  # parties that are looked at in a tick
+MAX_MESSAGE = 1 << 16  # bytes of a message
+COUNTERS_PER_MESSAGE = 100  # entries of one message with counters
+FINISH_TIMEOUT = 1.0  # seconds for them to be taken
+MAX_UNSENT = 1000  # messages that may wait for the master
 
 
 class Channel(Handler):
-    """The connection to the master, which may be slow without slowing anybody here."""
+    """The connection to the master. A slow master does not delay the worker."""
 
     __slots__ = ("_end", "_unsent", "_worker")
 
     def __init__(self, end: socket.socket, worker: Worker) -> None:
         self._end, self._worker = end, worker
-        self._unsent: Deque[bytes] = deque(maxlen=UNSENT)
+        self._unsent: Deque[bytes] = deque(maxlen=MAX_UNSENT)
         end.setblocking(False)
 
     def fileno(self) -> int:
@@ -61,7 +61,7 @@ class Channel(Handler):
         self.flush()
 
     def flush(self) -> bool:
-        """Send what waits; return whether nothing waits any more."""
+        """Send the queued messages; return whether all were sent."""
         try:
             while self._unsent:
                 self._end.send(self._unsent[0])
@@ -69,139 +69,139 @@ class Channel(Handler):
         except (BlockingIOError, socket.timeout):
             return False
         except OSError:
-            self._unsent.clear()  # there is nobody any more, which is found out by receiving
+            self._unsent.clear()  # the master is gone, which receiving will report
         return True
 
     def finish(self, message: Any) -> None:
-        """Send what is left, and a last message, waiting a little if need be."""
-        self._end.settimeout(LAST_WORDS)
+        """Send the queued messages and a last one, blocking a little if necessary."""
+        self._end.settimeout(FINISH_TIMEOUT)
         self.tell(message)
 
     def ready(self, events: int) -> None:
         try:
-            message = self._end.recv(LONGEST)
+            message = self._end.recv(MAX_MESSAGE)
         except BlockingIOError:
             return
         except OSError:
             message = b""
         if message:
-            self._worker.obey(json.loads(message))
+            self._worker.execute(json.loads(message))
         else:
-            self._worker.abandoned()
+            self._worker.master_gone()
 
 
 class Worker:
-    """Made in the process that is to be it, or, for tests, in any other."""
+    """Runs in a process of its own; tests run it in theirs."""
 
     def __init__(
-        self, given: settings.Settings, doors: Sequence[Tuple[str, socket.socket]], channel: socket.socket
+        self, given: settings.Settings, listeners: Sequence[Tuple[str, socket.socket]], channel: socket.socket
     ) -> None:
         """
-        :param doors: listening sockets, non-blocking, each with the name of its service
-        :param channel: our end of a SOCK_SEQPACKET pair
+        :param listeners: listening sockets, non-blocking, each with the name of its service
+        :param channel: the worker's end of a SOCK_SEQPACKET pair
         """
-        self.relay = EventLoop()
+        self.loop = EventLoop()
         self.table = Table(given.services)
         self.channel = Channel(channel, self)
         limits = Limits(given.maxconn, given.workers)
-        self.house = WorkerContext(self.relay, limits, Timeouts.of(given.timeouts), self.channel.tell)
-        fronts = {each.name: Frontend(each, self.table.pools[each.name], self.house) for each in given.services}
-        for name, listener in doors:
-            self.house.add(Acceptor(fronts[name], listener))
+        self.context = WorkerContext(self.loop, limits, Timeouts.of(given.timeouts), self.channel.tell)
+        frontends = {each.name: Frontend(each, self.table.pools[each.name], self.context) for each in given.services}
+        for name, listener in listeners:
+            self.context.add(Acceptor(frontends[name], listener))
         self._hard_stop_after = given.hard_stop_after / settings.MILLION
-        self._deadline = 0.0  # by when it must be empty; 0: it is not draining
+        self._deadline = 0.0  # of draining; 0: not draining
         self._reported: Dict[str, Counts] = {}
         self._next_tick = self._next_report = 0.0
-        self._looked = 0  # how many of the parties, in this lap
-        self.relay.watch(self.channel.fileno(), self.channel, IN)
+        self._checked = 0  # how many of the parties, in this lap
+        self.loop.watch(self.channel.fileno(), self.channel, IN)
 
     def run(self) -> None:
-        """Relay until told to end."""
-        # Sessions leave no circles behind, and to look for some among thousands would take its time.
+        """Relay until the master ends it."""
+        # Sessions leave no reference cycles, and a collection would have to visit thousands of them.
         gc.disable()
         try:
-            self.relay.run(self._keep_house)
+            self.loop.run(self._on_tick)
         finally:
             gc.enable()
         self._report()
         self.channel.finish({"drained": True})
-        self.relay.close()
+        self.loop.close()
 
     # -- the master
 
-    def obey(self, message: Any) -> None:
+    def execute(self, message: Any) -> None:
         for key, change in message.get("servers", {}).items():
             server = self.table.change(key, change["state"], change["weight"])
             if server and change.get("shutdown"):
-                for session in _sessions(list(self.relay.parties.values())):
+                for session in _sessions(list(self.loop.handlers.values())):
                     if session.target is server and session.state == RELAYING:
                         session.reset()
         if "drain" in message:
             self._drain(message["drain"])
 
-    def abandoned(self) -> None:
-        self.relay.ignore(self.channel.fileno())
+    def master_gone(self) -> None:
+        self.loop.ignore(self.channel.fileno())
         self._drain(self._hard_stop_after)
 
     def _drain(self, seconds: float) -> None:
-        self.house.leave()
+        self.context.stop_accepting()
         self._deadline = min(self._deadline or float("inf"), monotonic() + seconds)
         self._next_tick = 0.0
 
     # -- time
 
-    def _keep_house(self) -> float:
-        """Do what is due; return how many seconds the next round may wait."""
+    def _on_tick(self) -> float:
+        """Do periodic work; return how many seconds the next round may wait."""
         now = monotonic()
         if now >= self._next_tick:
             self._next_tick = now + TICK
             self._tick(now)
-        return self._next_tick - now if self.house.current else max(self._next_tick, self._next_report) - now
+        return self._next_tick - now if self.context.current else max(self._next_tick, self._next_report) - now
 
     def _tick(self, now: float) -> None:
-        self._look_round(now)
-        self.table.forgive(now)
-        self.house.try_again()
+        self._check_sessions(now)
+        self.table.restore(now)
+        self.context.try_again()
         if now >= self._next_report:
-            self._next_report = now + LAP
+            self._next_report = now + REPORT_INTERVAL
             self._report()
         if self._deadline:
             self._finish(now)
 
-    def _look_round(self, now: float) -> None:
-        """Have a part of the sessions look at the time; like the hand of a clock this comes to all of them in a lap.
+    def _check_sessions(self, now: float) -> None:
+        """Check the time-outs of a part of the sessions, so that each is checked once per REPORT_INTERVAL.
 
-        Nothing need be done for it when a session begins, ends, or has something to relay.
+        A session costs nothing for this when it begins, ends, or relays.
         """
-        parties = self.relay.parties
-        portion = max(AT_LEAST, int(len(parties) * TICK / LAP) + 1)
-        for session in _sessions(list(islice(parties.values(), self._looked, self._looked + portion))):
-            session.look(now)
-        self._looked += portion
-        if self._looked >= len(parties):
-            self._looked = 0
+        parties = self.loop.handlers
+        portion = max(MIN_CHECKED, int(len(parties) * TICK / REPORT_INTERVAL) + 1)
+        for session in _sessions(list(islice(parties.values(), self._checked, self._checked + portion))):
+            session.check_timeouts(now)
+        self._checked += portion
+        if self._checked >= len(parties):
+            self._checked = 0
 
     def _report(self) -> None:
-        """Tell what has changed; what the channel has no room for now is told next time."""
+        """Report changed counters; what the channel cannot take now is reported next time."""
         changed = {key: counts for key, counts in self.table.counts() if self._reported.get(key) != counts}
         keys = list(changed)
-        for at in range(0, max(1, len(keys)), PORTION):  # even if there is nothing to tell: it is alive
+        for at in range(0, max(1, len(keys)), COUNTERS_PER_MESSAGE):  # even without changes, as a sign of life
             if not self.channel.flush():
                 return
-            part = {key: changed[key] for key in keys[at : at + PORTION]}
+            part = {key: changed[key] for key in keys[at : at + COUNTERS_PER_MESSAGE]}
             self.channel.tell({"counters": part})
             self._reported.update(part)
 
     def _finish(self, now: float) -> None:
         if now >= self._deadline:
-            for session in _sessions(list(self.relay.parties.values())):
+            for session in _sessions(list(self.loop.handlers.values())):
                 session.reset()
-        if not self.house.current:
-            self.relay.stop()
+        if not self.context.current:
+            self.loop.stop()
 
 
 def _sessions(parties: List[Handler]) -> Iterator[Session]:
-    """Yield the sessions among them, each once."""
+    """Yield the sessions among the handlers, each once."""
     for party in parties:
         session = party.session
         if session is not None and session.client is party:

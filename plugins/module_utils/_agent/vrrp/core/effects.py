@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a Virtual Router wants done, in the order of the list; nothing here does it.
+"""The effects of a state machine's step, to be carried out in order.
 
-On promotion the Advertisement goes first, so that a former Active router removes the addresses before others hear of
-their new place; the addresses come before their announcement, because nothing may be announced that is not there.
+On promotion the Advertisement comes first, so that the former Active router removes the addresses before other hosts
+learn where they are now. The addresses come before their announcement: only a present address may be announced.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple, Union
 
 
 class Send(NamedTuple):
-    """Send an Advertisement with this priority to all peers; 0 means that the router gives up."""
+    """Send an Advertisement with this priority to all peers; 0 means that the router resigns."""
 
     priority: int
 
@@ -22,15 +22,15 @@ class AddAddresses(NamedTuple):
 
 
 class RemoveAddresses(NamedTuple):
-    """Take them away."""
+    """Remove the virtual addresses from the interface."""
 
 
 class Announce(NamedTuple):
-    """Say that the addresses are here: gratuitous ARP, or an unsolicited Neighbour Advertisement."""
+    """Announce the addresses: gratuitous ARP, or an unsolicited Neighbour Advertisement."""
 
 
 class StateChanged(NamedTuple):
-    """The state is another one: for the log, and for whoever asked to be notified."""
+    """The state has changed: for the log and the notify programs."""
 
     before: str
     after: str

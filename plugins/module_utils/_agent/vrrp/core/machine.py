@@ -4,10 +4,10 @@
 
 The machine reads no clock and touches no socket: ``step(router, state, event, now)`` returns the next state and the
 effects, in the order in which they must happen. Times are integers in microseconds, of any clock that does not jump.
-Whoever drives it sends ``Timeout`` when the clock has reached ``state.deadline``.
+The caller sends ``Timeout`` when the clock has reached ``state.deadline``.
 
-Why it looks as it does: a Backup waits for three missed Advertisements and then for Skew_Time, which is shorter the
-better its priority is, so that the best one speaks first and the others hear it. All of the election is in that wait;
+The election is in the wait: a Backup waits for three missed Advertisements and then for Skew_Time, which is shorter the
+higher its priority is. So the Backup with the highest priority advertises first, and the others receive that.
 ``TRANSITIONS`` at the end is the whole machine as a table.
 """
 
@@ -24,9 +24,9 @@ from .packet import Advertisement
 INITIALIZE, BACKUP, ACTIVE, FAULT = "Initialize", "Backup", "Active", "Fault"
 SECOND = 1_000_000
 MISSED = 3  # Advertisements that may be lost before their sender counts as gone
-# For how long who leaves may linger: after the successor's first Advertisement, which its announcement follows; and, if
-# there is none, after the longest Skew_Time.
-GRACE, UNHURRIED = SECOND // 20, SECOND // 5
+# How long a router that resigned keeps its addresses: after the first Advertisement of the new Active router, whose
+# announcement follows it; and, if there is none, after the longest Skew_Time.
+LINGER_AFTER_SUCCESSOR, LINGER_MAX = SECOND // 20, SECOND // 5
 
 
 class VirtualRouter(NamedTuple):
@@ -42,7 +42,7 @@ class VirtualRouter(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is remembered; immutable, so that a state can be kept, compared and played again."""
+    """The state; immutable, so that it can be kept, compared and replayed."""
 
     name: str = INITIALIZE
     deadline: Optional[int] = None  # when Active_Down_Timer or Adver_Timer fires
@@ -51,7 +51,7 @@ class State(NamedTuple):
     started: bool = False
     preempt_at: Optional[int] = None  # when preempt_delay is over
     wants_active: bool = False  # held back by its sync group only
-    holding: bool = False  # the addresses are there, from a former life that ended without a word
+    holding: bool = False  # has its addresses though not Active: after a crash, or after it resigned
 
 
 class Start(NamedTuple):
@@ -61,7 +61,7 @@ class Start(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Leave, in good order; ``linger`` keeps the addresses until somebody else has them, or nobody wants them."""
+    """Resign; ``linger`` keeps the addresses until another router has taken them, or LINGER_MAX is over."""
 
     linger: bool = False
 
@@ -71,7 +71,7 @@ class Timeout(NamedTuple):
 
 
 class Received(NamedTuple):
-    """A valid Advertisement for this VRID came in."""
+    """A valid Advertisement for this VRID was received."""
 
     advertisement: Advertisement
     source: str
@@ -97,7 +97,7 @@ Step = Tuple[State, List[Effect]]
 
 
 def step(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
-    """Return the state after an event, and what is to be done. What the table does not name has no effect."""
+    """Return the state after an event, and the effects. An event that the table does not name has none."""
     transition = TRANSITIONS.get((state.name, type(event)))
     return transition(router, state, event, now) if transition else (state, [])
 
@@ -108,7 +108,7 @@ def priority_of(router: VirtualRouter, state: State) -> int:
 
 
 def reconfigured(router: VirtualRouter, state: State, now: int) -> State:
-    """Return the state under other settings: nothing moves, and no wait becomes longer than they allow."""
+    """Return the state under other settings: its name stays, and no timer exceeds what they allow."""
     if state.name == ACTIVE and state.deadline is not None:
         return state._replace(active_interval=router.interval, deadline=min(state.deadline, now + router.interval))
     if state.name != BACKUP:
@@ -118,15 +118,15 @@ def reconfigured(router: VirtualRouter, state: State, now: int) -> State:
     return state._replace(deadline=now + active_down_interval(router, state))
 
 
-def remembered(state: State) -> Dict[str, object]:
-    """Return a state as JSON has it, for ``recalled`` in another process."""
+def to_json(state: State) -> Dict[str, object]:
+    """Return a state for ``from_json`` in another process."""
     return {**state._asdict(), "readings": dict(state.readings)}
 
 
-def recalled(known: Mapping[str, object]) -> State:
+def from_json(known: Mapping[str, object]) -> State:
     """Return the state that another process was in. Its times are of the same clock, which all processes share.
 
-    :param known: from another version, maybe: what only that one knows counts for nothing
+    :param known: may come from another version; its unknown keys are ignored
     """
     return State(**{key: value for key, value in known.items() if key in State._fields})  # type: ignore[arg-type]
 
@@ -138,7 +138,7 @@ def skew_time(router: VirtualRouter, state: State) -> int:
 
 
 def active_down_interval(router: VirtualRouter, state: State) -> int:
-    """How long silence must last before the Active router counts as gone."""
+    """How long no Advertisement must arrive before the Active router counts as gone."""
     return MISSED * state.active_interval + skew_time(router, state)
 
 
@@ -152,30 +152,30 @@ def _enter(router: VirtualRouter, state: State, now: int, reason: str) -> Step:
         return state, []
     if tracking.in_fault(state.readings):
         moved, effects = _move(state._replace(deadline=None, holding=False), FAULT, reason)
-        return moved, [*_farewell(state), *effects]
+        return moved, [*_resignation(state), *effects]
     if router.priority == tracking.OWNER:
         return _become_active(router, state, now, f"{reason}, as the address owner")
     moved, effects = _become_backup(router, state._replace(active_interval=router.interval), now, reason)
-    return moved._replace(deadline=now + _first_wait(router, moved)), effects
+    return moved._replace(deadline=now + _first_down_interval(router, moved)), effects
 
 
-def _first_wait(router: VirtualRouter, state: State) -> int:
-    """Who still has the addresses after a crash goes on as soon as it is known that nobody else has taken them: who
-    has, advertises at least once in that time. By RFC 9568 three times as much would pass, and the next one take over.
+def _first_down_interval(router: VirtualRouter, state: State) -> int:
+    """A router that crashed with its addresses in place resumes after one interval plus skew: any other Active would
+    have advertised by then. RFC 9568 would wait three intervals, in which another router would take over.
     """
     return router.interval + skew_time(router, state) if state.holding else active_down_interval(router, state)
 
 
-def _read_early(router: VirtualRouter, state: State, event: TrackerUpdate, now: int) -> Step:
-    return _enter(router, _noted(state, event), now, f"{event.name} was read")
+def _tracker_updated_in_initialize(router: VirtualRouter, state: State, event: TrackerUpdate, now: int) -> Step:
+    return _enter(router, _with_reading(state, event), now, f"{event.name} was read")
 
 
-def _heard_early(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
-    """Who still waits for something to be read must not keep what somebody else has taken meanwhile."""
+def _received_in_initialize(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
+    """A router that does not take part yet must not keep addresses that another router has taken."""
     if not state.holding or not event.advertisement.priority:
         return state, []
-    if state.deadline is not None:  # it lingers: clients that come before the successor's announcement are still served
-        return state._replace(deadline=min(state.deadline, now + min(GRACE, router.interval))), []
+    if state.deadline is not None:  # it lingers: clients are still served until the new Active router announces
+        return state._replace(deadline=min(state.deadline, now + min(LINGER_AFTER_SUCCESSOR, router.interval))), []
     return state._replace(holding=False), [RemoveAddresses()]
 
 
@@ -184,33 +184,33 @@ def _stop(router: VirtualRouter, state: State, event: Stop, now: int) -> Step:
     gone = state._replace(deadline=None, started=False, wants_active=False, holding=False)
     if event.linger and state.name == ACTIVE:
         unit = router.interval if router.version == 3 else SECOND
-        moved, effects = _move(gone._replace(holding=True, deadline=now + unit + UNHURRIED), INITIALIZE, "stop")
+        moved, effects = _move(gone._replace(holding=True, deadline=now + unit + LINGER_MAX), INITIALIZE, "stop")
         return moved, [Send(0), *effects]
     moved, effects = _move(gone, INITIALIZE, "stop")
-    return moved, [*_farewell(state), *effects]
+    return moved, [*_resignation(state), *effects]
 
 
-def _lingered(router: VirtualRouter, state: State, event: Timeout, now: int) -> Step:
-    """Somebody else has the addresses, or nobody wants them."""
+def _linger_over(router: VirtualRouter, state: State, event: Timeout, now: int) -> Step:
+    """Another router has the addresses, or none has taken them in time."""
     if not state.holding or state.deadline is None or now < state.deadline:
         return state, []
     return state._replace(holding=False, deadline=None), [RemoveAddresses()]
 
 
-def _nobody_heard(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
+def _active_down_timer_fired(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
     """RFC 9568 section 6.4.2: Active_Down_Timer fires."""
     if state.deadline is None or now < state.deadline:
         return state, []
     return _become_active(router, state, now, "no Advertisement was heard")
 
 
-def _heard_as_backup(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
+def _received_in_backup(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
     """RFC 9568 section 6.4.2, an Advertisement is received. An equal priority never preempts."""
     theirs, ours = event.advertisement.priority, priority_of(router, state)
-    if theirs == 0:  # the Active router gives up: no need to miss it three times
+    if theirs == 0:  # the Active router resigns: no need to miss three Advertisements
         return state._replace(deadline=now + skew_time(router, state)), []
-    if state.holding:  # somebody else has taken them
-        after, effects = _heard_as_backup(router, state._replace(holding=False), event, now)
+    if state.holding:  # another router has taken the addresses
+        after, effects = _received_in_backup(router, state._replace(holding=False), event, now)
         return after, [RemoveAddresses(), *effects]
     if theirs < ours and _preempts(router, state, now):
         return state, []  # discarded without touching the timer, which runs out soon
@@ -244,39 +244,39 @@ def _advertise(router: VirtualRouter, state: State, event: Event, now: int) -> S
     return state._replace(deadline=now + router.interval), [Send(priority_of(router, state))]
 
 
-def _heard_as_active(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
+def _received_in_active(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
     """RFC 9568 section 6.4.3, an Advertisement is received."""
     theirs, ours = event.advertisement.priority, priority_of(router, state)
-    if theirs == 0:  # somebody else gives up: tell the Backups at once who is still here
+    if theirs == 0:  # another router resigns: advertise to the Backups at once
         return state._replace(deadline=now + router.interval), [Send(ours)]
     rival, own = (theirs, _number(event.source)), (ours, _number(router.source))
-    if rival == own:  # a loop in the link brought our own words back, and would bring each answer back (keepalived)
+    if rival == own:  # a loop in the link returns our own messages, and would return each answer (as keepalived)
         return state, []
     if rival > own:
         interval = event.advertisement.interval if router.version == 3 else router.interval
         reason = f"Advertisement with priority {theirs} from {event.source}"
         moved, effects = _become_backup(router, state._replace(active_interval=interval), now, reason)
-        # A last word, to which the winner answers with its announcement: ours may have been the latest that others
-        # heard, and they would go on sending to us (keepalived's vrrp_higher_prio_send_advert).
+        # One last Advertisement, which the winner answers with its announcement: ours may have been the latest that
+        # other hosts received, and they would go on sending to us (keepalived's vrrp_higher_prio_send_advert).
         return moved, [Send(ours), RemoveAddresses(), *effects]
-    # The other one must hear at once that it loses (RFC 9568; keepalived does so in version 2 as well), and
-    # everybody else that its announcement was wrong.
+    # The other router must learn at once that it loses (RFC 9568; keepalived does so in version 2 as well), and all
+    # hosts that its announcement was wrong.
     return state, [Send(ours), Announce()]
 
 
-def _read_in_turn(router: VirtualRouter, state: State, event: TrackerUpdate, now: int) -> Step:
+def _tracker_updated(router: VirtualRouter, state: State, event: TrackerUpdate, now: int) -> Step:
     """A priority takes effect with the next Advertisement, a FAULT at once (keepalived)."""
-    noted = _noted(state, event)
+    noted = _with_reading(state, event)
     if not tracking.in_fault(noted.readings):
         return noted, []
     moved, effects = _move(
         noted._replace(deadline=None, wants_active=False, holding=False), FAULT, f"{event.name} failed"
     )
-    return moved, [*_farewell(state), *effects]
+    return moved, [*_resignation(state), *effects]
 
 
-def _read_in_fault(router: VirtualRouter, state: State, event: TrackerUpdate, now: int) -> Step:
-    return _enter(router, _noted(state, event), now, f"{event.name} is well again")
+def _tracker_updated_in_fault(router: VirtualRouter, state: State, event: TrackerUpdate, now: int) -> Step:
+    return _enter(router, _with_reading(state, event), now, f"{event.name} is well again")
 
 
 def _promote(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
@@ -308,14 +308,14 @@ def _move(state: State, name: str, reason: str) -> Step:
     return state._replace(name=name), [StateChanged(state.name, name, reason)] if name != state.name else []
 
 
-def _farewell(state: State) -> List[Effect]:
-    """Priority 0 first, so that the next one wastes no time; RFC 9568 section 6.4.3, Shutdown."""
+def _resignation(state: State) -> List[Effect]:
+    """Priority 0 first, so that the next router takes over at once; RFC 9568 section 6.4.3, Shutdown."""
     if state.name == ACTIVE:
         return [Send(0), RemoveAddresses()]
     return [RemoveAddresses()] if state.holding else []
 
 
-def _noted(state: State, event: TrackerUpdate) -> State:
+def _with_reading(state: State, event: TrackerUpdate) -> State:
     return state._replace(readings={**state.readings, event.name: event.reading})
 
 
@@ -329,20 +329,20 @@ Transition = Callable[..., Step]
 
 TRANSITIONS: Dict[Tuple[str, Type[Event]], Transition] = {
     (INITIALIZE, Start): _start,
-    (INITIALIZE, TrackerUpdate): _read_early,
-    (INITIALIZE, Received): _heard_early,
-    (INITIALIZE, Timeout): _lingered,
+    (INITIALIZE, TrackerUpdate): _tracker_updated_in_initialize,
+    (INITIALIZE, Received): _received_in_initialize,
+    (INITIALIZE, Timeout): _linger_over,
     (INITIALIZE, Stop): _stop,
-    (BACKUP, Timeout): _nobody_heard,
-    (BACKUP, Received): _heard_as_backup,
-    (BACKUP, TrackerUpdate): _read_in_turn,
+    (BACKUP, Timeout): _active_down_timer_fired,
+    (BACKUP, Received): _received_in_backup,
+    (BACKUP, TrackerUpdate): _tracker_updated,
     (BACKUP, Promote): _promote,
     (BACKUP, Stop): _stop,
     (ACTIVE, Timeout): _advertise,
-    (ACTIVE, Received): _heard_as_active,
-    (ACTIVE, TrackerUpdate): _read_in_turn,
+    (ACTIVE, Received): _received_in_active,
+    (ACTIVE, TrackerUpdate): _tracker_updated,
     (ACTIVE, Demote): _demote,
     (ACTIVE, Stop): _stop,
-    (FAULT, TrackerUpdate): _read_in_fault,
+    (FAULT, TrackerUpdate): _tracker_updated_in_fault,
     (FAULT, Stop): _stop,
 }

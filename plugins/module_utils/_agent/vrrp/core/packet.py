@@ -9,7 +9,7 @@
     | type   |        |         |        | 4 bits 0, centisec. | sum    | authentication data (version 2 only)
 
 A message comes from the network, so ``decode`` never raises for one: it returns the advertisement, or why it must be
-discarded. What ``encode`` is given comes from our own program, so there an impossible value is a ``ValueError``.
+discarded. The arguments of ``encode`` come from this program, so there an impossible value is a ``ValueError``.
 
 Addresses are text as ``socket.inet_ntop`` writes it, without a scope. Intervals are microseconds.
 """
@@ -23,7 +23,7 @@ from typing import NamedTuple, Optional, Tuple, Union
 
 PROTOCOL = 112
 GROUP, GROUP6 = "224.0.0.18", "ff02::12"
-# Sent and required: whoever is behind a router cannot take part (RFC 9568, 5.1.1.3 and 5.1.2.3).
+# Sent and required: a host behind a router cannot take part (RFC 9568, 5.1.1.3 and 5.1.2.3).
 REQUIRED_HOP_LIMIT = 255
 
 ADVERTISEMENT = 1
@@ -31,7 +31,7 @@ NO_AUTHENTICATION, PASSWORD = 0, 1
 # One unit of the interval field, and the largest value that fits into it.
 SECOND, CENTISECOND = 1_000_000, 10_000
 UNITS = {2: (SECOND, 0xFF), 3: (CENTISECOND, 0xFFF)}
-# RFC 3768, 5.3.10: present in every version 2 message, also where there is no authentication.
+# RFC 3768, 5.3.10: present in every version 2 message, even without authentication.
 PASSWORD_SIZE = 8
 
 RFC3768, RFC5798, RFC9568 = "rfc3768", "rfc5798", "rfc9568"
@@ -74,7 +74,7 @@ class Discard(NamedTuple):
 
 
 class _Path(NamedTuple):
-    """What both ends of a message's way say about it."""
+    """What follows from the source and the destination of a message."""
 
     family: int
     size: int  # bytes in one address
@@ -85,7 +85,7 @@ def encode(advertisement: Advertisement, source: str, destination: str, checksum
     """The message, without an IP header.
 
     ``checksum`` chooses between the readings for version 3 over IPv4; elsewhere there is only one.
-    Raises ValueError for what no message can say.
+    Raises ValueError for values that no message can carry.
     """
     path = _path(source, destination)
     _refuse_impossible(advertisement, path, checksum)
@@ -108,11 +108,11 @@ def decode(
     """The advertisement in a message without its IP header, or why it must be discarded.
 
     Never raises for any message; ValueError for a source or destination that is no address, or of two families.
-    Bytes after the end that the header announces are Ethernet's padding, and nobody's fault.
+    Bytes after the announced end are Ethernet's padding, and no fault.
 
-    The order is that of RFC 9568, 7.1: first what everything behind it rests on (hop limit, version, type, length),
-    then the checksum, and only then values. So a message that was damaged on its way is counted as damaged, not
-    as a neighbour with a wrong setting; and a value is complained about only if somebody really sent it.
+    The order is that of RFC 9568, 7.1: first what all else depends on (hop limit, version, type, length), then the
+    checksum, and only then values. So a damaged message is counted as damaged, not as a neighbour with a wrong
+    setting; and a value is refused only if a router really sent it.
     """
     path = _path(source, destination)
     unreadable = _unreadable(message, path, hop_limit)
@@ -139,10 +139,10 @@ def decode(
 
 
 def mismatch(advertisement: Advertisement, own: Advertisement) -> Optional[Discard]:
-    """Why an advertisement of our VRID disagrees with what we are set to, None where it does not.
+    """Why an advertisement of our VRID disagrees with our settings, None if it agrees.
 
     Version 3 adopts the sender's interval (RFC 9568, 6.4.2), version 2 must discard another one (RFC 3768, 7.1).
-    Another list of addresses is worth a log line elsewhere, never a discard. No sentence shows a password.
+    Another list of addresses is logged elsewhere, and never a reason to discard. No sentence shows a password.
     """
     if advertisement.version != own.version:
         return Discard(VERSION, f"version {advertisement.version} received, {own.version} expected")
@@ -159,7 +159,7 @@ def mismatch(advertisement: Advertisement, own: Advertisement) -> Optional[Disca
 
 
 def _unreadable(message: bytes, path: _Path, hop_limit: int) -> Optional[Discard]:
-    """What keeps a message from being read as an advertisement at all."""
+    """Return why a message cannot be read as an advertisement."""
     if len(message) < _HEADER.size:
         return Discard(LENGTH, f"{len(message)} bytes received, the header alone has {_HEADER.size}")
     if hop_limit != REQUIRED_HOP_LIMIT:
@@ -180,7 +180,7 @@ def _unreadable(message: bytes, path: _Path, hop_limit: int) -> Optional[Discard
 
 
 def _impossible(vrid: int, count: int, interval: int, auth_type: int) -> Optional[Discard]:
-    """Values that nobody may send, whatever is configured."""
+    """Return which value no router may send, whatever its configuration."""
     if vrid == 0:
         return Discard(VRID, "VRID 0 received, 1 to 255 are possible")
     # Erratum 8299: an advertisement without addresses is to be ignored.
@@ -202,7 +202,7 @@ def _is_carp(message: bytes) -> bool:
 
 
 def _reading(message: bytes, version: int, path: _Path) -> str:
-    """The name of the reading by which the checksum is right, empty where it is wrong by all of them."""
+    """The name of the reading by which the checksum is right, empty if it is wrong by all of them."""
     total = _sum(message)
     if version == 2:
         return RFC3768 if _right(total) else ""
@@ -251,7 +251,7 @@ def _refuse_impossible(advertisement: Advertisement, path: _Path, checksum: str)
 
 
 def _refuse_impossible_authentication(version: int, auth_type: int, auth_pass: bytes) -> None:
-    """The sentences do not show the password: they may end in a log."""
+    """The sentences do not show the password: they may end up in a log."""
     if auth_type not in (NO_AUTHENTICATION, PASSWORD):
         raise ValueError(f"an authentication type is {NO_AUTHENTICATION} or {PASSWORD}, not {auth_type}")
     if version == 3 and auth_type != NO_AUTHENTICATION:

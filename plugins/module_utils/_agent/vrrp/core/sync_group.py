@@ -3,8 +3,8 @@
 """A sync group: Virtual Routers that are Active together or not at all, as keepalived defines it. Pure.
 
 - One in FAULT takes all of them there; they leave it together.
-- They become Active only when each of them would: one whose wait is over waits for the others.
-- One that becomes Backup takes all of them along.
+- They become Active only when each of them would: a member whose timer has expired waits for the others.
+- When one becomes Backup, all of them do.
 """
 
 from __future__ import annotations

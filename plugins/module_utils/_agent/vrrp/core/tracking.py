@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Mapping, Optional
 
-LOWEST, HIGHEST, OWNER = 1, 254, 255  # RFC 9568 section 5.2.4: 0 gives up, 255 owns the addresses
+LOWEST, HIGHEST, OWNER = 1, 254, 255  # RFC 9568 section 5.2.4: 0 resigns, 255 owns the addresses
 FAULT = None
 
 PriorityDelta = Optional[int]
@@ -41,7 +41,7 @@ def in_fault(readings: Mapping[str, PriorityDelta]) -> bool:
 
 
 def effective(base: int, readings: Mapping[str, PriorityDelta]) -> int:
-    """Return the priority to advertise. The address owner's never moves, and nobody else's reaches 0 or 255."""
+    """Return the priority to advertise. The address owner's never changes, and no other reaches 0 or 255."""
     if base == OWNER or not readings:
         return base
     return max(LOWEST, min(HIGHEST, base + sum(change or 0 for change in readings.values())))

@@ -23,7 +23,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings i
     TCP,
     Check,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import accounts
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import accounts, forked
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from support.agent.loops import SECOND, Time, run_until
 from support.agent.programs import ME, alive, pids, shell, text
@@ -239,8 +239,8 @@ def test_a_process_that_dies_again_and_again_is_started_less_and_less_often(monk
         def __init__(self, _name, _serve):
             starts.append(time.now())
 
-        def ending(self):
-            return "exit code 1"
+        def when_ended(self, _loop, call):
+            call("exit code 1")
 
         def kill(self):
             pass
@@ -362,7 +362,7 @@ def test_after_the_end_one_that_was_to_be_started_again_is_not(loop):
     os.kill(vrrp.checks.pid, signal.SIGKILL)
     run_until(loop, lambda: not vrrp.checks.pid)
     vrrp.checks.stop()
-    late = loop.now() + 4 * client.SOONEST
+    late = loop.now() + 4 * forked.MIN_DELAY
     run_until(loop, lambda: loop.now() > late)
     assert vrrp.checks.pid == 0
 

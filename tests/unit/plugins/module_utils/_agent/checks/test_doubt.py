@@ -73,7 +73,7 @@ def test_a_doubt_counts_as_a_failure_and_is_looked_into_at_once(case):
     check = case(fall=2)
     check.pass_(1)
     check.probe.good = False
-    check.watch.doubt("connection refused")
+    check.watch.report_failure("connection refused")
     assert check.told == [(True, "by itself")]
     check.pass_(0)
     assert check.probe.runs == [0, 1]
@@ -83,8 +83,8 @@ def test_a_doubt_counts_as_a_failure_and_is_looked_into_at_once(case):
 def test_enough_doubts_make_it_down(case):
     check = case(fall=2)
     check.pass_(1)
-    check.watch.doubt("first")
-    check.watch.doubt("second")
+    check.watch.report_failure("first")
+    check.watch.report_failure("second")
     assert check.told[1:] == [(False, "second")]
 
 
@@ -92,7 +92,7 @@ def test_a_doubt_that_a_run_dispels_changes_nothing(case):
     check = case(fall=2)
     check.pass_(1)
     for _each in range(5):
-        check.watch.doubt("a slip")
+        check.watch.report_failure("a slip")
         check.pass_(0)
     assert check.told == [(True, "by itself")]
 
@@ -101,7 +101,7 @@ def test_what_is_down_already_cannot_be_doubted(case):
     check = case(fall=1)
     check.probe.good = False
     check.pass_(0)
-    check.watch.doubt("connection refused")
+    check.watch.report_failure("connection refused")
     check.pass_(1)
     assert check.told == [(False, "by itself")] and check.probe.runs == [0]
 
@@ -111,7 +111,7 @@ def test_each_run_and_each_doubt_is_told_of_where_that_is_wanted(case):
     check.pass_(4)
     check.probe.good = False
     check.pass_(4)
-    check.watch.doubt("connection refused")
+    check.watch.report_failure("connection refused")
     check.pass_(1)
     found = [(outcome.success, outcome.detail) for outcome in check.ran]
     doubted = [(False, "connection refused"), (False, "by itself")]  # and looked at again
@@ -130,9 +130,9 @@ def test_who_does_not_listen_is_not_told_of_every_run_later(loop, monkeypatch):
     theirs, ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     checks = server.Server(loop, ours)
     with theirs, ours:
-        checks._obey(["add", 1, Check("web/a", TCP, every=True)])
+        checks._execute(["add", 1, Check("web/a", TCP, every=True)])
         for _each in range(2000):
-            checks._watches[1]._count(Outcome(True))
+            checks._runners[1]._count(Outcome(True))
         assert checks._channel.behind and len(checks._channel._unsent) == 1
         checks._drop(1)
 
@@ -146,8 +146,8 @@ def test_a_doubt_reaches_the_checks_process(loop):
             check = check._replace(every=True)
             checks.want([check], "")
             run_until(loop, lambda: len(found) == 1)
-            checks.doubt("web/b", "nobody knows that one")
-            checks.doubt("web/a", "connection refused")
+            checks.report_failure("web/b", "nobody knows that one")
+            checks.report_failure("web/a", "connection refused")
             run_until(loop, lambda: len(found) == 3)  # and the look that follows finds it well
     finally:
         checks.stop()

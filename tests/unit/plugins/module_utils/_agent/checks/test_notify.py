@@ -84,7 +84,7 @@ def test_a_program_that_takes_too_long_is_ended_and_the_next_call_is_made(loop, 
 
 
 def test_of_too_many_calls_the_oldest_are_left_out(case, program, tmp_path, monkeypatch):
-    monkeypatch.setattr(notify, "MOST", 2)
+    monkeypatch.setattr(notify, "MAX_QUEUED", 2)
     case.run(program, "0.1", "first")
     for word in ("second", "third", "fourth"):
         case.run(program, "0", word)

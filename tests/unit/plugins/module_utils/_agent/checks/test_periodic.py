@@ -68,45 +68,45 @@ def test_another_interval_counts_from_the_next_run():
 def test_another_pace_counts_at_once():
     case = Case()
     case.runs(until=0.2)
-    case.repeated.pace(SECOND // 2)
+    case.repeated.set_interval(SECOND // 2)
     assert case.runs(until=1.2) == [0, 0.5, 1]
-    case.repeated.pace(3 * SECOND)
+    case.repeated.set_interval(3 * SECOND)
     assert case.runs(until=8) == [0, 0.5, 1, 4, 7]
 
 
 def test_a_pace_that_is_late_already_means_now():
     case = Case()
     case.runs(until=1)
-    case.repeated.pace(SECOND // 2)
+    case.repeated.set_interval(SECOND // 2)
     assert case.runs(until=1.6) == [0, 1, 1.5]
 
 
 def test_whatever_the_pace_news_bring_a_run_at_once():
-    case = Case(SECOND, on_outcome=lambda _outcome: case.repeated.pace(5 * SECOND))
+    case = Case(SECOND, on_outcome=lambda _outcome: case.repeated.set_interval(5 * SECOND))
     case.runs(until=0.5)
-    case.repeated.hurry()
+    case.repeated.run_now()
     assert case.runs(until=7) == [0, 1, 6]
 
 
 def test_news_bring_a_run_at_once_and_the_interval_starts_anew():
     case = Case()
     case.runs(until=1)
-    case.repeated.hurry()
+    case.repeated.run_now()
     assert case.runs(until=4) == [0, 1, 3]
 
 
 def test_news_during_a_run_bring_one_more_right_after_it():
     case = Case(SECOND)
     case.runs(until=0.5)
-    case.repeated.hurry()
-    case.repeated.hurry()
+    case.repeated.run_now()
+    case.repeated.run_now()
     assert case.runs(until=3.5) == [0, 1, 3]
 
 
 def test_news_as_the_answer_to_an_outcome_bring_a_run_at_once():
     def again(_outcome):
         if len(case.probe.begun) < 3:
-            case.repeated.hurry()
+            case.repeated.run_now()
 
     case = Case(on_outcome=again)
     assert case.runs(until=2) == [0, 0, 0, 2]

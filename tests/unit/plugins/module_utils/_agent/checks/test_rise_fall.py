@@ -16,7 +16,7 @@ def story(outcomes, rise, fall):
     for outcome in outcomes:
         board = rise_fall.count(board, outcome == "+", rise, fall)
         letter = {True: UP, False: DOWN, None: MAYBE}[board.up]
-        told += letter if board.settled else letter.lower()
+        told += letter if board.certain else letter.lower()
     return told
 
 

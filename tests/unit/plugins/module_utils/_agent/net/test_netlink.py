@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 MAC = bytes.fromhex("525400000001")
 ETH0 = Link(2, "eth0", True, MAC)
-VIP = Address(2, "192.0.2.10", 32, usable=True, deprecated=False, secondary=False)
+VIP = Address(2, "192.0.2.10", 32, usable=True)
 UP, RUNNING, MULTICAST = 0x01, 0x40, 0x1000
 FAR_END = socket.inet_aton("198.51.100.1")
 
@@ -67,18 +67,18 @@ def test_a_link_without_an_ethernet_address_or_with_a_strange_name_is_read():
 
 
 @pytest.mark.parametrize(
-    "flags, usable, deprecated, secondary",
+    "flags, usable",
     [
-        (0x80, True, False, False),
-        (0x81, True, False, True),
-        (0xA2, True, True, False),
-        (0xC0, False, False, False),
-        (0xC8, False, False, False),
-        (0x88, False, False, False),
+        (0x80, True),
+        (0x81, True),
+        (0xA2, True),
+        (0xC0, False),
+        (0xC8, False),
+        (0x88, False),
     ],
 )
-def test_the_state_of_an_address_is_read_from_its_flags(flags, usable, deprecated, secondary):
-    expected = Address(2, "2001:db8::10", 64, usable, deprecated, secondary)
+def test_the_state_of_an_address_is_read_from_its_flags(flags, usable):
+    expected = Address(2, "2001:db8::10", 64, usable)
     packed = socket.inet_pton(socket.AF_INET6, "2001:db8::10")
     assert netlink.address_in(address_body("2001:db8::10", 64, flags)) == expected
     # Where there are all of them the byte does not count.
@@ -290,7 +290,7 @@ def test_a_kernel_that_will_not_tell_is_an_error(kind):
 def test_it_listens_for_links_and_addresses_before_anything_is_asked():
     _kernel_side, kernel = opened()
     assert (kernel.bound, kernel.blocking) == ((0, 0x1 | 0x10 | 0x100), False)
-    assert (socket.SOL_SOCKET, 33, netlink.ROOM) in kernel.options
+    assert (socket.SOL_SOCKET, 33, netlink.RECEIVE_BUFFER) in kernel.options
 
 
 def test_events_are_told_oldest_first_until_there_are_none():

@@ -69,5 +69,5 @@ def test_every_metric_is_named():
 
 
 def test_every_order_is_described():
-    for order in server_states.ORDERS:
+    for order in server_states.ADMIN_STATES:
         assert f"| `server {order} web/a` |" in TEXT

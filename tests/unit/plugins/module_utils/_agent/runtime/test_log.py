@@ -86,7 +86,7 @@ def test_a_reader_that_sleeps_costs_messages_and_hears_how_many(pipes):
     first = pipe.read()
     assert 0 < len(first) < 2000
     pipe.log.info("awake")
-    assert pipe.read() == [f"{2000 - len(first)} messages are lost: nobody read them in time.", "awake"]
+    assert pipe.read() == [f"{2000 - len(first)} messages are lost: they were not read in time.", "awake"]
     pipe.log.info("and on")
     assert pipe.read() == ["and on"]
 
@@ -96,7 +96,7 @@ def test_a_message_longer_than_a_pipe_takes_at_once_is_cut(pipes):
     pipe.log.info("x" * 100_000)
     pipe.log.info("next")
     first, second = pipe.read()
-    assert len(first) == log.LONGEST - 1 and second == "next"
+    assert len(first) == log.MAX_LINE - 1 and second == "next"
 
 
 def test_a_reader_that_is_gone_is_nobodys_trouble():

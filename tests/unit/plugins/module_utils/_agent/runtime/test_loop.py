@@ -59,16 +59,16 @@ def real_time():
 
 def test_it_holds_until_a_moment_and_no_longer(clock):
     clock.tick = 7
-    Loop(clock).hold(20)
+    Loop(clock).spin_until(20)
     assert clock.now == 21
-    Loop(clock).hold(5)
+    Loop(clock).spin_until(5)
     assert clock.now == 28
 
 
 def test_nothing_is_called_at_once_while_the_loop_is_busy_or_does_not_run(loop):
     called = []
-    assert not loop.at_once(lambda: called.append("not running"))
-    loop.after(0, lambda: called.append(loop.at_once(lambda: called.append("busy"))))
+    assert not loop.run_if_idle(lambda: called.append("not running"))
+    loop.after(0, lambda: called.append(loop.run_if_idle(lambda: called.append("busy"))))
     loop.after(0, loop.stop)
     loop.run()
     assert called == [False]
@@ -82,7 +82,7 @@ def test_a_waiting_loop_is_called_at_once_and_no_second_time_meanwhile():
         called.append("second")
 
     def handler(*_ignored):
-        called.append(loop.at_once(lambda: called.append(loop.at_once(second))))
+        called.append(loop.run_if_idle(lambda: called.append(loop.run_if_idle(second))))
 
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.01)

@@ -102,7 +102,7 @@ def test_who_says_too_much_still_hears_the_answer(loop, door, serve):
 
 
 def test_who_never_ends_or_never_listens_is_left_and_keeps_nobody_waiting(loop, door, serve, monkeypatch):
-    monkeypatch.setattr(request_server, "PATIENCE", 1_500_000)
+    monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 1_500_000)
     served = serve(lambda received, _ended: b"x" * 5_000_000 if b"\n" in received else None)
 
     def visit():
@@ -119,7 +119,7 @@ def test_who_never_ends_or_never_listens_is_left_and_keeps_nobody_waiting(loop, 
 
 
 def test_who_talks_without_end_is_left(loop, door, serve, monkeypatch):
-    monkeypatch.setattr(request_server, "LONGEST", 10_000)
+    monkeypatch.setattr(request_server, "MAX_REQUEST", 10_000)
     serve(lambda received, ended: None)
 
     def visit():
@@ -134,7 +134,7 @@ def test_who_talks_without_end_is_left(loop, door, serve, monkeypatch):
 
 def test_when_there_are_too_many_the_one_who_has_been_there_longest_goes(loop, door, serve, monkeypatch):
     """So that silent ones cannot keep those out who say at once what they want."""
-    monkeypatch.setattr(request_server, "MOST", 5)
+    monkeypatch.setattr(request_server, "MAX_CLIENTS", 5)
     served = serve()
 
     def visit():
@@ -173,7 +173,7 @@ class Full:
 
 
 def test_a_host_without_descriptors_does_not_make_the_loop_spin(loop, monkeypatch):
-    monkeypatch.setattr(request_server, "PAUSE", 200_000)
+    monkeypatch.setattr(request_server, "ACCEPT_RETRY", 200_000)
     asked = []
     with socket.create_server(("127.0.0.1", 0)) as real:
         served = RequestServer(loop, Full(real, asked), shout)
@@ -185,7 +185,7 @@ def test_a_host_without_descriptors_does_not_make_the_loop_spin(loop, monkeypatc
 
 
 def test_after_the_end_nobody_is_let_in_even_where_it_paused(loop, monkeypatch):
-    monkeypatch.setattr(request_server, "PAUSE", 50_000)
+    monkeypatch.setattr(request_server, "ACCEPT_RETRY", 50_000)
     asked = []
     with socket.create_server(("127.0.0.1", 0)) as real:
         served = RequestServer(loop, Full(real, asked), shout)
@@ -221,9 +221,9 @@ def test_while_it_rests_newcomers_wait_and_those_inside_are_answered(loop, door,
 
     def look():
         if asking == [1] and served._open:
-            served.rest()
+            served.pause()
         if asking == [1, 2] and not served._open:
-            served.go_on()
+            served.resume()
         loop.after(5000, look)
 
     loop.after(0, look)

@@ -50,7 +50,7 @@ def test_a_report_larger_than_a_sockets_buffer_arrives_whole(loop, path, serve):
 
 
 def test_who_does_not_read_is_dropped_and_keeps_nobody_waiting(loop, path, serve, monkeypatch):
-    monkeypatch.setattr(request_server, "PATIENCE", 1_000_000)
+    monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 1_000_000)
     serve(lambda: {"text": "x" * 3_000_000})
 
     def visit():
@@ -148,5 +148,5 @@ def test_an_agent_that_hangs_is_a_sentence(tmp_path):
         hanging.listen(1)
         begun = time.monotonic()
         with pytest.raises(status_socket.Refused, match="cannot be asked: timed out"):
-            status_socket.fetch(path, patience=0.1)
+            status_socket.fetch(path, timeout=0.1)
         assert time.monotonic() - begun < 3

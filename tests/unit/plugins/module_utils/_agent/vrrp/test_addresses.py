@@ -24,10 +24,10 @@ def test_what_was_done_is_known_before_the_kernel_says_so(host):
     """Otherwise an address would seem to be taken away that was just put there."""
     host.start()
     (router,) = host.daemon.routers.values()
-    host.daemon.holding.add(router, [f"{VIP}/32"])
-    assert (host.report()["held"], host.daemon.holding.missing(router)) == ([f"{VIP}/32"], [])
-    host.daemon.holding.remove(router, [f"{VIP}/32"])
-    assert (host.report()["held"], host.daemon.holding.missing(router)) == ([], [f"{VIP}/32"])
+    host.daemon.addresses.add(router, [f"{VIP}/32"])
+    assert (host.report()["held"], host.daemon.addresses.missing(router)) == ([f"{VIP}/32"], [])
+    host.daemon.addresses.remove(router, [f"{VIP}/32"])
+    assert (host.report()["held"], host.daemon.addresses.missing(router)) == ([], [f"{VIP}/32"])
 
 
 # --- announcements ----------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_an_address_that_somebody_takes_away_is_put_back_and_announced_at_once(h
     host.start().activate()
     host.netlink.take_away(f"{VIP}/32")
     host.let()
-    assert host.done() == [ADD, f"says front: {VIP}/32 put on eth0: somebody had taken it away", f"{ANNOUNCE} x5"]
+    assert host.done() == [ADD, f"says front: {VIP}/32 put on eth0: another program had removed it", f"{ANNOUNCE} x5"]
     assert host.state == "Active"
 
 

@@ -292,7 +292,7 @@ def at(value, path):
 
 EVERYWHERE = list(places(GOOD))
 MAPPINGS = [path for path in EVERYWHERE if isinstance(at(GOOD, path), dict)]
-# Words that mean something in some place, and so come further than others.
+# Senders that mean something in some place, and so come further than others.
 TELLING = st.sampled_from(
     [*config.INSTANCE, *config.ANY_CHECKS_OWN, *checks.CHECK_TYPES, "front", "alive", "eth0", "192.0.2.1", "fe80::1"]
     + ["255.255.255.255", "::ffff:1.2.3.4", "192.0.2.1/0", "::/0", "1e400", "²", "\ud800", "/\0", "'", "/x '"]

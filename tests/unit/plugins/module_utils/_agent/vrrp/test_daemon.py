@@ -207,7 +207,7 @@ def test_after_lost_events_all_is_learnt_anew(host):
 def test_news_of_addresses_that_come_and_go_with_the_routers_make_nobody_look_around(host):
     host.start()
     looked = []
-    host.daemon.ears.follow = lambda: looked.append(1) or True
+    host.daemon.transport.follow = lambda: looked.append(1) or True
     host.let(DOWN_INTERVAL)
     assert (host.state, looked) == ("Active", [])
     host.netlink.link("eth9", 9)

@@ -80,7 +80,7 @@ def test_a_bad_file_changes_nothing_and_is_said_and_reported_until_there_is_a_go
     one = lifecycle.Lifecycle(str(world.path), world.log, world.notifier, {})
     one.run = lambda _wanted: None  # only its reload is of interest
     one.daemon.settings = wanted
-    one.door = status_socket.StatusServer(one.loop, wanted.status_socket, one.report)
+    one.status_socket = status_socket.StatusServer(one.loop, wanted.status_socket, one.report)
     look()
     for text in ('{"instances": [', json.dumps({"instances": [{**INSTANCE, "vrid": 300}]})):
         world.path.write_text(text)
@@ -89,7 +89,7 @@ def test_a_bad_file_changes_nothing_and_is_said_and_reported_until_there_is_a_go
     world.write(priority=8)
     one.reload()
     look()
-    one.door.close()
+    one.status_socket.close()
     assert faults[0] is None
     assert "is no JSON" in faults[1]
     assert "vrid is 300" in faults[2]

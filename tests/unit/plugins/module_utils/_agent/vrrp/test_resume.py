@@ -44,7 +44,7 @@ def succeeded(old, meanwhile=_nothing, change=_nothing):
     new.daemon.start(old.daemon.settings, later=True)
     assert new.done() == [] and new.checks.wanted == []
     meanwhile(new)
-    known = old.daemon.remember()
+    known = old.daemon.to_json()
     change(known)
     new.daemon.resume(json.loads(json.dumps(known)))
     new.let()
@@ -216,4 +216,4 @@ def test_a_new_one_gives_up_as_the_old_one_would_have(host):
     ],
 )
 def test_a_state_is_the_same_on_the_other_side(state):
-    assert machine.recalled(json.loads(json.dumps(machine.remembered(state)))) == state
+    assert machine.from_json(json.loads(json.dumps(machine.to_json(state)))) == state

@@ -42,7 +42,7 @@ PORT = Port()
 
 def sent(router, priority, destination=OTHER):
     """What is sent to one of them: the message, its source and its destination."""
-    return dict(router.words(PORT, priority))[destination]()
+    return dict(router.senders(PORT, priority))[destination]()
 
 
 def decoded(router, priority, destination=OTHER, source=OWN):
@@ -59,13 +59,13 @@ def test_a_message_says_what_is_configured_and_the_priority_of_the_moment():
 
 def test_a_message_is_made_once():
     router = placed()
-    assert router.words(PORT, 7) is router.words(PORT, 7)
-    assert router.words(PORT, 7) is not router.words(PORT, 8)
+    assert router.senders(PORT, 7) is router.senders(PORT, 7)
+    assert router.senders(PORT, 7) is not router.senders(PORT, 8)
 
 
 def test_another_socket_is_another_way_out():
     router = placed()
-    assert router.words(PORT, 7) is not router.words(Port(), 7)
+    assert router.senders(PORT, 7) is not router.senders(Port(), 7)
 
 
 def test_each_destination_has_a_message_of_its_own_whose_checksum_is_right():
@@ -87,7 +87,7 @@ def test_a_message_is_made_anew_when_the_source_or_the_settings_are_other_ones()
     before = sent(router, 7, OTHER)
     router.configure(router.instance._replace(addresses=("192.0.2.77/32",)))
     assert sent(router, 7, OTHER) != before
-    assert router.place.source == THIRD
+    assert router.egress.source == THIRD
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_it_sends_to_its_peers_or_to_the_group(instance, destinations):
 def test_it_has_all_that_a_port_is_shared_by():
     assert Router(FRONT).port == ("eth0", 4)
     assert Router(SIX).port == ("eth0", 6)
-    assert Router(FRONT._replace(source=OWN)).wanted_place == ("eth0", 4, OWN)
+    assert Router(FRONT._replace(source=OWN)).egress_key == ("eth0", 4, OWN)
 
 
 def test_before_it_takes_part_it_must_know_its_interface_its_source_and_all_that_it_tracks():
@@ -127,17 +127,19 @@ def test_before_it_takes_part_it_must_know_its_interface_its_source_and_all_that
     ],
 )
 def test_a_result_means_what_keepalived_would_make_of_it(name, kind, up, value, reading):
-    assert Router(TRACKING).reads(checks.Check(name, kind), up, value) == [machine.TrackerUpdate(name, reading)]
+    assert Router(TRACKING).tracker_updates(checks.Check(name, kind), up, value) == [
+        machine.TrackerUpdate(name, reading)
+    ]
 
 
 def test_the_result_of_what_it_does_not_track_means_nothing():
-    assert Router(TRACKING).reads(checks.Check("other", checks.TCP), False, 0) == []
+    assert Router(TRACKING).tracker_updates(checks.Check("other", checks.TCP), False, 0) == []
 
 
 def test_what_is_heard_is_remembered_and_counted():
     wall = Wall()
     router = placed(wall=wall)
-    event = router.heard(router.advertisement._replace(priority=200), OTHER)
+    event = router.record(router.advertisement._replace(priority=200), OTHER)
     assert (event.advertisement.priority, event.source) == (200, OTHER)
     wall.now += 2.5
     report = router.report([], None)
@@ -148,7 +150,7 @@ def test_what_is_heard_is_remembered_and_counted():
 def test_a_clock_that_is_set_back_makes_no_negative_age():
     wall = Wall()
     router = placed(wall=wall)
-    router.heard(router.advertisement, OTHER)
+    router.record(router.advertisement, OTHER)
     wall.now -= 3600
     assert router.report([], None)["last_advertisement"]["age"] == 0
 

@@ -262,7 +262,7 @@ def test_a_fault_of_others_is_over_when_nothing_of_its_kind_has_come_for_a_minut
     for _second in range(20):
         host.hears(200)
         host.let(1)
-    assert host.done() == ["says front: no such message comes any more (peer)"]
+    assert host.done() == ["says front: such messages have stopped (peer)"]
     host.hears(200, source=THIRD)
     assert len(host.says()) == 1
     assert host.report()["discarded"] == {"peer": 3}
@@ -288,7 +288,7 @@ def test_other_addresses_are_told_of_once_and_never_discarded(host):
     for _second in range(80):
         host.hears(200)
         host.let(1)
-    assert host.done() == ["says front: no such message comes any more (addresses)"]
+    assert host.done() == ["says front: such messages have stopped (addresses)"]
 
 
 def test_two_neighbours_of_which_one_has_other_addresses_make_no_line_each_second(host):

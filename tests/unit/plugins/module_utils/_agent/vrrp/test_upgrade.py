@@ -25,13 +25,13 @@ before = OldProcess.of(os.environ)
 """
 # It says what it was told, and by whom it was started, and lives until somebody ends it.
 GOOD = """
-known = before.ask()
+known = before.request_handover()
 with open(sys.argv[1] + ".new", "w") as file:
     opened = [os.path.realpath(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd")]
     json.dump({"pid": os.getpid(), "parent": os.getppid(), "group": os.getpgid(0), "environ": dict(os.environ),
-               "known": known, "text": before.text, "door": before.door, "opened": opened,
-               "socket": before.door_socket.getsockname()}, file)
-before.dismiss()
+               "known": known, "text": before.text, "door": before.status_path, "opened": opened,
+               "socket": before.status_socket.getsockname()}, file)
+before.commit()
 os.rename(sys.argv[1] + ".new", sys.argv[1])
 time.sleep(600)
 """
@@ -90,7 +90,7 @@ def test_the_new_one_is_told_all_and_goes_on(old):
     before = len(os.listdir("/proc/self/fd"))
     new = old.until_ready(old.starts(BEGIN + GOOD, WATCHDOG_PID="1", WATCHDOG_USEC="5", ONPREM_LB_HANDOVER="99"))
     known = {"daemon": ["\u00fc" * 300_000]}  # of many instances
-    assert new.take_over(known)
+    assert new.commit(known)
     run_until(old.loop, old.said.exists)
     said = json.loads(old.said.read_text())
     assert (said["known"], said["text"], said["door"]) == (known, "{}", str(old.folder / "sock"))
@@ -111,7 +111,7 @@ def children():
 def test_the_new_one_is_no_child_of_the_old_one_so_that_systemd_hears_of_its_end(old):
     others = children()
     new = old.until_ready(old.starts(BEGIN + GOOD))
-    assert new.take_over({})
+    assert new.commit({})
     run_until(old.loop, old.said.exists)
     said = json.loads(old.said.read_text())
     assert said["parent"] != os.getpid() and said["group"] == os.getpgid(0)
@@ -129,7 +129,7 @@ def test_one_that_ends_before_it_is_ready_is_said(old, program):
 
 @pytest.mark.parametrize("program", ["import time; time.sleep(3)", BEGIN + "time.sleep(600)"])
 def test_one_that_is_not_ready_in_time_is_said_and_ended(old, program, monkeypatch):
-    monkeypatch.setattr(upgrade, "PATIENCE", 1_500_000)
+    monkeypatch.setattr(upgrade, "READY_TIMEOUT", 1_500_000)
     new = old.starts(program)
     run_until(old.loop, lambda: bool(old.ended))
     assert old.ended == ["it is not ready in time"] and not old.ready
@@ -147,11 +147,11 @@ def test_a_program_that_is_not_there_is_an_error_and_leaves_nothing_open(old, mo
     assert not os.get_inheritable(old.door.fileno())
 
 
-@pytest.mark.parametrize("then", ["os.abort()", "time.sleep(600)", "before._say('what?'); time.sleep(600)"])
+@pytest.mark.parametrize("then", ["os.abort()", "time.sleep(600)", "before._send('what?'); time.sleep(600)"])
 def test_one_that_does_not_go_on_when_it_is_told_is_no_more(old, monkeypatch, then):
-    monkeypatch.setattr(upgrade, "MOMENT", 0.3)
-    new = old.until_ready(old.starts(f"{BEGIN}before.ask()\n{then}"))
-    assert not new.take_over({"since": 1})
+    monkeypatch.setattr(upgrade, "COMMIT_TIMEOUT", 0.3)
+    new = old.until_ready(old.starts(f"{BEGIN}before.request_handover()\n{then}"))
+    assert not new.commit({"since": 1})
     run_until(old.loop, lambda: not lives(new.pid))
 
 

@@ -229,6 +229,12 @@ def test_haproxy_must_notice_before_keepalived_does(monkeypatch):
     assert faults(server_check={"interval": 0.4, "fall": 2}) == []
 
 
+def test_another_type_of_check_does_not_keep_the_presets_path_and_an_own_path_is_refused():
+    assert faults(server_check={"type": "tcp"}) == []
+    (fault,) = faults(server_check={"type": "tcp", "path": "/readyz"})
+    assert fault.endswith("check.path is for a check of type http or https, and this one is tcp: leave it out.")
+
+
 def test_a_port_that_another_program_has_on_a_master_is_refused():
     nodes = cluster()
     nodes[1]["host"]["listeners"] = [{"address": "::", "port": 9454, "program": "nginx", "pid": 7}]

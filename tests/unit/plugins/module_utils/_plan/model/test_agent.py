@@ -269,5 +269,12 @@ def test_who_listens_already_is_named_and_the_proxy_itself_is_not_in_its_way():
         assert clash(own) == []
 
 
+def test_a_password_of_a_wrong_kind_is_not_shown():
+    (fault, *others) = faults(instances=[{**INSTANCE, "auth_pass": 12345678}])
+    assert fault == "agent_instances[0] (front).auth_pass is a secret of type int: one line of text is wanted."
+    others += faults(instances=[INSTANCE], auth_pass=["12345678"], stats_password=12345678)
+    assert len(others) >= 2 and "12345678" not in str([fault, *others])
+
+
 def test_the_passwords_are_named_as_secrets():
     assert translate(**EVERYTHING)["secrets"] == ["k3Ja92xQ"]

@@ -25,7 +25,7 @@ def health():
 def ask(tmp_path, health):
     """Visit the socket."""
     loop, path = Loop(), str(tmp_path / "proxy.sock")
-    answer = admin.answers(lambda: {"services": []}, lambda request: admin.obey(health, request))
+    answer = admin.answers(lambda: {"services": []}, lambda request: admin.execute(health, request))
     door = status_socket.UnixSocketServer(loop, path, answer)
     yield lambda visit, *arguments, **named: while_running(loop, lambda: visit(path, *arguments, **named))
     door.close()
@@ -65,7 +65,7 @@ def test_an_order_for_nobody_is_refused(ask, server, sentence):
     )
 )
 def test_garbage_is_refused(request):
-    answer = admin.answers(dict, lambda request: admin.obey(HealthCase(service()).health, request))
+    answer = admin.answers(dict, lambda request: admin.execute(HealthCase(service()).health, request))
     assert json.loads(answer(request, True)) == {"refused": "a server and one of ready, drain, maint are wanted."}
 
 

@@ -28,12 +28,12 @@ class House:
     def __init__(self):
         self.loop, self.listeners, self.there = Loop(), Listeners({}), {"web": 2, "api": 0}
         pages = {"/": lambda: http.Page("the page"), "/metrics": lambda: http.Page("figures")}
-        self.desk = HttpEndpoints(self.loop, lambda service: self.there[service], pages)
+        self.endpoints = HttpEndpoints(self.loop, lambda service: self.there[service], pages)
 
     def apply(self, *monitors, page=None):
         given = settings.Settings((), monitors=monitors, page=page)
         prepared = self.listeners.prepare(wants(given))
-        self.desk.apply(given, prepared)
+        self.endpoints.apply(given, prepared)
         self.listeners.keep(prepared)
 
     def visit(self, action, *arguments):
@@ -45,7 +45,7 @@ def house():
     before = set(os.listdir("/proc/self/fd"))
     made = House()
     yield made
-    made.desk.close()
+    made.endpoints.close()
     made.listeners.close()
     made.loop.close()
     assert set(os.listdir("/proc/self/fd")) <= before
@@ -65,7 +65,7 @@ def test_a_monitor_that_wants_nothing_is_good_while_the_proxy_runs(house, port):
     house.apply(monitor(port))
     assert house.visit(get, port) == (200, "alive: good\n")
     assert house.visit(get, port, "/other") == (404, "Not Found\n")
-    house.desk.stopping = True
+    house.endpoints.stopping = True
     assert house.visit(get, port) == (503, "alive: the proxy is stopping\n")
 
 
@@ -91,10 +91,10 @@ def test_a_reload_changes_what_is_answered_and_keeps_the_socket(house):
             early.sendall(b"\r\n")
             return answer, early.recv(1000)
 
-    (before,) = house.desk.visitors
+    (before,) = house.endpoints.request_servers
     house.loop.after(200_000, lambda: house.apply(monitor(first, api=1), monitor(second)))
     answer, early = house.visit(visit)
-    assert before in house.desk.visitors
+    assert before in house.endpoints.request_servers
     assert answer[0] == 200 and early.startswith(b"HTTP/1.1 503 ")
     house.apply(monitor(second))
     with pytest.raises(ConnectionRefusedError):
@@ -122,7 +122,7 @@ def test_the_page_is_at_a_place_of_its_own(house):
 
 
 def test_requests_that_never_end_and_garbage_neither_keep_anybody_waiting_nor_stay(house, port, monkeypatch):
-    monkeypatch.setattr(request_server, "PATIENCE", 300_000)
+    monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 300_000)
     house.apply(monitor(port))
 
     def visit():
@@ -142,7 +142,7 @@ def test_requests_that_never_end_and_garbage_neither_keep_anybody_waiting_nor_st
     answers, took, garbage, endless, ends = house.visit(visit)
     assert answers == {200} and took < 1
     assert (garbage, endless, ends) == (b"HTTP/1.1 400", b"HTTP/1.1 431", {b""})
-    assert all(len(each) == 0 for each in house.desk._visitors.values())
+    assert all(len(each) == 0 for each in house.endpoints._request_servers.values())
 
 
 def _rest(client):
@@ -153,8 +153,8 @@ def _rest(client):
 
 
 def test_more_silent_clients_than_there_is_room_for_keep_no_check_out(house, port, monkeypatch):
-    monkeypatch.setattr(request_server, "MOST", 10)
-    monkeypatch.setattr(request_server, "PATIENCE", 10_000_000)
+    monkeypatch.setattr(request_server, "MAX_CLIENTS", 10)
+    monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 10_000_000)
     house.apply(monitor(port))
 
     def visit():

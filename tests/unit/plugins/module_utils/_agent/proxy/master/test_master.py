@@ -64,7 +64,7 @@ class House:
     def want(self, *_checks):
         pass
 
-    def doubt(self, key, why):
+    def report_failure(self, key, why):
         self.doubts.append((key, why))
 
     # the log
@@ -100,7 +100,7 @@ def test_when_there_cannot_be_workers_everything_stays_and_nothing_is_left(house
     prepared = house.master.prepare(house.settings(other, (A, B._replace(name="c")), "other"))
     house.fails = True
     with pytest.raises(OSError, match="temporarily"):
-        house.master.go_over(prepared)
+        house.master.switch_to(prepared)
     house.master.discard(prepared)
     assert house.master.report() == before
     assert (is_open(port), is_open(other)) == (True, False)
@@ -121,7 +121,7 @@ def test_who_was_started_before_a_server_changed_is_not_heard_of_it(house):
     house.serve(house.settings(port))
     house.say(0, failed="web/a", why="Connection refused")
     run_until(house.loop, lambda: house.doubts == [("web/a", "connection refused")])
-    house.master.go_over(house.master.prepare(house.settings(port, (A._replace(port=81), B))))
+    house.master.switch_to(house.master.prepare(house.settings(port, (A._replace(port=81), B))))
     house.say(0, failed="web/a", why="Connection refused")
     house.say(0, failed="web/b", why="Connection refused")
     house.say(0, counters={"web": {"sessions": 7}})
@@ -135,11 +135,11 @@ def test_a_successor_goes_on_with_what_was_there(house):
     house.serve(wanted)
     house.say(0, counters={"web": {"sessions": 7, "current": 2}})
     run_until(house.loop, lambda: house.master.report()["workers"][0]["current"] == 2)
-    house.master.tally.ended["web"] = {"sessions": 100}
+    house.master.counters.ended["web"] = {"sessions": 100}
     house.master.take_result(Result("web/a", False, 0, "refused"))
     gone = os.posix_spawn("/bin/true", ["true"], {})
     # Descriptors stay what they are when a program becomes another one.
-    known = json.loads(json.dumps({**house.master.remember(), "gone": [gone]}))
+    known = json.loads(json.dumps({**house.master.to_json(), "gone": [gone]}))
     known["told"][str(gone)] = {"web": {"sessions": 1000, "current": 5}}
     for number in (known["door"], *known["listeners"]):
         number[-1] = os.dup(number[-1])
@@ -152,7 +152,7 @@ def test_a_successor_goes_on_with_what_was_there(house):
         run_until(house.loop, lambda: not os.path.exists(f"/proc/{gone}"))
         house.master.start(house, house.master.prepare(wanted), known)
         house.say(1)
-        run_until(house.loop, lambda: house.master.crew.hands[0].draining)
+        run_until(house.loop, lambda: house.master.pool.workers[0].draining)
         report = house.master.report()
     finally:
         before.close()

@@ -86,18 +86,18 @@ def test_sessions_end_with_a_server_where_that_is_wanted():
     case = HealthCase(service(shutdown_sessions=True))
     assert case.found("web/a", False) == [("web/a", told("down", shutdown=True))]
     assert case.found("web/a", True) == [("web/a", told("up"))]
-    assert case.order("web/a", "maint") == [("web/a", told("maint", shutdown=True))]
-    assert case.order("web/a", "drain") == [("web/a", told("drain"))]
+    assert case.admin_state("web/a", "maint") == [("web/a", told("maint", shutdown=True))]
+    assert case.admin_state("web/a", "drain") == [("web/a", told("drain"))]
 
 
 def test_orders_stand_above_and_beside_what_checks_find():
     case = HealthCase(service())
-    assert case.order("web/a", "drain") == [("web/a", told("drain"))]
+    assert case.admin_state("web/a", "drain") == [("web/a", told("drain"))]
     assert case.found("web/a", False) == [("web/a", told("down"))]
-    assert case.order("web/a", "maint") == [("web/a", told("maint"))]
+    assert case.admin_state("web/a", "maint") == [("web/a", told("maint"))]
     assert case.found("web/a", True) == [("web/a", told("maint"))]
-    assert case.order("web/a", "ready") == [("web/a", told("up"))]
-    assert case.order("web/a", "ready") == []
+    assert case.admin_state("web/a", "ready") == [("web/a", told("up"))]
+    assert case.admin_state("web/a", "ready") == []
 
 
 def test_usable_is_who_gets_new_connections():
@@ -105,9 +105,9 @@ def test_usable_is_who_gets_new_connections():
     backup = settings.Server("backup", "192.0.2.4", 80, backup=True)
     case = HealthCase(service([A, B, none, backup, backup._replace(name="other")]), service(name="other"))
     assert case.health.usable("web") == 2
-    case.order("web/a", "drain")
+    case.admin_state("web/a", "drain")
     assert case.health.usable("web") == 1
-    case.order("web/b", "maint")
+    case.admin_state("web/b", "maint")
     assert case.health.usable("web") == 1  # the backup
     assert case.log[-1] == "web/b is maint: as ordered. 3 of 5 servers of web are up."
     case.found("web/backup", False)
@@ -118,12 +118,12 @@ def test_usable_is_who_gets_new_connections():
 
 def test_a_live_failure_is_a_doubt_of_what_is_believed_to_be_up():
     case = HealthCase(service(), service(name="free", type="none"))
-    case.health.take_failure("web/a", "connection refused")
+    case.health.report_failure("web/a", "connection refused")
     assert case.doubts == [("web/a", "connection refused")]
     case.found("web/a", False)
-    case.health.take_failure("web/a", "again")
-    case.health.take_failure("free/a", "nobody checks it")
-    case.health.take_failure("no/such", "a server of before")
+    case.health.report_failure("web/a", "again")
+    case.health.report_failure("free/a", "nobody checks it")
+    case.health.report_failure("no/such", "a server of before")
     assert len(case.doubts) == 1
 
 
@@ -134,18 +134,18 @@ def test_a_slow_start_raises_the_weight_in_steps():
     case.told.clear()
     case.time.pass_(30 * SECOND)
     assert [orders["web/a"]["weight"] for orders in case.told] == [0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5]
-    assert case.health.orders()["web/a"]["weight"] == 5
+    assert case.health.updates()["web/a"]["weight"] == 5
     case.time.pass_(40 * SECOND)
     assert case.told[-1] == {"web/a": told("up", 10)} and len(case.told) == 20
 
 
 def test_who_was_up_at_the_start_or_is_ready_after_a_drain_starts_at_once():
     case = HealthCase(service(slow_start=60 * SECOND))
-    assert case.health.orders()["web/a"] == told("up", 10)
-    case.order("web/a", "drain")
-    assert case.order("web/a", "ready") == [("web/a", told("up", 10))]
-    case.order("web/a", "maint")
-    assert case.order("web/a", "ready") == [("web/a", told("up", 0.5))]
+    assert case.health.updates()["web/a"] == told("up", 10)
+    case.admin_state("web/a", "drain")
+    assert case.admin_state("web/a", "ready") == [("web/a", told("up", 10))]
+    case.admin_state("web/a", "maint")
+    assert case.admin_state("web/a", "ready") == [("web/a", told("up", 0.5))]
 
 
 def test_a_slow_start_ends_with_the_next_failure():
@@ -167,35 +167,35 @@ def test_a_slow_start_goes_on_over_a_reload_and_a_new_version():
     case.found("web/a", True)
     case.time.pass_(30 * SECOND)
     case.health.apply([slow])
-    remembered = json.loads(json.dumps(case.health.remember()))
+    remembered = json.loads(json.dumps(case.health.to_json()))
     for one in (case, HealthCase(slow, remembered=remembered, begun=30 * SECOND)):
-        assert one.health.orders()["web/a"]["weight"] == 5
+        assert one.health.updates()["web/a"]["weight"] == 5
         one.told.clear()
         one.time.pass_(40 * SECOND)
         assert one.told[-1] == {"web/a": told("up", 10)} and len(one.told) == 10
-    assert HealthCase(service(), remembered=remembered).health.orders()["web/a"]["weight"] == 10
+    assert HealthCase(service(), remembered=remembered).health.updates()["web/a"]["weight"] == 10
 
 
 def test_a_new_worker_is_told_everything():
     case = HealthCase(service())
     case.found("web/a", False)
-    case.order("web/b", "drain")
-    assert case.health.orders() == {"web/a": told("down"), "web/b": told("drain", 1)}
+    case.admin_state("web/b", "drain")
+    assert case.health.updates() == {"web/a": told("down"), "web/b": told("drain", 1)}
 
 
 def test_a_reload_keeps_what_is_believed_while_the_check_is_the_same():
     case = HealthCase(service())
     case.found("web/a", False)
-    case.order("web/b", "maint")
+    case.admin_state("web/b", "maint")
     case.health.apply([service([A._replace(weight=3), B])])
     assert case.states() == {"web/a": "down", "web/b": "maint"}
-    assert case.health.orders()["web/a"]["weight"] == 3
+    assert case.health.updates()["web/a"]["weight"] == 3
 
 
 def test_a_reload_that_changes_the_check_begins_anew_but_orders_stay():
     case = HealthCase(service())
     case.found("web/a", False)
-    case.order("web/b", "drain")
+    case.admin_state("web/b", "drain")
     case.health.apply([service([A._replace(port=8081), B._replace(port=8081)])])
     assert case.states() == {"web/a": "up", "web/b": "drain"}
 
@@ -205,8 +205,8 @@ def test_a_successor_believes_what_was_believed():
     case.wall = 1234.0
     case.ran("web/a", False, "connection refused")
     case.found("web/a", False)
-    case.order("web/b", "drain")
-    remembered = json.loads(json.dumps(case.health.remember()))
+    case.admin_state("web/b", "drain")
+    remembered = json.loads(json.dumps(case.health.to_json()))
     after = HealthCase(service(), remembered=remembered)
     assert after.states() == {"web/a": "down", "web/b": "drain"}
     assert after.health["web/a"].run == Run("web/a", False, "connection refused", 1500)
@@ -244,4 +244,4 @@ def test_what_the_last_check_has_found_is_known_whatever_is_believed():
 def test_nothing_is_told_where_nothing_changes_for_the_workers(order):
     case = HealthCase(service())
     case.found("web/a", False)
-    assert case.order("web/a", order) == ([] if order == "drain" else [("web/a", told("maint"))])
+    assert case.admin_state("web/a", order) == ([] if order == "drain" else [("web/a", told("maint"))])

@@ -25,7 +25,7 @@ from support.agent.programs import is_there
     ],
 )
 def test_a_trial_tells_how_it_went(loop, monkeypatch, program, wrong):
-    monkeypatch.setattr(upgrade, "PATIENCE", 300_000 if wrong and "say" in wrong else 20_000_000)
+    monkeypatch.setattr(upgrade, "TEST_TIMEOUT", 300_000 if wrong and "say" in wrong else 20_000_000)
     monkeypatch.setattr(
         upgrade, "command_line", lambda: [sys.executable, "-S", "-c", program, "proxy", "--config", "x"]
     )
@@ -62,7 +62,7 @@ def test_a_program_that_is_not_there_leaves_everything_as_it_was(monkeypatch):
     known = {"door": ["/x", one.fileno()], "listeners": [], "hands": []}
     with one, other:
         with pytest.raises(FileNotFoundError):
-            upgrade.become(known, {})
+            upgrade.exec_new_version(known, {})
         assert not os.get_inheritable(one.fileno())
     assert not signal.pthread_sigmask(signal.SIG_BLOCK, []) & set(upgrade.SIGNALS)
     assert len(os.listdir("/proc/self/fd")) == len(before)

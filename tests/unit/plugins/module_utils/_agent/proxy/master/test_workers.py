@@ -10,13 +10,14 @@ import socket
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers as crew
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.workers import (
     Generation,
     WorkerHandle,
     WorkerPool,
     portions,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import forked
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from support.agent.loops import SECOND, run_until
 from support.proxy.workers import FakeWorker
@@ -26,8 +27,8 @@ class Case:
     def __init__(self, monkeypatch):
         self.loop, self.log, self.workers, self.lost, self.told = Loop(), [], [], [], []
         self.fails = 0  # how many of the next forks
-        monkeypatch.setattr(crew, "Forked", self.fork)
-        self.crew = WorkerPool(
+        monkeypatch.setattr(workers, "Forked", self.fork)
+        self.pool = WorkerPool(
             self.loop, self, dict, lambda hand, message: self.told.append((hand.pid, message)), self.lost.append
         )
 
@@ -45,7 +46,7 @@ class Case:
     def employ(self, *servers, workers=1, **changes):
         service = settings.Service("web", ("*",), 80, servers)
         before = len(self.workers)
-        self.crew.start_generation(settings.Settings((service,), workers=workers, **changes), [])
+        self.pool.start_generation(settings.Settings((service,), workers=workers, **changes), [])
         self.begin(*range(before, len(self.workers)))
 
     def begin(self, *workers):
@@ -82,7 +83,7 @@ def test_a_new_generation_serves_and_the_old_one_is_told_how_long_it_may(case):
     case.employ(A, hard_stop_after=90 * SECOND)
     old, _other, new = case.workers
     assert old.heard() == [{"drain": 90}] and new.heard() == []
-    assert [(hand.pid, hand.draining, hand.generation.number) for hand in case.crew.hands] == [
+    assert [(hand.pid, hand.draining, hand.generation.number) for hand in case.pool.workers] == [
         (100, True, 1),
         (101, True, 1),
         (102, False, 2),
@@ -95,14 +96,14 @@ def test_the_old_ones_serve_until_all_the_new_ones_do(case):
     """A new one that has just begun may be the last to close a socket, and would not take who waits there."""
     case.employ(A)
     service = settings.Service("web", ("*",), 80, (A,))
-    case.crew.start_generation(settings.Settings((service,), workers=2, hard_stop_after=90 * SECOND), [])
+    case.pool.start_generation(settings.Settings((service,), workers=2, hard_stop_after=90 * SECOND), [])
     case.begin(1)
     case.workers[2].die()
     case.until(lambda: len(case.workers) == 4)
-    assert case.workers[0].heard() == [] and not case.crew.hands[0].draining
+    assert case.workers[0].heard() == [] and not case.pool.workers[0].draining
     case.begin(3)
     assert case.workers[0].heard() == [{"drain": 90}]
-    assert [hand.draining for hand in case.crew.hands] == [True, False, False]
+    assert [hand.draining for hand in case.pool.workers] == [True, False, False]
 
 
 def test_when_there_cannot_be_a_new_generation_the_old_one_goes_on(case, monkeypatch):
@@ -112,17 +113,17 @@ def test_when_there_cannot_be_a_new_generation_the_old_one_goes_on(case, monkeyp
         case.fails = 0 if len(case.workers) < 2 else 1
         return case.fork(*arguments)
 
-    monkeypatch.setattr(crew, "Forked", one_only)
+    monkeypatch.setattr(workers, "Forked", one_only)
     with pytest.raises(OSError, match="temporarily unavailable"):
         case.employ(A, workers=3)
     first, second = case.workers
     assert first.heard() == [] and second.heard() == [{"drain": 0}]
-    assert case.crew.generation.number == 1 and case.crew.generation.settings.workers == 1
+    assert case.pool.generation.number == 1 and case.pool.generation.settings.workers == 1
 
 
 def test_who_dies_again_and_again_is_replaced_less_and_less_often(case, monkeypatch):
-    monkeypatch.setattr(crew, "SOONEST", 150_000)
-    monkeypatch.setattr(crew, "LATEST", 450_000)
+    monkeypatch.setattr(forked, "MIN_DELAY", 150_000)
+    monkeypatch.setattr(forked, "MAX_DELAY", 450_000)
     case.employ(A)
     moments = []
     for number in range(5):
@@ -137,7 +138,7 @@ def test_who_dies_again_and_again_is_replaced_less_and_less_often(case, monkeypa
 
 
 def test_a_replacement_that_cannot_be_had_is_tried_again(case, monkeypatch):
-    monkeypatch.setattr(crew, "LATEST", 50_000)
+    monkeypatch.setattr(workers, "MAX_DELAY", 50_000)
     case.employ(A)
     case.fails = 2
     case.workers[0].die("signal 9")
@@ -149,11 +150,11 @@ def test_after_a_reload_nobody_of_before_is_replaced(case):
     case.employ(A)
     case.employ(A)
     case.workers[0].die("exit code 0")
-    case.until(lambda: len(case.crew.hands) == 1)
+    case.until(lambda: len(case.pool.workers) == 1)
     assert case.log == []  # it was about to
-    case.crew._pause = 50_000
+    case.pool._restart_delay._next = 50_000
     case.workers[1].die()
-    case.until(lambda: case.crew.hands == [])
+    case.until(lambda: case.pool.workers == [])
     case.employ(A)
     case.pass_(150_000)
     assert len(case.workers) == 3
@@ -163,39 +164,39 @@ def test_who_dies_with_the_reload_is_not_replaced(case):
     case.employ(A)
     case.workers[0].die()
     case.employ(A)  # before the loop has noticed
-    case.until(lambda: len(case.crew.hands) == 1)
+    case.until(lambda: len(case.pool.workers) == 1)
     case.pass_(100_000)
     assert len(case.workers) == 2
 
 
 def test_who_is_to_stop_starts_nobody_any_more(case):
     case.employ(A, workers=2)
-    case.crew._pause = 50_000
+    case.pool._restart_delay._next = 50_000
     case.workers[0].die()
-    case.until(lambda: len(case.crew.hands) == 1)
-    case.crew.drain(5 * SECOND)
+    case.until(lambda: len(case.pool.workers) == 1)
+    case.pool.drain(5 * SECOND)
     assert case.workers[1].heard() == [{"drain": 5}]
     case.pass_(150_000)
     assert len(case.workers) == 2
 
 
 def test_who_does_not_end_in_time_is_killed(case, monkeypatch):
-    monkeypatch.setattr(crew, "GRACE", 50_000)
+    monkeypatch.setattr(workers, "KILL_DELAY", 50_000)
     case.employ(A)
-    case.crew.drain(3600 * SECOND)
-    case.crew.drain(50_000)
+    case.pool.drain(3600 * SECOND)
+    case.pool.drain(50_000)
     begun = case.loop.now()
     case.until(lambda: case.workers[0].killed)
     assert 90_000 <= case.loop.now() - begun < 1_000_000
-    case.crew.drain(3600 * SECOND)
-    assert case.crew.hands[0].deadline < case.loop.now()
+    case.pool.drain(3600 * SECOND)
+    assert case.pool.workers[0].deadline < case.loop.now()
 
 
 def test_what_is_told_of_a_server_is_told_to_those_who_know_the_same_one(case):
     case.employ(A, B)
     case.employ(A._replace(port=81), B)
     orders = {"web/a": {"state": "down"}, "web/b": {"state": "up"}}
-    case.crew.tell(orders)
+    case.pool.tell(orders)
     old, new = case.workers
     assert old.heard()[1:] == [{"servers": {"web/b": {"state": "up"}}}]
     assert new.heard() == [{"servers": orders}]
@@ -215,21 +216,21 @@ def test_what_is_told_comes_in_parts_that_fit_into_a_message():
     }
     parts = list(portions(orders))
     assert {key: order for part in parts for key, order in part.items()} == orders
-    assert all(len(json.dumps({"servers": part})) < crew.LONGEST for part in parts) and len(parts) < 30
+    assert all(len(json.dumps({"servers": part})) < workers.MAX_MESSAGE for part in parts) and len(parts) < 30
     assert list(portions({})) == []
 
 
 def test_a_worker_may_be_remembered_and_recalled(case, monkeypatch):
     case.employ(A, B)
-    (hand,) = case.crew.hands
+    (hand,) = case.pool.workers
     hand.draining, hand.deadline = True, 12345
-    known = json.loads(json.dumps(hand.remember()))
+    known = json.loads(json.dumps(hand.to_json()))
     monkeypatch.undo()
     with socket.socket() as connection:
-        recalled = crew.WorkerHandle.recalled(known, connection)
+        recalled = workers.WorkerHandle.from_json(known, connection)
     for what in ("pid", "since", "draining", "deadline"):
         assert getattr(recalled, what) == getattr(hand, what), what
-    assert recalled.generation == hand.generation._replace(settings=None, doors=())
+    assert recalled.generation == hand.generation._replace(settings=None, listeners=())
 
 
 def test_who_was_to_end_by_a_moment_is_killed_by_the_next_program_too(case):
@@ -239,7 +240,7 @@ def test_who_was_to_end_by_a_moment_is_killed_by_the_next_program_too(case):
     )
     late.draining, late.deadline = True, case.loop.now() + 50_000
     for hand in (late, serving):
-        case.crew.adopt(hand)
-    assert case.crew.generation.number == 2
+        case.pool.adopt(hand)
+    assert case.pool.generation.number == 2
     case.until(lambda: case.workers[0].killed)
     assert case.loop.now() >= late.deadline and not case.workers[1].killed

@@ -23,7 +23,7 @@ It is stopping: the last sessions may finish.
 
 The last change of the configuration was refused: services[0] (web).port is 0: a port from 1 to 65535 is wanted.
 
-Not to be had: the user haproxy: only root can become another one than nobody.
+Not available: the user haproxy: only root can become another one than nobody.
 
 SERVICE  STATE  SERVERS UP  LISTENS ON              BALANCE     SESSIONS  PER S  IN/S  OUT/S  REFUSED
 web      up     1 of 3   *:80 [2001:db8::80]:80  roundrobin  42        52     2.3k  8.9M   4
@@ -127,8 +127,9 @@ def test_what_prometheus_is_told():
 
 
 def test_every_metric_has_a_kind_that_fits_its_name_and_nothing_is_told_of_nothing():
-    for metric in metrics.METRICS:
-        assert (metric.kind == "counter") == metric.name.endswith("_total"), metric.name
+    types = re.findall("# TYPE onprem_lb_proxy_([a-z_]+) (counter|gauge)\n", metrics.prometheus(QUIET))
+    assert [name for name, _kind in types] == [metric.name for metric in metrics.METRICS]
+    assert all((kind == "counter") == name.endswith("_total") for name, kind in types)
     assert samples(QUIET)
 
 

@@ -158,7 +158,7 @@ def test_a_weight_that_grows_takes_clients_and_moves_no_others():
 
 
 def test_not_every_client_there_ever_was_is_remembered(monkeypatch):
-    monkeypatch.setattr(balance, "REMEMBERED", 10)
+    monkeypatch.setattr(balance, "MAX_CLIENTS", 10)
     made = method(Source, members(a=1, b=1))
     before = names(made, CLIENTS[:100])
     assert len(made._known) <= 10

@@ -9,10 +9,14 @@ import socket
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import session
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.endpoint import BULK, RELAYING, Endpoint
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.endpoint import (
+    RELAYING,
+    SPLICE_AFTER,
+    Endpoint,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.event_loop import (
     BOTH_WAYS,
-    BULKY,
+    LARGE_READ,
     EventLoop,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.splice import Pipe
@@ -22,26 +26,26 @@ class Front:
     """Of a service without servers."""
 
     def __init__(self, relay) -> None:
-        self.relay = relay
+        self.loop = relay
 
 
 class Stage:
     """A session that is relaying, and the sockets of its client and its server."""
 
     def __init__(self) -> None:
-        self.relay = EventLoop()
+        self.loop = EventLoop()
         self.client, ours = socket.socketpair()
         self.server, theirs = socket.socketpair()
         for each in (ours, theirs, self.client, self.server):
             each.setblocking(False)
-        self.session = session.Session(Front(self.relay), ours, "192.0.2.9")
+        self.session = session.Session(Front(self.loop), ours, "192.0.2.9")
         self.session.server = Endpoint(self.session, theirs)
         self.session.state = RELAYING
         ends = self.session.client, self.session.server
         for end, other in zip(ends, reversed(ends)):
-            end.other, end.tells_of_room = other, True
-            self.relay.watch(end.descriptor, end, BOTH_WAYS)
-        self.session.settle()
+            end.other, end.watches_out = other, True
+            self.loop.watch(end.descriptor, end, BOTH_WAYS)
+        self.session.enable_fast_path()
         self.round()
 
     def round(self, number: int = 3) -> None:
@@ -50,10 +54,10 @@ class Stage:
 
         def keep_house() -> float:
             if not next(rounds):
-                self.relay.stop()
+                self.loop.stop()
             return 0.0
 
-        self.relay.run(keep_house)
+        self.loop.run(keep_house)
 
     def stuff_server(self) -> None:
         """Let the server's way in be full, so that not one more byte is taken."""
@@ -81,16 +85,16 @@ def stage():
     yield stage
     for each in (stage.client, stage.server, stage.session.client.socket, stage.session.server.socket):
         each.close()
-    stage.relay.close()
+    stage.loop.close()
 
 
 def test_what_the_other_end_does_not_take_at_all_is_kept(stage):
     stage.stuff_server()
     stage.client.send(b"kept")
     stage.round()
-    assert stage.session.client.kept == b"kept"
+    assert stage.session.client.pending == b"kept"
     assert stage.read_at_server() == b"kept"
-    assert stage.session.client.kept == b""
+    assert stage.session.client.pending == b""
 
 
 def test_what_is_kept_is_counted(stage):
@@ -106,7 +110,7 @@ def test_nothing_more_is_read_until_that_has_gone(stage):
     stage.round()
     stage.client.send(b", waiting")
     stage.round()
-    assert stage.session.client.kept == b"kept"
+    assert stage.session.client.pending == b"kept"
     assert stage.read_at_server() == b"kept, waiting"
 
 
@@ -120,8 +124,8 @@ def test_the_end_of_a_way_comes_after_what_is_kept(stage):
 
 
 def test_the_end_of_a_way_comes_after_what_is_in_the_pipe(stage):
-    stage.session.client.bulky = BULK
-    stage.session.unsettle()
+    stage.session.client.large_reads = SPLICE_AFTER
+    stage.session.disable_fast_path()
     stage.stuff_server()
     stage.client.send(b"in the pipe")
     stage.round()
@@ -132,8 +136,8 @@ def test_the_end_of_a_way_comes_after_what_is_in_the_pipe(stage):
 
 
 def test_a_pipe_with_something_in_it_is_not_given_back(stage):
-    stage.session.client.bulky = BULK
-    stage.session.unsettle()
+    stage.session.client.large_reads = SPLICE_AFTER
+    stage.session.disable_fast_path()
     stage.stuff_server()
     stage.client.send(b"in the pipe")
     stage.round()
@@ -144,18 +148,18 @@ def test_a_pipe_with_something_in_it_is_not_given_back(stage):
 
 
 def test_who_sends_much_time_and_again_is_given_a_pipe(stage):
-    for number in range(BULK):
+    for number in range(SPLICE_AFTER):
         assert stage.session.client.pipe is None, number
-        stage.client.send(b"y" * BULKY)
+        stage.client.send(b"y" * LARGE_READ)
         stage.round()
     assert stage.session.client.pipe
-    assert stage.read_at_server() == b"y" * BULKY * BULK
+    assert stage.read_at_server() == b"y" * LARGE_READ * SPLICE_AFTER
 
 
 def test_that_splice_finds_nothing_more_need_not_be_the_end(stage, monkeypatch):
     """It says so at urgent data, too, where it stops for good."""
-    stage.session.client.bulky = BULK
-    stage.session.unsettle()
+    stage.session.client.large_reads = SPLICE_AFTER
+    stage.session.disable_fast_path()
     monkeypatch.setattr(Pipe, "fill", lambda pipe, source: 0)
     stage.client.send(b"there is more")
     stage.round()
@@ -184,8 +188,8 @@ def test_once_it_has_gone_the_loop_does_it_again(stage):
 
 
 def test_a_pipe_is_given_back_when_little_comes_and_nothing_is_lost(stage):
-    stage.session.client.bulky = BULK
-    stage.session.unsettle()
+    stage.session.client.large_reads = SPLICE_AFTER
+    stage.session.disable_fast_path()
     stage.client.send(b"much")
     stage.round()
     assert stage.session.client.pipe

@@ -9,10 +9,10 @@ import socket
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.event_loop import (
     BATCH,
-    BULKY,
     ERR,
     IN,
     INWARDS,
+    LARGE_READ,
     PRI,
     RDHUP,
     SIZE,
@@ -39,8 +39,8 @@ class Someone(Handler):
     def ready(self, events) -> None:
         self._note("ready", events)
 
-    def unusual(self, data, sent) -> None:
-        self._note("unusual", len(data), sent)
+    def slow_path(self, data, sent) -> None:
+        self._note("slow_path", len(data), sent)
 
     def unreadable(self, fault) -> None:
         self._note("unreadable", type(fault))
@@ -108,8 +108,8 @@ def test_who_is_ignored_is_told_nothing(relay, pairs, watched):
 
 
 def test_what_was_buried_in_a_round_hears_no_more_of_that_round(relay, pairs, watched):
-    watched[0].then = lambda: relay.bury(watched[1])
-    watched[1].then = lambda: relay.bury(watched[0])
+    watched[0].then = lambda: relay.close_later(watched[1])
+    watched[1].then = lambda: relay.close_later(watched[0])
     for theirs, _ours in pairs[:2]:
         theirs.send(b"some")
     turn(relay)
@@ -120,11 +120,11 @@ def test_what_was_buried_is_closed_after_the_round_and_not_before(relay, pairs, 
     """Its number could be somebody else's at once, who would be told what was meant for it."""
     still_there = []
 
-    def bury() -> None:
-        relay.bury(watched[0])
+    def close_later() -> None:
+        relay.close_later(watched[0])
         still_there.append(watched[0].socket.fileno() >= 0)
 
-    watched[0].then = bury
+    watched[0].then = close_later
     pairs[0][0].send(b"some")
     turn(relay)
     assert still_there == [True]
@@ -133,7 +133,7 @@ def test_what_was_buried_is_closed_after_the_round_and_not_before(relay, pairs, 
 
 def test_a_buried_ones_pipe_is_used_again(relay, pairs, watched):
     watched[0].pipe = relay.pipes.take()
-    relay.bury(watched[0])
+    relay.close_later(watched[0])
     turn(relay)
     another = relay.pipes.take()
     relay.pipes.give(another)
@@ -143,7 +143,7 @@ def test_a_buried_ones_pipe_is_used_again(relay, pairs, watched):
 def test_what_is_to_be_done_later_is_done_after_the_next_round_without_waiting_for_anything(relay, pairs, watched):
     order = []
     watched[0].then = lambda: order.append("told")
-    relay.later.append(lambda: (order.append("done"), relay.later.append(lambda: order.append("done again"))))
+    relay.deferred.append(lambda: (order.append("done"), relay.deferred.append(lambda: order.append("done again"))))
     pairs[0][0].send(b"some")
 
     def keep_house() -> float:
@@ -193,7 +193,7 @@ def test_little_is_moved_without_a_word_and_counted(relay, pairs, mover):
 
 
 def test_much_is_moved_and_told_of(relay, pairs, mover):
-    for size, told in ((BULKY - 1, []), (BULKY, [("unusual", BULKY, BULKY)])):
+    for size, told in ((LARGE_READ - 1, []), (LARGE_READ, [("slow_path", LARGE_READ, LARGE_READ)])):
         pairs[0][0].send(b"x" * size)
         turn(relay)
         assert len(pairs[1][0].recv(SIZE)) == size
@@ -204,7 +204,7 @@ def test_what_was_not_taken_is_told_of(relay, pairs, mover):
     mover.forward = lambda data: 2
     pairs[0][0].send(b"four")
     turn(relay)
-    assert mover.told == [("unusual", 4, 2)]
+    assert mover.told == [("slow_path", 4, 2)]
     assert mover.count == 4
 
     def full(data):

@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import sett
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import servers
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.event_loop import EventLoop
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.frontend import (
-    ACCEPTS,
+    ACCEPT_BATCH,
     Acceptor,
     Frontend,
     Limits,
@@ -29,10 +29,10 @@ class Stage:
     def __init__(self, stack, maxconn=100, limits=(0, 0)) -> None:
         self.stack, self.said = stack, []
         self.server = stack.enter_context(listening(backlog=1024))
-        self.relay = EventLoop()
+        self.loop = EventLoop()
         stack.callback(self._close)
         timeouts = Timeouts.of(settings.Timeouts())
-        self.house = WorkerContext(self.relay, Limits(maxconn, 1), timeouts, self.said.append)
+        self.context = WorkerContext(self.loop, Limits(maxconn, 1), timeouts, self.said.append)
         self.fronts, self.doors, self.listeners = [], [], []
         for number, limit in enumerate(limits):
             self._add(f"service{number}", limit)
@@ -42,18 +42,18 @@ class Stage:
         service = settings.Service(name, (LOCAL,), 1, servers_given, maxconn=limit)
         listener = listening(1024)
         listener.setblocking(False)
-        self.fronts.append(Frontend(service, servers.Pool(service), self.house))
+        self.fronts.append(Frontend(service, servers.Pool(service), self.context))
         self.doors.append(Acceptor(self.fronts[-1], listener))
         self.listeners.append(listener)
-        self.house.add(self.doors[-1])
+        self.context.add(self.doors[-1])
 
     def _close(self) -> None:
-        self.house.leave()
-        for party in list(self.relay.parties.values()):
+        self.context.stop_accepting()
+        for party in list(self.loop.handlers.values()):
             if party.session:
                 party.session.reset()
         self.round()
-        self.relay.close()
+        self.loop.close()
 
     def connect(self, number=0):
         client = self.stack.enter_context(socket.create_connection(self.listeners[number].getsockname(), LIMIT))
@@ -66,10 +66,10 @@ class Stage:
 
         def keep_house() -> float:
             if not next(rounds):
-                self.relay.stop()
+                self.loop.stop()
             return 0.0
 
-        self.relay.run(keep_house)
+        self.loop.run(keep_house)
 
     def inside(self):
         return [front.current for front in self.fronts]
@@ -78,7 +78,7 @@ class Stage:
         """Somebody leaves of those who are in a service."""
         front = self.fronts[number]
         next(
-            party.session for party in self.relay.parties.values() if party.session and party.session.front is front
+            party.session for party in self.loop.handlers.values() if party.session and party.session.frontend is front
         ).reset()
 
 
@@ -127,12 +127,12 @@ def test_a_full_house_is_full_for_all_services(stage):
 
 def test_many_who_come_at_once_take_turns_with_those_who_are_in(stage):
     stage = stage()
-    for _each in range(ACCEPTS + 1):
+    for _each in range(ACCEPT_BATCH + 1):
         stage.connect()
     stage.doors[0].ready(0)
-    assert stage.inside() == [ACCEPTS, 0]
+    assert stage.inside() == [ACCEPT_BATCH, 0]
     stage.doors[0].ready(0)
-    assert stage.inside() == [ACCEPTS + 1, 0]
+    assert stage.inside() == [ACCEPT_BATCH + 1, 0]
 
 
 def test_who_is_let_in_last_may_fill_a_service_while_another_one_is_closed(stage):
@@ -140,7 +140,7 @@ def test_who_is_let_in_last_may_fill_a_service_while_another_one_is_closed(stage
     for _each in range(2):
         stage.connect(0)
         stage.connect(1)
-    stage.house.leave()
+    stage.context.stop_accepting()
     assert stage.inside() == [2, 1]
 
 
@@ -148,10 +148,10 @@ def test_once_left_the_house_is_never_opened_again(stage):
     stage = stage()
     place = stage.listeners[0].getsockname()
     stage.connect()
-    stage.house.leave()
+    stage.context.stop_accepting()
     assert stage.inside() == [1, 0]  # who waited then was let in as the last one
-    stage.house.short_of(errno.EMFILE)
-    stage.house.try_again()
+    stage.context.out_of_resources(errno.EMFILE)
+    stage.context.try_again()
     stage.round()
     assert stage.inside() == [1, 0]
     with pytest.raises(ConnectionRefusedError):
@@ -163,7 +163,7 @@ def test_who_waits_for_room_is_sent_away_when_the_house_is_left(stage):
     clients = [stage.connect() for _each in range(2)]
     stage.round()
     assert stage.inside() == [1, 0]
-    stage.house.leave()
+    stage.context.stop_accepting()
     assert stage.inside() == [1, 0]
     with pytest.raises(ConnectionResetError):
         clients[1].recv(1)
@@ -174,12 +174,12 @@ def test_who_waits_for_room_is_sent_away_when_the_house_is_left(stage):
 
 def test_while_something_is_lacking_nobody_is_let_in(stage):
     stage = stage()
-    stage.house.short_of(errno.ENFILE)
+    stage.context.out_of_resources(errno.ENFILE)
     stage.connect(0)
     stage.connect(1)
     stage.round()
     assert stage.inside() == [0, 0]
-    stage.house.try_again()
+    stage.context.try_again()
     stage.round()
     assert stage.inside() == [1, 1]
 
@@ -187,25 +187,25 @@ def test_while_something_is_lacking_nobody_is_let_in(stage):
 def test_that_something_is_lacking_is_said_once_until_it_is_there_again_for_a_while(stage):
     stage = stage()
     for _each in range(3):
-        stage.house.short_of(errno.ENFILE)
-        stage.house.try_again()
+        stage.context.out_of_resources(errno.ENFILE)
+        stage.context.try_again()
     assert stage.said == [
         {"fault": ["descriptors", "No more connections can be taken: Too many open files in system."]}
     ]
-    stage.house.try_again()
-    stage.house.try_again()
+    stage.context.try_again()
+    stage.context.try_again()
     assert stage.said[1:] == [{"cured": ["descriptors", "Connections are taken again."]}]
-    stage.house.short_of(errno.ENFILE)
+    stage.context.out_of_resources(errno.ENFILE)
     assert len(stage.said) == 3
 
 
 def test_pipes_that_nobody_uses_are_given_back_when_descriptors_are_lacking(stage):
     stage = stage()
-    pipe = stage.relay.pipes.take()
-    stage.relay.pipes.give(pipe)
-    stage.house.short_of(errno.EMFILE)
-    another = stage.relay.pipes.take()
-    stage.relay.pipes.give(another)
+    pipe = stage.loop.pipes.take()
+    stage.loop.pipes.give(pipe)
+    stage.context.out_of_resources(errno.EMFILE)
+    another = stage.loop.pipes.take()
+    stage.loop.pipes.give(another)
     assert another is not pipe
 
 
@@ -231,7 +231,7 @@ def test_small_messages_to_a_server_are_not_held_back(stage):
     stage = stage()
     stage.connect()
     stage.round()
-    session = next(party.session for party in stage.relay.parties.values() if party.session)
+    session = next(party.session for party in stage.loop.handlers.values() if party.session)
     assert session.server.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
@@ -240,8 +240,8 @@ def test_the_master_is_told_of_a_server_once_while_it_is_avoided(stage):
     server = front.pool.servers[0]
     front.failed(server, errno.ECONNREFUSED)
     front.failed(server, errno.ECONNREFUSED)
-    assert front.house.tell.__self__ == [{"failed": "service0/a", "why": "Connection refused"}]
-    assert (server.connect_errors, server.avoided_until > 0) == (2, True)
+    assert front.context.tell.__self__ == [{"failed": "service0/a", "why": "Connection refused"}]
+    assert (server.connect_errors, server.backoff_until > 0) == (2, True)
 
 
 def test_that_no_port_is_left_is_nothing_to_blame_a_server_for(stage):
@@ -249,7 +249,7 @@ def test_that_no_port_is_left_is_nothing_to_blame_a_server_for(stage):
     server = stage.fronts[0].pool.servers[0]
     stage.fronts[0].failed(server, errno.EADDRNOTAVAIL)
     assert stage.said == []
-    assert server.avoided_until > 0, "another one may have ports left"
+    assert server.backoff_until > 0, "another one may have ports left"
 
 
 def test_timeouts_are_given_in_seconds():

@@ -57,33 +57,33 @@ def test_the_first_backup_that_is_up_serves_while_no_other_does():
 
 def test_a_server_that_is_avoided_is_left_out_for_a_moment():
     web = pool(A, B)
-    assert web.avoid(web.servers[0], 10.0)
+    assert web.back_off(web.servers[0], 10.0)
     assert chosen(web) == {"b"}
-    web.forgive(9.9)
+    web.restore(9.9)
     assert chosen(web) == {"b"}
-    web.forgive(10.0)
+    web.restore(10.0)
     assert chosen(web) == {"a", "b"}
 
 
 def test_that_it_is_avoided_is_news_once():
     web = pool(A, B)
-    assert [web.avoid(web.servers[0], until) for until in (10.0, 11.0)] == [True, False]
-    web.forgive(10.5)
+    assert [web.back_off(web.servers[0], until) for until in (10.0, 11.0)] == [True, False]
+    web.restore(10.5)
     assert chosen(web) == {"b"}
 
 
 def test_servers_that_are_avoided_are_better_than_none():
     web = pool(A, B)
-    assert not web.exhausted()
+    assert not web.all_backed_off()
     for server in web.servers:
-        web.avoid(server, 10.0)
+        web.back_off(server, 10.0)
     assert chosen(web) == {"a", "b"}
-    assert web.exhausted()
+    assert web.all_backed_off()
 
 
 def test_a_backup_is_not_used_because_others_are_avoided():
     web = pool(A, SPARE)
-    web.avoid(web.servers[0], 10.0)
+    web.back_off(web.servers[0], 10.0)
     assert chosen(web) == {"a"}
 
 

@@ -9,7 +9,7 @@ import socket
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import splice
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.splice import SPARE, Pipe, Pipes
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.splice import MAX_SPARE, Pipe, Pipes
 
 MAKERS = [splice._splice_of_libc] + [splice._splice_of_python] * hasattr(os, "splice")
 
@@ -109,9 +109,9 @@ def test_a_pipe_is_used_again_unless_something_is_in_it(sockets):
 def test_no_more_pipes_are_kept_than_may_be_of_use():
     pipes = Pipes()
     before = len(os.listdir("/proc/self/fd"))
-    for each in [pipes.take() for _each in range(SPARE + 3)]:
+    for each in [pipes.take() for _each in range(MAX_SPARE + 3)]:
         pipes.give(each)
-    assert len(os.listdir("/proc/self/fd")) == before + 2 * SPARE
+    assert len(os.listdir("/proc/self/fd")) == before + 2 * MAX_SPARE
     pipes.close()
     assert len(os.listdir("/proc/self/fd")) == before
 

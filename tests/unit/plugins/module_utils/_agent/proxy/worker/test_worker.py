@@ -233,7 +233,7 @@ def test_of_many_servers_all_is_told_at_once(server):
 
 
 def test_all_sessions_are_looked_at_in_turn(server, monkeypatch):
-    monkeypatch.setattr(worker, "AT_LEAST", 1)
+    monkeypatch.setattr(worker, "MIN_CHECKED", 1)
     with Proxy(server, client=0.3) as proxy, contextlib.ExitStack() as opened:
         clients = [opened.enter_context(proxy.connect()) for _each in range(30)]
         for _each in clients:

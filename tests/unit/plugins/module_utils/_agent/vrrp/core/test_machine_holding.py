@@ -254,7 +254,7 @@ def test_the_successors_first_word_shortens_that_and_no_later_one_lengthens_it()
 def test_the_grace_is_no_longer_than_an_interval():
     who = router(3, interval=SECOND // 100)
     state = machine.step(who, machine.State(ACTIVE, deadline=0, started=True), machine.Stop(linger=True), 0)[0]
-    assert state.deadline == SECOND // 100 + machine.UNHURRIED
+    assert state.deadline == SECOND // 100 + machine.LINGER_MAX
     assert machine.step(who, state, event("hears 50"), 1000)[0].deadline == 1000 + SECOND // 100
 
 

@@ -1,4 +1,4 @@
-"""The tables of a measurement of two: the agent beside keepalived."""
+"""Tables that compare the agent with keepalived."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def heading(unit: str) -> None:
 
 
 def row(what: str, ours, theirs, aim: str = "", form: str = "{:.2f}") -> None:
-    """Show the medians, each with the worst, and the ratio of the medians; a single value is its own median."""
+    """Print the medians, each with the worst value, and the ratio of the medians."""
     values = [list(each) if isinstance(each, (list, tuple)) else [each] for each in (ours, theirs)]
     middle = [statistics.median(each) for each in values]
     cells = [

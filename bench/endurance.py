@@ -1,9 +1,9 @@
-"""What the agent's proxy has to bear under load: reloads, the death of a server, and time. Needs what bench/proxy does.
+"""Endurance of the agent's proxy under load: reloads, a killed server, memory over time. Needs what bench/proxy does.
 
-    python3 bench/ordeals.py
-    ONLY=growth GROWTH=600 python3 bench/ordeals.py     # reloads, death, growth: ten minutes in which nothing may grow
+    python3 bench/endurance.py
+    ONLY=growth GROWTH=600 python3 bench/endurance.py   # of reloads, death and growth; ten minutes without growth
 
-Each says what was found and what is wanted; the exit code is 1 if it is not.
+Prints each result and its aim; the exit code is 1 if one misses its aim.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ GROWTH = int(os.environ.get("GROWTH", "30"))  # seconds
 RELOADS, BETWEEN = 20, 0.5  # seconds
 DOWNLOADS, RATE = 4, "5M"  # bytes per second of each, so that they outlast the reloads
 CLIENTS = 64
-ROOM = 1.03  # of what may be called no growth
-SPARE_DESCRIPTORS = 16  # of pipes that were used by four streams and are kept
+TOLERANCE = 1.03  # a ratio up to this is no growth
+SPARE_DESCRIPTORS = 16  # of the pipes of four streams, which are kept
 
 
-class Ordeal:
-    """Something to be borne; ``found`` and ``good`` are known once it is over."""
+class Trial:
+    """One test; ``found`` and ``good`` are set by ``run``."""
 
-    title = wanted = found = ""
+    title = aim = found = ""
     good = False
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
 
-    def bear(self) -> None:
+    def run(self) -> None:
         raise NotImplementedError
 
 
-class Reloads(Ordeal):
+class Reloads(Trial):
     title = f"{RELOADS} reloads"
-    wanted = "0 failed requests, 0 broken downloads"
+    aim = "0 failed requests, 0 broken downloads"
 
-    def bear(self) -> None:
+    def run(self) -> None:
         digest = hashlib.sha256((self.stage.folder / FILE).read_bytes()).hexdigest()
         duration = int(RELOADS * BETWEEN) + 2
         loads = [wrk(self.stage, REQUESTS, duration, *more) for more in (NEW, ())]
@@ -55,7 +55,7 @@ class Reloads(Ordeal):
         until(lambda: current(self.stage, "files") == DOWNLOADS, "the downloads have not begun")
         for _each in range(RELOADS):
             reload(self.stage)
-            time.sleep(BETWEEN)  # of load on what is new, before the next one comes
+            time.sleep(BETWEEN)  # under load, before the next reload
         under_way = sum(each.poll() is None for each in downloads)
         broken = sum(each.communicate()[0].split()[:1] != [digest] for each in downloads)
         requests, errors = (sum(each) for each in zip(*map(outcome, loads)))
@@ -66,31 +66,33 @@ class Reloads(Ordeal):
         self.good = errors == broken == 0 < under_way
 
 
-class Death(Ordeal):
+class Death(Trial):
     title = "a server is killed"
-    wanted = "only its own connections fail"
+    aim = "only its own connections fail"
 
-    def bear(self) -> None:
+    def run(self) -> None:
         loads = [wrk(self.stage, PAIR, 6, *more) for more in (NEW, ())]
-        time.sleep(3)  # of load before it, so that all of its clients are counted, and 3 s after it
+        time.sleep(3)  # under load, so that all of its clients are counted; 3 s follow
         own = sum(each["current"] for each in servers(self.stage, "pair") if each["name"] == f"at-{SPARE}")
         self.stage.servers[SPARE].stop()
         requests, errors = (sum(each) for each in zip(*map(outcome, loads)))
         refused = next(each for each in report(self.stage)["services"] if each["name"] == "pair")["refused"]
-        self.found = f"{errors} of {requests} requests failed, about {own} were at it, {refused} found no server"
-        # What it was asked on a connection that the report does not know of yet fails, too: at most all clients.
+        self.found = (
+            f"{errors} of {requests} requests failed, about {own} were on that server, {refused} found no server"
+        )
+        # Requests on a connection that the report did not include yet fail, too: at most one for each client.
         self.good = errors <= 2 * CLIENTS and not refused
 
 
-class Growth(Ordeal):
+class Growth(Trial):
     title = f"{GROWTH} seconds under load"
-    wanted = "no growth in memory or descriptors"
+    aim = "no growth in memory or descriptors"
 
-    def bear(self) -> None:
+    def run(self) -> None:
         idle = self.stage.balancer.descriptors()
         loads = [wrk(self.stage, REQUESTS, GROWTH, *more) for more in (NEW, ())]
         iperf = ["iperf3", "--client", BALANCER, "--port", str(BULK), "--parallel", "4", "--time", str(GROWTH)]
-        bulk = self.stage.spawn(*iperf, "--reverse", "--interval", "0")  # nobody reads what it would say meanwhile
+        bulk = self.stage.spawn(*iperf, "--reverse", "--interval", "0")  # its reports in between would not be read
         samples = []
         while bulk.poll() is None:
             samples.append((self.stage.balancer.resident(), self.stage.balancer.descriptors()))
@@ -101,37 +103,37 @@ class Growth(Ordeal):
             [statistics.median(each) for each in zip(*part)]
             for part in (samples[quarter : 2 * quarter], samples[-quarter - 3 : -3])
         )
-        time.sleep(2)  # for the last clients to be gone
+        time.sleep(2)  # until the last clients are gone
         left = self.stage.balancer.descriptors() - idle
         self.found = (
             f"resident {first[0] / 1e6:.1f} then {last[0] / 1e6:.1f} MB, descriptors {first[1]:.0f} then "
             f"{last[1]:.0f}, {left} more than before it (spare pipes), {errors} errors"
         )
-        # Under load descriptors come and go with the clients: what counts is how many are left of them.
-        self.good = last[0] <= ROOM * first[0] and left <= SPARE_DESCRIPTORS and not errors
+        # Under load the number of descriptors varies with the clients: what counts is how many are left.
+        self.good = last[0] <= TOLERANCE * first[0] and left <= SPARE_DESCRIPTORS and not errors
 
 
-ORDEALS = {"reloads": Reloads, "death": Death, "growth": Growth}
+TRIALS = {"reloads": Reloads, "death": Death, "growth": Growth}
 NEW = ("--header", "Connection: close")
 
 
 def wrk(stage: Stage, port: int, duration: int, *options: str) -> subprocess.Popen:
-    """Begin to ask."""
+    """Start to send requests."""
     command = ["wrk", "--threads", "1", "--connections", str(CLIENTS), "--duration", str(duration), *options]
     return stage.spawn(*command, f"http://{BALANCER}:{port}/")
 
 
 def outcome(load: subprocess.Popen):
     """Return how many requests were answered, and how many failed."""
-    told = load.communicate()[0]
-    errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", told)
-    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", told)
+    output = load.communicate()[0]
+    errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", output)
+    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", output)
     failed = sum(map(int, errors.groups())) if errors else 0
-    return int(re.search(r"(\d+) requests in", told)[1]), failed + (int(bad[1]) if bad else 0)
+    return int(re.search(r"(\d+) requests in", output)[1]), failed + (int(bad[1]) if bad else 0)
 
 
 def download(stage: Stage) -> subprocess.Popen:
-    """Begin to fetch the file; prints its digest in the end, or what curl has to say."""
+    """Start to fetch the file; prints its digest, or curl's error."""
     curl = f"curl --silent --show-error --limit-rate {RATE} http://{BALANCER}:{FILES}/{FILE}"
     return stage.spawn("sh", "-c", f"{curl} | sha256sum")
 
@@ -150,10 +152,10 @@ def current(stage: Stage, service: str) -> int:
 
 
 def reload(stage: Stage) -> None:
-    """Have its configuration read anew; return when new workers are there."""
+    """Reload the configuration; return when the new workers serve."""
     before = generation(stage)
     stage.balancer.signal(signal.SIGHUP)
-    until(lambda: generation(stage) > before, "the reload is not done")
+    until(lambda: generation(stage) > before, "the reload has not finished")
 
 
 def generation(stage: Stage) -> int:
@@ -162,19 +164,17 @@ def generation(stage: Stage) -> int:
 
 def main() -> int:
     if why_not(*balancers.NEEDED):
-        print(f"bench/ordeals.py: skipped: {why_not(*balancers.NEEDED)}")
+        print(f"bench/endurance.py: skipped: {why_not(*balancers.NEEDED)}")
         return 0
-    signal.signal(signal.SIGTERM, lambda *_ignored: sys.exit(1))  # ended like that it still removes what it has made
+    signal.signal(signal.SIGTERM, lambda *_ignored: sys.exit(1))  # so that it removes what it has made
     balancers.build()
     good = True
-    for name in os.environ.get("ONLY", ",".join(ORDEALS)).split(","):
+    for name in os.environ.get("ONLY", ",".join(TRIALS)).split(","):
         with Stage("agent") as stage:
-            ordeal = ORDEALS[name](stage)
-            ordeal.bear()
-        good = good and ordeal.good
-        print(
-            f"{'good' if ordeal.good else 'BAD '}  {ordeal.title}: {ordeal.found}; wanted: {ordeal.wanted}", flush=True
-        )
+            trial = TRIALS[name](stage)
+            trial.run()
+        good = good and trial.good
+        print(f"{'good' if trial.good else 'BAD '}  {trial.title}: {trial.found}; aim: {trial.aim}", flush=True)
     return 0 if good else 1
 
 

@@ -1,4 +1,4 @@
-"""What the daemons cost while nothing happens: memory and processor time; the agent beside keepalived."""
+"""Memory and processor time of the idle daemons: the agent compared with keepalived."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 import time
 from pathlib import Path
 
-from shown import heading, row
 from stage import AGENT, KINDS, OWNER, SECOND, Stage, instance
+from tables import heading, row
 
 IDLE_SECONDS = float(os.environ.get("IDLE_SECONDS", "20"))
 INTERVAL = 1
 MANY = 255
-SETTLED = 3  # seconds, after which everybody has said and heard everything once
+SETTLING_TIME = 3  # seconds, until each router has sent and received all advertisements once
 CORE_AIMS = {1: "0.5 %", MANY: "10 %"}
 
 
@@ -21,7 +21,7 @@ def measure() -> None:
     for count in (1, MANY):
         with contextlib.ExitStack() as stack:
             pairs = [settled_pair(stack.enter_context(Stage()), kind, count) for kind in KINDS]
-            time.sleep(SETTLED)
+            time.sleep(SETTLING_TIME)
             show_memory(count, pairs)
             show_processor_time(count, pairs)
 
@@ -34,7 +34,8 @@ def settled_pair(stage: Stage, kind: str, count: int):
     ]
     for daemon in daemons:
         daemon.starts()
-        stage.hear("lb1", count, INTERVAL)  # each instance of the Active router, so that the Backup stays one
+        # Of each instance of the Active router, so that the Backup remains one.
+        stage.await_advertisements("lb1", count, INTERVAL)
     return daemons
 
 
@@ -65,7 +66,7 @@ def instances(count: int) -> str:
 
 
 def processes(daemon):
-    """Return the ids of the process that speaks VRRP (the agent's parent, keepalived's child) and of the other one."""
+    """Return the ids of the VRRP process (the agent's parent, keepalived's child) and of the other one."""
     pid = daemon.process.pid
     (child,) = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
     return (pid, child) if daemon.kind == AGENT else (child, pid)
@@ -77,5 +78,5 @@ def megabytes(pid: int, kind: str) -> float:
 
 
 def processor_time(daemon) -> float:
-    """Return the seconds that both processes have run, to the nanosecond: each has one thread."""
+    """Return the processor time of both processes in seconds. Each has one thread."""
     return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in processes(daemon)) / 1e9

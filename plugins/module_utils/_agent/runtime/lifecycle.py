@@ -1,0 +1,89 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The lifecycle that both daemons share: signals, the watchdog, reloads, and what a report says of the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any, Dict, List, Mapping, Optional
+
+from .log import Log
+from .loop import Loop
+from .sd_notify import Notifier
+from .signals import Signals
+
+
+class Lifecycle:
+    """One run of a daemon. A subclass defines what it means to stop, to apply a configuration and to upgrade."""
+
+    version = ""
+
+    def __init__(self, path: str, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> None:
+        """
+        :param environ: the environment that this process was started with, for a new version of it
+        """
+        self.path, self.log, self.notifier, self._environ = path, log, notifier, environ
+        self.since = time.time()
+        self.missing_privileges: List[str] = []
+        self.reload_error: Optional[str] = None  # why the last reload or upgrade changed nothing
+        self.stopping = False
+        self.loop = Loop()
+
+    def stop(self) -> None:
+        """Stop in good order; when called twice, at once."""
+        raise NotImplementedError
+
+    def upgrade(self) -> None:
+        """Let the version of this program that is installed now take over."""
+        raise NotImplementedError
+
+    def reload(self) -> None:
+        """Switch to what the file says now; a file with a fault changes nothing."""
+        if not self.stopping:
+            self.notifier.reloading()
+            self._apply_file()
+            self._be_ready()  # even if it was refused: systemd waits for it
+
+    def describe(self) -> Dict[str, Any]:
+        """Return the part of the report that is about this process."""
+        return {
+            "agent": "onprem.lb",
+            "version": self.version,
+            "pid": os.getpid(),
+            "since": self.since,
+            "config": self.path,
+            "config_fault": self.reload_error,
+            "limits": self.missing_privileges,
+        }
+
+    def _load(self) -> List[str]:
+        """Put what the file says in force, or return why that is not possible."""
+        raise NotImplementedError
+
+    def _apply_file(self) -> bool:
+        """Return whether what the file says is in force now."""
+        self.reload_error = " ".join(self._load()) or None
+        if self.reload_error:
+            self.log.warning(f"The reload is refused, and nothing is changed: {self.reload_error}")
+        else:
+            self.log.info(f"{self.path} is in force.")
+        return not self.reload_error
+
+    def _be_ready(self) -> None:
+        self.notifier.ready()
+
+    def _watch_signals(self) -> None:
+        handlers = {
+            signal.SIGTERM: self.stop,
+            signal.SIGINT: self.stop,
+            signal.SIGHUP: self.reload,
+            signal.SIGUSR2: self.upgrade,
+        }
+        self._signals = Signals(self.loop, handlers)
+
+    def _feed_watchdog(self) -> None:
+        if self.notifier.watchdog:
+            self.notifier.alive()
+            self.loop.after(self.notifier.watchdog, self._feed_watchdog)
