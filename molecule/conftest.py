@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the scenarios' tests share: the lab's hosts, and what the inventory says of them."""
+"""Shared by the scenarios' tests: the lab's hosts, and the inventory's variables."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def hosts(inventory):
 
 @pytest.fixture(scope="session")
 def variables(hosts):
-    """What the inventory says of every host: the VIPs, for example."""
+    """The inventory's variables of all hosts, such as the VIPs."""
     return hosts["client"].ansible.get_variables()

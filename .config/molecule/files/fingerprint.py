@@ -1,6 +1,6 @@
-"""Prints what a run of the collection may change on this host, a line each, so that two looks can be compared.
+"""Prints a line for each thing that a run of the collection may change on this host, to be compared with later lines.
 
-The addresses that it is given may move meanwhile: they are left out.
+The arguments are addresses that may move meanwhile, and are omitted.
 """
 
 import hashlib
@@ -12,11 +12,11 @@ import subprocess
 import sys
 
 TREES = ("/etc", "/usr/local", "/var/lib/apt/lists")
-# What the engines keep while they run.
+# Where the engines keep files while they run.
 RUNTIME = ("haproxy", "keepalived", "onprem")
-# Each reload brings new ones. Old ones end whenever their last session has.
+# Each reload starts new ones. Old ones end with their last session.
 WORKERS = ("haproxy", "onprem-lb-proxy", "proxy-worker")
-# systemd starts these when somebody asks for them or logs in.
+# systemd starts these on demand, or at a login.
 ON_DEMAND = ("systemd-", "user@", "user-runtime-dir@")
 LOGIN = re.compile(r"session-\w+\.scope ")
 SYSTEMCTL = ("systemctl", "--no-legend", "--no-pager", "--plain")
@@ -46,7 +46,7 @@ def files():
 
 
 def units():
-    # Each login has a scope of its own. Any other transient unit counts: a drill's timers are such.
+    # Each login has a scope of its own. Any other transient unit counts, such as a drill's timers.
     yield from (f"unit {line}" for line in said(*SYSTEMCTL, "list-unit-files") if not LOGIN.match(line))
     for line in said(*SYSTEMCTL, "list-units", "--type=service", "--state=running"):
         unit = line.split()[0]

@@ -1,6 +1,6 @@
-"""Prints, as JSON, each thing that the collection may leave on this host and what of it is there now.
+"""Prints, as JSON, which of the things that the collection may leave on this host are there now.
 
-The arguments are the VIPs. By kind, then by thing; an empty list is a thing that is not there.
+The arguments are the VIPs. The output is by kind, then by thing; the list of a thing that is not there is empty.
 """
 
 import glob
@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 UNITS = "/etc/systemd/system"
-# By kind, as patterns of paths.
+# By kind: patterns of paths.
 FILES = {
     "haproxy": [
         "/usr/sbin/haproxy",
@@ -30,7 +30,7 @@ FILES = {
         f"{UNITS}/*.wants/onprem-lb-*.service",
         "/run/onprem-lb-*",
     ],
-    "anywhere": ["/run/*.down"],  # written when a balancer starts, which not every member's has done since the set-up
+    "anywhere": ["/run/*.down"],  # written when a balancer starts, which some have not done since the setup
     "redirect": [
         "/etc/onprem-lb/api-redirect.nft",
         "/etc/onprem-lb/machine-config.nft",
@@ -40,9 +40,9 @@ FILES = {
     ],
     "nftables": ["/etc/onprem-lb/open-firewall", f"{UNITS}/nftables.service.d/onprem-lb.conf"],
 }
-# By kind, as beginnings of names; the kernel cuts a process's name at 15 characters.
+# By kind: prefixes of names. The kernel truncates the name of a process to 15 characters.
 PROCESSES = {"haproxy": ["haproxy"], "keepalived": ["keepalived"], "agent": ["onprem-lb-vrrp", "onprem-lb-proxy"]}
-# By kind, as commands and what their lines hold.
+# By kind: commands, and a text in the lines that count.
 WORDS = {
     "haproxy": {"sysctl net.ipv4.ip_nonlocal_bind": "= 1"},
     "agent": {"getent passwd": "onprem-lb-", "getent group": "onprem-lb-"},
@@ -54,7 +54,7 @@ WORDS = {
 
 
 def said(command):
-    """Return what a command says, '' where the host lacks it; one that fails ends the look. nft warns on stderr."""
+    """Return a command's output, or '' if the host lacks it. Any failure ends the search. nft warns on stderr."""
     program, *arguments = command.split()
     if not shutil.which(program) or (program == "firewall-cmd" and not running("firewalld")):
         return ""

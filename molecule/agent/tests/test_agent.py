@@ -1,4 +1,4 @@
-"""A pair without packages on real hosts: the agent, with nothing downloaded, and no rights but those it needs."""
+"""A pair without packages on real hosts: the agent runs, downloads nothing, and has only the rights that it needs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from support.lab import fetch, holders
 
 BALANCERS = ("lb1", "lb2")
 PORTS = (8443, 80, 443)
-DAEMONS = {"onprem-lb-proxy": 0x400, "onprem-lb-vrrp": 0x807000}  # and its capabilities, by capability(7)'s numbers
+DAEMONS = {"onprem-lb-proxy": 0x400, "onprem-lb-vrrp": 0x807000}  # with its capabilities, by capability(7)'s numbers
 
 
 @pytest.fixture(params=["lab_vip", "lab_vip6"])

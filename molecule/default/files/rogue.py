@@ -1,4 +1,4 @@
-"""A VRRP router of somebody else: advertises VRID 9 until it is stopped. Lies beside a copy of packet.py."""
+"""A foreign VRRP router: advertises VRID 9 until it is stopped. Needs a copy of packet.py beside it."""
 
 import socket
 import sys

@@ -1,4 +1,4 @@
-"""The pair on real hosts: exactly one holder, the service through the VIP, and a dead haproxy holds nothing."""
+"""The pair on real hosts: one holder, the services through the VIP, and no VIP where haproxy is dead."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_balancer_with_a_dead_haproxy_does_not_hold_a_vip(hosts, vips, name):
         assert all(fetch(hosts["client"], vip, 80).rc == 0 for vip in vips)
     finally:
         hosts[name].check_output("systemctl start haproxy")
-    # The first member takes the VIPs back after three advertisements; then they stay.
+    # The first member takes the VIPs back after three advertisement intervals, and keeps them.
     assert happens(lambda: all(holders(hosts, BALANCERS, vip) == [BALANCERS[0]] for vip in vips))
 
 
@@ -87,7 +87,7 @@ def test_a_reload_leaves_the_vips_where_they_are(hosts, vips):
 
 @pytest.mark.parametrize("name", BALANCERS)
 def test_the_firewall_is_open_for_the_services_and_closed_for_the_rest(hosts, name):
-    """Port 8082 is served, and refused: were the firewall off, the tests of the openings would prove nothing."""
+    """Port 8082 is served but blocked: without a firewall the tests of the openings would prove nothing."""
     address = hosts[name].ansible.get_variables()["lab_address"]
     hosts[name].check_output("systemd-run --collect --unit onprem-lb-closed python3 -m http.server 8082")
     try:
@@ -99,7 +99,7 @@ def test_the_firewall_is_open_for_the_services_and_closed_for_the_rest(hosts, na
 
 
 def test_the_real_programs_accept_the_golden_files(hosts):
-    """In a namespace of its own, with the interfaces that the files speak of and nothing else."""
+    """In a separate namespace that has only the interfaces which the files name."""
     links = "; ".join(f"ip link add {link} type veth peer name peer-{link}" for link in ("eth0", "eth1", "ens192"))
     assert GOLDEN_FILES
     tests = [program_test(name) for name in GOLDEN_FILES]
@@ -110,7 +110,7 @@ def test_the_real_programs_accept_the_golden_files(hosts):
 
 
 def program_test(name):
-    """Return shell commands that show a golden file to its program, and say what becomes of it."""
+    """Return shell commands that have a program test its golden file, and print the verdict."""
     text = base64.b64encode((GOLDEN / name).read_bytes()).decode()
     program = "haproxy -c -f" if name.endswith("haproxy.cfg") else "keepalived -t -f"
     shown = f"echo {text} | base64 -d > /tmp/golden; {program} /tmp/golden"

@@ -1,6 +1,6 @@
-"""What stands for a node's API server or its router: TLS on 6443, or HTTP on 80, 443 and 1936.
+"""A stand-in for a node's API server or ingress router: TLS on 6443, or HTTP on 80, 443 and 1936.
 
-`/readyz` fails while /run/api.failing is there, and `/healthz/ready` while /run/router.draining is.
+`/readyz` fails while /run/api.failing exists, and `/healthz/ready` while /run/router.draining does.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ class Server(ThreadingHTTPServer):
         super().server_bind()
 
     def handle_error(self, request, client_address):
-        """A probe that speaks no HTTP, or leaves early, is no news."""
+        """Log nothing: a probe may speak no HTTP, or close early."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -37,18 +37,18 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format, *args):
-        """Say nothing: a health check every second is no news."""
+        """Log nothing: there is a health check every second."""
 
 
 class TlsHandler(Handler):
     def setup(self):
-        """In this connection's own thread, so that a slow handshake holds nobody up."""
+        """Shake hands in the thread of this connection, so that a slow client delays no other."""
         self.request.settimeout(5)
         try:
             self.request.do_handshake()
         except ssl.SSLError:
-            # So that a probe which speaks no TLS sees that somebody is here. What is left unread would make the end a
-            # reset, which may be there before the answer is read.
+            # Answer a probe that speaks no TLS. Closing with unread data would send a reset, which may overtake the
+            # answer.
             with contextlib.suppress(BlockingIOError):
                 os.read(self.request.fileno(), 4096)
             os.write(self.request.fileno(), b"this port speaks TLS\n")

@@ -1,4 +1,4 @@
-"""The cluster on real hosts, with either engine: one holder of each VIP, the redirect where a balancer is."""
+"""The cluster on real hosts, with either engine: one holder of each VIP, and a redirect where a balancer runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.waiting import happens
 MASTERS = ("master1", "master2", "master3")
 NODES = (*MASTERS, "worker1")
 EVERYWHERE = (*NODES, "client")
-NO_ANSWER = 28  # curl's exit code when the time is over
+NO_ANSWER = 28  # curl's exit code for a timeout
 NATIVE, AGENT = ("haproxy", "keepalived"), ("onprem-lb-proxy", "onprem-lb-vrrp")
 
 
@@ -26,7 +26,7 @@ def ingress(variables):
 
 
 def engine(host):
-    """Its balancer and its router: in the scenario ipi-agent every master has become one of the agent."""
+    """Return a host's balancer and router: in the scenario ipi-agent every master has migrated to the agent."""
     on_masters = AGENT if os.environ.get("MOLECULE_SCENARIO_NAME") == "ipi-agent" else NATIVE
     return on_masters if host.check_output("hostname").startswith("master") else NATIVE
 
@@ -103,7 +103,7 @@ def test_nftables_that_empties_the_ruleset_brings_ours_back(hosts):
 
 @pytest.fixture
 def machine_config(hosts):
-    """A server on every master's port 22623, where the machine config server has its secrets."""
+    """A server on every master's port 22623, where the machine config server hands out secrets."""
     for name in MASTERS:
         hosts[name].check_output("systemd-run --collect --unit onprem-lb-secrets python3 -m http.server 22623")
     assert happens(lambda: all(hosts[name].socket("tcp://0.0.0.0:22623").is_listening for name in MASTERS))

@@ -1,4 +1,4 @@
-"""One native member and one of the agent: each holds its VIP, and both serve."""
+"""One native member and one with the agent: each holds its VIP, and both serve."""
 
 from __future__ import annotations
 
