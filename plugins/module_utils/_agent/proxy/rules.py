@@ -94,9 +94,7 @@ def clashes(wanted: List[Claim]) -> Faults:
             continue
         both_monitor = None not in (one.path, other.path) and one.place == other.place
         if both_monitor and one.path == other.path:
-            faults.append(
-                f"{one.who} and {other.who} both answer {one.path} on {one.place}: change one of the paths."
-            )
+            faults.append(f"{one.who} and {other.who} both answer {one.path} on {one.place}: change one of the paths.")
         elif not both_monitor:
             faults.append(_clash(one, other))
     return list(dict.fromkeys(faults))
@@ -105,6 +103,4 @@ def clashes(wanted: List[Claim]) -> Faults:
 def _clash(one: Claim, other: Claim) -> str:
     if one.who == other.who:
         return f"{one.who}: bind has {one.place.address} and {other.place.address}, which overlap: leave one out."
-    return (
-        f"{one.who} and {other.who} both listen on {other.place}: change a port or bind them to different addresses."
-    )
+    return f"{one.who} and {other.who} both listen on {other.place}: change a port or bind them to different addresses."

@@ -101,20 +101,20 @@ class Transport:
 
     def send(self, router: Router, priority: int, prepared: PreparedCalls = NONE) -> None:
         """Send an Advertisement to every peer; a failure for one peer does not stop the others."""
-        port, key = self._egress_socket(router), f"send {router.name}"
+        port, name = self._egress_socket(router), router.name
         failure, reached = "" if port else ": there is no socket", False
         for destination, send in router.senders(port, priority) if port else ():
             try:
-                prepared.pop((router.name, priority, destination), send)()
+                prepared.pop((name, priority, destination), send)()
                 reached = True
             except OSError as error:
                 failure = f" to {destination}: {error.strerror}"
         router.sent += reached
         if failure:
-            self.log.fault(key, f"{router.name}: no Advertisement can be sent{failure}")
+            self.log.fault(f"send {name}", f"{name}: no Advertisement can be sent{failure}")
         else:
             router.senders(port, 0)  # built now, so that a resignation need not wait for it
-            self.log.cured(key, f"{router.name}: Advertisements can be sent")
+            self.log.cured(f"send {name}", f"{name}: Advertisements can be sent")
 
     def prepare(self, router: Router, priority: int) -> PreparedCalls:
         """Return the calls that ``send`` makes."""
