@@ -245,20 +245,6 @@ def check_of(service: Service, server: Server) -> Optional[Check]:
     health = service.health
     if health.type == NONE:
         return None
-    return Check(
-        name=key_of(service, server),
-        type=health.type,
-        interval=health.interval,
-        fast_interval=health.fast_interval,
-        timeout=health.timeout,
-        rise=health.rise,
-        fall=health.fall,
-        address=server.address,
-        port=health.port or server.port,
-        path=health.path,
-        host=health.host,
-        status=health.status,
-        verify=health.verify,
-        ca=health.ca,
-        every=True,
-    )
+    same = {key: value for key, value in health._asdict().items() if key in Check._fields and key != "port"}
+    port = health.port or server.port
+    return Check(name=key_of(service, server), address=server.address, port=port, every=True, **same)
