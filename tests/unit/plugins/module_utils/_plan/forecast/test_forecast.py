@@ -108,7 +108,7 @@ def test_a_killed_router_leaves_its_address_behind_for_longer_than_a_short_inter
 
 
 def test_an_agent_that_stops_serves_on_beside_its_successor():
-    grace = machine.GRACE / 1000 + forecast.SWITCH_MS
+    grace = machine.LINGER_AFTER_SUCCESSOR / 1000 + forecast.SWITCH_MS
     assert two_holders(engine="agent")["keepalived_stopped"] == round(grace)
     assert two_holders(engine="agent", vrrp_version=3, advert_interval=0.1)["keepalived_stopped"] == round(grace)
 

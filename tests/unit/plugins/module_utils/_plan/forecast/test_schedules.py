@@ -47,7 +47,7 @@ BROKEN = {
     "a FAULT changes nothing": (tracking, "in_fault", never),
     "a Backup does not hear": (machine, "TRANSITIONS", no_row(machine.BACKUP, machine.Received)),
     "an Active one does not hear": (machine, "TRANSITIONS", no_row(machine.ACTIVE, machine.Received)),
-    "who stops keeps the addresses": (machine, "_farewell", lambda _state: []),
+    "who stops keeps the addresses": (machine, "_resignation", lambda _state: []),
     "nobody preempts": (machine, "_preempts", never),
     "weights do not count": (tracking, "effective", lambda base, _readings: base),
     "addresses are compared as text": (machine, "_number", str),
