@@ -99,20 +99,20 @@ class Router:
         """Return the calls that send an Advertisement to every destination; built once, used for every interval."""
         key = (port, priority)
         if key not in self._words:
-            said, source = self.advertisement._replace(priority=priority), self.ours.source
+            advertisement, source = self.advertisement._replace(priority=priority), self.ours.source
             self._words[key] = [
-                (destination, port.sending(self._encode(said, destination), source, destination))
+                (destination, port.sending(self._encode(advertisement, destination), source, destination))
                 for destination in self.destinations()
             ]
         return self._words[key]
 
-    def _encode(self, said: packet.Advertisement, destination: str) -> bytes:
-        return packet.encode(said, self.ours.source, destination, self.instance.checksum)
+    def _encode(self, advertisement: packet.Advertisement, destination: str) -> bytes:
+        return packet.encode(advertisement, self.ours.source, destination, self.instance.checksum)
 
-    def record(self, said: packet.Advertisement, source: str) -> machine.Received:
+    def record(self, advertisement: packet.Advertisement, source: str) -> machine.Received:
         self.received += 1
-        self.last = LastAdvertisement(source, said.priority, self.wall())
-        return machine.Received(said, source)
+        self.last = LastAdvertisement(source, advertisement.priority, self.wall())
+        return machine.Received(advertisement, source)
 
     def discard(self, reason: str) -> None:
         self.discarded[reason] = self.discarded.get(reason, 0) + 1
