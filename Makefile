@@ -131,7 +131,7 @@ bench: setup packages ## side by side with keepalived, haproxy, other roles and 
 	python bench/packet.py
 	python bench/vrrp.py
 	python bench/proxy.py
-	python bench/ordeals.py
+	python bench/endurance.py
 	$(PYTHON) bench/deploy.py
 
 .PHONY: build

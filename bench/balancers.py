@@ -1,8 +1,7 @@
-"""What is compared: the agent's proxy with one worker and HAProxy with one thread, as they run on a host.
+"""The test bed for balancers: the agent's proxy with one worker and HAProxy with one thread, as they run on a host.
 
-Each stands between a client and a server, all three in network namespaces of their own on one bridge. Nothing but the
-balancer is exchanged, and everything is new for each of them: what TCP remembers of past connections would otherwise be
-the next one's burden.
+Each runs between a client and a server, all three in their own network namespaces on one bridge. Only the balancer
+differs, and everything is created anew for each: TCP's state of past connections would slow down the next one.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support.netns.links import Link  # noqa: E402
 
 PYZ = ROOT / ".cache" / "agent.pyz"
-# A host's own Python where there is one: it is built for speed, as the one of a developer may not be.
+# The system's Python if there is one, because a developer's may not be optimised.
 PYTHON = os.environ.get("PYTHON") or next(filter(os.path.exists, ["/usr/bin/python3", sys.executable]))
 NEEDED = ("haproxy", "wrk", "iperf3", "curl")
-LIMIT = 10  # seconds for anything to start or end
+LIMIT = 10  # seconds for any program to start or end
 MAXCONN = 6000
 BALANCER, SERVER = "192.0.2.1", "192.0.2.2"  # as Link numbers its members
 REQUESTS, BULK = 8080, 5201  # ports of the balancer and of the server
-FILES, PAIR, SPARE = 8081, 8082, 8083  # only for ``ordeals``: the last is the second server of PAIR
+FILES, PAIR, SPARE = 8081, 8082, 8083  # only for ``endurance``: the last is the second server of PAIR
 FILE = "file"
 FILE_SIZE = 100 << 20
 
-# HAProxy is the origin, too: none of the two that are compared is as fast as one that answers by itself.
+# HAProxy is the web server, too: when it answers by itself it is faster than either balancer.
 ORIGIN = f"""
 global
     maxconn {MAXCONN}
@@ -84,14 +83,14 @@ class Process:
         return found
 
     def signal(self, number: int) -> None:
-        """Send the program a signal, and none of its children."""
+        """Send the program a signal, but not its children."""
         self._process.send_signal(number)
 
     def descriptors(self) -> int:
         return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in self.pids())
 
     def seconds(self) -> float:
-        """Return the processor time that all of them have used."""
+        """Return the processor time of all its processes."""
         ticks = 0
         for pid in self.pids():
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -99,7 +98,7 @@ class Process:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def resident(self) -> int:
-        """Return the bytes of memory that all of them have."""
+        """Return the resident memory of all its processes in bytes."""
         pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in self.pids())
         return pages * os.sysconf("SC_PAGE_SIZE")
 
@@ -130,8 +129,8 @@ def agent(node, folder: Path) -> Process:
 
 
 def _service(name: str, port: int, servers, check) -> dict:
-    places = [{"name": f"at-{each}", "address": SERVER, "port": each} for each in servers]
-    return {"name": name, "bind": [BALANCER], "port": port, "servers": places, "check": check}
+    endpoints = [{"name": f"at-{each}", "address": SERVER, "port": each} for each in servers]
+    return {"name": name, "bind": [BALANCER], "port": port, "servers": endpoints, "check": check}
 
 
 def haproxy(node, folder: Path) -> Process:
@@ -143,7 +142,7 @@ KINDS = {"agent": agent, "haproxy": haproxy}
 
 
 class Stage:
-    """A client, a balancer and a server; all of it is gone afterwards."""
+    """A client, a balancer and a server; all of it is removed afterwards."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -157,7 +156,7 @@ class Stage:
             self.client = link.client
             balancer, server = link.members
             for node in link.nodes:
-                # So that ports last: there is one client and one server, where there would be many.
+                # So that the ports suffice: the single client and server stand for many.
                 node.output("sysctl", "-qw", "net.ipv4.ip_local_port_range=1024 65535", "net.ipv4.tcp_tw_reuse=1")
             self.servers = dict(self._serve(server, stack, folder))
             self.balancer = KINDS[self.kind](balancer, folder)
@@ -170,7 +169,7 @@ class Stage:
         return self._stack.__exit__(*exception)
 
     def spawn(self, *command: str) -> subprocess.Popen:
-        """Start a program at the client, whose output is text; it ends with the stage at the latest."""
+        """Start a program at the client, with text output; it ends with the stage at the latest."""
         everything = ["ip", "netns", "exec", self.client.namespace, *command]
         process = subprocess.Popen(everything, stdout=subprocess.PIPE, text=True, start_new_session=True)
         self._stack.callback(_end, process)
@@ -202,7 +201,7 @@ class Stage:
 
 
 def _end(process: subprocess.Popen) -> None:
-    """With its children."""
+    """Kill a process with its children."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -210,7 +209,7 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def build() -> None:
-    """Make the archive that the agent runs from, as on a host."""
+    """Build the archive that the agent runs from, as on a host."""
     utils = ROOT / "plugins" / "module_utils"
     command = [sys.executable, str(utils / "_host" / "deploy" / "archive.py"), str(utils / "_agent"), str(PYZ)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -224,7 +223,7 @@ def _origin(folder: Path, port: int) -> list[str]:
 
 
 def until(condition: Callable[[], bool], complaint: str) -> None:
-    late = time.monotonic() + LIMIT
+    deadline = time.monotonic() + LIMIT
     while not condition():
-        assert time.monotonic() < late, complaint
+        assert time.monotonic() < deadline, complaint
         time.sleep(0.05)

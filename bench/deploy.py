@@ -1,11 +1,11 @@
-"""How long a pair takes to deploy, with either engine and with popular roles: fresh lab hosts, in turn, in one run.
+"""Compares how long a pair takes to deploy, with either engine and with popular roles, in turns on new lab hosts.
 
     make bench                                       # peers' roles from Galaxy into .cache/peers
     PEERS=/where/they/are ROUNDS=5 make bench        # or from a folder that has them
     CONTENDERS="native agent" python3 bench/deploy.py
 
-Prints the medians and, what alone means anything on a noisy machine, the ratios. A second run of ours that changes
-something is an error.
+Prints medians and ratios; on a noisy machine only the ratios are meaningful. It is an error if a second run of ours
+changes something.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RUNS = ("first", "second")
 
 
 def run(*command: str) -> str:
-    """Run a command to its end and return its output, which is shown only when it fails."""
+    """Run a command and return its output, which is shown only if it fails."""
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -52,28 +52,28 @@ def run(*command: str) -> str:
 
 
 def fresh_hosts() -> None:
-    """New hosts, with their package lists fetched, as an ordinary server has them."""
+    """Start new hosts and fetch their package lists, as a usual server has them."""
     run(sys.executable, "lab", "down", "--scenario", SCENARIO)
     run(sys.executable, "lab", "up", "--scenario", SCENARIO)
     run("ansible", "pair", "-i", str(INVENTORY), "--become", "-m", "ansible.builtin.apt", "-a", "update_cache=true")
 
 
 def deploy(name: str) -> list[float]:
-    """Return how long the first and the second run took on fresh hosts, in seconds."""
+    """Return how long the first and the second run text on fresh hosts, in seconds."""
     fresh_hosts()
     times = []
     for which in RUNS:
         started = time.monotonic()
-        said = run(*COMMANDS[name])
+        output = run(*COMMANDS[name])
         times.append(time.monotonic() - started)
-        if which == "second" and name != "peers" and changes(said):
-            sys.exit(f"{name}: the second run changed something:\n{said[-4000:]}")
+        if which == "second" and name != "peers" and changes(output):
+            sys.exit(f"{name}: the second run changed something:\n{output[-4000:]}")
     return times
 
 
-def changes(said: str) -> int:
-    """Return how many tasks have changed something, by the recap of all hosts."""
-    return sum(map(int, re.findall(r"\bchanged=(\d+)", said)))
+def changes(output: str) -> int:
+    """Return how many tasks have changed something, according to the recap of all hosts."""
+    return sum(map(int, re.findall(r"\bchanged=(\d+)", output)))
 
 
 def main() -> None:
@@ -83,11 +83,11 @@ def main() -> None:
     times: dict[str, list[list[float]]] = {name: [] for name in CONTENDERS}
     try:
         for number in range(ROUNDS):
-            # Whatever grows or tires during the rounds does so for all alike.
+            # The order alternates, so that a drift of the machine affects all alike.
             for name in CONTENDERS[:: -1 if number % 2 else 1]:
                 times[name].append(deploy(name))
-                took = " ".join(f"{seconds:6.1f} s" for seconds in times[name][-1])
-                print(f"round {number + 1} of {ROUNDS}: {name:<7}{took}", flush=True)
+                text = " ".join(f"{seconds:6.1f} s" for seconds in times[name][-1])
+                print(f"round {number + 1} of {ROUNDS}: {name:<7}{text}", flush=True)
     finally:
         run(sys.executable, "lab", "down", "--scenario", SCENARIO)
     for index, which in enumerate(RUNS):
@@ -100,7 +100,7 @@ def report(which: str, times: dict[str, list[float]]) -> None:
         print(f"{which} run, {name:<7} median {statistics.median(values):5.1f} s   all {each}")
     for one, other in RATIOS:
         if one in times and other in times:
-            # Of the two in one round: from round to round the machine may be a slower one.
+            # The ratio within one round: the machine may be slower in another.
             ratios = [ours / theirs for ours, theirs in zip(times[one], times[other])]
             print(f"{which} run, {one} / {other}: median {statistics.median(ratios):.2f}")
 

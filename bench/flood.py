@@ -1,4 +1,4 @@
-"""Sends VRRP messages as fast as it can: a program of its own, for another network namespace.
+"""Sends VRRP messages as fast as possible. It is a separate program because it runs in another network namespace.
 
     python3 bench/flood.py KIND SECONDS MAC SOURCE
 
@@ -26,27 +26,27 @@ WORSE, OTHERS, INVALID, PASSWORD, ALL = KINDS = (
 VRID, VRID_WITH_PASSWORD = 1, 2
 ADDRESSES = ("192.0.3.1",)
 ETHERNET = bytes.fromhex("01005e000012")  # the group's, RFC 1112 section 6.4
-AT_ONCE = 64  # frames between two looks at the clock
+BATCH = 64  # frames between two checks of the time
 
 
 def messages(kind: str, source: str) -> list[bytes]:
-    """Return what is sent in turn."""
+    """Return the messages, which are sent in turns."""
 
-    def said(version: int, vrid: int, **more) -> bytes:
+    def encoded(version: int, vrid: int, **more) -> bytes:
         given = packet.Advertisement(version, vrid, 100, packet.SECOND, ADDRESSES, **more)
         return packet.encode(given, source, packet.GROUP)
 
-    good = said(3, VRID)
+    good = encoded(3, VRID)
     if kind == WORSE:
         return [good]
     if kind == OTHERS:
-        return [said(3, vrid) for vrid in range(3, 256)]
+        return [encoded(3, vrid) for vrid in range(3, 256)]
     if kind == INVALID:
         damaged = [good[:at] + bytes([good[at] ^ 0x55]) + good[at + 1 :] for at in range(len(good))]
         return [*damaged, good[:3], good[:7], b"", b"\x00" * 20, b"\xff" * 1400]
     if kind == PASSWORD:
         return [
-            said(2, VRID_WITH_PASSWORD, auth_type=packet.PASSWORD, auth_pass=word)
+            encoded(2, VRID_WITH_PASSWORD, auth_type=packet.PASSWORD, auth_pass=word)
             for word in (b"wrong", b"a", b"secres")
         ]
     return [message for one in KINDS[:-1] for message in messages(one, source)[:50]]
@@ -58,7 +58,7 @@ def frames(kind: str, mac: str, source: str) -> list[bytes]:
 
 
 def with_checksum(source: str, message: bytes) -> bytes:
-    """RFC 791's header, complete: nobody else fills anything in."""
+    """Return the complete packet with the header of RFC 791: the kernel fills in nothing here."""
     header = ip.ipv4_header(source, packet.GROUP, len(message))
     total = -int.from_bytes(header, "big") % 0xFFFF
     return header[:10] + total.to_bytes(2, "big") + header[12:] + message
@@ -70,9 +70,9 @@ def main(kind: str, seconds: str, mac: str, source: str) -> None:
     turn = itertools.cycle(frames(kind, mac, source))
     end, sent = time.monotonic() + float(seconds), 0
     while time.monotonic() < end:
-        for frame in itertools.islice(turn, AT_ONCE):
+        for frame in itertools.islice(turn, BATCH):
             line.send(frame)
-        sent += AT_ONCE
+        sent += BATCH
     print(sent, flush=True)
 
 

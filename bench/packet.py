@@ -1,10 +1,10 @@
-"""How long one VRRP advertisement takes to read and to write, ours beside scapy, in turn, in one run.
+"""Compares how long one VRRP advertisement takes to decode and to encode with scapy, in turns.
 
     python3 bench/packet.py
     ROUNDS=21 python3 bench/packet.py
 
-Prints the medians in microseconds and, what alone means anything on a noisy machine, the ratios. Ours checks a message
-as it reads it, checksum and all; scapy takes its fields apart when they are asked for, and checks nothing.
+Prints medians in microseconds and ratios; on a noisy machine only the ratios are meaningful. Our decoder validates the
+message, including its checksum; scapy parses fields on access and validates nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from scapy.layers.inet6 import IPv6  # noqa: E402
 from scapy.layers.vrrp import VRRP, VRRPv3  # noqa: E402
 
 ROUNDS = int(os.environ.get("ROUNDS", "9"))
-# So many calls make one round: long enough for the clock, short enough to be fair to both.
+# The calls in one round: enough for the resolution of the clock, and few enough to alternate often.
 OURS, SCAPYS = 5000, 200
 V4, V6 = ("192.0.2.1", packet.GROUP), ("fe80::1", packet.GROUP6)
 CASES = {
@@ -40,7 +40,7 @@ CASES = {
 
 
 def scapys(advertisement: packet.Advertisement, source: str, destination: str) -> tuple[Any, Callable[[bytes], Any]]:
-    """The same advertisement as scapy's layer, and how scapy reads its bytes."""
+    """Return the same advertisement as scapy's layer, and a function that decodes it with scapy."""
     ip = (IPv6 if ":" in source else IP)(src=source, dst=destination)
     kind, unit = (VRRP, packet.SECOND) if advertisement.version == 2 else (VRRPv3, packet.CENTISECOND)
     fields = {"vrid": advertisement.vrid, "priority": advertisement.priority, "adv": advertisement.interval // unit}
@@ -53,22 +53,22 @@ def scapys(advertisement: packet.Advertisement, source: str, destination: str) -
     return layer, lambda message: kind(message, _underlayer=ip)
 
 
-def contenders(advertisement: packet.Advertisement, way: tuple[str, str]) -> dict[str, tuple[Callable[[], Any], int]]:
-    message = packet.encode(advertisement, *way)
-    layer, read = scapys(advertisement, *way)
+def contenders(advertisement: packet.Advertisement, path: tuple[str, str]) -> dict[str, tuple[Callable[[], Any], int]]:
+    message = packet.encode(advertisement, *path)
+    layer, read = scapys(advertisement, *path)
     assert bytes(layer) == message, "scapy writes something else"
     return {
-        "decode, ours": (lambda: packet.decode(message, *way), OURS),
+        "decode, ours": (lambda: packet.decode(message, *path), OURS),
         "decode, scapy": (lambda: read(message), SCAPYS),
-        "encode, ours": (lambda: packet.encode(advertisement, *way), OURS),
+        "encode, ours": (lambda: packet.encode(advertisement, *path), OURS),
         "encode, scapy": (lambda: bytes(layer), SCAPYS),
     }
 
 
 def main() -> None:
     print(f"{'microseconds':<18}{'decode':>8}{'scapy':>8}{'ratio':>8}{'encode':>10}{'scapy':>8}{'ratio':>8}")
-    for name, (advertisement, way) in CASES.items():
-        rivals = contenders(advertisement, way)
+    for name, (advertisement, path) in CASES.items():
+        rivals = contenders(advertisement, path)
         times: dict[str, list[float]] = {what: [] for what in rivals}
         for _round in range(ROUNDS):
             for what, (call, calls) in rivals.items():

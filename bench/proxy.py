@@ -1,9 +1,10 @@
-"""The agent's proxy beside HAProxy, in turn, in one run, in network namespaces. Needs root, haproxy, wrk and iperf3.
+"""Compares the agent's proxy with HAProxy, in turns, in network namespaces. Needs root, haproxy, wrk and iperf3.
 
     python3 bench/proxy.py
     ROUNDS=9 SECONDS=5 python3 bench/proxy.py
 
-Prints medians, each with the lowest and the highest, and, what alone means anything on a noisy machine, their ratios.
+Prints medians, each with the lowest and the highest value, and their ratios; on a noisy machine only the ratios are
+meaningful.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ AIMS = {
     MEMORY: "8 KB or less",
 }
 
-# Opens connections, asks on each, and says so when all have been answered; then waits for its end.
+# Opens connections, sends a request on each, reports when all are answered, and waits until its input ends.
 IDLERS = f"""
 import socket, sys
 clients = []
@@ -58,7 +59,7 @@ sys.stdin.read()
 
 
 def measure(stage: Stage):
-    """Yield what is measured, and its value. What leaves most behind in the kernel comes last."""
+    """Yield each quantity and its value. Those that leave most state in the kernel come last."""
     yield from zip((REQUESTS_KEPT, LATENCY_KEPT), requests(stage))
     for number in STREAMS:
         yield from zip((STREAMS[number], COSTS[number]), bulk(stage, number))
@@ -67,12 +68,13 @@ def measure(stage: Stage):
 
 
 def requests(stage: Stage, *options: str):
-    """Return how many are answered in a second, and in how many milliseconds 99 of 100 are."""
+    """Return how many requests are answered in a second, and the 99th percentile of the latency in milliseconds."""
     wrk = ["wrk", "--threads", "1", "--connections", str(CLIENTS), "--duration", SECONDS, "--latency"]
-    told = stage.run(*wrk, *options, URL)
-    assert "errors" not in told, told
-    number, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", told).groups()
-    return float(re.search(r"Requests/sec:\s+([\d.]+)", told)[1]), float(number) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit]
+    output = stage.run(*wrk, *options, URL)
+    assert "errors" not in output, output
+    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", output)[1])
+    number, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", output).groups()
+    return rate, float(number) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit]
 
 
 def bulk(stage: Stage, streams: int):
@@ -115,7 +117,7 @@ def main() -> None:
     if why_not(*balancers.NEEDED):
         print(f"bench/proxy.py: skipped: {why_not(*balancers.NEEDED)}")
         return
-    # Ended like that it still removes what it has made.
+    # So that it removes what it has made.
     signal.signal(signal.SIGTERM, lambda *_ignored: sys.exit(1))
     balancers.build()
     found = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Where VRRP routers are measured: a link of network namespaces with the agent, or keepalived, on its members."""
+"""The test bed for VRRP routers: a link of network namespaces with the agent, or keepalived, on its members."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from wire import Wire  # noqa: E402
 
 PYZ = ROOT / ".cache" / "agent.pyz"
 AGENT, KEEPALIVED = KINDS = ("agent", "keepalived")
-# Of the two members. The first is an address owner, so that nobody waits for an election that is not measured.
+# The priorities of the two members. The first is an address owner, so that no trial waits for its election.
 OWNER, SECOND = 255, 253
-HEARD = 2  # Advertisements after which a Backup knows its Active router
+ENOUGH_ADVERTISEMENTS = 2  # for a Backup to know its Active router
 
 
 class Agent(agents.Agent):
@@ -35,25 +35,25 @@ class Agent(agents.Agent):
 
 
 class Keepalived(agents.Keepalived):
-    """At its best: scheduled as the agent is, and with its log, which is a short one, in a file.
+    """keepalived with its best settings: scheduled like the agent, and with a short log in a file.
 
-    Where nobody listens at /dev/log, syslog(3) would write to the console, a millisecond for each line.
+    Without a listener at /dev/log, syslog(3) would write to the console, a millisecond for each line.
     """
 
-    # It would be killed if it were busy for 10 ms, but for the second one.
+    # Without the second line it would be killed when it is busy for 10 ms.
     SCHEDULING = ["vrrp_rt_priority 10", "vrrp_rlimit_rttime 1000000", "vrrp_no_swap"]
 
     def prepare(self):
         given = {
-            "instances": [self._in_its_words(**instance) for instance in self.instances],
+            "instances": [self._with_state(**instance) for instance in self.instances],
             "track_files": [{"name": agents.TRACKED, "path": str(self.tracked)}],
         }
         text = render(given, self.node.name, keepalived_global_lines=self.SCHEDULING)
         (self.folder / "keepalived.conf").write_text(text)
 
     @staticmethod
-    def _in_its_words(track, priority, **rest):
-        """Even an address owner waits, as any Backup does, unless its state is set."""
+    def _with_state(track, priority, **rest):
+        """Return an instance for keepalived, where even an address owner starts as Backup unless its state is set."""
         state = "MASTER" if priority == OWNER else "BACKUP"
         return {**rest, "track_files": track, "priority": priority, "state": state}
 
@@ -65,7 +65,7 @@ CLASSES = {AGENT: Agent, KEEPALIVED: Keepalived}
 
 
 def instance(number: int, interval: float, priority: int, **more):
-    """A Virtual Router in the words of the collection's model; the number is its VRID."""
+    """Return a Virtual Router in the collection's model; the number is its VRID."""
     return {
         "name": f"vr{number}",
         "interface": "eth0",
@@ -81,11 +81,11 @@ def instance(number: int, interval: float, priority: int, **more):
 
 
 class Stage:
-    """A link and what runs on it; all of it is gone afterwards."""
+    """A link and the daemons on it; all of it is removed afterwards."""
 
     def __init__(self, speakers: int = 2) -> None:
         """
-        :param speakers: to how many of its members the wire listens
+        :param speakers: how many of its members to capture
         """
         self._speakers = speakers
         self._serial = itertools.count()
@@ -108,24 +108,24 @@ class Stage:
         return self._stack.__exit__(*exception)
 
     def router(self, kind: str, node, instances) -> agents.Daemon:
-        """Make one; it is not started yet."""
+        """Return a router that is not started yet."""
         made = CLASSES[kind](node, self.folder / str(next(self._serial)), instances)
         self._running.append(made)
         return made
 
     def pair(self, first: str, second: str, interval: float):
-        """Start an Active router of one kind and a Backup of another, which has heard it."""
+        """Start an Active router of one kind and a Backup of another, which knows the Active one."""
         lb1, lb2 = self.link.members
         active = self.router(first, lb1, [instance(1, interval, OWNER)])
         backup = self.router(second, lb2, [instance(1, interval, SECOND)])
         active.starts()
-        self.hear(lb1.name, 1, interval)
+        self.await_advertisements(lb1.name, 1, interval)
         backup.starts()
-        self.hear(lb1.name, HEARD, interval)
+        self.await_advertisements(lb1.name, ENOUGH_ADVERTISEMENTS, interval)
         return active, backup
 
-    def hear(self, member: str, count: int, interval: float) -> None:
-        """Wait for so many Advertisements from now on."""
+    def await_advertisements(self, member: str, count: int, interval: float) -> None:
+        """Wait for a number of Advertisements from now on."""
         enough = len(self.wire.advertisements(member)) + count
         try:
             self.wire.until(lambda: len(self.wire.advertisements(member)) >= enough, 10 + 5 * interval)
@@ -133,11 +133,11 @@ class Stage:
             raise TimeoutError("\n".join(daemon.log() for daemon in self._running)) from error
 
     def clear(self) -> None:
-        """Nothing of the last round is left for the next one."""
+        """Remove what the last round has left."""
         for daemon in self._running:
             daemon.close()
         self._running.clear()
         for node in self.link.members:
             flush = ["ip", "-n", node.namespace, "address", "flush", "dev", "eth0", "to", "192.0.3.0/24"]
             subprocess.run(flush, check=False, capture_output=True)
-        self.wire.words.clear()
+        self.wire.messages.clear()

@@ -1,4 +1,4 @@
-"""How long nobody is Active: after a crash, after SIGTERM, after a start; the agent beside keepalived."""
+"""How long no router is Active after a crash, after SIGTERM and after a start: the agent compared with keepalived."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from shown import heading, row
 from stage import KEEPALIVED, KINDS, OWNER, Stage, instance
+from tables import heading, row
 
 ROUNDS = int(os.environ.get("ROUNDS", "10"))
 INTERVALS = (1, 0.1, 0.01)
-# Skew time, which nobody can help, is short with this one and hides little of what the routers need themselves.
+# With this interval the skew time, which is the same for both, is short and hides little of their own time.
 HANDOVER_INTERVAL = 0.1
 LB1, LB2 = "lb1", "lb2"
-LIMIT = 5  # seconds until everything must have happened, and so many intervals besides
+LIMIT = 5  # seconds for any event, plus so many intervals
 
 
 def measure() -> None:
     heading(f"milliseconds, median (worst) of {ROUNDS} rounds")
     for interval in INTERVALS:
-        silence, announced = in_turn(crash, KINDS, interval)
-        row(f"silence after kill -9, adverts every {interval} s", *silence, "ratio 1.05")
+        gap, announced = in_turn(crash, KINDS, interval)
+        row(f"gap after kill -9, adverts every {interval} s", *gap, "ratio 1.05")
         row("  first advertisement to first gratuitous ARP", *announced, "ratio 1.0")
     for peer, peers in (("a keepalived", (KEEPALIVED, KEEPALIVED)), ("its own kind", KINDS)):
-        signalled, given_up = in_turn(handover, list(zip(KINDS, peers)), HANDOVER_INTERVAL)
+        signalled, resigned = in_turn(handover, list(zip(KINDS, peers)), HANDOVER_INTERVAL)
         row(f"SIGTERM to first advertisement of {peer}", *signalled, "ratio 1.0")
-        row("  of which after priority 0", *given_up)
+        row("  of which after priority 0", *resigned)
     (started,) = in_turn(start, KINDS, 0.1)
     row("start to first advertisement of an owner", *started, "500 ms")
 
 
 def in_turn(trial, contenders, interval: float):
-    """Return for each thing that the trial measures a list for each contender, in milliseconds.
+    """Return a list of milliseconds for each quantity that the trial measures and each contender.
 
-    With long intervals nearly all of it is waiting, so there both wait at the same time.
+    With long intervals the trials mostly wait, so the contenders run at the same time.
     """
     with contextlib.ExitStack() as stack:
         stages = [stack.enter_context(Stage()) for _each in contenders]
@@ -49,34 +49,34 @@ def in_turn(trial, contenders, interval: float):
 
 
 def crash(stage: Stage, kind: str, interval: float):
-    """Return the silence on the link, and how long the new Active router takes to announce itself.
+    """Return the time without advertisements, and how long the new Active router takes to announce its addresses.
 
-    The one that is killed is a keepalived, whoever takes over.
+    The killed router is always a keepalived.
     """
     active, _backup = stage.pair(KEEPALIVED, kind, interval)
     active.dies()
     first = stage.wire.until(lambda: stage.wire.advertisements(LB2), LIMIT + 5 * interval)[0]
     announced = stage.wire.until(lambda: stage.wire.announcements(LB2), LIMIT)[0]
     last = stage.wire.advertisements(LB1)[-1]
-    assert last.priority == OWNER, "the one that was killed has given up instead"
+    assert last.priority == OWNER, "the killed router has resigned instead"
     stage.clear()
     return first.at - last.at, announced.at - first.at
 
 
 def handover(stage: Stage, kinds, interval: float):
-    """Return how long the peer of a router that is told to stop needs, from the signal and from priority 0."""
+    """Return how long the peer of a router that is stopped takes, from the signal and from priority 0."""
     active, _peer = stage.pair(*kinds, interval)
     at = time.time()
     os.kill(active.process.pid, signal.SIGTERM)  # as systemd does: keepalived's unit has KillMode=process
     first = stage.wire.until(lambda: stage.wire.advertisements(LB2), LIMIT + 5 * interval)[0]
     last = stage.wire.advertisements(LB1)[-1]
-    assert last.priority == 0, "it has not given up"
+    assert last.priority == 0, "it has not resigned"
     stage.clear()
     return first.at - at, first.at - last.at
 
 
 def start(stage: Stage, kind: str, interval: float):
-    """Return how long it takes from its first instruction to its first word."""
+    """Return how long it takes from the start of the process to its first advertisement."""
     owner = stage.router(kind, stage.link.lb1, [instance(1, interval, OWNER)])
     at = time.time()
     owner.process = owner.spawn(owner.command())

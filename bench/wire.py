@@ -1,4 +1,4 @@
-"""What the members of a link say, each word with the moment at which the kernel got it: this program may be late."""
+"""Captures what the members of a link send, with the kernel's timestamps: this program itself may be late."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from support.netns.recorder import frames_at, stamped
 
 # Python has no names for them.
 SO_RCVBUFFORCE, SOL_PACKET, PACKET_STATISTICS, PACKET_IGNORE_OUTGOING = 33, 263, 6, 23
-ROOM = 1 << 29  # bytes for what is not read yet: a flood may call forth as many answers
+RECEIVE_BUFFER = 1 << 29  # bytes; a flood may cause as many answers
 BROADCAST = b"\xff" * 6
-ANNOUNCEMENT = -1  # where an Advertisement has its priority
+ANNOUNCEMENT = -1  # in place of an Advertisement's priority
 
 
-class Word(NamedTuple):
+class Message(NamedTuple):
     """An Advertisement, or a gratuitous ARP."""
 
     at: float  # seconds since 1970
@@ -32,19 +32,19 @@ class Word(NamedTuple):
 
 
 class Wire:
-    """Listens at the bridge's ends of the members' cables, in a thread of its own."""
+    """Captures at the bridge's ends of the members' cables, in a thread."""
 
     def __init__(self, link, members) -> None:
-        self.words: list[Word] = []
+        self.messages: list[Message] = []
         self._changed = threading.Condition()
         self._selector = selectors.DefaultSelector()
         self._wake, woken = socket.socketpair()
         self._selector.register(woken, selectors.EVENT_READ)
         for node in members:
-            heard = frames_at(link.bridge, node.port)
-            heard.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
-            heard.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, ROOM)
-            self._selector.register(heard, selectors.EVENT_READ, node.name)
+            sock = frames_at(link.bridge, node.port)
+            sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+            sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
+            self._selector.register(sock, selectors.EVENT_READ, node.name)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -53,14 +53,14 @@ class Wire:
             for key, _mask in self._selector.select():
                 if key.data is None:
                     return
-                self._hear(key.fileobj, key.data)
+                self._receive(key.fileobj, key.data)
 
-    def _hear(self, heard, member: str) -> None:
-        at, frame = stamped(heard)
-        priority = meaning(frame)
+    def _receive(self, sock, member: str) -> None:
+        at, frame = stamped(sock)
+        priority = priority_of(frame)
         if priority is not None:
             with self._changed:
-                self.words.append(Word(at, member, priority))
+                self.messages.append(Message(at, member, priority))
                 self._changed.notify_all()
 
     def close(self) -> None:
@@ -70,22 +70,22 @@ class Wire:
             key.fileobj.close()
         self._selector.close()
 
-    def said(self, member: str, since: float = 0.0) -> Iterator[Word]:
-        return (word for word in list(self.words) if word.member == member and word.at >= since)
+    def sent_by(self, member: str, since: float = 0.0) -> Iterator[Message]:
+        return (message for message in list(self.messages) if message.member == member and message.at >= since)
 
-    def advertisements(self, member: str, since: float = 0.0) -> list[Word]:
-        return [word for word in self.said(member, since) if word.is_advertisement]
+    def advertisements(self, member: str, since: float = 0.0) -> list[Message]:
+        return [message for message in self.sent_by(member, since) if message.is_advertisement]
 
-    def announcements(self, member: str, since: float = 0.0) -> list[Word]:
-        return [word for word in self.said(member, since) if not word.is_advertisement]
+    def announcements(self, member: str, since: float = 0.0) -> list[Message]:
+        return [message for message in self.sent_by(member, since) if not message.is_advertisement]
 
     def read_up_to(self, moment: float) -> None:
-        """Wait until everything is known that was said before, where somebody goes on speaking."""
-        self.until(lambda: self.words and self.words[-1].at >= moment, 60)
+        """Wait until all messages before a moment are captured, while members keep sending."""
+        self.until(lambda: self.messages and self.messages[-1].at >= moment, 60)
         self._refuse_loss()
 
     def _refuse_loss(self) -> None:
-        """Who has missed anything must not speak of silence."""
+        """Fail if frames were dropped: a gap would then prove nothing."""
         for key in self._selector.get_map().values():
             if key.data:
                 statistics = key.fileobj.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
@@ -93,18 +93,18 @@ class Wire:
                 assert not dropped, f"{dropped} frames of {key.data} could not be kept"
 
     def until(self, condition, limit: float):
-        """Return what the condition is met with; it is looked at again whenever something is said.
+        """Return the value of a condition once it is true. It is checked after each message.
 
-        :param limit: seconds, after which it is a TimeoutError
+        :param limit: seconds, after which it raises TimeoutError
         """
         with self._changed:
             met = self._changed.wait_for(condition, limit)
         if not met:
-            raise TimeoutError("somebody was expected to speak, and has not")
+            raise TimeoutError("no member has sent what was expected")
         return met
 
 
-def meaning(frame: bytes):
+def priority_of(frame: bytes):
     """Return the priority of an Advertisement, ANNOUNCEMENT for a gratuitous ARP, None for all else."""
     if arp_claim(frame):
         return ANNOUNCEMENT if frame[:6] == BROADCAST else None

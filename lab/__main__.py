@@ -38,13 +38,13 @@ def parser() -> argparse.ArgumentParser:
         sub.set_defaults(act=act)
         return sub
 
-    command("up", "start the hosts; LAB_IMAGE says from what", up)
+    command("up", "start the hosts from the image LAB_IMAGE", up)
     remove = command("down", "remove every lab of this checkout, or one scenario's", down, scenario="")
     remove.add_argument("--all", action="store_true", help="images and caches too")
-    images = command("images", "make the images that hosts start from", make_images)
+    images = command("images", "build or pull the images that hosts start from", make_images)
     images.add_argument("names", nargs="+", metavar="NAME")
-    command("able", "say why this machine cannot carry the lab, if so", able)
-    gone = command("gone", "fail if a host of these scenarios is still there", see_gone)
+    command("able", "print why this machine cannot run the lab, if it cannot", able)
+    gone = command("gone", "fail if a host of these scenarios still exists", check_gone)
     gone.add_argument("scenarios", nargs="+", metavar="SCENARIO")
     command("status", "list the hosts of this checkout", status)
     command("inventory", "print the inventory's path", where)
@@ -79,7 +79,7 @@ def status(arguments: argparse.Namespace) -> None:
     sys.stdout.write(hosts.status(CHECKOUT) or "no lab is up\n")
 
 
-def see_gone(arguments: argparse.Namespace) -> None:
+def check_gone(arguments: argparse.Namespace) -> None:
     left = [line for name in arguments.scenarios for line in hosts.left(Lab(CHECKOUT, name))]
     if left:
         raise shell.LabError(f"still there: {', '.join(left)}")

@@ -1,7 +1,7 @@
-"""Bring a lab up, and take it away again.
+"""Starts and removes labs.
 
-`up` starts from an empty place: what an interrupted run left under this lab's label goes first. The inventory
-is written last, so it exists exactly when every host answers. `down` touches nothing without our label.
+`up` first removes what an interrupted run has left under this lab's label. The inventory is written last, so it exists
+exactly while every host answers. `down` removes nothing without our label.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ SOCKETS = Path("/tmp")
 
 
 def up(lab: Lab, image_name: str) -> Path:
-    """Make every host of this lab answer over ssh; give back the inventory that says how."""
+    """Start all hosts of this lab, wait until they answer over ssh, and return the inventory's path."""
     lab.cache.mkdir(parents=True, exist_ok=True)
-    with shell.alone(lab.cache):
+    with shell.locked(lab.cache):
         here = machine.prepare(lab.cache, build_debian=image.is_built_here(image_name))
         if _is_up(here, lab, image_name):
             shell.say(f"lab: {lab.scenario} is already up")
@@ -51,22 +51,22 @@ def up(lab: Lab, image_name: str) -> Path:
 
 
 def make_images(lab: Lab, names: List[str]) -> None:
-    """Make the images of these names ahead of time, where they are ours to make or not here yet."""
+    """Build or pull the images of these names ahead of time."""
     lab.cache.mkdir(parents=True, exist_ok=True)
-    with shell.alone(lab.cache):
+    with shell.locked(lab.cache):
         here = machine.prepare(lab.cache, build_debian=any(map(image.is_built_here, names)))
         for name in names:
             image.ensure(here, name, lab.cache)
 
 
 def down(checkout: Path, scenario: Optional[str] = None, caches: bool = False) -> None:
-    """Remove one scenario's lab or every lab of this checkout; `caches`: images and all else too."""
+    """Remove one scenario's lab or every lab of this checkout; with `caches` also images and all else."""
     cache = Lab(checkout, "").cache
     if not cache.exists():
         shell.say("lab: nothing to remove")
         return
     what = f"the lab {scenario}" if scenario else "every lab of this checkout"
-    with shell.alone(cache), shell.step("remove " + what):
+    with shell.locked(cache), shell.step("remove " + what):
         here = machine.as_it_is(cache)
         for name in [scenario] if scenario else _known(cache):
             _forget(Lab(checkout, name))
@@ -80,12 +80,12 @@ def down(checkout: Path, scenario: Optional[str] = None, caches: bool = False) -
 
 
 def _known(cache: Path) -> Set[str]:
-    """Name the scenarios that have left something on disk, whole or half."""
+    """Return the scenarios that have left something on disk, complete or not."""
     return {trace.parent.name for trace in cache.glob("*/inventory.*")}
 
 
 def status(checkout: Path) -> str:
-    """List this checkout's hosts, one a line, as podman sees them."""
+    """Return this checkout's hosts as podman lists them, one in each line."""
     lab = Lab(checkout, "")
     if not lab.cache.exists():
         return ""
@@ -96,7 +96,7 @@ def status(checkout: Path) -> str:
 
 
 def left(lab: Lab) -> List[str]:
-    """Name the containers and networks of one lab, running or not."""
+    """Return the containers and networks of one lab, running or not."""
     if not lab.cache.exists():
         return []
     here, ours = machine.as_it_is(lab.cache), f"label={LAB_LABEL}={lab.id}"
@@ -107,7 +107,7 @@ def left(lab: Lab) -> List[str]:
 
 
 def ssh_command(lab: Lab, host: str) -> List[str]:
-    """Give the ssh command that opens a shell on a host, sharing Ansible's connection."""
+    """Return the ssh command that opens a shell on a host, sharing Ansible's connection."""
     if not lab.inventory.exists():
         raise shell.LabError(f"The lab {lab.scenario} is not up; python3 lab up --scenario {lab.scenario}")
     described = inventory.read(lab.inventory)["all"]
@@ -133,14 +133,14 @@ def _is_up(here: Machine, lab: Lab, image_name: str) -> bool:
 
 
 def _clear(here: Machine, lab: Lab) -> None:
-    """Make the place empty where this lab is to stand, whatever stood or fell there."""
+    """Remove an earlier lab of the same name, complete or not."""
     _forget(lab)
     _remove(here, LAB_LABEL, lab.id)
 
 
 @dataclass(frozen=True)
-class Site:
-    """What every host of one `up` shares."""
+class LabRun:
+    """What all hosts of one `up` share."""
 
     machine: Machine
     lab: Lab
@@ -151,13 +151,13 @@ class Site:
 
 
 def _start_all(here: Machine, lab: Lab, reference: str) -> Network:
-    """Start network and hosts, the hosts side by side."""
+    """Start the network, and then the hosts in parallel."""
     with shell.step("start " + " ".join(host.name for host in lab.hosts)):
         net_name = f"{lab.name}-{secrets.token_hex(2)}"
         net = _create_network(here, lab, net_name)
-        site = Site(here, lab, net, net_name, reference, _key(lab.cache))
+        lab_run = LabRun(here, lab, net, net_name, reference, _key(lab.cache))
         with ThreadPoolExecutor(len(lab.hosts)) as pool:
-            list(pool.map(partial(_start, site), lab.hosts))
+            list(pool.map(partial(_start, lab_run), lab.hosts))
     return net
 
 
@@ -188,21 +188,21 @@ def _claimed(here: Machine) -> Set[str]:
     return claimed
 
 
-def _start(site: Site, host: Host) -> None:
+def _start(lab_run: LabRun, host: Host) -> None:
     """Start one host, make it reachable, and wait until it answers."""
-    address, address6 = site.net.address(host.number), site.net.address6(host.number)
-    name = site.lab.container(host.name)
-    site.machine.podman(
-        *("run", "--detach", "--replace", "--name", name, "--hostname", host.name, *site.lab.labels),
-        *("--network", site.net_name, "--network-alias", host.name, "--ip", address),
+    address, address6 = lab_run.net.address(host.number), lab_run.net.address6(host.number)
+    name = lab_run.lab.container(host.name)
+    lab_run.machine.podman(
+        *("run", "--detach", "--replace", "--name", name, "--hostname", host.name, *lab_run.lab.labels),
+        *("--network", lab_run.net_name, "--network-alias", host.name, "--ip", address),
         *(("--ip6", address6) if address6 else ()),
         *("--privileged", "--systemd=always", "--volume", f"{FILES}:/lab:ro"),
-        *(site.image, "/sbin/init"),
+        *(lab_run.image, "/sbin/init"),
     )
-    public = site.key.with_suffix(".pub").read_text().strip()
+    public = lab_run.key.with_suffix(".pub").read_text().strip()
     wants = {"LAB_USER": inventory.USER, "LAB_KEY": public, "PORTS": " ".join(map(str, host.ports))}
     environment = [f"--env={variable}={value}" for variable, value in wants.items()]
-    said = site.machine.podman("exec", *environment, name, "sh", "/lab/host.sh")
+    said = lab_run.machine.podman("exec", *environment, name, "sh", "/lab/host.sh")
     if said.strip():
         shell.say(f"lab: {host.name}: {said.strip()}")
     for port in (SSH_PORT, *host.ports):
@@ -218,7 +218,7 @@ def _answers(address: str, port: int) -> bool:
 
 
 def _key(cache: Path) -> Path:
-    """Give the lab's ssh key; the private half appears last, so that a key that exists is a whole one."""
+    """Return the lab's ssh key. The private half is written last, so that a key that exists is complete."""
     key, half = cache / "id_ed25519", cache / "partial_key"
     if not key.exists():
         for leftover in cache.glob("partial_key*"):
@@ -230,9 +230,9 @@ def _key(cache: Path) -> Path:
 
 
 def _remove(here: Machine, label: str, value: str) -> None:
-    """Remove containers and networks that carry this label, and containers whose making was interrupted.
+    """Remove containers and networks with this label, and containers whose creation was interrupted.
 
-    A podman that was cut off may still hold one of them for a moment; then it is asked again.
+    An interrupted podman may still lock one of them for a moment, so this retries.
     """
     gone = partial(_try_to_remove, here, label, value)
     shell.wait_until(gone, 30, f"removing the containers of {value}", every=0.5)
@@ -251,14 +251,14 @@ def _try_to_remove(here: Machine, label: str, value: str) -> bool:
 
 
 def _half_made(here: Machine, prefix: str) -> Iterable[str]:
-    """Find containers that exist in podman's storage only; they have a name but no label."""
+    """Return containers that exist in podman's storage only; they have a name but no label."""
     everything = here.podman("ps", "--all", "--external", "--format", "{{.Names}}\t{{.Status}}")
     rows = (row.split("\t") for row in everything.splitlines())
     return [name for name, state in rows if name.startswith(prefix) and state == "Storage"]
 
 
 def _forget(lab: Lab) -> None:
-    """Remove what lies on disk about a lab, and end the ssh connections that are still open to it."""
+    """Remove a lab's files, and end its open ssh connections."""
     for trace in lab.folder.glob("inventory.*"):
         trace.unlink()
     if lab.folder.exists():

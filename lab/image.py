@@ -1,8 +1,8 @@
 """The image that lab hosts start from.
 
-`debian12` and `debian13` are made here with mmdebstrap, so no container registry is needed; any other name is
-an image that podman knows or can pull. A root filesystem is kept as a tar under the recipe's hash: it appears
-under that name only when it is complete, and the image carries the hash, so an outdated one is replaced.
+`debian12` and `debian13` are built here with mmdebstrap, so no container registry is needed; any other name is an image
+that podman has or can pull. A root filesystem is kept as a tar named by the recipe's hash. It gets that name only when
+it is complete, and the image is labelled with the hash, so an outdated one is replaced.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ PACKAGES = (
     "nftables",
     "curl",
 )
-# A firewall that a host may have: installed, and not running until somebody starts it. netbase has /etc/protocols,
-# without which firewalld does not know esp and does not start.
+# A firewall that a host may have: installed, and not running until it is started. netbase has /etc/protocols, without
+# which firewalld does not know esp and does not start.
 FIREWALLS = {"debian12": ("ufw",), "debian13": ("firewalld", "netbase")}
 # Unpacking without fsync is safe for hosts that are thrown away; apt's own timers would take its lock at
 # a time of their choosing, and the kernel's modules are not a container's to load.
@@ -55,12 +55,12 @@ APART = (
 
 
 def is_built_here(name: str) -> bool:
-    """Say whether this name is one of ours to make."""
+    """Return whether an image of this name is built here."""
     return name in SUITES
 
 
 def recipe(name: str) -> Tuple[str, ...]:
-    """Give the mmdebstrap arguments that make this image, up to the target."""
+    """Return the mmdebstrap arguments that build this image, up to the target."""
     return (*OPTIONS, "--include=" + ",".join(PACKAGES + FIREWALLS[name]), SUITES[name])
 
 
@@ -69,7 +69,7 @@ def recipe_hash(name: str) -> str:
 
 
 def ensure(machine: Machine, name: str, cache: Path) -> str:
-    """Give the reference of an image that podman can run right away."""
+    """Return the reference of an image that podman can run; build or pull it first if necessary."""
     if not is_built_here(name):
         if not _inspect(machine, name):
             with shell.step(f"pull {name}"):
@@ -89,7 +89,7 @@ def ensure(machine: Machine, name: str, cache: Path) -> str:
 
 
 def remove(machine: Machine) -> None:
-    """Remove our images, except where a host of another checkout still runs from one."""
+    """Remove our images, except those from which a host of another checkout still runs."""
     for identifier in set(machine.podman("images", "--quiet", "--filter", OURS).split()):
         try:
             machine.podman("rmi", identifier)
@@ -111,7 +111,7 @@ def _build(machine: Machine, name: str, rootfs: Path) -> None:
 
 
 def _discard(machine: Machine, *leftovers: Path) -> None:
-    """Remove leftovers of a build, again as long as one that was cut off is still dying."""
+    """Remove the leftovers of a build, and retry while an interrupted one still ends."""
 
     def gone() -> bool:
         machine.discard(*leftovers)

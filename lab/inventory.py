@@ -16,9 +16,9 @@ USER = "ops"
 
 
 def ssh_options(sockets: Path) -> List[str]:
-    """Options for every ssh to a lab host: nothing reaches known_hosts, and a dead host is noticed in 15 s.
+    """Return the options of ssh to a lab host: known_hosts stays unchanged, and a dead host is detected within 15 s.
 
-    The sockets live under a short path of their own because a unix socket's path ends at 107 bytes.
+    The sockets have a short path, because that of a unix socket has at most 107 bytes.
     """
     options = {
         "UserKnownHostsFile": "/dev/null",
@@ -32,7 +32,7 @@ def ssh_options(sockets: Path) -> List[str]:
 
 
 def describe(hosts: Iterable[Host], net: Network, key: Path, sockets: Path, image: str) -> Dict[str, Any]:
-    """Describe the lab as Ansible's YAML inventory wants it."""
+    """Return the lab as an Ansible inventory."""
     groups: Dict[str, Any] = {}
     for host in hosts:
         members = groups.setdefault(host.group, {"hosts": {}})["hosts"]
@@ -57,7 +57,7 @@ def describe(hosts: Iterable[Host], net: Network, key: Path, sockets: Path, imag
 
 
 def write(path: Path, content: Dict[str, Any]) -> None:
-    """Put the inventory in place in one move: a reader sees all of it or nothing."""
+    """Write the inventory atomically."""
     partial = path.with_suffix(".partial")
     text = json.dumps(content, indent=2)
     partial.write_text(f"# Written by `python3 lab up`; JSON is YAML.\n{text}\n")
@@ -65,6 +65,6 @@ def write(path: Path, content: Dict[str, Any]) -> None:
 
 
 def read(path: Path) -> Dict[str, Any]:
-    """Read back what `write` wrote."""
+    """Return what `write` has written."""
     content: Dict[str, Any] = json.loads(path.read_text().split("\n", 1)[1])
     return content

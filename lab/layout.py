@@ -1,4 +1,4 @@
-"""Who the hosts of a lab are, and what a lab is called.
+"""The hosts of a lab, and its names.
 
 Pure. A host's number is the last part of its addresses. A scenario without a layout of its own is a pair.
 """
@@ -17,7 +17,7 @@ CHECKOUT_LABEL = "onprem.lb.checkout"
 
 @dataclass(frozen=True)
 class Host:
-    """One machine of the lab, by the name that Ansible uses; on `ports` it answers HTTP with that name."""
+    """A machine of the lab, with its name in Ansible; on `ports` it answers HTTP with that name."""
 
     name: str
     group: str
@@ -45,7 +45,7 @@ LAYOUTS = {"ipi": IPI, "ipi-agent": IPI}
 
 @dataclass(frozen=True)
 class Lab:
-    """The lab of one scenario in one checkout: everything that is named after it."""
+    """The lab of one scenario in one checkout, and all names derived from these."""
 
     checkout: Path
     scenario: str
@@ -64,7 +64,7 @@ class Lab:
 
     @property
     def name(self) -> str:
-        """How the names of the network and of every container begin."""
+        """The prefix of the names of the network and of every container."""
         return f"{PREFIX}-{self.id}"
 
     def container(self, host: str) -> str:
@@ -72,7 +72,7 @@ class Lab:
 
     @property
     def labels(self) -> Tuple[str, ...]:
-        """Options that mark what belongs to this lab."""
+        """The labels of all that belongs to this lab."""
         return (
             f"--label={LAB_LABEL}={self.id}",
             f"--label={CHECKOUT_LABEL}={self.checkout_id}",
@@ -88,5 +88,5 @@ class Lab:
 
     @property
     def inventory(self) -> Path:
-        """Written last when the lab comes up, removed first when it goes: if it exists, the lab is whole."""
+        """It is written last when the lab starts and removed first when it stops: if it exists, the lab is complete."""
         return self.folder / "inventory.yml"

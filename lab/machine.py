@@ -1,9 +1,8 @@
-"""What this machine needs before it can carry the lab, and how it gets it.
+"""Prepares this machine for the lab.
 
-`plan` is pure: observed facts in, packages and one small podman configuration out. `observe` and `prepare`
-are the edge around it. Nothing is forced: a machine that has everything is left exactly as it is, and only
-where the cgroups are hybrid or the resource limits are tight a containers.conf is written, which no podman
-but the lab's own ever reads.
+`plan` is pure: it turns observed facts into packages and one small podman configuration. `observe` and `prepare` read
+and change the machine. A machine that has everything stays unchanged. Only with hybrid cgroups or tight resource limits
+a containers.conf is written, which only the lab's podman reads.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from typing import Dict, FrozenSet, List, Optional, Tuple
 
 from . import shell
 
-# What podman asks for when nobody tells it otherwise.
+# The limit that podman sets by default.
 PODMAN_LIMIT = 1048576
 CONF = "containers.conf"
-# All hosts share root's allowance, and each systemd takes some twenty of them; kernels start with 128.
+# All hosts share root's limit, and each systemd uses some twenty of them; the kernel's default is 128.
 INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
 INOTIFY_ENOUGH = 512
 AS_ROOT: Dict[str, Tuple[str, ...]] = {"root": (), "sudo": ("sudo", "-n")}
@@ -28,7 +27,7 @@ AS_ROOT: Dict[str, Tuple[str, ...]] = {"root": (), "sudo": ("sudo", "-n")}
 
 @dataclass(frozen=True)
 class Need:
-    """A program or file (any one of `found_as` will do) and the package that brings it."""
+    """A program or file (any one of `found_as` suffices) and the package that provides it."""
 
     found_as: Tuple[str, ...]
     apt: str
@@ -39,7 +38,7 @@ NEEDS = (
     Need(("podman",), apt="podman", dnf="podman"),
     Need(("netavark",), apt="netavark", dnf="netavark"),
     Need(("aardvark-dns",), apt="aardvark-dns", dnf="aardvark-dns"),
-    Need(("iptables",), apt="iptables", dnf="iptables-nft"),  # netavark calls it, whether nft is there or not
+    Need(("iptables",), apt="iptables", dnf="iptables-nft"),  # netavark calls it even if nft is installed
     Need(("ip",), apt="iproute2", dnf="iproute"),
     Need(("ssh",), apt="openssh-client", dnf="openssh-clients"),
     Need(("ssh-keygen",), apt="openssh-client", dnf="openssh-clients"),
@@ -56,7 +55,7 @@ NO_PRIVILEGE = "The lab runs podman as root: become root, or allow sudo without 
 
 @dataclass(frozen=True)
 class Facts:
-    """What was seen of this machine."""
+    """The observed state of this machine."""
 
     privilege: str  # root, sudo (without a password) or none
     found: FrozenSet[str]
@@ -69,8 +68,8 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to do about it; a refusal is the sentence that tells the user what to do instead."""
+class Preparation:
+    """What to change; a refusal is the sentence that tells the user what to do first."""
 
     packages: Tuple[str, ...] = ()
     containers_conf: Optional[str] = None
@@ -110,10 +109,10 @@ class Machine:
         return [*self.as_root, *conf, "podman"]
 
 
-def plan(facts: Facts, build_debian: bool) -> Plan:
-    """Decide what this machine still needs."""
+def plan(facts: Facts, build_debian: bool) -> Preparation:
+    """Return what this machine lacks."""
     if facts.privilege == "none":
-        return Plan(refusal=NO_PRIVILEGE)
+        return Preparation(refusal=NO_PRIVILEGE)
     runtime = RUNC if facts.hybrid_cgroups else ANY_RUNTIME
     needs = [*NEEDS, runtime, *(NEEDS_TO_BUILD_DEBIAN if build_debian else ())]
     missing = [need for need in needs if not facts.found.intersection(need.found_as)]
@@ -124,23 +123,23 @@ def plan(facts: Facts, build_debian: bool) -> Plan:
         if facts.package_manager:
             refusal += f": sudo {facts.package_manager} install {' '.join(packages)}"
     inotify = INOTIFY_ENOUGH if facts.inotify_instances < INOTIFY_ENOUGH else None
-    return Plan(packages, containers_conf(facts), inotify, refusal)
+    return Preparation(packages, containers_conf(facts), inotify, refusal)
 
 
 def containers_conf(facts: Facts) -> Optional[str]:
-    """Write the podman configuration that this machine needs, or None where podman's own defaults work."""
+    """Return the podman configuration that this machine needs, or None if podman's defaults work."""
     lines = []
     if not facts.may_raise_limits:
         nofile = f"nofile={min(1024, facts.hard_nofile)}:{facts.hard_nofile}"
         nproc = f"nproc={facts.hard_nproc}:{facts.hard_nproc}"
         lines += ["[containers]", f'default_ulimits = ["{nofile}", "{nproc}"]']
-    if facts.hybrid_cgroups:  # crun refuses to start anything on them
+    if facts.hybrid_cgroups:  # crun does not support them
         lines += ["[engine]", 'runtime = "runc"']
     return "\n".join(lines) + "\n" if lines else None
 
 
 def prepare(cache: Path, build_debian: bool) -> Machine:
-    """Bring this machine to the point where it can carry the lab."""
+    """Make this machine able to run the lab."""
     facts = observe()
     wanted = plan(facts, build_debian)
     if wanted.refusal:
@@ -160,7 +159,7 @@ def prepare(cache: Path, build_debian: bool) -> Machine:
 
 
 def as_it_is(cache: Path) -> Machine:
-    """Take this machine without changing it: enough to look at a lab or to remove one."""
+    """Return this machine without changing it: enough to inspect a lab or to remove one."""
     privilege = _privilege()
     if privilege == "none":
         raise shell.LabError(NO_PRIVILEGE)
@@ -169,7 +168,7 @@ def as_it_is(cache: Path) -> Machine:
 
 
 def install(as_root: Tuple[str, ...], packages: Tuple[str, ...]) -> None:
-    """Install packages with apt; the package lists are fetched only if the known ones do not suffice."""
+    """Install packages with apt; fetch the package lists only if the installation fails without."""
     apt = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=300"]
     command = [*apt, "install", "--yes", "--no-install-recommends", *packages]
     try:
@@ -180,7 +179,7 @@ def install(as_root: Tuple[str, ...], packages: Tuple[str, ...]) -> None:
 
 
 def observe() -> Facts:
-    """Look at this machine; changes nothing."""
+    """Read the state of this machine, without changing it."""
     privilege = _privilege()
     candidates = {name for need in (*NEEDS, *NEEDS_TO_BUILD_DEBIAN, ANY_RUNTIME) for name in need.found_as}
     return Facts(
@@ -196,7 +195,7 @@ def observe() -> Facts:
 
 
 def has_ipv6() -> bool:
-    """Say whether new interfaces get IPv6 here."""
+    """Return whether new interfaces get IPv6 here."""
     switch = Path("/proc/sys/net/ipv6/conf/default/disable_ipv6")
     return switch.exists() and switch.read_text().strip() == "0"
 
@@ -217,7 +216,7 @@ def _hard_limit(which: int) -> int:
 
 
 def _pid_max() -> int:
-    """Podman lowers its own limit on processes to this before it starts anything."""
+    """Return the maximum of process ids, to which podman lowers its limit on processes."""
     return int(Path("/proc/sys/kernel/pid_max").read_text())
 
 

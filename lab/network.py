@@ -1,7 +1,7 @@
-"""Addresses: a network that nobody on this machine uses, and who sits where in it.
+"""Chooses a network that is unused on this machine, and the addresses in it.
 
-Pure. The same lab gets the same network every time, as long as it is free, because the search starts at a
-place derived from the lab's id; two labs start at different places.
+Pure. The same lab gets the same network every time, as long as it is free, because the search starts at an offset that
+derives from the lab's id; two labs start at different offsets.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ POOLS = [ipaddress.IPv4Network(pool) for pool in ("10.224.0.0/12", "172.16.0.0/1
 # Wider routes than this are default routes in disguise (VPNs split 0.0.0.0/0 into halves).
 WIDEST_CLAIM = 4
 
-# Addresses that no host gets: free for the programs under test to move about.
+# Addresses that no host gets: free for the programs under test.
 VIP, VIP2 = 100, 101
-# What podman may hand out by itself; every lab host has a fixed address outside of it.
+# The range of podman itself; every lab host has a fixed address outside of it.
 LEASES, LEASES6 = "240/28", "f000/116"
 
 
@@ -38,7 +38,7 @@ class Network:
         return str(self.subnet6[int(str(number), 16)]) if self.subnet6 else None
 
     def is_free_of(self, claims: Iterable[AnyNetwork]) -> bool:
-        """Say whether none of these networks shares an address with this one."""
+        """Return whether none of these networks overlaps this one."""
         for claim in claims:
             if isinstance(claim, ipaddress.IPv4Network):
                 if self.subnet.overlaps(claim):
@@ -48,7 +48,7 @@ class Network:
         return True
 
     def podman_options(self) -> List[str]:
-        """Say this network in `podman network create`'s words."""
+        """Return this network as options of `podman network create`."""
         options = ["--subnet", str(self.subnet), "--ip-range", str(self.subnet[0])[:-1] + LEASES]
         if self.subnet6:
             leases6 = str(self.subnet6[0]) + LEASES6
@@ -57,7 +57,7 @@ class Network:
 
 
 def choose(lab_id: str, taken: Iterable[AnyNetwork], ipv6: bool) -> Network:
-    """Choose the first network, from this lab's place in each pool on, that overlaps nothing in `taken`."""
+    """Return the first network, from this lab's offset in each pool on, that overlaps nothing in `taken`."""
     claims = [network for network in taken if network.prefixlen >= WIDEST_CLAIM]
     digest = hashlib.sha256(lab_id.encode()).digest()
     for pool in POOLS:
@@ -71,7 +71,7 @@ def choose(lab_id: str, taken: Iterable[AnyNetwork], ipv6: bool) -> Network:
 
 
 def parse(networks: Iterable[str]) -> List[AnyNetwork]:
-    """Read networks as routing tables name them; what is no network (`default`) is left out."""
+    """Read networks from routing tables; ignore what is no network (`default`)."""
     parsed: List[AnyNetwork] = []
     for text in networks:
         try:
@@ -86,6 +86,6 @@ def _slash24(pool: ipaddress.IPv4Network, index: int) -> ipaddress.IPv4Network:
 
 
 def _ula(digest: bytes, index: int) -> ipaddress.IPv6Network:
-    """Build a unique local /64 as RFC 4193 has it: fd, 40 bits of chance, 16 bits of subnet."""
+    """Return a unique local /64 (RFC 4193): fd, 40 random bits, 16 bits of subnet."""
     prefix = b"\xfd" + digest[4:9] + index.to_bytes(2, "big")
     return ipaddress.IPv6Network((int.from_bytes(prefix + bytes(8), "big"), 64))

@@ -1,4 +1,4 @@
-"""The lab's only door to other programs.
+"""Runs the lab's other programs.
 
 Every command goes through `run` or `watch`, so that a failure is always one readable exception, and so that
 it is known what becomes of a command when the lab itself is killed. Most die with it: `setpriv --pdeathsig`
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Callable, Dict, Iterator, Optional, Sequence
 
-# Where distributions keep programs that an ordinary user's PATH does not show.
+# Folders of programs that are not in an ordinary user's PATH.
 SEARCH_PATH = os.pathsep.join(
     [os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/lib/podman", "/usr/libexec/podman"]
 )
@@ -27,15 +27,15 @@ DIE_WITH_US = ("setpriv", "--pdeathsig", "TERM")
 
 
 class LabError(Exception):
-    """Something that the person at the keyboard should read: one sentence, no traceback."""
+    """An error for the user: one sentence, without a traceback."""
 
 
 def run(argv: Sequence[str], finish: Optional[Path] = None) -> str:
-    """Run a command and give back what it printed; raise LabError with its last words if it fails.
+    """Run a command and return its output; raise LabError with its last lines if it fails.
 
     With `finish`, a lock's path, the command ends in peace even if this process does not.
     """
-    # flock keeps the lock to itself (--close): what podman leaves running must not hold it.
+    # With --close the processes that podman leaves running do not hold the lock.
     prefix = ("setsid", "--wait", "flock", "--shared", "--close", str(finish)) if finish else DIE_WITH_US
     done = subprocess.run(
         [*prefix, *argv],
@@ -51,7 +51,7 @@ def run(argv: Sequence[str], finish: Optional[Path] = None) -> str:
 
 
 def watch(argv: Sequence[str], only: str = "") -> None:
-    """Run a long command and show, while it works, the lines that start with `only`."""
+    """Run a long command and print its lines that start with `only` as they come."""
     said = []
     with subprocess.Popen(
         [*DIE_WITH_US, *argv],
@@ -71,7 +71,7 @@ def watch(argv: Sequence[str], only: str = "") -> None:
 
 
 def succeeds(argv: Sequence[str]) -> bool:
-    """Say whether a command can be run and ends well."""
+    """Return whether a command can be run and succeeds."""
     try:
         return subprocess.run(argv, capture_output=True, env=_environment(), check=False).returncode == 0
     except OSError:  # no such program, or none that this user may run
@@ -79,7 +79,7 @@ def succeeds(argv: Sequence[str]) -> bool:
 
 
 def wait_until(answered: Callable[[], bool], limit: float, what: str, every: float = 0.1) -> None:
-    """Ask until the answer is yes; after `limit` seconds give up and say what was awaited."""
+    """Poll until a condition is true; after `limit` seconds raise LabError with what was awaited."""
     deadline = time.monotonic() + limit
     while True:
         trouble = ""
@@ -94,13 +94,13 @@ def wait_until(answered: Callable[[], bool], limit: float, what: str, every: flo
 
 
 def say(line: str) -> None:
-    """Print one line of progress, on stderr: stdout belongs to answers such as the inventory's path."""
+    """Print one line of progress on stderr: stdout is for results such as the inventory's path."""
     print(line, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def step(what: str) -> Iterator[None]:
-    """Announce a step, and say how long it took when it is done."""
+    """Print a step, and how long it took when it is done."""
     started = time.monotonic()
     say(f"lab: {what} ...")
     yield
@@ -109,7 +109,7 @@ def step(what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold a lock, and wait for whoever holds it; it falls with the process, however that ends."""
+    """Wait for a lock and hold it; the kernel releases it with the process."""
     with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -120,8 +120,8 @@ def exclusive(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def alone(cache: Path) -> Iterator[None]:
-    """Be the only lab at work in this checkout, after what an interrupted one left running has ended."""
+def locked(cache: Path) -> Iterator[None]:
+    """Hold the lock of this checkout's labs, after the programs of an interrupted command have ended."""
     with exclusive(cache / "lock"):
         with exclusive(cache / FINISH):
             pass

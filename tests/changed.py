@@ -51,7 +51,6 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "plugins/filter/api_redirect": CLUSTER,
     "plugins/filter/nftables": CLUSTER,
     "plugins/filter/ipi_": CLUSTER,
-    "plugins/filter/pair_plan": PAIR,
     "plugins/module_utils/_plan/layouts/ipi": CLUSTER,
     "plugins/module_utils/_plan/layouts/nft_": CLUSTER,
     "roles/ipi/": CLUSTER,

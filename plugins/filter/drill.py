@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a drill plays, and what came of it: see the .yml of each filter beside this file."""
+"""The rounds of a drill, and the report on them: see the .yml of each filter beside this file."""
 
 from __future__ import annotations
 
@@ -11,9 +11,4 @@ class FilterModule:
     """What Ansible looks for in this file."""
 
     def filters(self):
-        return {
-            "drill_doubts": report.in_doubt,
-            "drill_members": rounds.members_by_mac,
-            "drill_report": report.report,
-            "drill_rounds": rounds.rounds,
-        }
+        return {"drill_report": report.report, "drill_rounds": rounds.rounds}

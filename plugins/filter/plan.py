@@ -10,26 +10,29 @@ import uuid
 from ansible.errors import AnsibleFilterError
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, members, pair, subnets
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+
+LAYOUTS = {"ipi": ipi.plan, "pair": pair.plan}
 
 
-def with_netaddr(plan):
+def with_netaddr(function):
     """Say what is missing on the controller, and not only that something is."""
 
-    @functools.wraps(plan)
-    def planned(*arguments, **keywords):
+    @functools.wraps(function)
+    def guarded(*arguments):
         if subnets.NETADDR_MISSING:
             raise AnsibleFilterError("onprem.lb needs the Python package netaddr on the controller: install it.")
-        return plan(*arguments, **keywords)
+        return function(*arguments)
 
-    return planned
-
-
-def auth_pass(found):
-    return members.auth_pass(found, fresh=lambda: str(uuid.uuid4()))
+    return guarded
 
 
-def assumed_host(vips, host, rank, interface=""):
-    return subnets.placeholder_host(vips, str(host), int(rank), interface)
+def layout_plan(given, layout):
+    return as_data(LAYOUTS[layout](given))
+
+
+def auth_pass(given):
+    return members.auth_pass(given, fresh=lambda: str(uuid.uuid4()))
 
 
 class FilterModule:
@@ -37,10 +40,8 @@ class FilterModule:
 
     def filters(self):
         return {
-            "ipi_plan": with_netaddr(ipi.plan),
-            "ipi_side_by_side": with_netaddr(ipi.side_by_side),
-            "pair_assumed_host": with_netaddr(assumed_host),
-            "pair_auth_pass": auth_pass,
-            "pair_plan": with_netaddr(pair.plan),
-            "vrrp_forecast": forecast.foresee,
+            "ipi_preset_comparison": with_netaddr(ipi.compare_presets),
+            "layout_plan": with_netaddr(layout_plan),
+            "members_auth_pass": auth_pass,
+            "vrrp_forecast": forecast.vrrp_forecast,
         }

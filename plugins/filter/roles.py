@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The variables of a role become what its templates take: see the .yml of each filter beside this file."""
+"""The filters that turn a role's variables into what it renders. The .yml beside this file describe each of them."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ class FilterModule:
             "agent_config": agent_config,
             "haproxy_model": haproxy.model,
             "keepalived_model": instances.model,
-            "misspelt_variables": variables.unknown_variables,
+            "unknown_variables": variables.unknown_variables,
         }

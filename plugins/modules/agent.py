@@ -12,43 +12,43 @@ version_added: 0.1.0
 author:
   - The onprem.lb authors (@onprem)
 description:
-  - Builds the agent on the host from the code that travels with this module, and installs it with its configurations
-    and systemd units. Nothing is downloaded.
-  - The version to be installed is asked whether it takes both configurations, before anything is changed.
-  - A new configuration is loaded without dropping a connection or a VIP. A new version takes over
-    from the running one in the same way.
-  - What an interrupted run has left undone, the next one does.
+  - Builds the agent on the host from the sources in this module's payload, and installs it with its configurations and
+    systemd units. Nothing is downloaded.
+  - The version to be installed checks both configurations before anything is changed.
+  - A new configuration is loaded without dropping a connection or a VIP. A new version takes over from the running one
+    in the same way.
+  - After an interrupted run the next one takes the remaining steps.
 options:
   state:
-    description: Whether the agent is to be there. V(absent) gives the VIPs up and removes all that was made here.
+    description: Whether the agent is installed. V(absent) releases the VIPs and removes all that this module made.
     type: str
     choices: [present, absent]
     default: present
   vrrp:
-    description: The router's configuration, see P(onprem.lb.agent_config#filter). Without it there is no router.
+    description: The router's configuration, see P(onprem.lb.agent_config#filter). Without it no router runs.
     type: dict
   proxy:
-    description: The balancer's configuration. Without it there is no balancer.
+    description: The balancer's configuration. Without it no balancer runs.
     type: dict
   options:
-    description: What the balancer's unit does besides.
+    description: What else the balancer's unit does.
     type: dict
     suboptions:
       down_file:
-        description: A file that says 1 while the balancer is down and 0 while it serves; none when empty.
+        description: A file that contains 1 while the balancer is down and 0 while it serves; none when empty.
         type: str
         default: ""
       stop_pause:
-        description: Seconds between saying so and stopping.
+        description: Seconds between writing 1 to O(options.down_file) and stopping.
         type: float
         default: 0.2
       start_commands:
-        description: Commands that are run, as root, once it serves.
+        description: Commands that run as root once it serves.
         type: list
         elements: str
         default: []
       stop_commands:
-        description: Commands that are run, as root, before it stops, and when it is gone.
+        description: Commands that run as root before it stops, and after it has ended.
         type: list
         elements: str
         default: []
@@ -56,13 +56,13 @@ options:
     description: The Python that runs the agent, 3.8 or later. The one that runs this module by default.
     type: path
   replace:
-    description: Programs that are stopped and disabled right before the agent takes their place.
+    description: Programs that are stopped and disabled right before the agent replaces them.
     type: list
     elements: str
     choices: [haproxy, keepalived]
     default: []
   secrets:
-    description: Texts that must not be shown in a diff or a log.
+    description: Texts to mask in diffs and logs.
     type: list
     elements: str
     default: []
@@ -71,7 +71,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    description: The configurations are shown to the agent in check mode too.
+    description: The agent checks the configurations in check mode, too.
   diff_mode:
     support: full
     description: Shows the difference of each file, with the passwords masked.
@@ -97,7 +97,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was done, or in check mode what would be, in its order.
+  description: The steps that were taken, or in check mode would be, in their order.
   type: list
   elements: str
   returned: success
@@ -116,7 +116,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import files
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment, embedded
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options
-from ansible_collections.onprem.lb.plugins.module_utils._host.files import mover
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 OPTIONS = {
@@ -136,7 +135,7 @@ ARGUMENTS = {
 }
 
 
-def wish(params):
+def request_of(params):
     options = Options(
         params["options"]["down_file"],
         params["options"]["stop_pause"],
@@ -144,11 +143,11 @@ def wish(params):
         tuple(params["options"]["stop_commands"]),
     )
     configs = {"vrrp": params["vrrp"], "proxy": params["proxy"]}
-    return deployment.Desired(configs, options, params["python"] or sys.executable, params["replace"])
+    return deployment.Request(configs, options, params["python"] or sys.executable, params["replace"])
 
 
 def passwords(vrrp):
-    """Whoever forgets to name them as secrets is still not to find them in a result."""
+    """Return the passwords, to mask them even if the caller did not list them in `secrets`."""
     routers = (vrrp or {}).get("instances")
     found = [each.get("auth_pass") for each in routers if isinstance(each, dict)] if isinstance(routers, list) else []
     return [str(each) for each in found if each]
@@ -158,14 +157,14 @@ def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     module.no_log_values.update(passwords(module.params["vrrp"]))
     reader = Reader.of(module)
-    engine = deployment.Deployment(Host(reader.run, reader.find), mover(module))
+    agent = deployment.Deployment(Host(reader.run, reader.find), files.mover(module))
     if os.geteuid() != 0:
         module.fail_json(msg="Only root may install the agent: use become.")
     try:
         if module.params["state"] == "present":
-            done = engine.present(wish(module.params), embedded.archive(), module.check_mode)
+            done = agent.present(request_of(module.params), embedded.build(), module.check_mode)
         else:
-            done = engine.absent(module.check_mode)
+            done = agent.absent(module.check_mode)
     except (Failed, files.Refused, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=bool(done.steps), steps=done.steps, archive=done.archive, diff=done.diff)

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: agent_info
-short_description: Read what the embedded agent says of itself, and whether it could run here
+short_description: Read the status of the embedded agent, and whether it could run here
 version_added: 0.1.0
 author:
   - The onprem.lb authors (@onprem)
 description:
-  - Returns the status of the router and of the balancer, and what keeps them from running here as wanted.
+  - Returns the status of the router and of the balancer, and the reasons why they cannot run here.
   - Changes nothing.
 options:
   vrrp:
-    description: Whether there is to be a router.
+    description: Whether a router is to run.
     type: bool
     default: false
   proxy:
-    description: Whether there is to be a balancer.
+    description: Whether a balancer is to run.
     type: bool
     default: false
   python:
@@ -37,11 +37,11 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: See who is Active
+- name: Read the status
   onprem.lb.agent_info:
   register: agent
 
-- name: Say it
+- name: Print the states of the instances
   ansible.builtin.debug:
     msg: "{{ agent.vrrp.instances | items2dict(key_name='name', value_name='state') }}"
   when: agent.vrrp
@@ -49,11 +49,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 vrrp:
-  description: What the router says of itself, or nothing where none answers. See docs/agent.md.
+  description: The router's report, or nothing if none answers. See docs/agent.md.
   type: dict
   returned: success
 proxy:
-  description: What the balancer says of itself, or nothing where none answers. See docs/proxy.md.
+  description: The balancer's report, or nothing if none answers. See docs/proxy.md.
   type: dict
   returned: success
 units:
@@ -61,13 +61,13 @@ units:
   type: dict
   returned: success
 listeners:
-  description: What listens on TCP.
+  description: The listening TCP sockets.
   type: list
   elements: dict
   returned: success
   sample: [{"address": "0.0.0.0", "port": 22, "program": "sshd", "pid": 321}]
 problems:
-  description: What keeps the agent from running here as wanted, in sentences.
+  description: A sentence for each reason why the agent cannot run here.
   type: list
   elements: str
   returned: success
@@ -93,13 +93,13 @@ def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     reader = Reader.of(module)
     host = Host(reader.run, reader.find)
-    asked = module.params
-    wanted = [name for name in ("vrrp", "proxy") if asked[name]]
-    problems = deployment.problems(host, wanted, asked["python"] or sys.executable, asked["replace"])
+    params = module.params
+    wanted = [name for name in ("vrrp", "proxy") if params[name]]
+    problems = deployment.problems(host, wanted, params["python"] or sys.executable, params["replace"])
     units = host.units() if host.has_systemd() else {}
     module.exit_json(
         **{daemon.name: host.report(daemon.status_socket) for daemon in deployment.DAEMONS},
-        units={name: {**unit._asdict()} for name, unit in units.items()},
+        units={name: unit._asdict() for name, unit in units.items()},
         listeners=facts.listeners(),
         problems=problems,
     )

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: config_files
-short_description: Replace configuration files together, each checked by its program first
+short_description: Replace configuration files together, after their programs have checked them
 version_added: 0.1.0
 author:
   - The onprem.lb authors (@onprem)
 description:
-  - Writes every new file beside its place and shows it to the program that will read it.
-  - Only when all of them pass are they moved into place, each atomically. A bad file never reaches its path,
-    and one bad file keeps the others as they were too.
+  - Writes every new file beside its target and lets the program that will read it check it.
+  - Only if all of them pass are they moved into place, each atomically. A bad file never reaches its path, and it keeps
+    the others unchanged, too.
 options:
   files:
-    description: The files as they are to be.
+    description: The files as they should be.
     type: list
     elements: dict
     required: true
     suboptions:
       path:
-        description: Where the file belongs.
+        description: The path of the file.
         type: path
         required: true
       content:
@@ -41,7 +41,7 @@ options:
         default: present
       check:
         description:
-          - The program that is asked whether the file is good.
+          - The program that checks the file.
           - C(nft) asks the kernel as well, without changing anything, and so needs its privileges.
         type: str
         choices: [none, haproxy, keepalived, nft]
@@ -49,11 +49,10 @@ options:
       unit:
         description:
           - The systemd unit that loads the file, starting a process for it, as haproxy does.
-          - A file that is as it should be and yet was never loaded, because an earlier run ended too soon,
-            counts as changed.
+          - A file that is up to date but was never loaded, because an earlier run was interrupted, counts as changed.
         type: str
   secrets:
-    description: Texts that must not be shown in a diff or a log.
+    description: Texts to mask in diffs and logs.
     type: list
     elements: str
     default: []
@@ -62,7 +61,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    description: The checks run in check mode too, where the program is installed.
+    description: The checks run in check mode, too, if the program is installed.
   diff_mode:
     support: full
     description: Shows the difference of each file, with the secrets masked.
@@ -85,7 +84,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 stale:
-  description: Files that their unit had not loaded yet when this module looked.
+  description: Files that their unit had not loaded yet before this run.
   type: list
   elements: str
   returned: success
@@ -95,7 +94,7 @@ paths:
   elements: str
   returned: success
 unchecked:
-  description: Files whose program is not installed yet, so that it could not be asked (check mode on a fresh host).
+  description: Files that could not be checked because their program is not installed yet (check mode on a new host).
   type: list
   elements: str
   returned: success
@@ -103,7 +102,6 @@ unchecked:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import files
-from ansible_collections.onprem.lb.plugins.module_utils._host.files import mover
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 FILE = {
@@ -129,7 +127,7 @@ def main():
     stale = [item["path"] for item in wanted if item["unit"] and reader.is_stale(item["path"], item["unit"])]
     try:
         pending = files.changes(wanted)
-        unchecked = files.replace_all(pending, reader.find, reader.run, mover(module), dry=module.check_mode)
+        unchecked = files.replace_all(pending, reader.find, reader.run, files.mover(module), dry=module.check_mode)
     except (files.Refused, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(

@@ -7,62 +7,58 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: drill_event
-short_description: Plays one failure on a host, later, and undoes it later still
+short_description: Inject one failure on a host, and revert it later
 version_added: 0.1.0
 author:
   - The onprem.lb authors (@onprem)
 description:
-  - Arms two transient systemd timers on the host, C(onprem-lb-drill-undo) first and C(onprem-lb-drill-play)
-    second, and returns at once. The host undoes the failure itself, also when the drill is interrupted or
-    the host cannot be reached.
-  - What an earlier, interrupted drill has left is undone first.
-  - The failure is real. Play it where you can afford it.
+  - Arms two transient systemd timers on the host, C(onprem-lb-drill-revert) first and C(onprem-lb-drill-inject)
+    second, and returns at once. The host reverts the failure itself, even if the drill is interrupted or the host
+    cannot be reached.
+  - What an earlier, interrupted drill has left is reverted first.
+  - The failure is real. Inject it where you can afford it.
 options:
   event:
     description:
       - V(haproxy_killed) and V(keepalived_killed) kill every process of the service with SIGKILL. A service
-        that restarts itself does so. Undoing starts the service if it is not running.
-      - V(haproxy_stopped) and V(keepalived_stopped) stop the service. Undoing starts it.
-      - V(haproxy_reloaded) reloads HAProxy. There is nothing to undo.
-      - V(host_cut) drops every frame on O(interface), both ways, ARP too. Undoing removes the nftables table
+        that restarts itself does so. Reverting starts the service if it is not running.
+      - V(haproxy_stopped) and V(keepalived_stopped) stop the service. Reverting starts it.
+      - V(haproxy_reloaded) reloads HAProxy. There is nothing to revert.
+      - V(host_cut) drops every frame on O(interface), both ways, ARP too. Reverting removes the nftables table
         C(netdev onprem_lb_drill). Needs the package nftables and Linux 5.16 or later.
       - Any other needs O(command).
-      - V(none) undoes now what is left of an earlier drill and removes its timers.
+      - V(none) reverts now what is left of an earlier drill and removes its timers.
     type: str
     required: true
   after:
-    description:
-      - Seconds from now until the failure.
+    description: Seconds from now until the failure.
     type: float
     default: 2
-  undo_after:
-    description:
-      - Seconds from the failure until it is undone.
+  revert_after:
+    description: Seconds from the failure until it is reverted.
     type: float
     default: 10
   command:
-    description:
-      - An event of your own, as shell commands, such as the loss of a program that this collection does not know.
+    description: Shell commands of an event of your own, for a program that this collection does not know.
     type: dict
     suboptions:
-      play:
-        description: What makes it happen.
+      inject:
+        description: Makes it happen.
         type: str
         required: true
-      undo:
-        description: What undoes it.
+      revert:
+        description: Reverts it.
         type: str
         default: ''
   engine:
-    description:
-      - What the host runs. On one of the embedded agent its balancer and its router stand for HAProxy and keepalived.
+    description: What the host runs. With V(agent) its balancer and its router fail in place of HAProxy and keepalived.
     type: str
     choices: [native, agent]
     default: native
   interface:
     description:
       - The interface to cut, for O(event=host_cut).
-      - If Ansible reaches the host through it, Ansible cannot reach the host until the cut is undone.
+      - If Ansible reaches the host through it, Ansible cannot reach the host until the cut is reverted.
     type: str
 attributes:
   check_mode:
@@ -81,53 +77,53 @@ requirements:
 """
 
 EXAMPLES = r"""
-- name: Kill HAProxy in two seconds, see to it that it runs ten seconds later
+- name: Kill HAProxy in two seconds, and start it ten seconds later
   onprem.lb.drill_event:
     event: haproxy_killed
     after: 2
-    undo_after: 10
+    revert_after: 10
 
 - name: Cut the host off for five seconds
   onprem.lb.drill_event:
     event: host_cut
     interface: eth0
-    undo_after: 5
+    revert_after: 5
 
-- name: Take everything back now
+- name: Revert everything now
   onprem.lb.drill_event:
     event: none
 """
 
 RETURN = r"""
 units:
-  description: The timers that are armed, in the order in which they were.
+  description: The armed timers, in the order in which they were armed.
   returned: always
   type: list
   elements: str
-  sample: [onprem-lb-drill-undo.timer, onprem-lb-drill-play.timer]
-plays_at:
+  sample: [onprem-lb-drill-revert.timer, onprem-lb-drill-inject.timer]
+injected_at:
   description: When the failure happens, by the host's own clock. Null if none does.
   returned: always
   type: str
   sample: "2026-01-31T12:00:02.000+00:00"
-undone_at:
-  description: When it is undone, by the host's own clock. Null if there is nothing to undo.
+reverted_at:
+  description: When it is reverted, by the host's own clock. Null if there is nothing to revert.
   returned: always
   type: str
   sample: "2026-01-31T12:00:12.000+00:00"
 cleared:
-  description: What an earlier drill had left, undone before anything else.
+  description: What an earlier drill had left, reverted before anything else.
   returned: always
   type: list
   elements: str
   sample: []
 commands:
-  description: The commands that play and undo the failure.
+  description: The commands that inject and revert the failure.
   returned: always
   type: dict
   sample:
-    play: systemctl stop haproxy.service
-    undo: systemctl reset-failed haproxy.service; systemctl start haproxy.service
+    inject: systemctl stop haproxy.service
+    revert: systemctl reset-failed haproxy.service; systemctl start haproxy.service
 """
 
 import os
@@ -144,8 +140,8 @@ def run_event(module):
     have_nft = bool(module.get_bin_path("nft"))
     if not facts.has_systemd():
         raise faults.Refused("A drill needs systemd on the host, and this host does not run it.")
-    if min(params["after"], params["undo_after"]) < 0:
-        raise faults.Refused("after and undo_after cannot be negative.")
+    if min(params["after"], params["revert_after"]) < 0:
+        raise faults.Refused("after and revert_after cannot be negative.")
     script = None
     if event != "none":
         script = faults.script_for(event, params["interface"] or "", params["command"], params["engine"])
@@ -153,11 +149,11 @@ def run_event(module):
     armed = []
     if script is not None:
         faults.check(script, params["interface"], os.listdir("/sys/class/net"), run, have_nft)
-        armed = faults.armings(event, script, params["after"], params["undo_after"])
+        armed = faults.timers(event, script, params["after"], params["revert_after"])
     now = time.time()
     if not module.check_mode:
         faults.arm(armed, run)
-    commands = {"play": script.play, "undo": script.undo} if script else {}
+    commands = {"inject": script.inject, "revert": script.revert} if script else {}
     return dict(faults.schedule(armed, now), changed=bool(armed or cleared), cleared=cleared, commands=commands)
 
 
@@ -166,10 +162,10 @@ def main():
         argument_spec={
             "event": {"type": "str", "required": True},
             "after": {"type": "float", "default": 2},
-            "undo_after": {"type": "float", "default": 10},
+            "revert_after": {"type": "float", "default": 10},
             "command": {
                 "type": "dict",
-                "options": {"play": {"type": "str", "required": True}, "undo": {"type": "str", "default": ""}},
+                "options": {"inject": {"type": "str", "required": True}, "revert": {"type": "str", "default": ""}},
             },
             "engine": {"type": "str", "choices": ["native", "agent"], "default": "native"},
             "interface": {"type": "str"},

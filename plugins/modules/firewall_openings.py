@@ -12,12 +12,10 @@ version_added: 0.1.0
 author:
   - The onprem.lb authors (@onprem)
 description:
-  - Tells the firewall that is active on the host, firewalld, ufw or nftables, to let in TCP connections to
-    some ports from anywhere, and VRRP (IP protocol 112) from the named peers only.
-  - One call describes all openings. Openings that an earlier call made and that are not named any more are
-    closed.
-  - Nothing is installed and nothing is activated. Without an active firewall the module does nothing and
-    says so.
+  - Makes the active firewall of the host, firewalld, ufw or nftables, accept TCP connections to some ports from
+    anywhere, and VRRP (IP protocol 112) from the named peers only.
+  - One call describes all openings. Openings of an earlier call that are not named any more are closed.
+  - Nothing is installed and nothing is activated. Without an active firewall the module does nothing and says so.
 options:
   ports:
     description: The TCP ports to open, as V(8443) or V(8443/tcp).
@@ -26,51 +24,43 @@ options:
     default: []
   vrrp_peers:
     description:
-      - The addresses, IPv4 or IPv6, that may send VRRP to this host. This is a peer's own address with
-        multicast too.
+      - The addresses, IPv4 or IPv6, that may send VRRP to this host. This is a peer's own address, even with multicast.
       - VRRP for IPv6 is sent from link-local addresses, unless it is unicast from another address.
     type: list
     elements: str
     default: []
   interface:
-    description:
-      - The interface whose zone firewalld opens. Without it, or while it is in no zone, the default zone.
+    description: The interface whose zone firewalld opens. Without it, or while it is in no zone, the default zone.
     type: str
   manager:
     description:
-      - Which firewall to speak to. V(auto) takes the first active one of V(firewalld), V(ufw) and
-        V(nftables).
-      - A manager asked for by name must be active. V(none) leaves every firewall alone.
+      - The firewall to open. V(auto) takes the first active one of V(firewalld), V(ufw) and V(nftables).
+      - A manager that is named must be active. V(none) changes no firewall.
     type: str
     choices: [auto, firewalld, ufw, nftables, none]
     default: auto
   state:
-    description:
-      - V(absent) closes every opening that this module made, whatever O(ports) and O(vrrp_peers) say.
+    description: V(absent) closes every opening that this module made, whatever O(ports) and O(vrrp_peers) say.
     type: str
     choices: [present, absent]
     default: present
 notes:
-  - firewalld gets rich rules with the priority 1120, by which the module knows its own, permanently and at
-    run time, without a reload. A deny rule of the administrator's own still comes first.
-  - ufw gets rules with the comment V(onprem.lb). An equal rule of the administrator's own is left as it is
-    and counts as the opening. Before ufw 0.36.2, which knows no VRRP, a marked block in
-    C(/etc/ufw/before.rules) and C(before6.rules) opens it.
-  - nftables gets rules with the comment V(onprem.lb) at the top of each input chain that would refuse, that
-    is before the administrator's own rules in the same chain. Bans in another chain, such as fail2ban's,
-    keep their effect.
-  - A drop-in of C(nftables.service) puts the rules back when the service starts or reloads. After C(nft -f)
-    by hand they are gone until then; use C(systemctl reload nftables).
-  - O(state=absent) speaks to the active firewall only. Settings left behind in one that is switched off
-    have no effect.
+  - firewalld gets rich rules with the priority 1120, which marks them as ours, permanently and at run time, without a
+    reload. A deny rule of the administrator's own still comes first.
+  - ufw gets rules with the comment V(onprem.lb). An equal rule of the administrator's own stays unchanged and counts as
+    the opening. Before 0.36.2 ufw does not support VRRP, so a marked block in C(/etc/ufw/before.rules) and
+    C(before6.rules) opens it.
+  - nftables gets rules with the comment V(onprem.lb) at the top of each input chain that would refuse, before the
+    administrator's own rules in the same chain. Bans in another chain, such as fail2ban's, keep their effect.
+  - A drop-in of C(nftables.service) restores the rules when the service starts or reloads. After a manual C(nft -f)
+    they are gone until then; use C(systemctl reload nftables).
+  - O(state=absent) changes the active firewall only. Settings that remain in an inactive one have no effect.
 attributes:
   check_mode:
     description: Can run in check_mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
-    description:
-      - Will return details on what has changed (or possibly needs changing in check_mode), when in diff
-        mode.
+    description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
     support: full
 """
 
@@ -81,26 +71,25 @@ EXAMPLES = r"""
     vrrp_peers: [10.0.0.12]
     interface: eth0
 
-- name: Close all of them again
+- name: Close them again
   onprem.lb.firewall_openings:
     state: absent
 """
 
 RETURN = r"""
 manager:
-  description: The firewall that was spoken to, V(none) when there is none.
+  description: The firewall that was opened, V(none) if there is none.
   returned: success
   type: str
   sample: firewalld
 openings:
-  description:
-    - What was asked for and is let in by the firewall's rules now. Empty when there is nothing that refuses it.
+  description: The requested openings that the firewall's rules accept now. Empty if nothing would refuse them.
   returned: success
   type: list
   elements: str
   sample: [tcp 8443 from anywhere, vrrp from 10.0.0.12]
 msg:
-  description: Why there was nothing to do, when there was no firewall to open.
+  description: Why there was nothing to do.
   returned: when there is no firewall to open
   type: str
   sample: No firewall is active; nothing to open.
@@ -111,15 +100,15 @@ from typing import Any, Dict
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.core import plan
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import (
+    ChangeSet,
     FirewallError,
-    Plan,
     apply,
     wanted_openings,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import SystemHost
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
 
 
-def result(todo: Plan) -> Dict[str, Any]:
+def result(todo: ChangeSet) -> Dict[str, Any]:
     facts: Dict[str, Any] = {
         "changed": bool(todo.actions),
         "manager": todo.manager,
@@ -142,16 +131,12 @@ def main() -> None:
             "ports": {"type": "list", "elements": "str", "default": []},
             "vrrp_peers": {"type": "list", "elements": "str", "default": []},
             "interface": {"type": "str"},
-            "manager": {
-                "type": "str",
-                "choices": ["auto", "firewalld", "ufw", "nftables", "none"],
-                "default": "auto",
-            },
+            "manager": {"type": "str", "choices": ["auto", "firewalld", "ufw", "nftables", "none"], "default": "auto"},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         },
         supports_check_mode=True,
     )
-    host = SystemHost(module)
+    host = Host(module)
     params = module.params
     try:
         wanted = wanted_openings(params["ports"], params["vrrp_peers"])

@@ -7,64 +7,64 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_info
-short_description: Read all that a load balancer's plan and its verification need from a host
+short_description: Read what the plan of a load balancer needs to know about a host
 version_added: 0.1.0
 author:
   - The onprem.lb authors (@onprem)
 description:
-  - Returns the host's addresses, what listens on it, who answers for the VIPs on its links, and more, in one call.
+  - Returns the host's addresses, its listening sockets, the hosts that answer for the VIPs on its links, and more, in
+    one call.
   - Changes nothing.
 options:
   vips:
-    description:
-      - Addresses to look for on the links, each with or without a prefix length, or a mapping with the key
-        C(address).
+    description: Addresses to probe on the links, each with or without a prefix length, or a mapping with the key
+      C(address).
     type: list
     elements: raw
     default: []
   wait:
-    description: For how many seconds answers for a VIP are collected.
+    description: How many seconds to collect answers for a VIP.
     type: float
     default: 0.2
   packages:
-    description: Packages of which the missing ones are returned.
+    description: Packages to look for; the missing ones are returned.
     type: list
     elements: str
     default: []
   programs:
-    description: Programs of which the missing ones are returned.
+    description: Programs to look for; the missing ones are returned.
     type: list
     elements: str
     default: []
   units:
-    description: Systemd units of which the active and the enabled ones are returned.
+    description: Systemd units to look for; the active and the enabled ones are returned.
     type: list
     elements: str
     default: []
   loaded:
     description:
-      - Files and the units that load them, of which the stale ones are returned.
-      - Tells for units that start a process for every load, as haproxy does.
+      - Files and the units that load them; the stale ones are returned.
+      - Works for units that start a process for every load, as haproxy does.
     type: dict
     default: {}
   with_auth_pass:
     description:
-      - Also return the passwords in keepalived's configuration.
+      - Return the passwords in the configurations, too.
       - Use C(no_log) on the task then.
     type: bool
     default: false
   listen:
     description:
-      - For how many seconds other VRRP routers are listened for on every link; 0 for not at all.
+      - How many seconds to listen for other VRRP routers on every link; 0 does not listen.
       - Everything else is read meanwhile. See M(onprem.lb.vrrp_info).
     type: float
     default: 0
   keepalived_config:
-    description: The file in which they may stand, and the VRIDs.
+    description: keepalived's configuration, with its VRIDs and passwords.
     type: path
     default: /etc/keepalived/keepalived.conf
   agent_config:
-    description: The same of the embedded agent.
+    description: The embedded agent's configuration.
     type: path
     default: /etc/onprem-lb-agent/vrrp.json
 extends_documentation_fragment:
@@ -72,7 +72,7 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: See who holds the VIP and whether haproxy runs
+- name: Find the holder of the VIP and whether haproxy runs
   onprem.lb.host_info:
     vips: [192.0.2.10]
     units: [haproxy.service]
@@ -91,7 +91,7 @@ addresses:
   returned: success
   sample: [{"interface": "eth0", "address": "192.0.2.11", "prefix": 24, "mac": "02:00:00:00:00:11"}]
 listeners:
-  description: What listens on TCP.
+  description: The listening TCP sockets.
   type: list
   elements: dict
   returned: success
@@ -106,16 +106,16 @@ missing_packages:
   elements: str
   returned: success
 missing_programs:
-  description: Those of O(programs) that are not to be found.
+  description: Those of O(programs) that are not installed.
   type: list
   elements: str
   returned: success
 unobtainable:
-  description: Why the missing packages cannot be installed, such as that no source can be reached; else empty.
+  description: Why the missing packages cannot be installed, for instance because no source can be reached; else empty.
   type: str
   returned: success
 package_lists_fresh:
-  description: Whether packages can be installed without fetching the lists of them first.
+  description: Whether packages can be installed without fetching the package lists first.
   type: bool
   returned: success
 enabled_units:
@@ -144,7 +144,7 @@ vrids:
   returned: success
   sample: {"vip-192.0.2.10": 240}
 heard:
-  description: The VRRP routers that were heard, as RV(onprem.lb.vrrp_info#module:routers).
+  description: The VRRP routers on the links, as RV(onprem.lb.vrrp_info#module:routers).
   type: list
   elements: dict
   returned: success
@@ -187,7 +187,7 @@ ARGUMENTS = {
 
 
 def look(params, reader):
-    """Return all that was asked for. What keeps the host from being a balancer is a problem, not a crash."""
+    """Return the result without `heard`. What keeps the host from being a balancer is a problem and not an error."""
     problems = []
     answering = {}
     addresses = reader.addresses()
@@ -226,8 +226,8 @@ def look(params, reader):
     }
 
 
-def hear(params):
-    """Return the routers that were heard, and why none could be."""
+def capture(params):
+    """Return the routers on the links, and the problems that kept it from listening."""
     if not params["listen"]:
         return [], []
     try:
@@ -239,8 +239,8 @@ def hear(params):
 def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     reader = Reader.of(module)
-    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as aside:
-        heard = aside.submit(hear, module.params)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as background:
+        heard = background.submit(capture, module.params)
         result = look(module.params, reader)
     routers, problems = heard.result()
     result.update(heard=routers, problems=result["problems"] + problems)

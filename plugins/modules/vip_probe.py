@@ -7,63 +7,55 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: vip_probe
-short_description: Measures how a floating address serves while it fails over
+short_description: Measure how a floating address serves while it fails over
 version_added: 0.1.0
 author:
   - The onprem.lb authors (@onprem)
 description:
-  - Starts a new connection to the address every few milliseconds, on a fixed grid, and asks on the same
-    grid who holds the address (ARP, or neighbour solicitation for IPv6).
+  - Starts a new connection to the address every few milliseconds, at a fixed interval, and probes at the same times
+    who holds the address (ARP, or neighbour solicitation for IPv6).
   - Run it on a host that is no member and is on the same link. Elsewhere, or without the right to open raw
     sockets, it still measures the connections, and RV(holders_known) is false.
   - Connections are closed with RST, so that neither this host nor the members run out of ports.
   - It changes nothing, on this host or any other.
 options:
   address:
-    description:
-      - The floating address, IPv4 or IPv6.
+    description: The floating address, IPv4 or IPv6.
     type: str
     required: true
   port:
-    description:
-      - The TCP port of the service behind it.
+    description: The TCP port of the service behind it.
     type: int
     required: true
   interface:
-    description:
-      - The interface to ask on who holds the address. By default the one the kernel would use for it.
+    description: The interface on which the holders are probed. By default the one of the kernel's route to the address.
     type: str
   interval_ms:
-    description:
-      - A connection is started, and the link asked, once in this many milliseconds. It is the resolution of
-        all results.
+    description: Milliseconds between two connections, and between two probes of the link. It is the resolution of all
+      results.
     type: float
     default: 5
   timeout_ms:
-    description:
-      - An attempt without an answer after this time has failed. Below 1000 this includes every attempt that
-        succeeds only because the kernel sent its SYN again.
+    description: An attempt without an answer after this time has failed. Below 1000 this includes every attempt that
+      succeeds only because the kernel sent its SYN again.
     type: float
     default: 300
   duration:
-    description:
-      - Seconds to probe, or at most to probe with O(until).
+    description: Seconds to probe; with O(until) at most.
     type: float
     default: 10
   send:
-    description:
-      - Text to send when connected. An attempt then succeeds only if at least one byte comes back, which
-        proves that the service answers, and not only that the kernel accepts connections for it.
+    description: Text to send when connected. An attempt then succeeds only if at least one byte comes back. That proves
+      that the service answers, and not only that the kernel accepts connections for it.
     type: str
   members:
-    description:
-      - The possible holders, to call them by name. A holder that is not among them is called by its MAC.
+    description: The possible holders, to call them by name. Any other holder is called by its MAC.
     type: list
     elements: dict
     default: []
     suboptions:
       name:
-        description: What to call the member.
+        description: The name of the member.
         type: str
         required: true
       macs:
@@ -72,9 +64,7 @@ options:
         elements: str
         required: true
   settle:
-    description:
-      - Wait before probing until the address is in order, held by exactly one member and answering. Fails
-        if it never is.
+    description: Wait before probing until exactly one member holds the address and it answers. Fails if that never is.
     type: dict
     suboptions:
       limit:
@@ -82,21 +72,19 @@ options:
         type: float
         default: 30
       successes:
-        description: The number of good connections in a row that it takes.
+        description: How many connections in a row must succeed.
         type: int
         default: 20
       holder:
         description: The name of the member that must be the holder. Any one if left out.
         type: str
   until:
-    description:
-      - End before O(duration) is over, once the address is in order. That is when exactly one member holds
-        it and every attempt of the last O(until.quiet_ms) succeeded. Where holders are not known, only the
-        attempts count.
+    description: End before O(duration) is over, once exactly one member holds the address and every attempt of the last
+      O(until.quiet_ms) succeeded. Where holders are not known, only the attempts count.
     type: dict
     suboptions:
       minimum:
-        description: Seconds to probe at least. Must reach beyond the last thing that is to be measured.
+        description: Seconds to probe at least. Must reach beyond all that is to be measured.
         type: float
         default: 0
       quiet_ms:
@@ -107,8 +95,7 @@ options:
         description: The name of the member that must be the holder. Any one if left out.
         type: str
       path:
-        description:
-          - A file that must be there. So a task that runs in the background learns that there is no more to be seen.
+        description: A file that must exist. It ends a task that runs in the background.
         type: path
 extends_documentation_fragment:
   - onprem.lb.attributes.reads_only
@@ -160,10 +147,9 @@ failures:
   type: dict
 outages:
   description:
-    - Every run of failed attempts, as RV(outages[].start_ms), RV(outages[].length_ms), RV(outages[].failed)
-      and RV(outages[].ended) (false if it lasted until the end).
-    - The length goes from the start of the first failed attempt to the start of the next good one. The
-      truth may be up to one interval longer.
+    - Every run of failed attempts.
+    - The length goes from the start of the first failed attempt to the start of the next good one. The real outage may
+      be up to one interval longer.
   returned: success
   type: list
   elements: dict
@@ -171,15 +157,15 @@ outages:
     start_ms: {description: When the first failed attempt started., type: float}
     length_ms: {description: How long until a good one started., type: float}
     failed: {description: How many attempts failed., type: int}
-    ended: {description: Whether a good attempt followed., type: bool}
+    ended: {description: Whether a good attempt followed; false if the outage lasted until the end., type: bool}
 takeover:
-  description: What happened until a new member held the address alone and served. All there is, if the
-    holder never changed.
+  description: What happened until a new member held the address alone and served. If the holder never changed this is
+    the whole measurement.
   returned: success
   type: dict
   contains:
     outage_ms: {description: The longest outage; 0 if nothing failed., type: float}
-    silence_ms:
+    response_gap_ms:
       description:
         - The longest time without any answer; about O(interval_ms) if all is well.
         - It is longer than the outage where connections were not lost but had to wait, as at a former holder
@@ -188,7 +174,7 @@ takeover:
     total_ms: {description: All outages together., type: float}
     failed: {description: How many attempts failed., type: int}
     tried: {description: How many were made., type: int}
-comeback:
+failback:
   description: What happened afterwards, as when the first member takes the address back. Has the keys of
     RV(takeover).
   returned: success
@@ -196,8 +182,7 @@ comeback:
 timeline:
   description:
     - Who held the address, from RV(timeline[].at_ms) on, starting at 0.
-    - A holder is gone when it misses 4 questions in a row while somebody else answers, or 10 when nobody
-      does.
+    - A holder is gone when it misses 4 probes in a row while another host answers, or 10 when none does.
   returned: success
   type: list
   elements: dict
@@ -205,11 +190,11 @@ timeline:
     at_ms: {description: Since when., type: float}
     holders: {description: The names; none or several are possible., type: list, elements: str}
 holder_before:
-  description: Who held the address at first. Null if nobody did, or more than one.
+  description: Who held the address at first. Null if there was no holder, or more than one.
   returned: success
   type: str
 holder_after:
-  description: Who held the address at last. Null if nobody did, or more than one.
+  description: Who held the address at last. Null if there was no holder, or more than one.
   returned: success
   type: str
 most_holders:
@@ -225,7 +210,7 @@ no_holder_ms:
   returned: success
   type: float
 holders_known:
-  description: Whether this host could ask who holds the address. If not, there is no RV(timeline).
+  description: Whether this host could find out who holds the address. If not, there is no RV(timeline).
   returned: success
   type: bool
 reason:
@@ -233,19 +218,19 @@ reason:
   returned: success
   type: str
 settled:
-  description: Whether the address was in order at the end, as O(until) asks. False without O(until).
+  description: Whether the condition of O(until) held at the end. False without O(until).
   returned: success
   type: bool
 probed_ms:
-  description: For how long was probed.
+  description: How long the probe ran.
   returned: success
   type: float
-left_out:
-  description: How many grid points this host was too busy for.
+skipped_samples:
+  description: How many samples this host was too busy for.
   returned: success
   type: int
 longest_stall_ms:
-  description: The longest time this host was late to look. Results are no finer than this.
+  description: The longest delay of the probe itself on this host. Results are no finer than this.
   returned: success
   type: float
 """
@@ -285,9 +270,9 @@ ARGUMENTS = {
 }
 
 
-def plan_of(params):
+def settings_of(params):
     settle, until = params["settle"], params["until"]
-    return prober.Plan(
+    return prober.Settings(
         address=params["address"],
         port=params["port"],
         interval_ms=params["interval_ms"],
@@ -307,8 +292,8 @@ def plan_of(params):
     )
 
 
-def asker_for(module):
-    """The one to ask with, or why there is none."""
+def neighbour_prober(module):
+    """Return the prober that finds the holders, and '', or None and why there is none."""
     address, interface = module.params["address"], module.params["interface"]
     version = ipaddress.ip_address(address).version
     if not interface:
@@ -332,20 +317,20 @@ def asker_for(module):
 
 def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    plan = plan_of(module.params)
-    refusal = prober.refusal(plan)
+    settings = settings_of(module.params)
+    refusal = prober.refusal(settings)
     if refusal:
         module.fail_json(msg=refusal)
-    asker, reason = asker_for(module)
-    if plan.settle and plan.settle.holder and asker is None:
-        module.fail_json(msg=f"{reason} So it cannot be waited for that {plan.settle.holder} does.")
+    holders, reason = neighbour_prober(module)
+    if settings.settle and settings.settle.holder and holders is None:
+        module.fail_json(msg=f"{reason} So it cannot be waited for that {settings.settle.holder} does.")
     try:
-        seen = prober.probe(plan, asker)
+        seen = prober.probe(settings, holders)
     except prober.NotSettled as not_settled:
         module.fail_json(msg=str(not_settled))
     finally:
-        if asker is not None:
-            asker.close()
+        if holders is not None:
+            holders.close()
     module.exit_json(changed=False, reason=reason, **seen)
 
 

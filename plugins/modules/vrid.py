@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: vrid
-short_description: Choose the VRIDs of a cluster or a pair, so that nobody else on the link has them
+short_description: Choose the VRIDs of a cluster or a pair, so that no other router on the link has them
 version_added: 0.1.0
 author:
   - The onprem.lb authors (@onprem)
 description:
-  - Computes VRIDs from a name, in the same way on every host, and holds them against what others have, be it
-    according to the inventory or to what is heard on the link.
+  - Computes VRIDs from a name, in the same way on every host, and compares them with those of others, in the inventory
+    or on the link.
   - It changes nothing and sends nothing.
 options:
   name:
@@ -30,27 +30,26 @@ options:
     default: openshift
   clusters:
     description:
-      - The names of other clusters on the same link. The VRIDs that OpenShift computes for them are taken too.
-      - A cluster that has other ones belongs into O(taken), with what it really has.
+      - The names of other clusters on the same link. The VRIDs that OpenShift computes for them count as taken.
+      - A cluster with other VRIDs belongs into O(taken).
     type: list
     elements: str
     default: []
   taken:
-    description:
-      - VRIDs that others have. Each is a number, or a mapping with the keys C(vrid) and C(by), the latter a text
-        that says who has it.
+    description: VRIDs that others have. Each is a number, or a mapping with the keys C(vrid) and C(by), a text that
+      names the owner.
     type: list
     elements: raw
     default: []
   current:
     description:
-      - What this very cluster or pair has already, as a mapping with the keys C(api) and C(ingress), or C(pair).
-        A pair's may be just a number.
-      - It is kept while nobody else has it.
+      - What this cluster or pair has already, as a mapping with the keys C(api) and C(ingress), or C(pair). A pair's
+        may be just a number.
+      - It is kept while no other has it.
     type: raw
   on_conflict:
     description:
-      - Whether to fail when somebody else has the VRID that is computed or in use, or to take the next free one.
+      - Whether to fail when another router has the VRID that is computed or in use, or to take the next free one.
       - Where two of the clusters clash, V(next) moves the one whose name comes later in the alphabet, unless it is
         the one with O(current).
       - OpenShift's own VIPs cannot take the next one, their VRIDs follow from the name alone.
@@ -59,7 +58,7 @@ options:
     default: fail
   seconds:
     description:
-      - For how many seconds to listen on the link for others; 0 does not listen.
+      - How many seconds to listen on the link for others; 0 does not listen.
       - Most routers advertise every second.
     type: float
     default: 0
@@ -67,9 +66,8 @@ options:
     description: Where to listen. By default on every interface that is up.
     type: str
   members:
-    description:
-      - The addresses of the cluster's or pair's own members, the link-local ones too. What they advertise does not
-        count.
+    description: The addresses of the cluster's or pair's own members, the link-local ones too. Their advertisements do
+      not count.
     type: list
     elements: str
     default: []
@@ -82,7 +80,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See that the new cluster clashes with none that is there
+- name: Check that the new cluster clashes with no existing one
   onprem.lb.vrid:
     name: cnf11
     clusters: [cnf10, vmware]
@@ -112,12 +110,12 @@ vrid:
   type: int
   returned: success and O(strategy=pool)
 conflicts:
-  description: A sentence for each that has, or would have, a VRID that was wanted.
+  description: A sentence for each other owner of a wanted VRID, present or future.
   type: list
   elements: str
   returned: always
 heard:
-  description: The routers that were heard and are no members, as M(onprem.lb.vrrp_info) returns them.
+  description: The routers on the link that are no members, as M(onprem.lb.vrrp_info) returns them.
   type: list
   elements: dict
   returned: always
@@ -140,19 +138,19 @@ ARGUMENTS = {
 }
 
 
-def strangers(params):
-    """Return who else is heard on the link."""
+def foreign_routers(params):
+    """Return the routers on the link that are no members."""
     if params["seconds"] == 0:
         return []
-    heard = sniffer.collect(params["interface"], params["seconds"]).result()
-    return vrrp_routers.strangers(heard["routers"], params["members"])
+    captured = sniffer.collect(params["interface"], params["seconds"]).result()
+    return vrrp_routers.foreign_routers(captured["routers"], params["members"])
 
 
 def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     try:
-        heard = strangers(params)
+        heard = foreign_routers(params)
     except sniffer.CannotListen as error:
         module.fail_json(msg=str(error), conflicts=[], heard=[])
     choice = vrid.choose(

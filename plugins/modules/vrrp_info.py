@@ -7,31 +7,29 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: vrrp_info
-short_description: Hear which VRRP routers are on the links of a host
+short_description: Listen for the VRRP routers on the links of a host
 version_added: 0.1.0
 author:
   - The onprem.lb authors (@onprem)
 description:
-  - Listens for VRRP advertisements, versions 2 and 3, IPv4 and IPv6, and returns who sends which. This host's own are
-    among them.
-  - It changes nothing and sends nothing, so it hears only what the network brings. Advertisements sent to one other
-    host (unicast) stay unheard, and switches with MLD snooping may keep the multicast ones of IPv6 back.
+  - Listens for VRRP advertisements, versions 2 and 3, IPv4 and IPv6, and returns the routers that send them, this
+    host's own included.
+  - It changes nothing and sends nothing, so it sees only what the network forwards to it. It does not see unicast
+    advertisements between other hosts, and switches with MLD snooping may hold back the multicast ones of IPv6.
   - Only an Active router advertises. A Backup is never seen.
 options:
   interface:
     description:
       - Where to listen. By default on every interface that is up.
-      - What is tagged for a VLAN is heard on the VLAN's own interface.
+      - Frames that are tagged for a VLAN belong to the VLAN's own interface.
     type: str
   seconds:
-    description:
-      - For how many seconds. Most routers advertise every second; one that does so more rarely takes longer to be
-        heard.
+    description: How many seconds to listen. Most routers advertise every second; a slower one takes longer to be seen.
     type: float
     default: 3.5
   with_auth_pass:
     description:
-      - Also return the passwords, which every host on the link can read.
+      - Return the passwords, too, which every host on the link can read.
       - Use C(no_log) on the task then.
     type: bool
     default: false
@@ -42,27 +40,27 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Hear who uses which VRID
+- name: List the VRIDs on the link
   onprem.lb.vrrp_info:
     interface: eth0
-  register: segment
+  register: link
 
 - name: Stop where two routers fight for an address
   ansible.builtin.assert:
-    that: segment.conflicts | length == 0
-    fail_msg: "{{ segment.conflicts }}"
+    that: link.conflicts | length == 0
+    fail_msg: "{{ link.conflicts }}"
 """
 
 RETURN = r"""
 routers:
   description:
-    - Every router that advertised, sorted by interface, family, VRID and source. What may change with time is as the
-      latest advertisement said.
+    - Every router that advertised, sorted by interface, family, VRID and source. What may change is as in its latest
+      advertisement.
   type: list
   elements: dict
   returned: success
   contains:
-    interface: {description: Where it was heard., type: str}
+    interface: {description: Where it was received., type: str}
     family: {description: 4 or 6., type: int}
     vrid: {description: The VRID., type: int}
     version: {description: The VRRP version., type: int}
@@ -71,15 +69,15 @@ routers:
     own: {description: Whether this host itself sends it., type: bool}
     destination: {description: Where it sends to., type: str}
     unicast: {description: Whether that is one host., type: bool}
-    priority: {description: The priority. 0 says that it gives up., type: int}
+    priority: {description: The priority. 0 means that it resigns., type: int}
     interval: {description: Seconds between two advertisements., type: float}
     addresses: {description: The VIPs., type: list, elements: str}
     auth_type: {description: C(none) or C(simple)., type: str}
     auth_pass: {description: The password; only with O(with_auth_pass=true)., type: str}
-    checksum: {description: The RFC by which the checksum is right., type: str}
+    checksum: {description: The RFC by which the checksum is correct., type: str}
     seen: {description: The number of advertisements., type: int}
-    first: {description: When the first was heard; seconds after the beginning., type: float}
-    last: {description: When the latest was heard., type: float}
+    first: {description: When the first was received; seconds after the start., type: float}
+    last: {description: When the latest was received., type: float}
   sample:
     - interface: eth0
       family: 4
@@ -100,8 +98,8 @@ routers:
       last: 3.3
 discarded:
   description:
-    - What was heard but is no valid advertisement, by the reason, such as C(carp) or C(checksum). For each, how many
-      there were, and of the latest the detail, the source and the interface.
+    - Messages that are no valid advertisement, by the reason, such as C(carp) or C(checksum). For each, how many there
+      were, and of the latest the detail, the source and the interface.
   type: dict
   returned: success
   sample: {"carp": {"count": 3, "detail": "a CARP advertisement of VHID 1", "source": "192.0.2.7", "interface": "eth0"}}
@@ -109,8 +107,9 @@ conflicts:
   description:
     - A sentence for each VRID that had two Actives at a time. A takeover, where one ends before the other begins, is
       none.
-    - Two that do not believe each other, as with different passwords, may take turns. keepalived waits anew whenever
-      it hears another, so with equal intervals only one of them speaks at a time. Listen for 10 seconds to see both.
+    - Two that reject each other's messages, for instance because of different passwords, may alternate. keepalived
+      restarts its timer whenever it receives any advertisement, so with equal intervals only one of them advertises at
+      a time. Listen for 10 seconds to see both.
   type: list
   elements: str
   returned: success
@@ -130,10 +129,10 @@ ARGUMENTS = {
 def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        segment = sniffer.collect(module.params["interface"], module.params["seconds"])
+        view = sniffer.collect(module.params["interface"], module.params["seconds"])
     except sniffer.CannotListen as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=False, **segment.result(module.params["with_auth_pass"]))
+    module.exit_json(changed=False, **view.result(module.params["with_auth_pass"]))
 
 
 if __name__ == "__main__":

@@ -28,10 +28,10 @@ SERVER = "192.0.2.3"  # on the client's host: what becomes of the servers is not
 
 ATTEMPTS = """
 import json, sys
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill.prober import Plan, Prober
-plan = Plan(*json.loads(sys.argv[1]))
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill.prober import Prober, Settings
+settings = Settings(*json.loads(sys.argv[1]))
 print("ready", flush=True)
-seen = Prober(plan).run(plan.duration_ms, None)
+seen = Prober(settings).run(settings.duration_ms, None)
 print(json.dumps([list(each) for each in seen.attempts]), flush=True)
 """
 

@@ -17,7 +17,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair, planner
 from support.netns.keepaliveds import EVENTS, Cluster
 from support.netns.links import why_not
 from support.netns.recorder import View, hurry
@@ -42,7 +42,9 @@ class Case(NamedTuple):
         return [member(number, **self.settings) for number in range(1, self.members + 1)]
 
     def plan(self):
-        return {**pair.draft(self.hosts()), "outages": [self.refused]} if self.refused else pair.plan(self.hosts())
+        if self.refused:
+            return planner.draft(pair.LAYOUT, self.hosts())._replace(outages=[self.refused])
+        return pair.plan(self.hosts())
 
 
 def never_moves(event, vip):
@@ -92,12 +94,13 @@ class Play:
 
     def __init__(self, plan, cluster):
         self.plan, self.cluster = plan, cluster
-        self.holders = {line["vip"]: line["before"] for line in plan["outages"]}
+        self.holders = {line["vip"]: line["before"] for line in plan.outages}
         self.steps: List[Dict[str, Outcome]] = []
         # After this long nothing moves any more that has not moved yet.
-        instances = [instance for planned in plan["members"].values() for instance in planned["instances"]]
+        routers = [planned.router for planned in plan.members.values()]
+        instances = [instance for router in routers for instance in router.instances]
         silence = max(3 * instance["advert_interval"] + 1 + instance["preempt_delay"] for instance in instances)
-        self.patience = silence + max(script["interval"] for script in plan["track"]["scripts"]) + 1
+        self.patience = silence + max(script["interval"] for router in routers for script in router.scripts) + 1
 
     def start(self, races):
         if races:
@@ -114,7 +117,7 @@ class Play:
 
     def run(self, failures, races):
         if races:
-            self.holders = {line["vip"]: line["before"] for line in self.plan["outages"]}
+            self.holders = {line["vip"]: line["before"] for line in self.plan.outages}
             self._lead()
         over: List[Tuple[Any, ...]] = []
         for event, name in failures:
@@ -126,10 +129,10 @@ class Play:
 
     def _lines(self, event, name, out):
         """What is foreseen for the VIPs that this member holds; of two failures, as if the first never took part."""
-        foreseen = self.plan["outages"]
+        foreseen = self.plan.outages
         if out:
-            members = {other: planned for other, planned in self.plan["members"].items() if other not in out}
-            foreseen = forecast.forecast({**self.plan, "members": members})["outages"]
+            members = {other: planned for other, planned in self.plan.members.items() if other not in out}
+            foreseen = forecast.forecast(planner.forecast_input(self.plan._replace(members=members)))["outages"]
         held = [line for line in foreseen if (line["event"], line["member"]) == (event, name)]
         return {line["vip"]: line for line in held if self.holders[line["vip"]] == name}
 
@@ -152,7 +155,7 @@ Steps = List[Dict[str, Outcome]]  # of one play, the outcomes in each by VIP
 
 def play(case, folder, given_up) -> Steps:
     plan = case.plan()
-    assert plan["outages"], plan["faults"]
+    assert plan.outages, plan.faults
     with Cluster(plan, folder, given_up) as cluster:
         playing = Play(plan, cluster)
         playing.start(case.races)
@@ -211,7 +214,7 @@ def test_the_outage_is_within_what_was_foreseen(played, name, at):
 
 def test_a_tie_is_refused_and_really_leaves_the_vip_with_a_dead_haproxy(played):
     name = "polled, weight 2, a tie"
-    assert "ties with lb2" in pair.plan(CASES[name].hosts())["faults"][0]
+    assert "ties with lb2" in pair.plan(CASES[name].hosts()).faults[0]
     dead = played[name][1][VIP]
     assert (dead.found.holders, dead.found.served) == (["lb1"], False)
     # Longer than a tie's mend, weight 4, would take.

@@ -22,7 +22,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import arch
 from support.netns.links import VIP, VIP6, lent
 from support.netns.namespaces import inside
 from support.paths import AGENT
-from support.proxy.masters import Echo, Load, Running, ask, get
+from support.proxy.masters import AS_NOBODY, Echo, Load, Running, ask, get
 from support.proxy.proxies import LIMIT
 from support.waiting import until
 
@@ -64,7 +64,7 @@ class Host:
 
     def configuration(self, *services, **whole):
         monitor = {"name": "all", "bind": "192.0.2.1", "port": MONITOR, "path": "/ready", "at_least": {"web": 2}}
-        return {"services": services or [self.service()], "monitors": [monitor], "user": "nobody", **whole}
+        return {"services": services or [self.service()], "monitors": [monitor], **whole}
 
     def service(self, name="web", port=PORT, **changes):
         servers = [{"name": each, "address": SERVERS, "port": echo.port} for each, echo in self.echoes.items()]
@@ -72,7 +72,7 @@ class Host:
 
     def start(self, *services, **whole):
         """Start a proxy; return when all servers have been checked."""
-        program = ["ip", "netns", "exec", self.link.lb1.namespace, SYSTEMS, self.archive]
+        program = ["ip", "netns", "exec", self.link.lb1.namespace, *AS_NOBODY, SYSTEMS, self.archive]
         proxy = self._stack.enter_context(Running(self.folder, self.configuration(*services, **whole), program=program))
         until(lambda: all(server["check"]["up"] for server in proxy.service()["servers"]))
         return proxy
@@ -103,6 +103,7 @@ class Host:
 def host(the_link):
     folder = Path(tempfile.mkdtemp())  # every user may go there, other than to pytest's
     folder.chmod(0o755)
+    shutil.chown(folder, "nobody")
     made = Host(the_link, folder)
     try:
         yield made

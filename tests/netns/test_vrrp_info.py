@@ -30,7 +30,7 @@ with patch_module_args(options):
 FOREIGN = """
 import json, sys
 from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers
-print(json.dumps(vrrp_routers.foreign(**json.loads(sys.argv[1]))))
+print(json.dumps(vrrp_routers.conflicts(**json.loads(sys.argv[1]))))
 """
 
 # Sends the same frame ten times a second until it is killed.

@@ -16,11 +16,11 @@ def hear(monkeypatch, *routers):
     """Have every listening module hear these routers, each ``(source, VRID)`` with the password AUTH_PASS."""
 
     def collect(_interface, _seconds):
-        segment = LinkView()
+        view = LinkView()
         for source, vrid in routers:
             said = Advertisement(2, vrid, 100, SECOND, ("192.0.2.77",), PASSWORD, AUTH_PASS.encode())
-            segment.add(Observation(0.0, "eth0", "02:00:00:00:00:63", source, "224.0.0.18", said))
-        return segment
+            view.add(Observation(0.0, "eth0", "02:00:00:00:00:63", source, "224.0.0.18", said))
+        return view
 
     monkeypatch.setattr(sniffer, "collect", collect)
 

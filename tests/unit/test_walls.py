@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "modules": ("_host", "_shared"),
     "filter": ("_plan", "_shared"),
     "_plan.dns": ("_agent.config.schema",),
-    "_plan.drill": (),
+    "_plan.drill": ("_shared",),
     "_plan.layouts": ("_plan.forecast", "_plan.model", "_shared", "_agent.config.schema"),
     "_plan.forecast": ("_plan.model", "_shared", "_agent.vrrp.core"),
     "_plan.model": (

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a plan has to know about a host, read in one go. Parsers are pure; the module does the reading."""
+"""The facts about a host that a plan needs. Most of it are pure parsers; the module reads the texts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import time
 from typing import Any, Dict, Iterable, List, Tuple
 
 LISTEN = "0A"  # TCP_LISTEN in /proc/net/tcp
-SYSTEMD = "/run/systemd/system"  # is there where systemd runs, sd_booted(3)
-SELINUX = "/sys/fs/selinux/enforce"  # is there where SELinux is enabled, enforcing or not
+SYSTEMD = "/run/systemd/system"  # exists where systemd runs, sd_booted(3)
+SELINUX = "/sys/fs/selinux/enforce"  # exists where SELinux is enabled, enforcing or not
 OS_RELEASE = "/etc/os-release"
 
 
@@ -44,7 +44,7 @@ def addresses(ip_json: str) -> List[Dict[str, Any]]:
 
 
 def vip_addresses(given: Iterable[Any]) -> List[str]:
-    """Return the addresses among what a user wrote as VIPs; whatever is none is left for the plan to refuse."""
+    """Return the addresses among a user's VIPs. The plan refuses those that are none."""
     found = []
     for item in given:
         text = str(item.get("address", "") if isinstance(item, dict) else item).partition("/")[0]
@@ -56,7 +56,7 @@ def vip_addresses(given: Iterable[Any]) -> List[str]:
 
 
 def links_of(vips: Iterable[str], found: List[Dict[str, Any]]) -> Dict[str, List[str]]:
-    """Return, for each interface, the VIPs that belong on its link: those that its subnets hold."""
+    """Return, for each interface, the VIPs within its subnets."""
     links: Dict[str, List[str]] = {}
     for vip in vips:
         for info in found:
@@ -79,13 +79,14 @@ def listening_sockets(table: str) -> List[Dict[str, Any]]:
 
 
 def _address(text: str) -> str:
-    """The kernel prints addresses as 32-bit words in the host's order (little-endian on all that run haproxy)."""
+    """Read an address that the kernel prints as 32-bit words in the host's byte order (little-endian wherever haproxy
+    runs)."""
     words = [bytes.fromhex(text[at : at + 8])[::-1] for at in range(0, len(text), 8)]
     return str(ipaddress.ip_address(b"".join(words)))
 
 
 def listeners(root: str = "/proc") -> List[Dict[str, Any]]:
-    """Return ``{address, port, program, pid}`` of everything that listens on TCP, as far as this user may see."""
+    """Return ``{address, port, program, pid}`` of every listening TCP socket, as far as this user may see."""
     sockets = []
     for name in ("net/tcp", "net/tcp6"):
         path = os.path.join(root, name)
@@ -101,7 +102,7 @@ def listeners(root: str = "/proc") -> List[Dict[str, Any]]:
 
 
 def _owners(root: str, inodes: Any) -> Dict[str, Any]:
-    """Find the process behind each socket. Processes come and go meanwhile; one that went is no owner."""
+    """Return the process of each socket, without those that end meanwhile."""
     owners: Dict[str, Any] = {}
     for link in glob.glob(os.path.join(root, "[0-9]*", "fd", "*")):
         try:
@@ -117,7 +118,7 @@ def _owners(root: str, inodes: Any) -> Dict[str, Any]:
 
 
 def reachable(targets: Iterable[Tuple[str, int]], timeout: float) -> List[str]:
-    """Return which of the targets take a TCP connection, each as ``address port``."""
+    """Return which of the targets accept a TCP connection, each as ``address port``."""
     reached = []
     for address, port in targets:
         try:
@@ -128,20 +129,20 @@ def reachable(targets: Iterable[Tuple[str, int]], timeout: float) -> List[str]:
     return reached
 
 
-def any_reachable(targets: Iterable[Tuple[str, int]], patience: float) -> bool:
-    """Return whether one of the targets takes a TCP connection within some seconds, those of its name included."""
+def any_reachable(targets: Iterable[Tuple[str, int]], timeout: float) -> bool:
+    """Return whether one of the targets accepts a TCP connection in time, including the resolution of its name."""
     reached = threading.Event()
 
-    def ask(target: Tuple[str, int]) -> None:
-        if reachable([target], patience):
+    def connect(target: Tuple[str, int]) -> None:
+        if reachable([target], timeout):
             reached.set()
 
-    # Daemons: a resolver that nobody answers goes on asking for longer than anybody cares.
-    asking = [threading.Thread(target=ask, args=(target,), daemon=True) for target in targets]
-    for each in asking:
-        each.start()
-    late = time.monotonic() + patience
-    while not reached.is_set() and any(each.is_alive() for each in asking) and time.monotonic() < late:
+    # Daemon threads, because a resolver without an answer tries for longer than the timeout.
+    threads = [threading.Thread(target=connect, args=(target,), daemon=True) for target in targets]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + timeout
+    while not reached.is_set() and any(thread.is_alive() for thread in threads) and time.monotonic() < deadline:
         reached.wait(0.02)
     return reached.is_set()
 
@@ -153,7 +154,7 @@ def is_ours(unit: str, folder: str = "/etc/systemd/system") -> bool:
 
 
 def agent_instances(vrrp_json: str) -> List[Dict[str, Any]]:
-    """Return the instances in the agent's configuration; none where it cannot be read."""
+    """Return the instances in the agent's configuration; none if it cannot be read."""
     try:
         found = json.loads(vrrp_json or "{}")
         return [each for each in found.get("instances", []) if isinstance(each, dict)]
@@ -162,7 +163,7 @@ def agent_instances(vrrp_json: str) -> List[Dict[str, Any]]:
 
 
 def auth_passes(keepalived_conf: str) -> List[str]:
-    """Return the passwords that stand in a keepalived.conf, each once, in order."""
+    """Return the passwords in a keepalived.conf, each once, in order."""
     found = re.findall(r'^\s*auth_pass\s+"?([^"\s]+)"?', keepalived_conf, re.M)
     return list(dict.fromkeys(found))
 
@@ -174,7 +175,7 @@ def vrids(keepalived_conf: str) -> Dict[str, int]:
 
 
 def process_stats(root: str = "/proc") -> List[str]:
-    """Return the line /proc/PID/stat of every process that is still there when it is read."""
+    """Return the line /proc/PID/stat of every process."""
     stats = []
     for path in glob.glob(os.path.join(root, "[0-9]*", "stat")):
         try:
@@ -191,7 +192,7 @@ def youngest(main_pid: int, now: float, uptime: str, stats: List[str]) -> float:
     ticks = os.sysconf("SC_CLK_TCK")
     starts = [0.0]
     for stat in stats:
-        # The name stands in parentheses and may hold anything; the fields after it are counted from 3, proc(5).
+        # The name is in parentheses and may contain anything; the fields after it count from 3, proc(5).
         pid, fields = int(stat.split()[0]), stat.rpartition(")")[2].split()
         if main_pid in (pid, int(fields[1])):
             starts.append(booted + int(fields[19]) / ticks)

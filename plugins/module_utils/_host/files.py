@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Configuration files, replaced all together or not at all.
+"""Replaces configuration files all together or not at all.
 
-Every new file is written beside its place and shown to the program that will read it; only when all of them pass
-is the first one moved into place, so a bad file never reaches its path.
+Every new file is written beside its target and checked by the program that will read it. Only when all of them pass is
+the first one moved into place, so a bad file never reaches its path.
 """
 
 from __future__ import annotations
@@ -15,12 +15,7 @@ import tempfile
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._host import keepalived_test
-
-# (command) -> (exit code, stdout, stderr), as AnsibleModule.run_command
-Run = Callable[[List[str]], Tuple[int, str, str]]
-# (program's name) -> its path, or None
-Find = Callable[[str], Optional[str]]
-
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Find, Run
 
 # The words before a password in keepalived.conf and haproxy.cfg, and in the agent's JSON.
 PASSWORD = re.compile(r"\b(auth_pass|insecure-password|password)([ \t]+)\S+")
@@ -28,23 +23,23 @@ JSON_PASSWORD = re.compile(r'("auth_pass":\s*)"(?:[^"\\]|\\.)+"')
 
 
 def masked(text: str) -> str:
-    """Return a text without its passwords: also not the one that a file held before, which nobody names as a secret."""
+    """Return a text without its passwords, even those that no module argument names as a secret."""
     return JSON_PASSWORD.sub(r'\1"********"', PASSWORD.sub(r"\1\2********", text))
 
 
 class Refused(Exception):
-    """A file cannot be what is wanted, or its program refuses it; nothing was changed."""
+    """A file cannot be as wanted, or its program refuses it; nothing was changed."""
 
 
 class Change(NamedTuple):
-    """A file as it is and as it is to be; None where there is no file."""
+    """A file before and after; None where there is no file."""
 
     path: str
     before: Optional[str]
     after: Optional[str]
     mode: int
     check: str
-    group: str = ""  # who else may read it, where the mode lets a group; the writer's own where empty
+    group: str = ""  # its owning group; the writer's own if empty
 
     @property
     def diff(self) -> Dict[str, str]:
@@ -97,7 +92,7 @@ def _number_of(group: str) -> Optional[int]:
 
 
 def check(change: Change, candidate: str, find: Find, run: Run) -> bool:
-    """Show a candidate to its program. Return False when the program is not installed yet.
+    """Let the program check a candidate. Return False if the program is not installed yet.
 
     :raises Refused: with the program's own words, the candidate's path replaced by the real one
     """
@@ -115,8 +110,8 @@ def check(change: Change, candidate: str, find: Find, run: Run) -> bool:
 
 def _haproxy(program: str, candidate: str, run: Run) -> Optional[str]:
     code, out, err = run([program, "-c", "-f", candidate])
-    said = [line.strip() for line in (err + out).splitlines()]
-    alerts = [line for line in said if "[ALERT]" in line] or said
+    lines = [line.strip() for line in (err + out).splitlines()]
+    alerts = [line for line in lines if "[ALERT]" in line] or lines
     return None if code == 0 else " ".join([*alerts, f"(exit code {code})"])
 
 
@@ -128,11 +123,11 @@ def _keepalived_test(program: str, candidate: str, run: Run) -> Optional[str]:
 
 
 def _nft(program: str, candidate: str, run: Run) -> Optional[str]:
-    """The kernel is asked too: what it cannot do is refused, but so is everything where nobody may ask it."""
+    """nft asks the kernel, too: it refuses what the kernel cannot do, and everything if it lacks the privilege."""
     code, out, err = run([program, "--check", "--file", candidate])
-    said = [line.strip() for line in (err + out).splitlines()]
-    # Without the lines that repeat the file and point into it.
-    errors = [line for line in said if "Error:" in line] or said
+    lines = [line.strip() for line in (err + out).splitlines()]
+    # Without the lines that quote the file.
+    errors = [line for line in lines if "Error:" in line] or lines
     return None if code == 0 else " ".join([*errors, f"(exit code {code})"])
 
 
@@ -168,11 +163,11 @@ def replace_all(pending: List[Change], find: Find, run: Run, move: Callable[[str
 
 
 def _write_candidate(change: Change, beside: bool) -> str:
-    """Write the new text where it can be renamed into place, or, for a dry run, somewhere else entirely."""
+    """Write the new text where it can be renamed into place, or, for a dry run, into a temporary folder."""
     folder = os.path.dirname(change.path) if beside else None
     if folder:
         os.makedirs(folder, mode=0o755, exist_ok=True)
-    # The dot and the suffix keep programs that read whole folders from seeing it.
+    # Because of the dot and the suffix, programs that read whole folders ignore it.
     handle, candidate = tempfile.mkstemp(prefix=f".{os.path.basename(change.path)}.", suffix=".new", dir=folder)
     with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(change.after or "")
@@ -183,7 +178,7 @@ def _write_candidate(change: Change, beside: bool) -> str:
 
 
 def _move_all(pending: List[Change], candidates: Dict[str, str], move: Callable[[str, str], None]) -> None:
-    """Move every candidate into place; when one cannot be moved, put the earlier files back as they were."""
+    """Move every candidate into place; if one cannot be moved, restore the earlier files."""
     done: List[Change] = []
     try:
         for change in pending:
@@ -206,7 +201,7 @@ def _restore(change: Change, move: Callable[[str, str], None]) -> None:
 
 
 def mover(module: Any) -> Callable[[str, str], None]:
-    """Return a move that keeps the destination's SELinux context but, unlike AnsibleModule's, not its permissions."""
+    """Return a move that keeps the destination's SELinux context, but not its permissions as AnsibleModule's does."""
 
     def move(source: str, destination: str) -> None:
         if module.selinux_enabled():

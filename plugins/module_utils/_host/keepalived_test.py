@@ -1,13 +1,13 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What keepalived's own configuration test says, and what it means, by version."""
+"""Interprets keepalived's own configuration test, by version."""
 
 from __future__ import annotations
 
 import re
 from typing import List, Optional, Tuple
 
-# Its exit codes (keepalived's lib/bitops and main): what each of them is about.
+# The meaning of its exit codes (keepalived's lib/bitops and main).
 MEANINGS = {
     1: "it cannot run here",
     2: "it found no memory",
@@ -17,7 +17,7 @@ MEANINGS = {
     6: "a script of it could be changed by somebody who is not root",
 }
 
-# Said at every start without a log socket, as in a container; no word about the configuration.
+# Printed at every start without a log socket, as in a container; not about the configuration.
 NOISE = re.compile(r"failed to connect to syslog|^Terminated$")
 
 TERMINATED = 143  # 128 + SIGTERM
@@ -36,15 +36,15 @@ def complaints(output: str) -> List[str]:
 
 
 def refusal(found: Tuple[int, ...], code: int, output: str) -> Optional[str]:
-    """Judge ``keepalived -t``: return why it refuses the file, or None when the file is good.
+    """Return why ``keepalived -t`` refuses the file, or None if the file is good.
 
-    Before 2.2.8 the test ends its own process group with SIGTERM when a script runs as another user than
-    root: the code is 143 although nothing is wrong. Its complaints were printed before, so they decide.
+    Before 2.2.8 the test ends its own process group with SIGTERM if a script runs as another user than root: the code
+    is 143 although nothing is wrong. Its complaints come before that, so they decide.
     """
-    said = complaints(output)
-    if code == TERMINATED and found < (2, 2, 8) and not said:
+    errors = complaints(output)
+    if code == TERMINATED and found < (2, 2, 8) and not errors:
         return None
     if code == 0:
         return None
     meaning = MEANINGS.get(code, f"it ended with code {code}")
-    return f"{meaning}: {'; '.join(dict.fromkeys(said))}" if said else meaning
+    return f"{meaning}: {'; '.join(dict.fromkeys(errors))}" if errors else meaning

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where a host gets its packages from, as its package manager's files say. Pure."""
+"""Where a host gets its packages from, according to its package manager's files. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from typing import Callable, Iterable, List, NamedTuple, Tuple
 from urllib.parse import urlsplit
 
-Place = Tuple[str, int]
+Endpoint = Tuple[str, int]
 
 PORTS = {"http": 80, "https": 443, "ftp": 21}
 LOCAL = ("file", "copy")
@@ -16,7 +16,7 @@ NO = ("no", "false", "0")
 
 
 class Sources(NamedTuple):
-    """``proxy`` stands for all of them where there is one."""
+    """The addresses of the sources, and the proxy through which all of them are reached, if there is one."""
 
     addresses: List[str]
     proxy: str = ""
@@ -47,30 +47,31 @@ def yum(repositories: Iterable[str], settings: Iterable[str] = ()) -> Sources:
     return Sources(found, next(iter(proxies), ""))
 
 
-def unobtainable(sources: Sources, reached: Callable[[List[Place]], bool]) -> str:
-    """Return why nothing can be installed from these sources, '' where something can.
+def unobtainable(sources: Sources, reached: Callable[[List[Endpoint]], bool]) -> str:
+    """Return why nothing can be installed from these sources, '' if something can.
 
-    :param reached: whether one of some places can be connected to
+    :param reached: whether one of some ``(host, port)`` accepts a connection
     """
     if not sources.addresses:
         return "the host has no package sources"
     if any(_scheme(address) in LOCAL for address in sources.addresses):
         return ""
-    places = [place for place in map(_place, [sources.proxy] if sources.proxy else sources.addresses) if place[0]]
-    if not places:
+    addresses = [sources.proxy] if sources.proxy else sources.addresses
+    endpoints = [endpoint for endpoint in map(_endpoint, addresses) if endpoint[0]]
+    if not endpoints:
         return "the host has no package sources but removable media"
-    if reached(sorted(set(places))):
+    if reached(sorted(set(endpoints))):
         return ""
-    names = ", ".join(sorted({name for name, _port in places}))
+    names = ", ".join(sorted({name for name, _port in endpoints}))
     return f"none of its package sources can be reached ({names})"
 
 
 def _scheme(address: str) -> str:
-    # mirror+file, tor+http and the like: what comes last is how it is fetched
+    # In mirror+file, tor+http and the like the last part is the transport.
     return urlsplit(address).scheme.rpartition("+")[2]
 
 
-def _place(address: str) -> Place:
+def _endpoint(address: str) -> Endpoint:
     parts = urlsplit(address)
     port = parts.port or PORTS.get(_scheme(address), 0)
     return (parts.hostname or "", port) if port else ("", 0)

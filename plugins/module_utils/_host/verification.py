@@ -1,21 +1,20 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Does a pair do what its plan says? What one member sees of itself and of the link, held against the plan."""
+"""Compares what one member sees of itself and of the link with the plan. Pure."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, List
 
-UNITS = ("haproxy.service", "keepalived.service")
-PROGRAMS = ("haproxy",)
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import NATIVE, PROGRAMS, UNITS
 
 
 def faults(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
-    """Return a sentence for each thing that is not as planned, on the member that looked.
+    """Return a sentence for each thing that is not as planned, as one member sees it.
 
-    :param plan: as `pair_plan` returns it
+    :param plan: as ``Expected`` of the plan has it
     :param seen: ``{addresses, answering, active_units, listeners, stale}`` as `host_info` returns them, and
-        ``reached``, the targets that took a connection
+        ``reached``, the targets that accepted a connection
     """
     found = []
     for vip in plan["vips"]:
@@ -29,7 +28,7 @@ def faults(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
         found.append(
             f"haproxy still runs what it had before {path} was written: its log says why it refuses the new file."
         )
-    programs = plan.get("programs", PROGRAMS)
+    programs = plan.get("programs", PROGRAMS[NATIVE])
     served = {item["port"] for item in seen["listeners"] if item["program"] in programs}
     for service in plan["services"]:
         if service["port"] not in served:
@@ -42,10 +41,10 @@ def faults(plan: Dict[str, Any], seen: Dict[str, Any]) -> List[str]:
 
 def units(plan: Dict[str, Any]) -> List[str]:
     """Return the units that must run on this member."""
-    return list(plan.get("units", UNITS))
+    return list(plan.get("units", UNITS[NATIVE]))
 
 
 def holders(vip: str, seen: Dict[str, Any]) -> int:
-    """Count who has the VIP: this host, and every other that answers for it."""
+    """Return how many hosts hold the VIP: this one, and every other that answers for it."""
     own = any(info["address"] == vip for info in seen["addresses"])
     return int(own) + len(seen["answering"].get(vip, []))

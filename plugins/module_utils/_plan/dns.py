@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The DNS records that a cluster or a pair needs, and how three programs want to be told of them. Pure.
+"""The DNS records that a cluster or a pair needs, in the formats of three programs. Pure.
 
-Names are fully qualified with a final dot everywhere (RFC 1035, 5.1): such a line means the same in whichever zone's
-file it is included, whatever ``$ORIGIN`` holds there.
+All names are fully qualified with a final dot (RFC 1035, 5.1): such a line means the same in every zone file, whatever
+``$ORIGIN`` is there.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
 
 TTL = 300
 LABEL = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)")  # RFC 952; RFC 1123, 2.1 lets it begin with a digit
-LONGEST = 253  # RFC 1035, 2.3.4: 255 octets on the wire, where each label has its length before it and the root is last
+MAX_NAME_LENGTH = 253  # RFC 1035, 2.3.4: 255 octets on the wire, with a length before each label and before the root
 KEYS = {
     "cluster": ("layout", "name", "domain", "api_vips", "ingress_vips", "nodes", "bootstrap", "ttl"),
     "pair": ("layout", "domain", "subdomain", "vips", "members", "ttl"),
 }
 RESERVED = ("api", "api-int", "apps", "bootstrap")
-# An owner with a CNAME has nothing else, and a server passes over an A that is added to it (RFC 2136, 3.4.2.2).
+# A name with a CNAME has no other records, and a server ignores an A that is added to it (RFC 2136, 3.4.2.2).
 SUPERSEDED = {"A": ("A", "AAAA", "CNAME"), "AAAA": ("A", "AAAA", "CNAME"), "PTR": ("PTR",)}
 WANTED = "an IPv4 or IPv6 address is wanted"
 
@@ -32,7 +32,7 @@ Hosts = Dict[str, List[str]]
 
 
 class Record(NamedTuple):
-    """One record, and the zone in whose file it would usually be."""
+    """One record, and the zone that it usually belongs to."""
 
     zone: str
     name: str
@@ -42,7 +42,7 @@ class Record(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What one layout asks for."""
+    """The records of one layout."""
 
     title: str
     records: List[Record]
@@ -84,17 +84,17 @@ def _part(given: Any, faults: Faults) -> Part:
         return NOTHING
     known = KEYS[layout]
     mine = unknown_keys(given, list(known), f"The description of the {layout}")
-    wish = TTL if given.get("ttl") is None else given["ttl"]
-    ttl, wrong = integer(0, 2**31 - 1, "a number of seconds")(wish)  # RFC 2181, 8
+    given_ttl = TTL if given.get("ttl") is None else given["ttl"]
+    ttl, wrong = integer(0, 2**31 - 1, "a number of seconds")(given_ttl)  # RFC 2181, 8
     if wrong:
-        mine.append(f"dns_ttl is {wish!r}: {wrong}")
+        mine.append(f"dns_ttl is {given_ttl!r}: {wrong}")
     part = (_cluster if layout == "cluster" else _pair)({**dict.fromkeys(known), **given}, ttl or 0, mine)
     faults.extend(mine)
     return part
 
 
 def _cluster(given: Dict[str, Any], ttl: int, faults: Faults) -> Part:
-    """What an installer wants to find. The wildcard has no PTR: nobody could say for which of its names."""
+    """Return the records that an installer checks. The wildcard has no PTR, which would need one name."""
     name = _cluster_name(given["name"], faults)
     domain = _domain(given["domain"], "ipi_domain", faults)
     api = _vips(given["api_vips"], "ipi_api_vips", faults)
@@ -113,9 +113,9 @@ def _cluster(given: Dict[str, Any], ttl: int, faults: Faults) -> Part:
 
 
 def _pair(given: Dict[str, Any], ttl: int, faults: Faults) -> Part:
-    """As the OpenShift 3 articles want it. No PTRs: a balancer's address is that of a host which has its own name."""
+    """Return the records of a pair. It has no PTRs: each balancer's address already belongs to a host with a name."""
     domain = _domain(given["domain"], "dns_domain", faults)
-    # Empty is a wish, and not the same as nothing said.
+    # An empty subdomain is a valid choice, None means the default.
     below = "apps" if given["subdomain"] is None else given["subdomain"]
     below = _name(below, "dns_subdomain", "apps", faults) if below != "" else ""
     vips = _vips(given["vips"], "pair_vips", faults)
@@ -134,7 +134,7 @@ def _pair(given: Dict[str, Any], ttl: int, faults: Faults) -> Part:
 
 
 def _openshift_3(domain: str, below: str) -> Dict[str, str]:
-    """What openshift-ansible's inventory says of the balancers. It has two names for the routes' domain."""
+    """Return the balancers' variables in openshift-ansible's inventory, which has two names for the routes' domain."""
     routes = f"{below}.{domain}" if below else domain
     return {
         "openshift_master_cluster_hostname": f"haproxy.{domain}",
@@ -153,7 +153,7 @@ def _cluster_name(given: Any, faults: Faults) -> str:
 
 def _domain(given: Any, place: str, faults: Faults) -> str:
     name = _name(given, place, "example.com", faults)
-    if name.rpartition(".")[2].isdigit():  # RFC 1123, 2.1: that is how an address is told from a name
+    if name.rpartition(".")[2].isdigit():  # RFC 1123, 2.1: this distinguishes an address from a name
         faults.append(f"{place} is {given!r}, which ends in a number as only an address does: give a domain's name.")
         return ""
     return name
@@ -173,7 +173,7 @@ def _wrong_name(given: Any, example: str) -> str:
         return f"empty: give a name, for instance {example}."
     if not isinstance(given, str):
         return f"{given!r}, which is no text: put it in quotes."
-    if "*" in given:  # RFC 1034, 4.3.3: as the whole of the first label, or it is no wildcard
+    if "*" in given:  # RFC 1034, 4.3.3: only a whole first label makes a wildcard
         return f"{given!r}: a * may only be a record's first part, and is put there without being asked; leave it out."
     for label in _undotted(given).split("."):
         if not LABEL.fullmatch(label):
@@ -182,7 +182,7 @@ def _wrong_name(given: Any, example: str) -> str:
 
 
 def _undotted(name: str) -> str:
-    """A final dot only says that the name is whole."""
+    """Return a name without the final dot that marks it as fully qualified."""
     return name[:-1] if name.endswith(".") else name
 
 
@@ -209,11 +209,11 @@ def _mapping(given: Any, place: str, faults: Faults) -> Dict[Any, Any]:
 
 
 def _nodes(given: Any, zone: str, faults: Faults) -> Hosts:
-    """Return the nodes by the one label that they have in the cluster's zone; they may be given with the zone."""
+    """Return the nodes by their label in the cluster's zone; the user may give them with the zone."""
     found: Hosts = {}
     for name, addresses in _mapping({} if given is None else given, "dns_nodes", faults).items():
         label = _name(name, "A name in dns_nodes", "master-0", faults)
-        # Where the zone's own name is wrong it has its sentence, and the nodes need none for it.
+        # If the zone itself is wrong it has its own fault, and the nodes need none for it.
         label = label[: -len(zone) - 1] if zone and label.endswith(f".{zone}") else label
         if "." in label and zone:
             faults.append(f"dns_nodes has {name!r}, which is not directly below {zone}: give the part before it alone.")
@@ -227,7 +227,7 @@ def _nodes(given: Any, zone: str, faults: Faults) -> Hosts:
 
 
 def _addresses(given: Any, place: str, wanted: str, faults: Faults) -> List[str]:
-    """One address or a list of them, for a host that has IPv4 and IPv6."""
+    """Read one address or a list of them, for a host that has IPv4 and IPv6."""
     if not isinstance(given, list):
         found = [_address(given, place, wanted, faults)]
     else:
@@ -243,14 +243,14 @@ def _address(given: Any, place: str, wanted: str, faults: Faults) -> str:
     except ValueError:
         faults.append(f"{place} is {given!r}: {wanted}.")
         return ""
-    if _unreachable(interface) or "%" in str(given):  # a record has no place for the link
+    if _unreachable(interface) or "%" in str(given):  # a record cannot name the link
         faults.append(f"{place} is {given}: others cannot reach a host at that address, give one which they can.")
         return ""
     return str(interface.ip)
 
 
 def _unreachable(interface: Interface) -> bool:
-    """Whether a host has this address only for itself or on its own link, or no host can have it."""
+    """Whether other hosts cannot reach a host at this address, or no host can have it."""
     ip, network = interface.ip, interface.network
     if ip.is_multicast or ip.is_loopback or ip.is_unspecified or ip.is_link_local:
         return True
@@ -261,7 +261,7 @@ def _unreachable(interface: Interface) -> bool:
 
 
 def _shared(floating: Hosts, hosts: Hosts) -> Faults:
-    """A host's own address is nobody else's. Two VIPs may be one: then one balancer serves both."""
+    """Refuse a host's address that another also has. Two VIPs may be the same: then one balancer serves both."""
     owners = {address: name for name, addresses in floating.items() for address in addresses}
     faults = []
     for name, addresses in hosts.items():
@@ -273,13 +273,13 @@ def _shared(floating: Hosts, hosts: Hosts) -> Faults:
 
 def _too_long(zone: str, names: Iterable[str], place: str) -> Faults:
     longest = max((f"{name}.{zone}" for name in names), key=len)
-    if len(longest) <= LONGEST:
+    if len(longest) <= MAX_NAME_LENGTH:
         return []
-    return [f"{longest} has {len(longest)} characters, and DNS takes {LONGEST}: shorten {place}."]
+    return [f"{longest} has {len(longest)} characters, and DNS takes {MAX_NAME_LENGTH}: shorten {place}."]
 
 
 def _named_twice(parts: List[Part]) -> Faults:
-    """Two layouts may not speak for one name: the later one's nsupdate would take the earlier one's records away."""
+    """Refuse a name in two layouts: the nsupdate of the later one would delete the records of the earlier one."""
     faults = []
     for one, other in itertools.combinations(parts, 2):
         names = {record.name for record in one.records if record.type != "PTR"}
@@ -300,7 +300,7 @@ def _forward(zone: str, hosts: Hosts, ttl: int) -> List[Record]:
 
 
 def _reverse(zone: str, hosts: Hosts, ttl: int) -> List[Record]:
-    """PTRs, by the zones that reverse DNS is usually cut into: a /24 (RFC 1035, 3.5) and a /64 (RFC 3596, 2.5)."""
+    """Return the PTRs, in the usual reverse zones: of a /24 (RFC 1035, 3.5) and of a /64 (RFC 3596, 2.5)."""
     found = []
     for name, addresses in hosts.items():
         for address in addresses:
@@ -311,13 +311,13 @@ def _reverse(zone: str, hosts: Hosts, ttl: int) -> List[Record]:
 
 
 def _by_zone(records: Iterable[Record]) -> Dict[str, List[Record]]:
-    """Order the records, so that the same input gives the same text in whatever order it was written down."""
+    """Sort the records, so that the text does not depend on the order of the input."""
     ordered = sorted(set(records), key=_order)
     return {zone: list(group) for zone, group in itertools.groupby(ordered, key=lambda record: record.zone)}
 
 
 def _order(record: Record) -> Tuple[Any, ...]:
-    """Forward zones before reverse ones; within a zone the canonical order of RFC 4034, 6.1."""
+    """Return the sort key: forward zones before reverse ones, then the canonical order of RFC 4034, 6.1."""
     address = None if record.type == "PTR" else int(ipaddress.ip_address(record.value))
     zone = (record.zone.endswith(".arpa."), _canonical(record.zone))
     return (*zone, _canonical(record.name), address or 0, _canonical(record.value))
@@ -333,7 +333,7 @@ def _by_name(records: List[Record]) -> Iterator[Tuple[str, List[Record]]]:
 
 
 def _zone_text(zone: str, records: List[Record]) -> str:
-    """Lines to include in a zone's file. SOA and NS are the zone's owner's."""
+    """Return the lines to include in a zone file. SOA and NS are left to the zone's owner."""
     width = max(len(record.name) for record in records)
     lines = [f"{name:<{width}} {ttl} IN {kind:<4} {value}" for _zone, name, kind, value, ttl in records]
     return "\n".join([f"; {zone}", *lines, ""])
@@ -346,23 +346,23 @@ def _dnsmasq_text(zone: str, records: List[Record]) -> str:
 
 
 def _dnsmasq(name: str, records: List[Record]) -> Iterator[str]:
-    """``address=`` is dnsmasq's only wildcard. It holds for the bare domain too, and takes no TTL."""
+    """Yield a name's lines. ``address=`` is dnsmasq's only wildcard; it includes the bare domain, and has no TTL."""
     if records[0].type == "PTR":
         yield from (f"ptr-record={name[:-1]},{record.value[:-1]}" for record in records)
         return
     wildcard = name.startswith("*.")
     bare = name[2:-1] if wildcard else name[:-1]
-    # Since 2.86 dnsmasq forwards a question for the family that a name has no address of, to a server that may well
-    # answer that there is no such name.
+    # Since 2.86 dnsmasq forwards a query for the family of which a name has no address, to a server that may answer
+    # that there is no such name.
     yield f"local=/{bare}/"
     for record in records:
         yield f"address=/{bare}/{record.value}" if wildcard else f"host-record={bare},{record.value},{record.ttl}"
 
 
 def _nsupdate_text(zone: str, records: List[Record]) -> str:
-    """One update, which a server takes as a whole or not at all (RFC 2136, 3.4), so that no name is ever gone.
+    """Return one update, which a server applies as a whole or not at all (RFC 2136, 3.4): no name is ever missing.
 
-    There is no ``zone`` line: where the zone is really cut, nsupdate asks the server. And no empty line, which means
+    It has no ``zone`` line, because nsupdate asks the server for the zone; and no empty line, which would mean
     ``send``.
     """
     lines = [f"; {zone}"]

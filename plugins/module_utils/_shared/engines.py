@@ -8,17 +8,18 @@ from typing import NamedTuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.settings import WORKER
 
-VRRP, PROXY = "vrrp", "proxy"
+VRRP, PROXY = "vrrp", "proxy"  # the agent's daemons
+HAPROXY, KEEPALIVED = "haproxy", "keepalived"  # the programs of the native engine
 
 
 class Daemon(NamedTuple):
-    """One of the two, by its name on the agent's command line. Everything else is called after it."""
+    """A daemon of the agent, by its name on the command line. Everything else is named after it."""
 
     name: str
 
     @property
     def program(self) -> str:
-        """Also its user, and what `ps` and `killall` call it: 15 characters at most."""
+        """Also its user, and its name in `ps` and `killall`: 15 characters at most."""
         return f"onprem-lb-{self.name}"
 
     @property
@@ -30,17 +31,24 @@ class Daemon(NamedTuple):
         return f"/run/{self.program}/status.sock"
 
 
-# In the order in which they start: a VIP comes when somebody serves it.
+class Units(NamedTuple):
+    """The systemd units of an engine."""
+
+    balancer: str
+    router: str
+
+
+# In the order in which they start: a host serves before it takes a VIP.
 DAEMONS = (Daemon(PROXY), Daemon(VRRP))
 
 NATIVE, AGENT, AUTO = "native", "agent", "auto"
 ENGINES = (AUTO, NATIVE, AGENT)
 UNITS = {
-    NATIVE: ("haproxy.service", "keepalived.service"),
-    AGENT: (Daemon(PROXY).unit, Daemon(VRRP).unit),
+    NATIVE: Units(f"{HAPROXY}.service", f"{KEEPALIVED}.service"),
+    AGENT: Units(Daemon(PROXY).unit, Daemon(VRRP).unit),
 }
-# What an engine's balancer is called among those who listen, and how its life is asked for.
-PROGRAMS = {NATIVE: ("haproxy",), AGENT: (Daemon(PROXY).program, WORKER)}
+# The balancer's processes, as they are called among listeners, and the command that tells whether they are alive.
+PROGRAMS = {NATIVE: (HAPROXY,), AGENT: (Daemon(PROXY).program, WORKER)}
 ALIVE = {engine: f"/usr/bin/killall -0 {programs[0]}" for engine, programs in PROGRAMS.items()}
-# All that goes when an engine is replaced, as it is called among processes; the router first.
-REPLACED = {NATIVE: ("keepalived", "haproxy"), AGENT: (Daemon(VRRP).program, *PROGRAMS[AGENT]), "": ()}
+# All processes that end when an engine is replaced; the router's first.
+REPLACED = {NATIVE: (KEEPALIVED, HAPROXY), AGENT: (Daemon(VRRP).program, *PROGRAMS[AGENT]), "": ()}

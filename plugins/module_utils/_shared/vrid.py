@@ -1,11 +1,11 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which VRIDs a cluster or a pair has. Pure, and without chance: every member comes to the same choice.
+"""Chooses the VRIDs of a cluster or a pair. Pure and deterministic: every member comes to the same choice.
 
-Two that share a VRID on one link are one Virtual Router to everybody else (RFC 9568, 5.2.3), and each obeys what was
-meant for another. OpenShift derives its VRIDs from the cluster's name, by a checksum with only 225 results, so clusters
-do clash: 2 on a link with 1.4 %, 10 with 46 %. IPv4 and IPv6 are told apart on the wire, but a VIP has one VRID for
-both.
+Clusters that share a VRID on one link are one Virtual Router (RFC 9568, 5.2.3), and each obeys the other's
+advertisements. OpenShift derives its VRIDs from the cluster's name, with a checksum that has only 225 results, so
+clusters do clash: 2 on a link with a probability of 1.4 %, 10 with 46 %. IPv4 and IPv6 are separate on the wire, but a
+VIP has one VRID for both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
 )
 
 FIRST, LAST = 1, 255  # RFC 9568, 5.2.3
-# What OpenShift's checksum cannot give: each half of it is 0 to 14, and 1 is added at the end.
+# The VRIDs that OpenShift's checksum cannot give: each half of it is 0 to 14, and 1 is added at the end.
 POOL = (*range(16, 240, 16), *range(240, LAST + 1))
 STRATEGIES = ("openshift", "pool")
 ON_CONFLICT = ("fail", "next")
@@ -40,7 +40,7 @@ Held = Dict[int, List[str]]
 
 
 class Claim(NamedTuple):
-    """Who would have a VRID if nobody else had it."""
+    """A VRID that a cluster or a pair would have if no other had it."""
 
     owner: str
     role: str
@@ -54,7 +54,7 @@ class Claim(NamedTuple):
 class Choice(NamedTuple):
     """The VRIDs by role: ``api`` and ``ingress``, or ``pair``. With faults there are none.
 
-    ``conflicts`` tells who else has, or would have, a VRID that was wanted; sorted, one sentence for each.
+    ``conflicts`` has a sentence for each other router that has, or would have, a wanted VRID; sorted.
     """
 
     vrids: Dict[str, int]
@@ -74,7 +74,7 @@ def openshift(name: Any) -> Dict[str, int]:
     if "." in name:
         # OpenShift's own bootstrap host and masters disagree on the VRIDs of such a name.
         raise ValueError(f"The cluster's name is '{name}', with a dot: give the bare name, without its domain.")
-    # Where both are equal OpenShift adds 1 to the second. They never are: after the same name the two endings move
+    # If both were equal OpenShift would add 1 to the second. They never are: after the same name the two endings change
     # the checksum by different amounts.
     return {role: _fletcher8(_encoded(f"{name}-{role}")) + 1 for role in ("api", "ingress")}
 
@@ -94,23 +94,8 @@ def _fletcher8(data: bytes) -> int:
     return high << 4 | low
 
 
-def clashes(names: Iterable[Any]) -> List[str]:
-    """Return a sentence for every two VRIDs of different clusters that are the same, API against ingress too.
-
-    :raises ValueError: if no cluster can be called so
-    """
-    claims = _claims(names)
-    return [
-        f"VRID {one.vrid} would be that of {one.title} and of {other.title}: rename one of the clusters, or keep them "
-        "on different links."
-        for at, one in enumerate(claims)
-        for other in claims[at + 1 :]
-        if one.vrid == other.vrid
-    ]
-
-
 def _claims(names: Iterable[Any]) -> List[Claim]:
-    """What each cluster gets from its name, in an order that does not depend on how the names were listed."""
+    """Return what each cluster gets from its name, in an order that does not depend on that of the names."""
     found = {name: openshift(name) for name in names}
     return [Claim(name, role, vrid) for name in sorted(found) for role, vrid in found[name].items()]
 
@@ -127,26 +112,26 @@ def choose(
 
     :param strategy: ``openshift``, the two VRIDs that the cluster's name gives; or ``pool``, one of those that no
         cluster's name gives
-    :param taken: what others have, each ``{vrid, by}`` or just the number
+    :param taken: the VRIDs of others, each ``{vrid, by}`` or just the number
     :param current: what this cluster or pair has already, ``{api, ingress}``, ``{pair}`` or a number. It is kept
-        while nobody else has it, so that a living pair never changes.
-    :param on_conflict: ``fail``, or ``next`` for the next free one. A pair that lives nowhere yet just takes a free
-        one from the pool, with either.
+        while no other has it, so that a running pair never changes.
+    :param on_conflict: ``fail``, or ``next`` for the next free one. A pair that does not run yet takes a free one from
+        the pool with either.
     :param clusters: the names of the others in the inventory. With ``next``, of two that clash the one whose name
-        comes first in the alphabet keeps its VRID, so that not both move; one that is in use comes before all.
+        comes first in the alphabet keeps its VRID, so that not both move; one that is in use precedes all.
     """
     faults = _unknown_words(strategy, on_conflict)
     if faults:
         return Choice({}, [], faults)
     held = _read_taken(taken, faults)
-    living = _read_current(current, strategy, faults)
+    current = _read_current(current, strategy, faults)
     if faults:
         return Choice({}, [], faults)
     try:
         others = _claims(other for other in clusters if strategy == "pool" or other != name)
         if strategy == "pool":
-            return _from_pool(name, held, living["pair"], on_conflict, others)
-        return _by_name(name, held, living, on_conflict, others)
+            return _from_pool(name, held, current["pair"], on_conflict, others)
+        return _by_name(name, held, current, on_conflict, others)
     except ValueError as error:
         return Choice({}, [], [str(error)])
 
@@ -176,21 +161,21 @@ def _read_current(given: Any, strategy: str, faults: Faults) -> Dict[str, Option
 
 
 def _by_name(
-    name: Any, held: Held, living: Mapping[str, Optional[int]], on_conflict: str, others: List[Claim]
+    name: Any, held: Held, current: Mapping[str, Optional[int]], on_conflict: str, others: List[Claim]
 ) -> Choice:
-    mine = [Claim(name, role, living[role] or vrid) for role, vrid in openshift(name).items()]
-    in_use = any(living.values())
+    mine = [Claim(name, role, current[role] or vrid) for role, vrid in openshift(name).items()]
+    in_use = any(current.values())
     conflicts = _conflicts(mine, [*mine, *others], held)
     if conflicts and on_conflict == "fail":
-        mend = "free it there" if in_use else "take another name"
-        return Choice({}, conflicts, [f"{found[:-1]}: {mend}, or set on_conflict to next." for found in conflicts])
+        fix = "free it there" if in_use else "take another name"
+        return Choice({}, conflicts, [f"{found[:-1]}: {fix}, or set on_conflict to next." for found in conflicts])
     order = [*mine, *others] if in_use else sorted([*mine, *others], key=lambda claim: claim.owner)
     given = _first_come(order, held)
     return Choice({claim.role: given[claim.owner, claim.role] for claim in mine}, conflicts, [])
 
 
 def _first_come(claims: List[Claim], held: Held) -> Dict[Tuple[str, str], int]:
-    """Give each claim its VRID, or the next free one upwards from it. What another claims is not free."""
+    """Return the VRID of each claim, or the next free one above it. One that another claims is not free."""
     wanted = {claim.vrid for claim in claims}
     given: Dict[Tuple[str, str], int] = {}
     for claim in claims:
@@ -205,18 +190,18 @@ def _first_come(claims: List[Claim], held: Held) -> Dict[Tuple[str, str], int]:
     return given
 
 
-def _from_pool(name: Any, held: Held, living: Optional[int], on_conflict: str, others: List[Claim]) -> Choice:
+def _from_pool(name: Any, held: Held, current: Optional[int], on_conflict: str, others: List[Claim]) -> Choice:
     if not isinstance(name, str) or not name:
         raise ValueError(f"The pair's name is {name!r}: some text is wanted.")
-    # Not hash(), which Python salts anew in every process.
+    # Not hash(), which Python salts in every process.
     start = zlib.crc32(_encoded(name)) % len(POOL)
-    candidates = [*([living] if living else []), *POOL[start:], *POOL[:start]]
+    candidates = [*([current] if current else []), *POOL[start:], *POOL[:start]]
     closed = {*held, *(claim.vrid for claim in others)}
     free = next((vrid for vrid in candidates if vrid not in closed), None)
     tried = candidates[: candidates.index(free)] if free else candidates
     conflicts = [found for vrid in tried for found in _conflicts([Claim(name, "pair", vrid)], others, held)]
-    if living and free != living and on_conflict == "fail":
-        mine = _conflicts([Claim(name, "pair", living)], others, held)
+    if current and free != current and on_conflict == "fail":
+        mine = _conflicts([Claim(name, "pair", current)], others, held)
         return Choice({}, mine, [f"{found[:-1]}: free it there, or set on_conflict to next." for found in mine])
     if free is None:
         raise ValueError(f"All {len(POOL)} VRIDs of the pool are taken, and the pair {name} needs one: give it a VRID.")
@@ -224,7 +209,7 @@ def _from_pool(name: Any, held: Held, living: Optional[int], on_conflict: str, o
 
 
 def _conflicts(mine: List[Claim], all_claims: List[Claim], held: Held) -> List[str]:
-    """Who else has what is wanted."""
+    """Return a sentence for each other router that has a wanted VRID."""
     found: List[str] = []
     for claim in mine:
         holders = sorted(set(held.get(claim.vrid, [])))

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What has been heard on a link, put together: who advertises which VRID, where two do, and whom that concerns. Pure.
+"""Evaluates the VRRP messages of a link: which router advertises which VRID, and which of them conflict. Pure.
 
-A router is a mapping as `vrrp_info` returns it; `sniffer` hears what it is made of.
+A router is a mapping as `vrrp_info` returns it. `sniffer` captures the messages.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet 
     Advertisement,
     Discard,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._shared import markdown
 
 AUTH_TYPES = {NO_AUTHENTICATION: "none", PASSWORD: "simple"}
-# An Active that is being replaced may just have had one more advertisement on its way.
-CROSSING = 0.1
-# How many of its own intervals a router may be silent before the others take over (RFC 9568, 6.1: three and a part
-# of one). What it says after that, it says as a new Active.
-PATIENCE = 4
+# Seconds for which two Actives may overlap in a takeover: the old one may have just sent another advertisement.
+OVERLAP_TOLERANCE = 0.1
+# After so many of its own intervals without an advertisement the others take over (RFC 9568, 6.1: three and a part of
+# one). One that advertises after that is a new Active.
+MISSED_INTERVALS = 4
 
 Router = Dict[str, Any]
 
 
 class Observation(NamedTuple):
-    """One VRRP message, when and where it was heard (seconds, from any start), and what it said."""
+    """One VRRP message, and when (seconds, from any start) and where it was captured."""
 
     at: float
     interface: str
     mac: str
     source: str
     destination: str
-    said: Union[Advertisement, Discard]
-    own: bool = False  # this very host sent it
+    message: Union[Advertisement, Discard]
+    own: bool = False  # this host sent it
 
     @property
     def family(self) -> int:
@@ -46,35 +47,35 @@ class Observation(NamedTuple):
 
 
 class Span(NamedTuple):
-    """From when to when a router said that it is Active, without giving up or falling silent in between."""
+    """From when to when a router was Active without interruption, according to its advertisements."""
 
     first: float
     last: float
 
 
-# Behind the last span of one that gave up. Nothing continues it and it overlaps with nothing.
+# Marks the end after priority 0: no span continues it, and it overlaps with none.
 ENDED = Span(float("inf"), float("-inf"))
 
 
 class LinkView:
-    """Collects what is heard, message by message, so that a busy link does not fill the memory."""
+    """Evaluates message by message, so that a busy link does not fill the memory."""
 
     def __init__(self) -> None:
         self.routers: Dict[Tuple[str, int, int, str], Router] = {}
         self.spans: Dict[Tuple[str, int, int, str], List[Span]] = {}
         self.discarded: Dict[str, Dict[str, Any]] = {}
 
-    def add(self, heard: Observation) -> None:
-        said = heard.said
-        if isinstance(said, Discard):
-            count = self.discarded.get(said.reason, {"count": 0})["count"] + 1
-            last = {"detail": said.detail, "source": heard.source, "interface": heard.interface}
-            self.discarded[said.reason] = {"count": count, **last}
+    def add(self, observation: Observation) -> None:
+        message = observation.message
+        if isinstance(message, Discard):
+            count = self.discarded.get(message.reason, {"count": 0})["count"] + 1
+            last = {"detail": message.detail, "source": observation.source, "interface": observation.interface}
+            self.discarded[message.reason] = {"count": count, **last}
             return
-        key = (heard.interface, heard.family, said.vrid, heard.source)
-        earlier = self.routers.get(key, {"seen": 0, "first": heard.at})
-        self.routers[key] = _router(heard, said, earlier)
-        _continue(self.spans.setdefault(key, []), heard.at, said)
+        key = (observation.interface, observation.family, message.vrid, observation.source)
+        earlier = self.routers.get(key, {"seen": 0, "first": observation.at})
+        self.routers[key] = _router(observation, message, earlier)
+        _continue(self.spans.setdefault(key, []), observation.at, message)
 
     def result(self, with_auth_pass: bool = False) -> Dict[str, Any]:
         """Return ``{routers, discarded, conflicts}``."""
@@ -105,52 +106,51 @@ class LinkView:
     def _shares(self, link: Tuple[str, int, int], source: str, sources: Sequence[str]) -> bool:
         return any(
             _overlap(one, other)
-            for rival in sources
-            if rival != source
+            for peer in sources
+            if peer != source
             for one in self.spans[(*link, source)]
-            for other in self.spans[(*link, rival)]
+            for other in self.spans[(*link, peer)]
         )
 
 
-def _router(heard: Observation, said: Advertisement, earlier: Router) -> Router:
-    """The router as its latest advertisement has it."""
+def _router(observation: Observation, message: Advertisement, earlier: Router) -> Router:
+    """Return a router as its latest advertisement describes it."""
     return {
-        "interface": heard.interface,
-        "family": heard.family,
-        "vrid": said.vrid,
-        "version": said.version,
-        "source": heard.source,
-        "mac": heard.mac,
-        "own": heard.own,
-        "destination": heard.destination,
-        "unicast": not ipaddress.ip_address(heard.destination).is_multicast,
-        "priority": said.priority,
-        "interval": said.interval / SECOND,
-        "addresses": list(said.addresses),
-        "auth_type": AUTH_TYPES.get(said.auth_type, str(said.auth_type)),
-        "auth_pass": said.auth_pass.decode("utf-8", "backslashreplace"),
-        "checksum": said.checksum,
+        "interface": observation.interface,
+        "family": observation.family,
+        "vrid": message.vrid,
+        "version": message.version,
+        "source": observation.source,
+        "mac": observation.mac,
+        "own": observation.own,
+        "destination": observation.destination,
+        "unicast": not ipaddress.ip_address(observation.destination).is_multicast,
+        "priority": message.priority,
+        "interval": message.interval / SECOND,
+        "addresses": list(message.addresses),
+        "auth_type": AUTH_TYPES.get(message.auth_type, str(message.auth_type)),
+        "auth_pass": message.auth_pass.decode("utf-8", "backslashreplace"),
+        "checksum": message.checksum,
         "seen": earlier["seen"] + 1,
         "first": earlier["first"],
-        "last": heard.at,
+        "last": observation.at,
     }
 
 
-def _continue(spans: List[Span], at: float, said: Advertisement) -> None:
-    """Lengthen the last span, or begin a new one. Priority 0 does not claim to be Active, it ends that (RFC 9568,
-    5.2.4)."""
-    if said.priority == 0:
+def _continue(spans: List[Span], at: float, message: Advertisement) -> None:
+    """Extend the last span, or start a new one. Priority 0 ends it (RFC 9568, 5.2.4)."""
+    if message.priority == 0:
         spans.append(ENDED)
-    elif spans and at - spans[-1].last <= PATIENCE * said.interval / SECOND:
+    elif spans and at - spans[-1].last <= MISSED_INTERVALS * message.interval / SECOND:
         spans[-1] = Span(spans[-1].first, at)
     else:
         spans.append(Span(at, at))
 
 
 def _overlap(one: Span, other: Span) -> bool:
-    """Whether the one that began first was heard again after the other had begun."""
+    """Whether the span that began first still lasted after the other had begun."""
     earlier, later = sorted((one, other), key=lambda span: (span.first, -span.last))
-    return earlier.last - later.first > CROSSING
+    return earlier.last - later.first > OVERLAP_TOLERANCE
 
 
 def _count(number: int) -> str:
@@ -158,7 +158,7 @@ def _count(number: int) -> str:
 
 
 def taken(routers: Iterable[Router]) -> List[Dict[str, Any]]:
-    """Return who has which VRID, as `vrid.choose` takes it."""
+    """Return which router has which VRID, as `vrid.choose` takes it."""
     return [
         {
             "vrid": router["vrid"],
@@ -168,31 +168,31 @@ def taken(routers: Iterable[Router]) -> List[Dict[str, Any]]:
     ]
 
 
-def strangers(routers: Iterable[Router], members: Iterable[str]) -> List[Router]:
+def foreign_routers(routers: Iterable[Router], members: Iterable[str]) -> List[Router]:
     """Return the routers whose source is none of the members' addresses."""
     own = {_plain(address) for address in members}
     return [router for router in routers if router["source"] not in own]
 
 
-def foreign(
+def conflicts(
     routers: Iterable[Router],
     members: Iterable[str],
     vips: Iterable[str],
     vrids: Iterable[Any],
     auth_pass: str = "",
 ) -> List[str]:
-    """Return a sentence for every router on the link that would fight with a pair. None of them has a password.
+    """Return a sentence for every router on the link that would conflict with a pair. No sentence shows a password.
 
     :param routers: as `vrrp_info` returns them, with their passwords if ``auth_pass`` is to be compared
     :param members: every address of every member, link-local ones too, which are the sources in IPv6
     :param vips: the pair's own, with or without a prefix length
     :param vrids: the pair's own: numbers, or mappings ``{vrid, family, interface}`` of which the last two may be
-        missing; a number is looked for in both families on every link that was heard
+        missing; a number is compared in both families and on every link
     """
     instances = [item if isinstance(item, dict) else {"vrid": item} for item in vrids]
     floating = {_plain(vip) for vip in vips}
     found = []
-    for router in strangers(routers, members):
+    for router in foreign_routers(routers, members):
         same_vrid = any(_is_on(router, instance) for instance in instances)
         shared = [address for address in router["addresses"] if address in floating]
         if same_vrid or shared:
@@ -201,7 +201,7 @@ def foreign(
 
 
 def _is_on(router: Router, instance: Dict[str, Any]) -> bool:
-    """IPv4 and IPv6 are separate Virtual Routers, and so are two links."""
+    """Whether a router belongs to an instance. IPv4 and IPv6 are separate Virtual Routers, and so are two links."""
     return bool(
         router["vrid"] == instance["vrid"]
         and instance.get("family") in (None, router["family"])
@@ -210,7 +210,7 @@ def _is_on(router: Router, instance: Dict[str, Any]) -> bool:
 
 
 def _password(router: Router, auth_pass: str) -> str:
-    """How the router's password compares with ours; nothing where there is none to compare."""
+    """Return how the router's password compares with ours, or nothing if there is none to compare."""
     if not auth_pass or router["auth_type"] != AUTH_TYPES[PASSWORD] or "auth_pass" not in router:
         return ""
     ours = auth_pass.encode()[:PASSWORD_SIZE].decode("utf-8", "backslashreplace")
@@ -220,17 +220,17 @@ def _password(router: Router, auth_pass: str) -> str:
 def _warning(router: Router, same_vrid: bool, shared: List[str], password: str) -> str:
     vips = f"our VIP {_list(shared)}" if shared else _list(router["addresses"])
     secret = f", with {password} password" if password else ""
-    said = (
+    sentence = (
         f"{router['source']} already advertises VRID {router['vrid']} on {router['interface']} for {vips} "
         f"(priority {router['priority']}{secret})"
     )
     if password == "our":
-        return f"{said}: it seems to be a member that the inventory lacks, add it there or stop it."
+        return f"{sentence}: it seems to be a member that the inventory lacks, add it there or stop it."
     if not same_vrid:
-        return f"{said}: choose another VIP, or stop it there."
+        return f"{sentence}: choose another VIP, or stop it there."
     if shared:
-        return f"{said}: add it to the inventory if it is a member, else choose another VIP and another VRID."
-    return f"{said}: it is not of this pair, choose another VRID."
+        return f"{sentence}: add it to the inventory if it is a member, else choose another VIP and another VRID."
+    return f"{sentence}: it is not of this pair, choose another VRID."
 
 
 def _list(addresses: Sequence[str]) -> str:
@@ -238,7 +238,7 @@ def _list(addresses: Sequence[str]) -> str:
 
 
 def _plain(address: Any) -> str:
-    """The address in its shortest form, without prefix length and without scope."""
+    """Return an address in its shortest form, without prefix length and scope."""
     text = str(address).partition("/")[0].partition("%")[0]
     try:
         return str(ipaddress.ip_address(text))
@@ -250,7 +250,7 @@ HEAD = ("VRID", "IP", "source", "MAC", "version", "priority", "interval", "sent"
 
 
 def survey(hosts: Iterable[Dict[str, Any]]) -> List[str]:
-    """Return what several hosts heard as the lines of one table, and below it what is wrong.
+    """Return what several hosts captured as the lines of one table, and below it what is wrong.
 
     :param hosts: ``{name, seen}``, where ``seen`` is what `vrrp_info` returned there
     """
@@ -258,7 +258,7 @@ def survey(hosts: Iterable[Dict[str, Any]]) -> List[str]:
     below: Dict[str, List[str]] = {}
     for host in hosts:
         for router in host["seen"]["routers"]:
-            # Two links may each have a fe80::1, but hardly with the same hardware address.
+            # Two links may each have an fe80::1, but hardly with the same hardware address.
             key = (router["family"], router["vrid"], router["source"], router["mac"], tuple(router["addresses"]))
             row = rows.setdefault(key, {"router": router, "host": "", "sent": [], "heard": []})
             row["host"] = host["name"] if router["own"] else row["host"]
@@ -269,7 +269,7 @@ def survey(hosts: Iterable[Dict[str, Any]]) -> List[str]:
     if not rows:
         lines = ["No VRRP router was heard."]
     else:
-        lines = _aligned([list(HEAD), *(_cells(rows[key]) for key in sorted(rows))])
+        lines = markdown.table([list(HEAD), *(_cells(rows[key]) for key in sorted(rows))])
     return [*lines, *(f"{sentence} (Heard by {_list(names)}.)" for sentence, names in below.items())]
 
 
@@ -296,10 +296,3 @@ def _cells(row: Dict[str, Any]) -> List[str]:
         router["auth_type"],
         _list(row["heard"]),
     ]
-
-
-def _aligned(cells: List[List[str]]) -> List[str]:
-    """Markdown, so that it can be pasted anywhere."""
-    widths = [max(map(len, column)) for column in zip(*cells)]
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |" for line in cells]
-    return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]

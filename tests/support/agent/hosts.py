@@ -11,7 +11,7 @@ import tempfile
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import Unit
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Places
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Paths
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import DAEMONS
 
 from support.agent import programs
@@ -44,8 +44,8 @@ class FakeHost(Host):
     """Files are real; users, units and processes are remembered."""
 
     def __init__(self, folder):
-        places = Places(f"{folder}/lib", f"{folder}/etc", f"{folder}/units")
-        super().__init__(None, lambda name: None, places, f"{folder}/proc")
+        paths = Paths(f"{folder}/lib", f"{folder}/etc", f"{folder}/units")
+        super().__init__(None, lambda name: None, paths, f"{folder}/proc")
         os.makedirs(f"{folder}/proc", exist_ok=True)
         self.known, self.states, self.told, self.breaks = set(), {}, [], ""
 
@@ -55,8 +55,8 @@ class FakeHost(Host):
             raise Failed(f"{self.breaks} failed")
 
     def _runs(self, unit):
-        archive = os.path.join(self.places.library, self.pointer(self.places.link))
-        self.states[unit] = self.states.get(unit, Unit())._replace(active=True, pid=1, archive=archive, renews=True)
+        archive = os.path.join(self.paths.library, self.pointer(self.paths.link))
+        self.states[unit] = self.states.get(unit, Unit())._replace(active=True, pid=1, archive=archive, upgrades=True)
 
     def has_systemd(self):
         return True
@@ -77,10 +77,10 @@ class FakeHost(Host):
     def units(self):
         return {daemon.unit: self.states.get(daemon.unit, Unit()) for daemon in DAEMONS}
 
-    def rivals(self):
+    def conflicting(self):
         return ()
 
-    def enabled_rivals(self):
+    def enabled_conflicting(self):
         return frozenset()
 
     def report(self, path):
@@ -109,8 +109,8 @@ class FakeHost(Host):
     def reload(self, daemon, unit):
         self._tell("reload", daemon.unit)
 
-    def renew(self, daemon, unit, archive):
-        self._tell("renew", daemon.unit)
+    def upgrade(self, daemon, unit, archive):
+        self._tell("upgrade", daemon.unit)
         self._runs(daemon.unit)
 
     def restart(self, daemon, unit, gracefully):

@@ -32,7 +32,7 @@ class Cluster:
     def __init__(self, plan, folder, given_up):
         """:param given_up: an event that ends every wait"""
         self.plan, self.folder, self.given_up = plan, folder, given_up
-        self.link = Link(len(plan["members"]))
+        self.link = Link(len(plan.members))
         self.nodes = {node.name: node for node in self.link.members}
         self.running = {}
         self.recorder = None
@@ -59,18 +59,15 @@ class Cluster:
     def _prepare(self, name):
         own = self.folder / name
         own.mkdir(parents=True)
-        scripts = [{**script, "command": f"{shutil.which('test')} -e {own}/alive"} for script in self._track("scripts")]
+        router = self.plan.members[name].router
         given = {
-            "instances": self.plan["members"][name]["instances"],
-            "scripts": scripts,
-            "track_files": [{**file, "path": str(own / "down")} for file in self._track("files")],
+            "instances": router.instances,
+            "scripts": [{**script, "command": f"{shutil.which('test')} -e {own}/alive"} for script in router.scripts],
+            "track_files": [{**file, "path": str(own / "down")} for file in router.track_files],
             "auth_pass": "0f3a9c1e",
         }
         (own / "keepalived.conf").write_text(render(given, name))
         self._haproxy(name, alive=True)
-
-    def _track(self, kind):
-        return self.plan["track"][kind]
 
     def _haproxy(self, name, alive):
         """As its unit does it: killed, it is gone before ExecStopPost writes the file."""
@@ -79,7 +76,7 @@ class Cluster:
             (own / "alive").touch()
         else:
             (own / "alive").unlink()
-        if self.plan["track"]["down_file"]:
+        if self.plan.members[name].balancer.down_file:
             (own / "down").write_text(f"{int(not alive)}\n")
 
     def start(self, name):

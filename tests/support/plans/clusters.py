@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import copy
 
-SETTINGS = {"cluster_name": "vmware", "api_vips": ["10.0.0.200"], "ingress_vips": ["10.0.0.201"]}
 # Their own names are longer: vmware-nwjr2-master-0 and so on.
 ADDRESSES = {"master-0": 34, "master-2": 90, "master-1": 99, "worker-0": 51}
+SETTINGS = {
+    "masters": ["master-0", "master-2", "master-1"],
+    "cluster_name": "vmware",
+    "api_vips": ["10.0.0.200"],
+    "ingress_vips": ["10.0.0.201"],
+}
 
 
 def node(name, **settings):
@@ -15,7 +20,6 @@ def node(name, **settings):
     own = {"interface": "ens192", "mac": mac}
     return {
         "name": name,
-        "master": name.startswith("master"),
         "settings": {**copy.deepcopy(SETTINGS), **settings},
         "host": {
             "addresses": [

@@ -63,6 +63,13 @@ def free_ports_of_root(count):
     return [next(_ROOTS) for _each in range(count)]
 
 
+# As systemd starts it: User=nobody, AmbientCapabilities=CAP_NET_BIND_SERVICE.
+AS_NOBODY = (
+    *("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"),
+    *("--inh-caps=-all,+net_bind_service", "--ambient-caps=+net_bind_service"),
+)
+
+
 class Echo:
     """A server that says its name, and then again what it hears, until the client has finished."""
 

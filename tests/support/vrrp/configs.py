@@ -33,7 +33,7 @@ SIX = {
 CHECKS = [
     {"name": "alive", "type": "process", "process": "haproxy", "interval": 0.5, "fall": 2},
     {"name": "load", "type": "file", "file": "/run/load"},
-    {"name": "api", "type": "https", "address": "127.0.0.1", "port": 6443, "path": "/readyz", "status": [200, 299]},
+    {"name": "api", "type": "https", "address": "127.0.0.1", "port": 6443, "path": "/readyz", "host": "api"},
     {"name": "web", "type": "tcp", "address": "::1", "port": 443},
     {"name": "own", "type": "script", "command": "/usr/local/bin/check -x"},
     {"name": "back", "type": "interface", "interface": "eth1"},

@@ -53,7 +53,7 @@ class Link(simulator.Network):
         self.arrivals: Dict[Tuple[str, str], int] = {}
         self.latest = 0  # when the last Advertisement of the chaos arrives
 
-    def copies(self, sender: str, receiver: str, now: int) -> Sequence[int]:
+    def delays(self, sender: str, receiver: str, now: int) -> Sequence[int]:
         rng, weather = self.rng, self.weather
         if self.whole:  # nothing overtakes what the same sender has sent before
             pair = sender, receiver
@@ -85,7 +85,7 @@ class Play(simulator.Simulation):
             self._later(action)
 
     def _later(self, action: Action) -> None:
-        self.post(action.at, lambda play: play.apply(action))
+        self.call_at(action.at, lambda play: play.apply(action))
 
     def apply(self, action: Action) -> None:
         """Let an action happen; to a member that hangs once it goes on."""
@@ -111,7 +111,7 @@ class Play(simulator.Simulation):
     def _crash(self, member: str, what: None) -> None:
         self.crash(member)
         self.absent.add(member)
-        for seat in self.of(member):
+        for seat in self.seats_of(member):
             self.told[seat] = {}
 
     def _stop(self, member: str, ends: bool) -> None:
@@ -123,7 +123,7 @@ class Play(simulator.Simulation):
     def _start(self, member: str, what: None) -> None:
         if member in self.absent:  # a new process knows nothing yet
             self.absent.remove(member)
-            for seat in self.of(member):
+            for seat in self.seats_of(member):
                 for name in self.truth[seat]:
                     at = self.now + self.rng.randrange(20 * schedules.MILLISECOND)
                     self.stable = max(self.stable, at)

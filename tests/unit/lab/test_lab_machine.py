@@ -26,7 +26,7 @@ def seen(without=(), **changes):
 
 
 def test_a_machine_that_has_everything_is_left_alone():
-    assert machine.plan(FRIENDLY, build_debian=True) == machine.Plan()
+    assert machine.plan(FRIENDLY, build_debian=True) == machine.Preparation()
 
 
 def test_missing_programs_become_packages_each_named_once():

@@ -8,6 +8,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import conf
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_cluster, pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy, instances, services
 from support.paths import ROLES
+from support.plans import pairs
 
 NAMES = sorted(path.name for path in ROLES.iterdir())
 
@@ -42,7 +43,6 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
     "option, schema",
     [
         (options("haproxy")["haproxy_services"], services.SERVICE),
-        (options("pair")["pair_services"], services.SERVICE),
         (options("haproxy")["haproxy_services"]["options"]["check"], services.CHECK),
         (options("haproxy")["haproxy_monitors"], config.MONITOR),
         (options("keepalived")["keepalived_instances"], instances.INSTANCE),
@@ -50,7 +50,7 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
         (options("keepalived")["keepalived_track_files"], instances.TRACK_FILE),
         (options("keepalived")["keepalived_sync_groups"], instances.SYNC_GROUP),
     ],
-    ids=["services", "pair services", "check", "monitors", "instances", "scripts", "track files", "groups"],
+    ids=["services", "check", "monitors", "instances", "scripts", "track files", "groups"],
 )
 def test_nested_options_are_the_keys_of_the_schema_with_its_defaults(option, schema):
     nested = option["options"]
@@ -61,17 +61,95 @@ def test_nested_options_are_the_keys_of_the_schema_with_its_defaults(option, sch
             assert nested[key].get("default") == field.default, key
 
 
-def test_the_model_is_spelled_alike_in_every_role_that_takes_it():
-    assert options("haproxy")["haproxy_services"]["options"] == options("pair")["pair_services"]["options"]
+DESCRIBED_ELSEWHERE = {
+    "pair_services": "haproxy_services",
+    "agent_services": "haproxy_services",
+    "agent_monitors": "haproxy_monitors",
+    "agent_instances": "keepalived_instances",
+    "agent_scripts": "keepalived_scripts",
+    "agent_track_files": "keepalived_track_files",
+    "agent_sync_groups": "keepalived_sync_groups",
+}
 
 
-AGENTS_OWN = {"workers", "firewall", "python", "replace"}
+@pytest.mark.parametrize("name", DESCRIBED_ELSEWHERE)
+def test_what_several_roles_take_is_described_once_and_the_others_point_there(name):
+    option, there = options(name.partition("_")[0])[name], DESCRIBED_ELSEWHERE[name]
+    assert (option["type"], option["elements"], "options" in option) == ("list", "dict", False)
+    role = there.partition("_")[0]
+    assert f"O(onprem.lb.{role}#role:main:{there})" in option["description"]
+    assert options(role)[there]["options"]
+
+
+SERVICE = {"name": "web", "port": 80, "servers": ["192.0.2.31"]}
+MONITOR = {"name": "ready", "port": 9444}
+INSTANCE = {"name": "front", "interface": "eth0", "vrid": 51, "addresses": ["192.0.2.10"], "peers": ["192.0.2.2"]}
+SCRIPT = {"name": "alive", "command": "/bin/true"}
+FILE = {"name": "down", "path": "/run/down"}
+GROUP = {"name": "both", "instances": ["front"]}
+EVERY_LIST = {
+    "haproxy_services": SERVICE,
+    "haproxy_monitors": MONITOR,
+    "keepalived_instances": INSTANCE,
+    "keepalived_scripts": SCRIPT,
+    "keepalived_track_files": FILE,
+    "keepalived_sync_groups": GROUP,
+    "agent_services": SERVICE,
+    "agent_monitors": MONITOR,
+    "agent_instances": INSTANCE,
+    "agent_scripts": SCRIPT,
+    "agent_track_files": FILE,
+    "agent_sync_groups": GROUP,
+    "pair_services": SERVICE,
+}
+OF_NO_USE = {"int": "many", "float": "soon", "bool": "maybe", "list": {"a": 1}, "dict": "all"}
+
+
+def faults_of(variable, item):
+    """Return what a role says before it touches anything, if a list of it holds this item alone."""
+    role, _, key = variable.partition("_")
+    if role == "agent":
+        return agent.translate({"instances": [INSTANCE], key: [item]})["faults"]
+    if role == "keepalived":
+        lists = {"instances": [INSTANCE], "scripts": [], "track_files": [], "sync_groups": [], "auth_pass": ""}
+        return instances.model({**lists, "raw": {}, key: [item]})["faults"]
+    if role == "haproxy":
+        return haproxy.model({"services": [], "stats": {}, "tuning": {}, key: [item]}, [], "lb1")["faults"]
+    return pair.plan(pairs.pair(**{key: [item]})).faults
+
+
+def wrong_items(nested, good):
+    """Yield items that a nested spec refuses, each with the part of it that is to be named."""
+    yield {**good, "nmae": "x"}, " has the unknown key 'nmae'"
+    for key, option in nested.items():
+        if option.get("required"):
+            yield {**good, key: None}, key
+        if "choices" in option:
+            yield {**good, key: "another"}, f".{key} is 'another'"
+        if option["type"] in OF_NO_USE:
+            yield {**good, key: OF_NO_USE[option["type"]]}, f".{key} is "
+        if "options" in option:
+            yield from (({**good, key: item}, f".{key}{part}") for item, part in wrong_items(option["options"], {}))
+
+
+@pytest.mark.parametrize("variable", EVERY_LIST)
+def test_whatever_a_nested_spec_refuses_is_refused_with_its_place_by_every_role_that_takes_it(variable):
+    good, described = EVERY_LIST[variable], DESCRIBED_ELSEWHERE.get(variable, variable)
+    assert faults_of(variable, good) == []
+    nested = options(described.partition("_")[0])[described]["options"]
+    for item, part in wrong_items(nested, good):
+        found = faults_of(variable, item)
+        assert any(fault.startswith(f"{variable}[0]") and part in fault for fault in found), (item, found)
+
+
+AGENTS_OWN = {"workers", "stop_within", "checksum", "firewall", "python", "replace"}
 
 
 def without_descriptions(option):
+    """Return what an option takes, without what is said of it, there or elsewhere."""
     if not isinstance(option, dict):
         return option
-    return {key: without_descriptions(value) for key, value in option.items() if key != "description"}
+    return {key: without_descriptions(option[key]) for key in option if key not in ("description", "options")}
 
 
 def test_the_agent_takes_the_words_of_haproxy_and_keepalived_and_means_the_same():
@@ -119,10 +197,11 @@ def test_the_plan_reads_every_variable_of_the_pair():
 
 
 def test_the_plan_reads_every_variable_of_the_cluster():
-    handled_by_tasks = {"state", "masters", "workers", "listen", "firewall", "verify"}
+    handled_by_tasks = {"state", "workers", "listen", "firewall", "verify"}
     assert {name[4:] for name in options("ipi")} == set(ipi_cluster.SETTINGS) | handled_by_tasks
     for key, field in ipi_cluster.SETTINGS.items():
-        assert defaults("ipi")[f"ipi_{key}"] == field.default, key
+        if key != "masters":  # which is a group of the inventory
+            assert defaults("ipi")[f"ipi_{key}"] == field.default, key
 
 
 def test_the_statistics_have_one_default():

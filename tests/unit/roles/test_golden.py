@@ -22,40 +22,33 @@ from support.rendering import haproxy, keepalived, render
 def of_pair(name, **settings):
     """A member's keepalived.conf, as the role `pair` hands it to the role `keepalived`."""
     plan = _pair.plan(pair(**settings))
-    assert plan["faults"] == []
-    given = {
-        "instances": plan["members"][name]["instances"],
-        "scripts": plan["track"]["scripts"],
-        "track_files": plan["track"]["files"],
-        "auth_pass": "0f3a9c1e",
-    }
-    return keepalived(given, name)
+    assert plan.faults == []
+    return keepalived({**plan.members[name].router._asdict(), "auth_pass": "0f3a9c1e"}, name)
 
 
 def of_cluster(preset, what, name="master-0"):
     """A node's haproxy.cfg or keepalived.conf, as the role `ipi` hands it on, for the cluster of the articles."""
     plan = ipi.plan(cluster("master-0", "master-2", "master-1", preset=preset))
-    assert plan["faults"] == []
-    planned = plan["members"][name]
+    assert plan.faults == []
     if what == "keepalived":
-        given = {"instances": planned["instances"], "scripts": planned["scripts"], "track_files": planned["files"]}
-        return keepalived({**given, "auth_pass": "0f3a9c1e"}, name)
-    timeouts = {f"haproxy_timeout_{key}": value for key, value in planned["timeouts"].items()}
+        return keepalived({**plan.members[name].router._asdict(), "auth_pass": "0f3a9c1e"}, name)
+    balancer = plan.members[name].balancer
     return haproxy(
-        planned["services"],
-        monitors=planned["monitors"],
-        haproxy_stats_port=planned["stats_port"],
-        **timeouts,
+        balancer.services,
+        monitors=balancer.monitors,
+        haproxy_stats_port=balancer.stats_port,
+        **{f"haproxy_timeout_{key}": value for key, value in balancer.timeouts.items()},
     )
 
 
 def agent_of_pair(name, what):
     """A member's configuration of the agent, or its unit, for the same plan as keepalived's and haproxy's."""
-    plan = _pair.plan(pair())
-    given = {"instances": plan["members"][name]["instances"], "services": plan["services"], "auth_pass": "0f3a9c1e"}
-    track = plan["track"]
-    given.update(scripts=track["scripts"], track_files=track["files"], down_file=track["down_file"])
-    return agent(given, what)
+    return agent(given_to_agent(_pair.plan(pair()).members[name]), what)
+
+
+def given_to_agent(planned):
+    balancer = {"services": planned.balancer.services, "down_file": planned.balancer.down_file}
+    return {**planned.router._asdict(), **balancer, "auth_pass": "0f3a9c1e"}
 
 
 def agent_of_cluster(name, what, **settings):
@@ -64,11 +57,11 @@ def agent_of_cluster(name, what, **settings):
     for node in nodes:
         node["settings"]["engine"] = "agent" if node["name"] == name else "native"
     plan = ipi.plan(nodes)
-    assert plan["faults"] == []
-    planned = plan["members"][name]
-    given = {key: planned[key] for key in ("services", "monitors", "instances", "scripts", "down_file", "stats_port")}
-    timeouts = {f"timeout_{key}": planned["timeouts"][key] for key in ("client", "server", "tunnel")}
-    return agent({**given, **timeouts, "track_files": planned["files"], "auth_pass": "0f3a9c1e"}, what)
+    assert plan.faults == []
+    balancer = plan.members[name].balancer
+    own = {"monitors": balancer.monitors, "stats_port": balancer.stats_port}
+    timeouts = {f"timeout_{key}": balancer.timeouts[key] for key in ("client", "server", "tunnel")}
+    return agent({**given_to_agent(plan.members[name]), **own, **timeouts}, what)
 
 
 def agent(given, what):
@@ -78,7 +71,7 @@ def agent(given, what):
     if what in found:
         return deployment.document(found[what])
     daemon = engines.Daemon(what.partition(".")[0])
-    return units.unit(daemon, found[daemon.name], units.Places(), units.Options(**found["options"]))
+    return units.unit(daemon, found[daemon.name], units.Paths(), units.Options(**found["options"]))
 
 
 EVERY_SERVICE = [
@@ -107,6 +100,39 @@ EVERY_SERVICE = [
     },
     {"name": "api", "port": 6443, "check": {"type": "https", "path": "/readyz"}, "servers": ["192.0.2.21"]},
     {"name": "raw", "port": 5000, "bind": ["2001:db8::10"], "check": {"type": "none"}, "servers": ["192.0.2.21"]},
+]
+
+CHECKS_AND_LIMITS = [
+    {
+        "name": "web",
+        "port": 443,
+        "maxconn": 500,
+        "send_proxy": True,
+        "check": {"type": "http", "path": "/healthz", "port": 1936, "host": "router.example", "status": [200, 200]},
+        "servers": ["192.0.2.31"],
+    },
+    {
+        "name": "api",
+        "port": 6443,
+        "send_proxy": True,
+        "check": {
+            "type": "https",
+            "path": "/readyz",
+            "host": "api.example",
+            "status": [200, 299],
+            "verify": True,
+            "ca": "/etc/ssl/certs/ca-certificates.crt",
+            "slow_start": 30,
+        },
+        "servers": ["192.0.2.21"],
+    },
+    {
+        "name": "config",
+        "port": 22623,
+        "check": {"type": "https", "host": "config.example", "verify": True},
+        "servers": ["192.0.2.21"],
+    },
+    {"name": "named", "port": 8443, "check": {"type": "https", "host": "named.example"}, "servers": ["192.0.2.21"]},
 ]
 
 EVERY_INSTANCE = {
@@ -154,8 +180,10 @@ EVERY_INSTANCE = {
 }
 
 CASES = {
-    "pair.haproxy.cfg": lambda: haproxy(_pair.plan(pair())["services"]),
-    "pair.redhat.haproxy.cfg": lambda: haproxy(_pair.plan(pair())["services"], of="RedHat", haproxy_metrics_path=""),
+    "pair.haproxy.cfg": lambda: haproxy(_pair.plan(pair()).members["lb1"].balancer.services),
+    "pair.redhat.haproxy.cfg": lambda: haproxy(
+        _pair.plan(pair()).members["lb1"].balancer.services, of="RedHat", haproxy_metrics_path=""
+    ),
     "pair.lb1.keepalived.conf": lambda: of_pair("lb1"),
     "pair.lb2.keepalived.conf": lambda: of_pair("lb2"),
     "two-vips-fast.lb2.keepalived.conf": lambda: of_pair(
@@ -184,6 +212,10 @@ CASES = {
         haproxy_stats_address="2001:db8::1",
         haproxy_stats_user="ops",
         haproxy_stats_password="Vq8-not-known",
+    ),
+    "checks-and-limits.haproxy.cfg": lambda: haproxy(CHECKS_AND_LIMITS, haproxy_timeout_fin="5s"),
+    "checks-and-limits.agent-proxy.json": lambda: agent(
+        {"services": CHECKS_AND_LIMITS, "timeout_fin": "5s", "stop_within": "1m"}, "proxy"
     ),
     "every-instance.keepalived.conf": lambda: keepalived(
         EVERY_INSTANCE,

@@ -70,6 +70,16 @@ def say_nothing(stream: Stream) -> Steps:
     return "connected"
 
 
+def after(greeting: bytes, talk: Dialogue) -> Dialogue:
+    """Return a talk that begins with a greeting."""
+
+    def greet(stream: Stream) -> Steps:
+        yield from stream.send(greeting)
+        return (yield from talk(stream))
+
+    return greet
+
+
 def connect(address: str, port: int) -> socket.socket:
     """Return a socket that is connecting to an IP address; a name is refused, because resolving it blocks."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET

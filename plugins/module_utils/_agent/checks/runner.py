@@ -9,7 +9,7 @@ from typing import Callable, Dict, Optional, Tuple
 from ..runtime.loop import Loop
 from . import http, rise_fall, tls
 from .files import File
-from .network import Dialogue, NetworkProbe, say_nothing
+from .network import Dialogue, NetworkProbe, after, say_nothing
 from .outcome import Outcome, Probe
 from .periodic import PeriodicProbe
 from .processes import Process
@@ -81,7 +81,8 @@ def probe_of(loop: Loop, check: Check, children: Children, look_now: Callable[[]
     if check.type == SCRIPT:
         return Script(loop, children, check.command, check.user, check.timeout)
     talks: Dict[str, Callable[[Check], Dialogue]] = {TCP: lambda _tcp: say_nothing, HTTP: _http, HTTPS: _https}
-    return NetworkProbe(loop, check.address, check.port, check.timeout, talks[check.type](check))
+    talk = after(check.greeting.encode("latin-1"), talks[check.type](check))
+    return NetworkProbe(loop, check.address, check.port, check.timeout, talk)
 
 
 def _http(check: Check, default_port: int = 80) -> Dialogue:

@@ -27,6 +27,7 @@ class Check(NamedTuple):
     status: Tuple[int, int] = (200, 399)  # http, https: the lowest and the highest successful one
     verify: bool = False  # https: whether to verify the certificate
     ca: str = ""  # https: a file of authorities; the system's where empty
+    greeting: str = ""  # tcp, http, https: sent before anything else; Latin-1
     command: Tuple[str, ...] = ()  # script: a program and its arguments; no shell
     user: str = ""  # script: the user that runs it
     file: str = ""  # file: contains one number

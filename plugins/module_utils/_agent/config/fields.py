@@ -121,4 +121,4 @@ def status(value: Any) -> Checked:
     found, wrong = list_of(integer(100, 599, "an HTTP status"), at_least=2)(value)
     if wrong or len(found) != 2 or found[0] > found[1]:
         return None, "two of 100 to 599 are wanted, the lowest and the highest that are a success."
-    return tuple(found), None
+    return found, None

@@ -25,8 +25,6 @@ OWN = {
         "timeouts",
         "maxconn",
         "workers",
-        "user",
-        "group",
         "hard_stop_after",
         "stop_within",
         "page",

@@ -26,6 +26,7 @@ class Field(NamedTuple):
     check: Callable[[Any], Tuple[Any, Optional[str]]]
     default: Any = None
     required: bool = False
+    secret: bool = False  # whether no sentence may show the value
 
 
 def read(schema: Dict[str, Field], given: Any, place: str, faults: Faults) -> Dict[str, Any]:
@@ -45,7 +46,8 @@ def read(schema: Dict[str, Field], given: Any, place: str, faults: Faults) -> Di
             continue
         result[key], wrong = field.check(value)
         if wrong:
-            faults.append(f"{place}.{key} is {shown(value)}: {wrong}")
+            it = f"a secret of type {type(value).__name__}" if field.secret else shown(value)
+            faults.append(f"{place}.{key} is {it}: {wrong}")
             result[key] = field.default
     return result
 

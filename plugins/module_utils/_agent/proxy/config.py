@@ -31,6 +31,8 @@ from . import rules, settings
 WEEK = 604800  # seconds
 LONGEST_NAME = 64  # characters
 
+Schema = Dict[str, Field]
+
 
 def _name(value: Any) -> fields.Checked:
     """A name that is short enough for messages."""
@@ -89,8 +91,6 @@ CONFIGURATION = {
     "timeouts": Field(anything, {}),
     "maxconn": Field(integer(1, 1_000_000), _SETTINGS["maxconn"]),
     "workers": Field(integer(1, 64), _SETTINGS["workers"]),
-    "user": Field(fields.optional(word), ""),
-    "group": Field(fields.optional(word), ""),
     "hard_stop_after": fields.duration(0, WEEK, _SETTINGS["hard_stop_after"]),
     "stop_within": fields.duration(0, WEEK, _SETTINGS["stop_within"]),
     "status_socket": Field(fields.socket_path, _SETTINGS["status_socket"]),
@@ -117,32 +117,26 @@ SERVER = {
     "backup": Field(boolean, _SERVER["backup"]),
 }
 
-EVERY_CHECK = {
+CHECK = {
     "type": Field(one_of(*settings.CHECK_TYPES), _HEALTH["type"]),
+    "path": Field(fields.url_path, _HEALTH["path"]),
+    "host": Field(fields.optional(word), _HEALTH["host"]),
+    "status": Field(fields.status, list(_HEALTH["status"])),
+    "verify": Field(boolean, _HEALTH["verify"]),
+    "ca": Field(fields.optional(fields.path), _HEALTH["ca"]),
     "port": Field(port),
     "interval": fields.duration(0.1, 3600, _HEALTH["interval"]),
     "fast_interval": fields.duration(0, 3600, _HEALTH["fast_interval"]),
     "timeout": fields.duration(0.01, 3600, _HEALTH["timeout"]),
-    "rise": Field(integer(1, 100), _HEALTH["rise"]),
     "fall": Field(integer(1, 100), _HEALTH["fall"]),
-    "initial": Field(one_of(settings.UP, settings.DOWN), _HEALTH["initial"]),
-    "shutdown_sessions": Field(boolean, _HEALTH["shutdown_sessions"]),
+    "rise": Field(integer(1, 100), _HEALTH["rise"]),
     "slow_start": fields.duration(0, 3600, _HEALTH["slow_start"]),
+    "shutdown_sessions": Field(boolean, _HEALTH["shutdown_sessions"]),
 }
-HTTP_CHECK = {
-    "path": Field(fields.url_path, _HEALTH["path"]),
-    "host": Field(fields.optional(word), _HEALTH["host"]),
-    "status": Field(fields.status, _HEALTH["status"]),
-}
-HTTPS_CHECK = {
-    "verify": Field(boolean, _HEALTH["verify"]),
-    "ca": Field(fields.optional(fields.path), _HEALTH["ca"]),
-}
-CHECK = {**EVERY_CHECK, **HTTP_CHECK, **HTTPS_CHECK}
 # The types of check that a key is for, unless it is for all.
 TYPES = {
-    **dict.fromkeys(HTTP_CHECK, (settings.HTTP, settings.HTTPS)),
-    **dict.fromkeys(HTTPS_CHECK, (settings.HTTPS,)),
+    **dict.fromkeys(("path", "host", "status"), (settings.HTTP, settings.HTTPS)),
+    **dict.fromkeys(("verify", "ca"), (settings.HTTPS,)),
 }
 CHECK_TIMES = ("interval", "fast_interval", "timeout", "slow_start")
 
@@ -175,7 +169,7 @@ class Parts(NamedTuple):
 
 def _read(given: Any, faults: Faults) -> Parts:
     whole = read(CONFIGURATION, given, file.WHOLE, faults)
-    services = [_service(item, place_of("services", at, item), faults) for at, item in enumerate(whole["services"])]
+    services = [read_service(item, place_of("services", at, item), faults) for at, item in enumerate(whole["services"])]
     monitors = [
         read(MONITOR, item, place_of("monitors", at, item), faults) for at, item in enumerate(whole["monitors"])
     ]
@@ -183,23 +177,27 @@ def _read(given: Any, faults: Faults) -> Parts:
         faults.extend(same_names(items, place))
     page = read(PAGE, whole["page"], "page", faults) if whole["page"] is not None else None
     timeouts = read(TIMEOUTS, whole["timeouts"], "timeouts", faults)
-    for at, service in enumerate(services):
-        faults.extend(rules.of_service(service, place_of("services", at, service)))
     for at, monitor in enumerate(monitors):
         faults.extend(rules.of_monitor(monitor, services, place_of("monitors", at, monitor)))
     faults.extend(rules.clashes(rules.claims(services, monitors, page)))
-    if whole["group"] and not whole["user"]:
-        faults.append(f"{file.WHOLE}.group is {whole['group']!r}, but user is not set: set both, or the user alone.")
     return Parts(whole, services, monitors, timeouts, page)
 
 
-def _service(item: Any, place: str, faults: Faults) -> Dict[str, Any]:
-    service = read(SERVICE, item, place, faults)
-    service["check"] = _check(service["check"], f"{place}.check", faults)
+def read_service(
+    item: Any, place: str, faults: Faults, keys: Schema = SERVICE, check_keys: Schema = CHECK
+) -> Dict[str, Any]:
+    """Return a service with all defaults, those of its servers and of its check included.
+
+    :param keys: of a service; the collection's model, which shares this schema, has some more
+    :param check_keys: of its check
+    """
+    service = read(keys, item, place, faults)
+    service["check"] = _check(service["check"], f"{place}.check", faults, check_keys)
     service["servers"] = [
         _server(server, service["port"], f"{place}.servers[{at}]", faults)
         for at, server in enumerate(service["servers"])
     ]
+    faults.extend(rules.of_service(service, place))
     return service
 
 
@@ -211,11 +209,11 @@ def _server(item: Any, its_services: Optional[int], place: str, faults: Faults) 
     return server
 
 
-def _check(item: Any, place: str, faults: Faults) -> Dict[str, Any]:
-    check = read(CHECK, item, place, faults)
+def _check(item: Any, place: str, faults: Faults, keys: Schema) -> Dict[str, Any]:
+    check = read(keys, item, place, faults)
     for key, types in TYPES.items():
         # An explicit default does no harm.
-        if check["type"] not in types and check[key] != CHECK[key].default:
+        if check["type"] not in types and check[key] != keys[key].default:
             names = " or ".join(types)
             faults.append(
                 f"{place}.{key} is for a check of type {names}, and this one is {check['type']}: leave it out."
@@ -224,20 +222,16 @@ def _check(item: Any, place: str, faults: Faults) -> Dict[str, Any]:
 
 
 def _host_answers(found: Parts, host: Any) -> List[Tuple[str, str, Optional[str]]]:
-    """What the host says about the files and users that are named."""
+    """What the host says about the files that are named."""
     asked = [
         (f"{place_of('services', at, service)}.check.ca", service["check"]["ca"], host.authorities)
         for at, service in enumerate(found.services)
-    ]
-    asked += [
-        (f"{file.WHOLE}.user", found.whole["user"], host.user),
-        (f"{file.WHOLE}.group", found.whole["group"], host.group),
     ]
     return [(place, name, ask(name)) for place, name, ask in asked if name]
 
 
 def _settings(found: Parts) -> settings.Settings:
-    same = ("maxconn", "workers", "user", "group", "status_socket")
+    same = ("maxconn", "workers", "status_socket")
     return settings.Settings(
         services=tuple(_service_of(item) for item in found.services),
         monitors=tuple(_monitor_of(item) for item in found.monitors),
@@ -260,7 +254,7 @@ def _service_of(item: Dict[str, Any]) -> settings.Service:
 
 def _health_of(check: Dict[str, Any]) -> settings.Health:
     times = {key: fields.microseconds(check[key]) for key in CHECK_TIMES}
-    return settings.Health(**{**check, **times, "port": check["port"] or 0})
+    return settings.Health(**{**check, **times, "port": check["port"] or 0, "status": tuple(check["status"])})
 
 
 def _monitor_of(item: Dict[str, Any]) -> settings.Monitor:

@@ -12,7 +12,6 @@ from itertools import combinations
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 from ..config.schema import Faults, repeated
-from . import settings
 from .settings import Place, places
 
 Item = Dict[str, Any]
@@ -34,8 +33,6 @@ def of_service(service: Item, place: str) -> Faults:
 def _of_check(check: Item, place: str) -> Iterator[str]:
     if check["ca"] and not check["verify"]:
         yield f"{place}.ca is set, but verify is false: set verify to true, or leave ca out."
-    if check["type"] == settings.NONE and check["initial"] == settings.DOWN:
-        yield f"{place}.initial is 'down', and without checks no server would ever be up: leave one of them out."
 
 
 def _of_servers(service: Item, place: str) -> Iterator[str]:

@@ -51,7 +51,6 @@ class Health(NamedTuple):
     fall: int = 3
     verify: bool = False  # https: whether to verify the certificate
     ca: str = ""  # https: a file of authorities; the system's if empty
-    initial: str = UP  # the state before the first check
     shutdown_sessions: bool = False  # whether a server that goes down loses its sessions (on-marked-down)
     slow_start: int = 0  # how long a server that comes up takes to reach its weight
 
@@ -112,8 +111,6 @@ class Settings(NamedTuple):
     timeouts: Timeouts = Timeouts()
     maxconn: int = 10_000  # sessions at once, shared by the workers
     workers: int = 1
-    user: str = ""
-    group: str = ""
     hard_stop_after: int = 1800 * MILLION  # how long sessions of a drained worker may last
     stop_within: int = 8 * MILLION  # the same when the whole proxy stops, which must not take long
     status_socket: str = "/run/onprem-lb-proxy/status.sock"

@@ -101,13 +101,12 @@ HTTP = {
     **TCP,
     "path": Field(fields.url_path, "/"),
     "host": Field(word, ""),
-    "status": Field(fields.status, check_settings.Check._field_defaults["status"]),
 }
 CHECKS_OWN: Dict[str, Dict[str, Field]] = {
     check_settings.PROCESS: {"process": Field(fields.process, required=True)},
     check_settings.TCP: TCP,
     check_settings.HTTP: HTTP,
-    check_settings.HTTPS: {**HTTP, "verify": Field(boolean, False), "ca": Field(fields.path, "")},
+    check_settings.HTTPS: HTTP,
     check_settings.SCRIPT: {"command": Field(fields.program, required=True), "user": Field(word, "")},
     check_settings.FILE: {"file": Field(fields.path, required=True)},
     check_settings.INTERFACE: {"interface": Field(fields.interface, required=True)},
@@ -140,8 +139,6 @@ def _read(given: Any, faults: Faults) -> Parts:
     for place, instance in _placed("instances", instances):
         faults.extend(rules.of_instance(instance, place))
         faults.extend(rules.of_tracking(instance, checks, f"{place}.track"))
-    for place, check in _placed("checks", checks):
-        faults.extend(rules.of_check(check, place))
     faults.extend(rules.among_instances(instances))
     for place, group in _placed("sync_groups", groups):
         faults.extend(rules.of_group(group, instances, place))
@@ -186,7 +183,7 @@ def _password(given: Any, place: str, faults: Faults) -> str:
 
 
 def _host_answers(found: Parts, host: Any) -> List[Tuple[str, str, Optional[str]]]:
-    """What the host says about the programs and files that are named."""
+    """What the host says about the programs that are named."""
     runner = found.whole["script_user"]
     asked = []
     for place, item in _placed("instances", found.instances) + _placed("sync_groups", found.groups):
@@ -196,8 +193,6 @@ def _host_answers(found: Parts, host: Any) -> List[Tuple[str, str, Optional[str]
         if check.get("command"):
             program = check["command"][0]
             asked.append((f"{place}.command", program, host.program(program, check["user"] or runner)))
-        if check.get("ca"):
-            asked.append((f"{place}.ca", check["ca"], host.file(check["ca"])))
     return asked
 
 

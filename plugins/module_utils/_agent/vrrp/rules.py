@@ -152,13 +152,6 @@ def _routers(instance: Item, place: str) -> Iterator[str]:
         yield f"{place}.source is {source}, one of its own addresses, which a Backup has not: name one that stays."
 
 
-def of_check(check: Item, place: str) -> Faults:
-    """Return what is wrong with one check, seen alone."""
-    if check.get("ca") and not check["verify"]:
-        return [f"{place}.ca is set, but verify is false: set verify to true, or leave ca out."]
-    return []
-
-
 def of_tracking(instance: Item, checks: List[Item], place: str) -> Faults:
     """Return what is wrong with what an instance tracks."""
     faults = undefined(instance["track"], checks, place)

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The agent as one file that python3 runs (a zipapp). The same sources give the same bytes, on every machine.
+"""Builds the agent as one file that python3 runs (a zipapp). The same sources give the same bytes on every host.
 
-Nothing in it is compressed: zlib's output differs between versions, and would have to be undone at each start.
+It is not compressed: zlib's output differs between versions, and would have to be decompressed at each start.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import zipfile
 from typing import Dict
 
 SHEBANG = b"#!/usr/bin/env python3\n"
-LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip file knows
+ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in a zip file
 UNIX, MODE = 3, 0o100644
 # The package keeps its name, so that its relative imports work.
 START = b"""\
@@ -22,9 +22,9 @@ import mmap
 import os
 import sys
 
-# The name that this was started by may soon mean another version, of which nothing is to be imported here.
+# The symbolic link that this was started by may soon point to another version, which must not be imported here.
 sys.path[0] = os.path.realpath(sys.path[0])
-# Nobody reads this: it shows in /proc/PID/maps, of every fork too, which version is still in use.
+# This mapping is never read. It shows in /proc/PID/maps, of every fork too, which version is still in use.
 with open(sys.path[0], "rb") as archive:
     USED = mmap.mmap(archive.fileno(), 0, access=mmap.ACCESS_READ)
 
@@ -40,7 +40,7 @@ def build(folder: str) -> bytes:
 
 
 def rebuild(archive: str, folder: str) -> bytes:
-    """Return the archive of the agent whose package is a folder within another archive, as a module's is on its way.
+    """Return the archive of the agent whose package is a folder within another archive, as in a module's payload.
 
     :param archive: the path of the other archive
     :param folder: the folder's path in it
@@ -69,7 +69,7 @@ def pack(modules: Dict[str, bytes]) -> bytes:
     archive.write(SHEBANG)
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as target:
         for path in sorted(files):
-            entry = zipfile.ZipInfo(path, LONG_AGO)
+            entry = zipfile.ZipInfo(path, ZIP_EPOCH)
             entry.create_system, entry.external_attr = UNIX, MODE << 16
             target.writestr(entry, files[path])
     return archive.getvalue()

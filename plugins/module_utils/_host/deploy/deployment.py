@@ -1,6 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The agent on a host: looks, plans, and does what the plan says. How the host is asked and told: ``system``."""
+"""Deploys the agent on a host: compares the actual state with the desired one and takes the steps between them.
+
+``steps`` plans them, ``system`` reads and changes the host.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy_config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config as vrrp_config
-from ansible_collections.onprem.lb.plugins.module_utils._host import files as _files
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import steps as plan
+from ansible_collections.onprem.lb.plugins.module_utils._host import files
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import steps
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options, unit
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import DAEMONS, PROXY, VRRP, Daemon
@@ -23,13 +26,18 @@ BY_UNIT = {daemon.unit: daemon for daemon in DAEMONS}
 PARSERS = {PROXY: proxy_config.parse, VRRP: vrrp_config.parse}
 
 
-class Desired(NamedTuple):
-    """What the user wants."""
+class Request(NamedTuple):
+    """What the user asks for."""
 
-    configs: Dict[str, Optional[Dict[str, Any]]]  # by the daemon's name; None where it has nothing to do
+    configs: Dict[str, Optional[Dict[str, Any]]]  # by the daemon's name; None for a daemon that is not to run
     options: Options
     python: str
     replace: List[str]
+
+    @property
+    def daemons(self) -> Tuple[Daemon, ...]:
+        """Those that are to run."""
+        return tuple(daemon for daemon in DAEMONS if self.configs.get(daemon.name) is not None)
 
 
 class Result(NamedTuple):
@@ -47,209 +55,199 @@ class Deployment:
         """
         :param move: (source, destination), atomic
         """
-        self.host, self.places, self._move = host, host.places, move
+        self.host, self.paths, self._move = host, host.paths, move
 
     # -- present
 
-    def present(self, wish: Desired, agent: bytes, dry: bool) -> Result:
-        """Make the host run the agent as wished.
+    def present(self, request: Request, agent: bytes, dry: bool) -> Result:
+        """Make the host run the agent as desired.
 
         :param agent: the version, as one file
-        :param dry: only say what would be done
-        :raises Failed: with every reason, before anything is changed; or when a daemon does not come along, and then
-            the next run goes on where this one has ended
+        :param dry: only return what would be done
+        :raises Failed: with every reason, before anything is changed; or when a daemon does not take over the change,
+            in which case the next run continues where this one ended
         """
-        misread = self._misread(wish)
+        misread = self._misread(request)
         if misread:
             raise Failed(" ".join(misread))
-        wanted, pending = self._wanted(wish, agent)
-        found = self._look(wanted, pending, agent)
-        wrong = plan.faults(wanted, found)
-        steps = plan.present(wanted, found)
-        if not wrong and self._is_new(steps):
-            wrong = self._refusals(wish, agent)
+        desired, pending = self._desired_state(request, agent)
+        actual = actual_state(self.host, desired, [change.path for change in pending], agent)
+        wrong = steps.faults(desired, actual)
+        todo = steps.present(desired, actual)
+        if not wrong and any(step.do in (steps.INSTALL, steps.REPLACE, steps.POINT) for step in todo):
+            wrong = self._refusals(request, agent)
         if wrong:
             raise Failed(" ".join(wrong))
         if not dry:
-            self._do_all(steps, wish, wanted, pending, agent)
-        return Result([str(step) for step in steps], self._diff(wanted, found, pending), wanted.archive)
+            self._do_all(todo, request, desired, pending, agent)
+        return Result([str(step) for step in todo], self._diff(desired, actual, pending), desired.archive)
 
-    def _misread(self, wish: Desired) -> List[str]:
-        """Return what is wrong with the configurations wherever they are to be read."""
+    def _misread(self, request: Request) -> List[str]:
+        """Return what is wrong with the configurations, whichever host they are for."""
         return [
             sentence
-            for daemon in DAEMONS
-            if wish.configs.get(daemon.name) is not None
-            for sentence in PARSERS[daemon.name](document(wish.configs[daemon.name]), self.places.config(daemon))[1]
+            for daemon in request.daemons
+            for sentence in PARSERS[daemon.name](document(request.configs[daemon.name]), self.paths.config(daemon))[1]
         ]
 
-    def _wanted(self, wish: Desired, agent: bytes) -> Tuple[plan.DesiredState, List[_files.Change]]:
-        """Return the host as it is to be, and which files have to change for that."""
-        daemons = tuple(daemon for daemon in DAEMONS if wish.configs.get(daemon.name) is not None)
-        archive = self.places.archive(hashlib.sha256(agent).hexdigest())
-        pointers = {self.places.program(daemon): wish.python for daemon in daemons}
-        files = {daemon.unit: self.places.unit(daemon) for daemon in DAEMONS}
-        files.update({daemon.name: self.places.config(daemon) for daemon in DAEMONS})
-        wanted = plan.DesiredState(
-            daemons=daemons,
+    def _desired_state(self, request: Request, agent: bytes) -> Tuple[steps.DesiredState, List[files.Change]]:
+        """Return the host as it should be, and the changes of files that this takes."""
+        archive = self.paths.archive(hashlib.sha256(agent).hexdigest())
+        pointers = {self.paths.program(daemon): request.python for daemon in request.daemons}
+        units = {daemon.unit: self.paths.unit(daemon) for daemon in DAEMONS}
+        configs = {daemon.name: self.paths.config(daemon) for daemon in DAEMONS}
+        desired = steps.DesiredState(
+            daemons=request.daemons,
             archive=archive,
-            pointers={**pointers, self.places.link: os.path.basename(archive)},
-            files=files,
-            python=wish.python,
-            replace=tuple(wish.replace),
+            pointers={**pointers, self.paths.link: os.path.basename(archive)},
+            files={**units, **configs},
+            python=request.python,
+            replace=tuple(request.replace),
         )
-        return wanted, _files.changes([item for daemon in DAEMONS for item in self._files_of(daemon, wish)])
+        return desired, files.changes([item for daemon in DAEMONS for item in self._files_of(daemon, request)])
 
-    def _files_of(self, daemon: Daemon, wish: Desired) -> List[Dict[str, Any]]:
-        config = wish.configs.get(daemon.name)
+    def _files_of(self, daemon: Daemon, request: Request) -> List[Dict[str, Any]]:
+        config = request.configs.get(daemon.name)
         state = "absent" if config is None else "present"
-        text = unit(daemon, config or {}, self.places, wish.options)
+        text = unit(daemon, config or {}, self.paths, request.options)
         return [
             {
-                "path": self.places.config(daemon),
+                "path": self.paths.config(daemon),
                 "content": document(config),
-                # Passwords are in it.
+                # It contains passwords.
                 "mode": "0640",
                 "group": daemon.program,
                 "state": state,
                 "check": "none",
             },
-            {"path": self.places.unit(daemon), "content": text, "mode": "0644", "state": state, "check": "none"},
+            {"path": self.paths.unit(daemon), "content": text, "mode": "0644", "state": state, "check": "none"},
         ]
 
-    def _look(self, wanted: plan.DesiredState, pending: List[_files.Change], agent: bytes) -> plan.ActualState:
-        return look(self.host, wanted, tuple(change.path for change in pending), agent)
-
-    def _is_new(self, steps: List[plan.Step]) -> bool:
-        return any(step.do in (plan.INSTALL, plan.REPLACE, plan.POINT) for step in steps)
-
-    def _refusals(self, wish: Desired, agent: bytes) -> List[str]:
-        """Show the configurations to the very version that is to read them."""
+    def _refusals(self, request: Request, agent: bytes) -> List[str]:
+        """Let the version that will read the configurations check them; return what it refuses."""
         with tempfile.NamedTemporaryFile(suffix=".pyz") as file:
             file.write(agent)
             file.flush()
             return [
                 sentence
-                for daemon in DAEMONS
-                if wish.configs.get(daemon.name) is not None
+                for daemon in request.daemons
                 for sentence in self.host.check_config(
-                    wish.python, file.name, document(wish.configs[daemon.name]), self.places.config(daemon)
+                    request.python, file.name, document(request.configs[daemon.name]), self.paths.config(daemon)
                 )
             ]
 
     def _do_all(
         self,
-        steps: List[plan.Step],
-        wish: Desired,
-        wanted: plan.DesiredState,
-        pending: List[_files.Change],
+        todo: List[steps.Step],
+        request: Request,
+        desired: steps.DesiredState,
+        pending: List[files.Change],
         agent: bytes,
     ) -> None:
-        if steps:
-            self.host.mark(self.places.unfinished)
+        if todo:
+            self.host.mark(self.paths.unfinished)
         replaced = False
-        for step in steps:
-            if step.do != plan.REPLACE:
-                self._do(step, wish, wanted, agent)
-            elif not replaced:  # all of them at once, or none
-                _files.replace_all(pending, self.host.find, self.host.run, self._move, dry=False)
+        for step in todo:
+            if step.do != steps.REPLACE:
+                self._do(step, request, desired, agent)
+            elif not replaced:  # all files together, or none
+                files.replace_all(pending, self.host.find, self.host.run, self._move, dry=False)
                 replaced = True
-        self.host.discard_candidates(wanted.files.values())
-        self.host.remove(self.places.unfinished)
-        # What nobody runs any more. It is no change of what is wanted, so it is none that counts.
-        self.host.discard_unused(wanted.archive)
+        self.host.remove_temp_files(desired.files.values())
+        self.host.remove(self.paths.unfinished)
+        # Versions that no process runs any more. They are no part of the desired state, so this is no step.
+        self.host.remove_unused_versions(desired.archive)
 
-    def _do(self, step: plan.Step, wish: Desired, wanted: plan.DesiredState, agent: bytes) -> None:
+    def _do(self, step: steps.Step, request: Request, desired: steps.DesiredState, agent: bytes) -> None:
         host = self.host
-        if step.do in (plan.RELOAD, plan.RENEW, plan.RESTART):
-            self._bring_along(step, wish, wanted)
+        if step.do in (steps.RELOAD, steps.UPGRADE, steps.RESTART):
+            self._apply_to_running(step, request, desired)
             return
         {
-            plan.CREATE_USER: host.create_user,
-            plan.INSTALL: lambda path: host.write(path, agent),
-            plan.POINT: lambda link: host.point(link, wanted.pointers[link]),
-            plan.RELOAD_SYSTEMD: lambda _nothing: host.systemctl("daemon-reload"),
-            # With its reload: systemd 257 takes the unit for outdated otherwise.
-            plan.ENABLE: lambda name: host.systemctl("enable", name),
-            plan.STOP: host.stop,
-            plan.START: host.start,
-            plan.REMOVE: host.remove,
-            plan.REMOVE_USER: host.remove_user,
+            steps.CREATE_USER: host.create_user,
+            steps.INSTALL: lambda path: host.write(path, agent),
+            steps.POINT: lambda link: host.point(link, desired.pointers[link]),
+            steps.RELOAD_SYSTEMD: lambda _nothing: host.systemctl("daemon-reload"),
+            # This also reloads systemd: systemd 257 would report the unit as outdated otherwise.
+            steps.ENABLE: lambda name: host.systemctl("enable", name),
+            steps.STOP: host.stop,
+            steps.START: host.start,
+            steps.REMOVE: host.remove,
+            steps.REMOVE_USER: host.remove_user,
         }[step.do](step.what)
 
-    def _bring_along(self, step: plan.Step, wish: Desired, wanted: plan.DesiredState) -> None:
-        """Have a running daemon go over to what is new."""
+    def _apply_to_running(self, step: steps.Step, request: Request, desired: steps.DesiredState) -> None:
+        """Make a running daemon use the new files."""
         daemon = BY_UNIT[step.what]
         running = self.host.units()[step.what]
-        if not running.pid:  # it has ended meanwhile
+        if not running.pid:  # it has ended since
             self.host.start(step.what)
-        elif step.do == plan.RELOAD:
+        elif step.do == steps.RELOAD:
             self.host.reload(daemon, running)
-        elif step.do == plan.RENEW:
-            self.host.renew(daemon, running, wanted.archive)
+        elif step.do == steps.UPGRADE:
+            self.host.upgrade(daemon, running, desired.archive)
         else:
             held = [vip for each in self._instances() for vip in each.get("held", ())]
-            self.host.restart(daemon, running, bool(plan.left_behind(held, wish.configs[VRRP])))
+            self.host.restart(daemon, running, bool(steps.orphaned_addresses(held, request.configs[VRRP])))
 
     def _instances(self) -> List[Dict[str, Any]]:
         return (self.host.report(Daemon(VRRP).status_socket) or {}).get("instances", [])
 
     def _diff(
-        self, wanted: plan.DesiredState, found: plan.ActualState, pending: List[_files.Change]
+        self, desired: steps.DesiredState, actual: steps.ActualState, pending: List[files.Change]
     ) -> List[Dict[str, str]]:
-        links = [link for link, target in wanted.pointers.items() if found.pointers[link] != target]
         return [change.diff for change in pending] + [
             {
                 "before_header": link,
                 "after_header": link,
-                "before": f"{found.pointers[link] or '(absent)'}\n",
-                "after": f"{wanted.pointers[link]}\n",
+                "before": f"{actual.pointers[link] or '(absent)'}\n",
+                "after": f"{desired.pointers[link]}\n",
             }
-            for link in links
+            for link in steps.changed_pointers(desired, actual)
         ]
 
     # -- absent
 
     def absent(self, dry: bool) -> Result:
-        """Take all of it away."""
+        """Remove everything."""
         host = self.host
-        nothing = plan.DesiredState((), "", {}, {}, "")
-        found = look(host, nothing, (), b"")._replace(remains=host.remains())
-        steps = plan.absent(found)
+        nothing = steps.DesiredState((), "", {}, {}, "")
+        actual = actual_state(host, nothing, (), b"")._replace(leftovers=host.leftovers())
+        todo = steps.absent(actual)
         if not dry:
-            for step in steps:
-                if found.systemd or step.do != plan.RELOAD_SYSTEMD:
-                    self._do(step, Desired({}, Options(), "", []), nothing, b"")
+            for step in todo:
+                if actual.systemd or step.do != steps.RELOAD_SYSTEMD:
+                    self._do(step, Request({}, Options(), "", []), nothing, b"")
         gone = [
             {"before_header": path, "after_header": f"{path} (absent)", "before": "", "after": ""}
-            for path in found.remains
+            for path in actual.leftovers
         ]
-        return Result([str(step) for step in steps], gone, "")
+        return Result([str(step) for step in todo], gone, "")
 
 
-def look(host: Host, wanted: plan.DesiredState, pending: Tuple[str, ...], agent: bytes) -> plan.ActualState:
-    """Return the host as it is, as far as it matters for what is wanted."""
+def actual_state(host: Host, desired: steps.DesiredState, pending: Sequence[str], agent: bytes) -> steps.ActualState:
+    """Return the host as it is, as far as that matters for the desired state."""
     systemd = host.has_systemd()
-    return plan.ActualState(
+    return steps.ActualState(
         systemd=systemd,
         raw_sockets=host.has_raw_sockets(),
-        version=host.python_version(wanted.python),
+        version=host.python_version(desired.python),
         users=host.users(),
-        pending=pending,
-        whole=host.content(wanted.archive) == agent,
-        pointers={link: host.pointer(link) for link in wanted.pointers},
-        unfinished=host.exists(host.places.unfinished),
+        pending=tuple(pending),
+        installed=host.content(desired.archive) == agent,
+        pointers={link: host.pointer(link) for link in desired.pointers},
+        unfinished=host.exists(host.paths.unfinished),
         units=host.units() if systemd else {},
-        rivals=host.rivals() if systemd else (),
-        enabled_rivals=host.enabled_rivals() if systemd else frozenset(),
-        remains=(),
+        conflicting=host.conflicting() if systemd else (),
+        enabled_conflicting=host.enabled_conflicting() if systemd else frozenset(),
+        leftovers=(),
     )
 
 
 def problems(host: Host, daemons: Sequence[str], python: str, replace: Sequence[str]) -> List[str]:
-    """Return a sentence for each thing that keeps these daemons from running here."""
-    wanted = plan.DesiredState(tuple(Daemon(name) for name in daemons), "", {}, {}, python, tuple(replace))
-    return plan.faults(wanted, look(host, wanted, (), b""))
+    """Return a sentence for each reason why these daemons cannot run here."""
+    desired = steps.DesiredState(tuple(Daemon(name) for name in daemons), "", {}, {}, python, tuple(replace))
+    return steps.faults(desired, actual_state(host, desired, (), b""))
 
 
 def document(config: Optional[Dict[str, Any]]) -> str:

@@ -1,9 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The host that is to run the agent: what is there, and each single thing that may be done to it.
-
-Everything that reads or changes the host on behalf of the engine is here; what has to be done, and when, is not.
-"""
+"""The host that runs the agent: reads its state, and takes each single step. Which steps, and when: see ``steps``."""
 
 from __future__ import annotations
 
@@ -23,32 +20,37 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import st
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import ConflictingService, Unit
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Places
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import DAEMONS, Daemon
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Paths
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Find, Run, show
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
+    DAEMONS,
+    HAPROXY,
+    KEEPALIVED,
+    NATIVE,
+    UNITS,
+    Daemon,
+)
 
-PLACES = Places()
+PATHS = Paths()
 
-Run = Callable[[List[str]], Tuple[int, str, str]]
-Find = Callable[[str], Optional[str]]
-
-PATIENCE = 40.0  # seconds until a daemon must have gone over to what is new
-LOOK = 0.05
-LAST_WORDS = 6  # lines of a journal that are worth repeating
-RIVALS = ("keepalived", "haproxy")
+APPLY_TIMEOUT = 40.0  # seconds for a running daemon to apply a change
+POLL_INTERVAL = 0.05
+JOURNAL_LINES = 6  # that an error repeats
+CHANGED = "StateChangeTimestampMonotonic"
 PROPERTIES = ("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "MainPID")
 
 
 class Failed(Exception):
-    """Something cannot be done; the text is a sentence for the user."""
+    """A step cannot be taken; the text is a sentence for the user."""
 
 
 class Host:
     """``run`` and ``find`` are AnsibleModule's."""
 
-    def __init__(self, run: Run, find: Find, places: Places = PLACES, proc: str = "/proc") -> None:
-        self.run, self.find, self.places, self._proc = run, find, places, proc
+    def __init__(self, run: Run, find: Find, paths: Paths = PATHS, proc: str = "/proc") -> None:
+        self.run, self.find, self.paths, self._proc = run, find, paths, proc
 
-    # -- what is there
+    # -- its state
 
     def has_systemd(self) -> bool:
         return facts.has_systemd()
@@ -61,7 +63,7 @@ class Host:
         return True
 
     def python_version(self, python: str) -> Tuple[int, ...]:
-        """Return the version of a Python, () where it is none."""
+        """Return the version of a Python, () if it is none."""
         if not os.access(python, os.X_OK):
             return ()
         code, out, _err = self.run([python, "-I", "-c", "import sys; print(*sys.version_info[:2])"])
@@ -89,118 +91,104 @@ class Host:
         return os.path.lexists(path)
 
     def units(self) -> Dict[str, Unit]:
-        """Return what systemd says of the agent's two units."""
+        """Return the state of the agent's two units."""
         found = {}
-        for said in self._show([daemon.unit for daemon in DAEMONS]):
-            pid = int(said.get("MainPID", "0"))
-            found[said.get("Id", "")] = Unit(
-                active=said.get("ActiveState") in ("active", "reloading"),
-                enabled=said.get("UnitFileState") == "enabled",
-                outdated=said.get("NeedDaemonReload") == "yes",
+        for shown in self._show([daemon.unit for daemon in DAEMONS]):
+            pid = int(shown.get("MainPID", "0"))
+            found[shown.get("Id", "")] = Unit(
+                active=shown.get("ActiveState") in ("active", "reloading"),
+                enabled=shown.get("UnitFileState") == "enabled",
+                outdated=shown.get("NeedDaemonReload") == "yes",
                 pid=pid,
                 archive=self._archive_of(pid),
-                renews=self._hears(pid, signal.SIGUSR2),
+                upgrades=self._handles(pid, signal.SIGUSR2),
             )
         return found
 
-    def _show(self, units: Sequence[str], properties: Sequence[str] = PROPERTIES) -> List[Dict[str, str]]:
-        said = self.run(["systemctl", "show", f"--property={','.join(properties)}", *units])[1]
-        return [dict(line.partition("=")[::2] for line in text.splitlines()) for text in said.strip().split("\n\n")]
+    def _show(self, units: Sequence[str]) -> List[Dict[str, str]]:
+        return show(self.run, units, PROPERTIES)
 
     def _archive_of(self, pid: int) -> str:
-        """Return the version that a process runs: it has that mapped, see ``archive.START``."""
+        """Return the version that a process runs: it has mapped that file, see ``archive.START``."""
         found = re.search(self._pattern(), self._maps(pid)) if pid else None
         return found.group(0) if found else ""
 
-    def _hears(self, pid: int, number: int) -> bool:
-        """Return whether a process does something when it gets a signal, other than to end (proc(5), SigCgt)."""
+    def _handles(self, pid: int, number: int) -> bool:
+        """Return whether a process has a handler for a signal, which would end it otherwise (proc(5), SigCgt)."""
         found = re.search(r"^SigCgt:\s*([0-9a-f]+)$", self.content(f"{self._proc}/{pid}/status").decode(), re.MULTILINE)
         return bool(found and int(found.group(1), 16) >> (number - 1) & 1)
 
     def _pattern(self) -> str:
-        return re.escape(self.places.library) + r"/agent-[0-9a-f]+\.pyz"
+        return re.escape(self.paths.library) + r"/agent-[0-9a-f]+\.pyz"
 
     def _maps(self, pid: int) -> str:
         return self.content(f"{self._proc}/{pid}/maps").decode(errors="replace")
 
     def archives_in_use(self) -> FrozenSet[str]:
-        """Return the versions that any process runs, also one that a newer version has left to finish."""
+        """Return the versions that any process runs, including old ones that finish their connections."""
         pids = (int(entry) for entry in os.listdir(self._proc) if entry.isdigit())
         return frozenset(path for pid in pids for path in re.findall(self._pattern(), self._maps(pid)))
 
-    def rivals(self) -> Tuple[ConflictingService, ...]:
-        """Return the programs that run here and do what the agent does."""
+    def conflicting(self) -> Tuple[ConflictingService, ...]:
+        """Return the running programs of the native engine."""
         found = []
-        said = {each.get("Id", ""): each for each in self._show([f"{name}.service" for name in RIVALS])}
-        for name in RIVALS:
-            unit = f"{name}.service"
-            pid = int(said.get(unit, {}).get("MainPID", "0"))
-            ours = facts.is_ours(unit, self.places.units)
+        shown = {each.get("Id", ""): each for each in self._show(UNITS[NATIVE])}
+        for name, unit in zip((HAPROXY, KEEPALIVED), UNITS[NATIVE]):
+            pid = int(shown.get(unit, {}).get("MainPID", "0"))
+            ours = facts.is_ours(unit, self.paths.units)
             if pid:
                 found.append(ConflictingService(name, pid, unit, ours))
             else:
                 found.extend(ConflictingService(name, other, "", False) for other in self._running(name))
         return tuple(found)
 
-    def enabled_rivals(self) -> FrozenSet[str]:
-        said = self._show([f"{name}.service" for name in RIVALS])
-        return frozenset(each["Id"] for each in said if each.get("UnitFileState") == "enabled")
+    def enabled_conflicting(self) -> FrozenSet[str]:
+        return frozenset(each["Id"] for each in self._show(UNITS[NATIVE]) if each.get("UnitFileState") == "enabled")
 
     def _running(self, name: str) -> Iterator[int]:
-        """Yield the first process of a name; its children are not worth a word."""
+        """Yield the first process with a name; the others are its children."""
         pids = sorted(int(entry) for entry in os.listdir(self._proc) if entry.isdigit())
         yield from [pid for pid in pids if self.content(f"{self._proc}/{pid}/comm") == name.encode() + b"\n"][:1]
 
-    def remains(self) -> Tuple[str, ...]:
-        """Return all that an installation has left."""
-        # The units last: a removal that is cut off is still seen by them.
-        wanted = [self.places.configuration, self.places.library]
-        wanted += [self.places.unit(daemon) for daemon in DAEMONS]
+    def leftovers(self) -> Tuple[str, ...]:
+        """Return the paths that an installation has left."""
+        # The units come last, so that an interrupted removal can still be recognised by them.
+        wanted = [self.paths.configuration, self.paths.library]
+        wanted += [self.paths.unit(daemon) for daemon in DAEMONS]
         return tuple(path for path in wanted if os.path.lexists(path))
 
     def report(self, path: str) -> Optional[Dict[str, Any]]:
-        """Return what a daemon says of itself at its status socket, None where none answers."""
+        """Return the report of a daemon at its status socket, or None if none answers."""
         try:
             return status_socket.fetch(path)
         except status_socket.Refused:
             return None
 
-    # -- what may be done
+    # -- the steps
 
     def check_config(self, python: str, archive: str, text: str, path: str) -> List[str]:
-        """Ask a version of the agent whether it takes a configuration; return what it says against it."""
-        with tempfile.TemporaryDirectory() as folder:  # only root reads it
+        """Let a version of the agent check a configuration; return its errors."""
+        with tempfile.TemporaryDirectory() as folder:  # only root can read it
             candidate = os.path.join(folder, os.path.basename(path))
             with open(candidate, "w", encoding="utf-8") as file:
                 file.write(text)
             code, out, err = self.run([python, "-I", archive, "check-config", "--config", candidate])
         if code == 0:
             return []
-        said = [line.strip().replace(candidate, path) for line in (err or out).splitlines() if line.strip()]
-        return said or [f"{path} is refused without a word (exit code {code})."]
+        errors = [line.strip().replace(candidate, path) for line in (err or out).splitlines() if line.strip()]
+        return errors or [f"{path} is refused without a word (exit code {code})."]
 
     def create_user(self, name: str) -> None:
-        self._must(
-            [
-                "useradd",
-                "--system",
-                "--user-group",
-                "--no-create-home",
-                "--home-dir",
-                "/",
-                "--shell",
-                "/usr/sbin/nologin",
-                name,
-            ]
-        )
+        options = ["--system", "--user-group", "--no-create-home", "--home-dir=/", "--shell=/usr/sbin/nologin"]
+        self._must(["useradd", *options, name])
 
     def remove_user(self, name: str) -> None:
         self._must(["userdel", name])
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file for all to read, whole or not at all."""
+        """Write a file that all users can read, atomically."""
         os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
-        # So that it is a version that nobody runs, should we be cut off here.
+        # With this name an interrupted write counts as an unused version.
         handle, candidate = tempfile.mkstemp(prefix="agent-new-", suffix=".pyz", dir=os.path.dirname(path))
         try:
             with os.fdopen(handle, "wb") as file:
@@ -213,7 +201,7 @@ class Host:
             raise
 
     def point(self, link: str, target: str) -> None:
-        """Make a link point elsewhere, at no moment nowhere."""
+        """Set a symbolic link, atomically."""
         os.makedirs(os.path.dirname(link), mode=0o755, exist_ok=True)
         candidate = f"{link}.new"
         with contextlib.suppress(FileNotFoundError):
@@ -222,6 +210,7 @@ class Host:
         os.rename(candidate, link)
 
     def mark(self, path: str) -> None:
+        """Create an empty file."""
         os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
         with open(path, "wb"):
             pass
@@ -232,17 +221,16 @@ class Host:
         elif os.path.lexists(path):
             os.unlink(path)
 
-    def discard_unused(self, wanted: str) -> List[str]:
-        """Remove the versions that nobody runs any more."""
-        used = self.archives_in_use() | {wanted}
-        old = [path for path in glob.glob(f"{self.places.library}/agent-*.pyz") if path not in used]
-        for path in old:
-            os.unlink(path)
-        return sorted(old)
+    def remove_unused_versions(self, desired: str) -> None:
+        """Remove the versions that no process runs any more."""
+        used = self.archives_in_use() | {desired}
+        for path in glob.glob(f"{self.paths.library}/agent-*.pyz"):
+            if path not in used:
+                os.unlink(path)
 
-    def discard_candidates(self, paths: Iterable[str]) -> None:
-        """Remove what a run that was cut off has left beside its files: see ``files``. A password may be in it."""
-        for path in paths:
+    def remove_temp_files(self, targets: Iterable[str]) -> None:
+        """Remove the temporary files of an interrupted run: see ``files``. They may contain a password."""
+        for path in targets:
             folder, name = os.path.split(path)
             for leftover in glob.glob(f"{folder}/.{name}.*.new"):
                 os.unlink(leftover)
@@ -252,28 +240,28 @@ class Host:
 
     def stop(self, unit: str) -> None:
         self._must(["systemctl", "stop", unit])
-        self.run(["systemctl", "disable", unit])  # which fails where there is no file any more
+        self.run(["systemctl", "disable", unit])  # which fails if its file is gone
 
     def start(self, unit: str) -> None:
-        """Start it; it is ready then."""
+        """Start a unit and wait until it is ready."""
         self._begin("start", unit)
 
     def reload(self, daemon: Daemon, unit: Unit) -> None:
         self._signal(daemon, unit, signal.SIGHUP)
 
-    def renew(self, daemon: Daemon, unit: Unit, archive: str) -> None:
-        """Have the version that is now in force take over from the running one: no connection is cut, no VIP moves.
+    def upgrade(self, daemon: Daemon, unit: Unit, archive: str) -> None:
+        """Let the current version take over from the running one: no connection is cut, no VIP moves.
 
-        The proxy becomes it, the router leaves its place to another process.
+        The proxy executes it in its own process, the router hands over to a new process.
         """
         self._signal(daemon, unit, signal.SIGUSR2)
-        self._wait(daemon, lambda: self._archive_of(self._main_pid(daemon.unit)) == archive)
+        self._wait(daemon, lambda: self._archive_of(int(self._property(daemon.unit, "MainPID") or 0)) == archive)
 
     def restart(self, daemon: Daemon, unit: Unit, gracefully: bool) -> None:
-        """Have a new process take the router's place, where the old one cannot hand over: its unit is another one.
+        """Replace the router's process when it cannot hand over, because its unit has changed.
 
-        A router that is killed leaves its addresses on the interface, and its successor adopts them before anybody
-        has missed an advertisement too many: the VIP does not move. Gracefully it gives them up, and may win them back.
+        A killed router leaves its addresses on the interface, and the new process adopts them before the Active_Down
+        timer of a Backup fires: the VIP does not move. A graceful restart releases them, and may take them back.
         """
         if not gracefully:
             with contextlib.suppress(ProcessLookupError):
@@ -283,40 +271,38 @@ class Host:
     def _begin(self, verb: str, unit: str) -> None:
         code, _out, err = self.run(["systemctl", verb, unit])
         if code:
-            raise Failed(f"{unit} does not {verb}: {self._last_words(unit) or err.strip()}")
+            raise Failed(f"{unit} does not {verb}: {self._journal(unit) or err.strip()}")
 
     def _signal(self, daemon: Daemon, unit: Unit, number: int) -> None:
-        """Send a signal that a daemon answers by telling systemd that it changes, and then that it is ready again."""
-        before = self._changed(daemon.unit)
+        """Send a signal, and wait until the daemon has told systemd that it reloads and then that it is ready again."""
+        before = self._property(daemon.unit, CHANGED)
         os.kill(unit.pid, number)
-        self._wait(daemon, lambda: self._changed(daemon.unit) != before and self._is_settled(daemon.unit))
+        self._wait(daemon, lambda: self._has_changed(daemon.unit, before))
         fault = (self.report(daemon.status_socket) or {}).get("config_fault")
         if fault:
             raise Failed(f"{daemon.unit} refuses what is new and goes on with the old one: {fault}")
 
     def _wait(self, daemon: Daemon, done: Callable[[], bool]) -> None:
-        late = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + APPLY_TIMEOUT
         while not done():
-            if time.monotonic() > late:
-                said = self._last_words(daemon.unit)
-                raise Failed(f"{daemon.unit} did not go over to what is new within {PATIENCE:g} s: {said}")
-            time.sleep(LOOK)
+            if time.monotonic() > deadline:
+                journal = self._journal(daemon.unit)
+                raise Failed(f"{daemon.unit} did not go over to what is new within {APPLY_TIMEOUT:g} s: {journal}")
+            time.sleep(POLL_INTERVAL)
 
-    def _main_pid(self, unit: str) -> int:
-        return int(self._show([unit], ["MainPID"])[0].get("MainPID", "0"))
+    def _has_changed(self, unit: str, before: str) -> bool:
+        """Whether a unit has changed its state, and runs again."""
+        return self._property(unit, CHANGED) != before and self._property(unit, "SubState") == "running"
 
-    def _changed(self, unit: str) -> str:
-        return self._show([unit], ["StateChangeTimestampMonotonic"])[0].get("StateChangeTimestampMonotonic", "")
+    def _property(self, unit: str, name: str) -> str:
+        return show(self.run, [unit], [name])[0].get(name, "")
 
-    def _is_settled(self, unit: str) -> bool:
-        return self._show([unit], ["SubState"])[0].get("SubState") == "running"
-
-    def _last_words(self, unit: str) -> str:
-        said = self.run(
-            ["journalctl", "--unit", unit, "--output", "cat", "--lines", str(LAST_WORDS), "--no-pager", "--quiet"]
-        )[1]
-        own = [line for line in said.splitlines() if not re.match(r"onprem-lb-\w+\.service: |(Start|Stopp|Fail)", line)]
-        return " ".join(own or said.splitlines())
+    def _journal(self, unit: str) -> str:
+        options = ["--output=cat", f"--lines={JOURNAL_LINES}", "--no-pager", "--quiet"]
+        output = self.run(["journalctl", "--unit", unit, *options])[1]
+        lines = output.splitlines()
+        own = [line for line in lines if not re.match(r"onprem-lb-\w+\.service: |(Start|Stopp|Fail)", line)]
+        return " ".join(own or lines)
 
     def _must(self, command: List[str]) -> None:
         code, out, err = self.run(command)

@@ -1,16 +1,16 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the agent is on a host: two daemons, each with a user, a configuration and a systemd unit of its own. Pure."""
+"""The agent's paths and systemd units on a host: two daemons, each with its own user and configuration. Pure."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY, VRRP, Daemon
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import NATIVE, PROXY, UNITS, VRRP, Daemon
 
 
-class Places(NamedTuple):
-    """Where things are on the host; a test has others."""
+class Paths(NamedTuple):
+    """The agent's paths on the host; a test has others."""
 
     library: str = "/usr/local/lib/onprem-lb-agent"
     configuration: str = "/etc/onprem-lb-agent"
@@ -18,15 +18,15 @@ class Places(NamedTuple):
 
     @property
     def link(self) -> str:
-        """The name of whichever version is in force."""
+        """The symbolic link to the current version."""
         return f"{self.library}/agent.pyz"
 
     def archive(self, digest: str) -> str:
-        """Each version has a name of its own: a running one goes on reading its file."""
+        """Return the path of a version. Each has its own, because a running version continues to read its file."""
         return f"{self.library}/agent-{digest[:16]}.pyz"
 
     def program(self, daemon: Daemon) -> str:
-        """A name of Python's, by which the kernel knows the process."""
+        """Return the symbolic link to Python from which the process gets its name."""
         return f"{self.library}/{daemon.program}"
 
     def config(self, daemon: Daemon) -> str:
@@ -37,12 +37,12 @@ class Places(NamedTuple):
 
     @property
     def unfinished(self) -> str:
-        """It is there while a run is under way, and after one that did not come to its end."""
+        """The mark that exists during a run, and after one that was interrupted."""
         return f"{self.configuration}/.unfinished"
 
 
 class Options(NamedTuple):
-    """What the proxy's unit does besides; see the role's variables of the same names."""
+    """What else the proxy's unit does; see the role's variables of the same names."""
 
     down_file: str = ""
     stop_pause: float = 0.2
@@ -50,11 +50,11 @@ class Options(NamedTuple):
     stop_commands: Tuple[str, ...] = ()
 
 
-def unit(daemon: Daemon, config: Dict[str, Any], places: Places, options: Options) -> str:
+def unit(daemon: Daemon, config: Dict[str, Any], paths: Paths, options: Options) -> str:
     """Return the text of a daemon's unit."""
     own = _vrrp(config) if daemon.name == VRRP else _proxy(config, options)
-    command = f"{places.program(daemon)} -I {places.link}"
-    file = places.config(daemon)
+    command = f"{paths.program(daemon)} -I {paths.link}"
+    file = paths.config(daemon)
     lines = [
         "# Managed by Ansible, onprem.lb.agent: changes made here are lost.",
         "[Unit]",
@@ -76,7 +76,7 @@ def unit(daemon: Daemon, config: Dict[str, Any], places: Places, options: Option
         "WatchdogSec=10s",
         "# SIGTERM is for the main process alone; it ends the others itself.",
         "KillMode=mixed",
-        "TimeoutStopSec=10s",  # more than the proxy's stop_within
+        f"TimeoutStopSec={config.get('stop_within', 8) + 2:g}s",  # more than the proxy itself waits for its sessions
         f"RuntimeDirectory={daemon.program}",
         "RuntimeDirectoryMode=0750",
         *own.service,
@@ -90,7 +90,7 @@ def unit(daemon: Daemon, config: Dict[str, Any], places: Places, options: Option
 
 
 class _Own(NamedTuple):
-    """What only one of the units has."""
+    """The parts in which the units differ."""
 
     description: str
     user: str
@@ -118,27 +118,27 @@ SANDBOX = (
     "SystemCallErrorNumber=EPERM",
 )
 
-# Addresses and raw sockets; being on time.
+# For addresses, raw sockets and realtime scheduling.
 VRRP_RIGHTS = ("CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_NICE", "CAP_IPC_LOCK")
-# Running programs as other users, and ending them.
-OTHERS = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL")
+# To run programs as other users, and to end them.
+PROGRAM_RIGHTS = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL")
 
 
 def _vrrp(config: Dict[str, Any]) -> _Own:
-    """Only root may run programs as somebody else: so it is root where there are programs, with what that needs."""
+    """Return the router's part. It runs as root only if it has programs to run, because they run as other users."""
     rights: Tuple[str, ...] = VRRP_RIGHTS
     user = Daemon(VRRP).program
     if runs_programs(config):
-        # Nobody named is root. For a root who is named, systemd 257 takes CAP_SETUID away.
-        user, rights = "", VRRP_RIGHTS + OTHERS
+        # A unit without a user runs as root. With User=root systemd 257 would drop CAP_SETUID.
+        user, rights = "", VRRP_RIGHTS + PROGRAM_RIGHTS
     capabilities = [f"CapabilityBoundingSet={' '.join(rights)}"]
     if user:
         capabilities.append(f"AmbientCapabilities={' '.join(rights)}")
     return _Own(
         description="VRRP router",
         user=user,
-        # At boot what is checked comes first, so that the first check finds it.
-        after=(Daemon(PROXY).unit, "haproxy.service"),
+        # At boot the balancer starts first, so that the first check finds it.
+        after=(Daemon(PROXY).unit, UNITS[NATIVE].balancer),
         service=(),
         rights=(
             *capabilities,
@@ -165,10 +165,7 @@ def _proxy(config: Dict[str, Any], options: Options) -> _Own:
         description="TCP balancer",
         user=Daemon(PROXY).program,
         after=(),
-        service=(
-            f"LimitNOFILE={files}",
-            *_beside(options),
-        ),
+        service=(f"LimitNOFILE={files}", *_commands(options)),
         rights=(
             "CapabilityBoundingSet=CAP_NET_BIND_SERVICE",
             "AmbientCapabilities=CAP_NET_BIND_SERVICE",
@@ -179,13 +176,13 @@ def _proxy(config: Dict[str, Any], options: Options) -> _Own:
     )
 
 
-def _beside(options: Options) -> List[str]:
-    """What is tied to the proxy: comes once it serves, goes before it stops, and again however it has ended."""
+def _commands(options: Options) -> List[str]:
+    """Return the commands that run once the proxy serves, before it stops, and after it has ended in any way."""
     lines = [f"ExecStartPost={_run(command)}" for command in options.start_commands]
     lines += [f"ExecStop={_run(command)}" for command in options.stop_commands]
     lines += [f"ExecStopPost={_run(command)}" for command in options.stop_commands]
     if options.down_file:
-        # Whoever carries the VIP watches this file: the VIP leaves before the proxy stops, and at once when it dies.
+        # The router tracks this file: the VIP leaves before the proxy stops, and at once when the proxy dies.
         file, pause = options.down_file, options.stop_pause
         lines += [
             f"ExecStartPost=+/bin/sh -c 'echo 0 > {file}'",
@@ -196,5 +193,5 @@ def _beside(options: Options) -> List[str]:
 
 
 def _run(command: str) -> str:
-    """As root and outside the sandbox; its failure ends nothing. Percent and dollar signs mean themselves."""
+    """Return a command that runs as root outside the sandbox and may fail. Its percent and dollar signs are literal."""
     return "-+" + command.replace("%", "%%").replace("$", "$$")

@@ -1,94 +1,79 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A failure on purpose, and its undoing, both started by timers of the host itself.
+"""Injects a failure and reverts it; timers of the host itself start both.
 
-The host's own systemd counts the time, so that the failure is undone when the drill is interrupted, and
-also when the failure has cut the host off from whoever ordered it. The undo timer is armed before the
-other.
+The host's own systemd counts the time, so the failure is reverted even if the drill is interrupted or the failure has
+cut the host off from the controller. The timer that reverts is armed first.
 """
 
 from __future__ import annotations
 
 import datetime
 import re
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY, VRRP, Daemon
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Run, show
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import HAPROXY, KEEPALIVED, UNITS
+from ansible_collections.onprem.lb.plugins.module_utils._shared.events import EVENTS, HOST_CUT
 
-PLAY = "onprem-lb-drill-play"
-UNDO = "onprem-lb-drill-undo"
+INJECT = "onprem-lb-drill-inject"
+REVERT = "onprem-lb-drill-revert"
 TABLE = "netdev onprem_lb_drill"
-EVENTS = (
-    "haproxy_killed",
-    "haproxy_stopped",
-    "haproxy_reloaded",
-    "keepalived_killed",
-    "keepalived_stopped",
-    "host_cut",
-)
 # To delete a table that may be missing, without an error: add it first, in the same transaction.
 DELETE_TABLE = f"add table {TABLE}; delete table {TABLE}"
-# Linux takes nearly anything for a name; what this leaves out would need quoting twice, for the shell and
-# for nft.
+# Linux allows nearly any name; one with other characters than these would need quoting twice, for the shell and for
+# nft.
 INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,15}")
-
-Run = Callable[[Sequence[str]], Tuple[int, str, str]]
 
 
 class Refused(Exception):
-    """The event cannot be played here; the text is one sentence that says why."""
-
-
-# What stands for haproxy and for keepalived on a host of each engine.
-UNITS = {
-    "native": {"haproxy": "haproxy.service", "keepalived": "keepalived.service"},
-    "agent": {"haproxy": Daemon(PROXY).unit, "keepalived": Daemon(VRRP).unit},
-}
+    """The event cannot be injected here; the text is one sentence that says why."""
 
 
 class Script(NamedTuple):
-    """What a failure is: the unit it needs, the command that plays it and the one that undoes it (or
-    nothing)."""
+    """A failure: the unit that it needs, the command that injects it, and the one that reverts it (or nothing)."""
 
     unit: str
-    play: str
-    undo: str
+    inject: str
+    revert: str
     cuts: bool = False  # the host off
 
 
 def cut_rules(interface: str) -> str:
-    """Drops every frame both ways. The netdev hooks see ARP and raw frames too, which an ``inet`` table
-    does not: without them keepalived's announcements would still leave the host. First of all priorities
-    (-500)."""
+    """Return the rules that drop every frame in both directions, before all other rules (priority -500).
+
+    The netdev hooks see ARP and raw frames too. An ``inet`` table does not, and keepalived's announcements would still
+    leave the host.
+    """
     where = f'device "{interface}" priority -500; policy drop;'
     chains = [f"add chain {TABLE} {hook} {{ type filter hook {hook} {where} }}" for hook in ("ingress", "egress")]
     return "; ".join([f"add table {TABLE}"] + chains)
 
 
 def script_for(event: str, interface: str = "", own: Optional[Dict[str, str]] = None, engine: str = "native") -> Script:
-    """Shell commands without ``$`` and ``%``, which systemd would expand.
+    """Return the shell commands of an event, without ``$`` and ``%``, which systemd would expand.
 
-    :param own: the commands of an event that is none of ours, ``{play, undo}``
+    :param own: the commands of a user's own event, ``{inject, revert}``
     """
     if own:
-        return Script("", _unexpanded(own["play"]), _unexpanded(own.get("undo", "")))
-    if event == "host_cut":
+        return Script("", _unexpanded(own["inject"]), _unexpanded(own.get("revert", "")))
+    if event not in EVENTS:
+        raise Refused(f"There is no event {event}; there are {', '.join(EVENTS)}, and any with a command of your own.")
+    if event == HOST_CUT:
         if not INTERFACE.fullmatch(interface):
             raise Refused(f"host_cut needs the interface to cut, and {interface!r} is not the name of one.")
         return Script("", f"nft '{cut_rules(interface)}'", f"nft '{DELETE_TABLE}'", cuts=True)
     program, _underscore, what = event.rpartition("_")
-    unit = UNITS[engine].get(program, "")
-    # Several kills within the start limit, and start alone would be refused.
+    unit = dict(zip((HAPROXY, KEEPALIVED), UNITS[engine]))[program]
+    # After several kills within the start limit `start` alone would be refused.
     start = f"systemctl reset-failed {unit}; systemctl start {unit}"
-    plays = {
+    scripts = {
         # Every process of the unit's control group at once: workers too, and those of an unfinished reload.
         "killed": Script(unit, f"systemctl kill --signal=KILL {unit}", start),
         "stopped": Script(unit, f"systemctl stop {unit}", start),
         "reloaded": Script(unit, f"systemctl reload {unit}", ""),
     }
-    if event not in EVENTS:
-        raise Refused(f"There is no event {event}; there are {', '.join(EVENTS)}, and any with a command of your own.")
-    return plays[what]
+    return scripts[what]
 
 
 def _unexpanded(command: str) -> str:
@@ -112,38 +97,39 @@ def arm_command(name: str, after_s: float, command: str, description: str) -> Li
 
 
 class TimerSpec(NamedTuple):
-    """One timer to set: its name, when it fires, and the command that sets it."""
+    """A timer to arm: its name, in how many seconds it fires, and the command that arms it."""
 
     name: str
     in_s: float
     command: List[str]
 
 
-def armings(event: str, script: Script, after_s: float, undo_after_s: float) -> List[TimerSpec]:
-    """In the order in which they must be set: whatever interrupts us in between, nothing is left undone."""
+def timers(event: str, script: Script, after_s: float, revert_after_s: float) -> List[TimerSpec]:
+    """Return the timers in the order in which to arm them: no interruption leaves a failure that nothing reverts."""
     found = []
-    if script.undo:
-        at = after_s + undo_after_s
-        found.append(TimerSpec(UNDO, at, arm_command(UNDO, at, script.undo, f"onprem.lb drill: undo {event}")))
-    found.append(TimerSpec(PLAY, after_s, arm_command(PLAY, after_s, script.play, f"onprem.lb drill: {event}")))
+    if script.revert:
+        at = after_s + revert_after_s
+        found.append(TimerSpec(REVERT, at, arm_command(REVERT, at, script.revert, f"onprem.lb drill: revert {event}")))
+    found.append(TimerSpec(INJECT, after_s, arm_command(INJECT, after_s, script.inject, f"onprem.lb drill: {event}")))
     return found
 
 
 def left_over(run: Run) -> List[str]:
-    """The drill's timers that are still armed."""
+    """Return the drill's timers that are still armed."""
     return [
-        f"{name}.timer" for name in (PLAY, UNDO) if run(["systemctl", "is-active", "--quiet", f"{name}.timer"])[0] == 0
+        f"{name}.timer"
+        for name in (INJECT, REVERT)
+        if run(["systemctl", "is-active", "--quiet", f"{name}.timer"])[0] == 0
     ]
 
 
 def clear(run: Run, have_nft: bool) -> List[str]:
-    """Takes back an earlier drill: no more failure, then its undoing at once, then no more timer. Says what
-    it found."""
+    """Clean up after an earlier drill and return what was left: inject nothing more, revert now, remove the timers."""
     found = left_over(run)
-    run(["systemctl", "stop", f"{PLAY}.timer", f"{PLAY}.service"])
-    if f"{UNDO}.timer" in found:
-        _done(run, ["systemctl", "start", f"{UNDO}.service"])
-        run(["systemctl", "stop", f"{UNDO}.timer"])
+    run(["systemctl", "stop", f"{INJECT}.timer", f"{INJECT}.service"])
+    if f"{REVERT}.timer" in found:
+        _done(run, ["systemctl", "start", f"{REVERT}.service"])
+        run(["systemctl", "stop", f"{REVERT}.timer"])
     if have_nft and run(["nft", "list", "table", *TABLE.split()])[0] == 0:
         _done(run, ["nft", DELETE_TABLE])
         found.append(f"table {TABLE}")
@@ -151,10 +137,9 @@ def clear(run: Run, have_nft: bool) -> List[str]:
 
 
 def check(script: Script, interface: str, interfaces: Sequence[str], run: Run, have_nft: bool) -> None:
-    """Refuses what could not be played, while nothing has happened yet."""
+    """Refuse a failure that cannot be injected here, before anything has changed."""
     if script.unit:
-        _rc, out, _err = run(["systemctl", "show", "--property=LoadState,ActiveState", script.unit])
-        state = dict(line.split("=", 1) for line in out.split() if "=" in line)
+        state = show(run, [script.unit], ["LoadState", "ActiveState"])[0]
         if state.get("LoadState") != "loaded":
             raise Refused(f"There is no {script.unit} on this host.")
         if state.get("ActiveState") not in ("active", "reloading"):
@@ -164,26 +149,26 @@ def check(script: Script, interface: str, interfaces: Sequence[str], run: Run, h
         return
     if not have_nft:
         raise Refused("host_cut needs the command nft: install the package nftables.")
-    # nft would not mind: a chain may wait for its interface.
+    # nft accepts a chain for an interface that does not exist yet.
     if interface not in interfaces:
         raise Refused(f"There is no interface {interface} on this host.")
-    # Asks the kernel, changes nothing.
+    # This asks the kernel and changes nothing.
     rc, _out, err = run(["nft", "--check", cut_rules(interface)])
     if rc:
         raise Refused(f"host_cut needs Linux with the netdev egress hook (5.16 or later); nft says: {_first_line(err)}")
 
 
-def arm(armed: Sequence[TimerSpec], run: Run) -> None:
-    """Sets the timers; if one cannot be set, the others are taken back."""
+def arm(specs: Sequence[TimerSpec], run: Run) -> None:
+    """Arm the timers; if one cannot be armed, remove the others."""
     try:
-        for arming in armed:
-            _done(run, arming.command)
+        for timer in specs:
+            _done(run, timer.command)
     except Refused:
-        run(["systemctl", "stop", f"{PLAY}.timer", f"{UNDO}.timer"])
+        run(["systemctl", "stop", f"{INJECT}.timer", f"{REVERT}.timer"])
         raise
 
 
-def _done(run: Run, command: Sequence[str]) -> None:
+def _done(run: Run, command: List[str]) -> None:
     rc, out, err = run(command)
     if rc:
         raise Refused(f"{command[0]} failed (exit code {rc}): {_first_line(err or out)}")
@@ -194,12 +179,13 @@ def _first_line(text: str) -> str:
     return lines[0] if lines else "nothing"
 
 
-def schedule(armed: Sequence[TimerSpec], now: float) -> Dict[str, Any]:
-    """What the module returns: which units fire, and when, by the host's own clock."""
-    plays: Optional[str] = None
-    undone: Optional[str] = None
-    for arming in armed:
-        moment = datetime.datetime.fromtimestamp(now + arming.in_s, datetime.timezone.utc)
-        text = moment.isoformat(timespec="milliseconds")
-        plays, undone = (text, undone) if arming.name == PLAY else (plays, text)
-    return {"units": [f"{arming.name}.timer" for arming in armed], "plays_at": plays, "undone_at": undone}
+def schedule(specs: Sequence[TimerSpec], now: float) -> Dict[str, Any]:
+    """Return which units fire, and when, by the host's own clock."""
+    utc = datetime.timezone.utc
+    fires = {spec.name: datetime.datetime.fromtimestamp(now + spec.in_s, utc) for spec in specs}
+    times = {name: at.isoformat(timespec="milliseconds") for name, at in fires.items()}
+    return {
+        "units": [f"{name}.timer" for name in times],
+        "injected_at": times.get(INJECT),
+        "reverted_at": times.get(REVERT),
+    }

@@ -1,11 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a client sees an address fail over: connections and holders, asked on one grid, and what they add up
-to.
+"""Evaluates how a client saw an address fail over. Pure: a ``Transcript``, which ``prober`` makes, becomes a report.
 
-Pure: a ``Transcript`` (what was tried, what answered, who claimed the address) becomes a report. It is
-worked out afterwards, so that a holder's last sign of life counts as its end, not the moment it was missed.
-Times are milliseconds from the start of the transcript; ``prober`` makes it.
+The evaluation comes afterwards, so that a holder's time ends with its last reply and not when the absence is noticed.
+Times are milliseconds from the start of the transcript.
 """
 
 from __future__ import annotations
@@ -14,25 +12,26 @@ import bisect
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-# A member is gone after this many unanswered questions in a row: fewer when somebody else answered them,
-# because then the question cannot have been lost; more when nobody did, because then it can.
+# A member is gone after this many unanswered probes in a row. Fewer suffice when another host answered them, because
+# then the probe was not lost.
 MISSED_WITH_OTHER = 4
 MISSED_ALONE = 10
 
 
 class Attempt(NamedTuple):
-    """One connection. ``outcome``: ok, slow (answered after its time-out), timeout, refused, reset, closed,
-    or an errno."""
+    """One connection."""
 
     start_ms: float
     end_ms: float
-    outcome: str
+    outcome: str  # ok, slow (answered after its timeout), timeout, refused, reset, closed, or an errno
 
 
 @dataclass
 class Transcript:
+    """Each connection, when the link was probed, and which MAC claimed the address when."""
+
     attempts: List[Attempt] = field(default_factory=list)
-    asks: List[float] = field(default_factory=list)
+    probes: List[float] = field(default_factory=list)
     sightings: List[Tuple[float, str]] = field(default_factory=list)
     length_ms: float = 0.0
     skipped: int = 0
@@ -40,21 +39,22 @@ class Transcript:
     settled: bool = False
 
 
-Stretch = Tuple[float, float]
+Interval = Tuple[float, float]
 
 
 class Outage(NamedTuple):
-    """From the start of the first failed attempt to the start of the next good one: as long as a client
-    that tries at once would have had to go on trying. At most one interval shorter than the truth.
-    ``ended``: false when probing ended first."""
+    """From the start of the first failed attempt to the start of the next good one: how long a client would have to
+    retry. At most one interval shorter than the truth."""
 
     start_ms: float
     length_ms: float
     failed: int
-    ended: bool
+    ended: bool  # false when the probe ended first
 
 
 class Transition(NamedTuple):
+    """The holders of the address from a time on."""
+
     at_ms: float
     holders: FrozenSet[str]
 
@@ -75,61 +75,63 @@ def outages(attempts: Sequence[Attempt], end_ms: float) -> List[Outage]:
     return found
 
 
-def presences(transcript: Transcript, names: Mapping[str, str]) -> Dict[str, List[Stretch]]:
-    """When each member held the address: name -> [(from, to), ...]. An unknown MAC goes by its own text."""
+def holdings(transcript: Transcript, names: Mapping[str, str]) -> Dict[str, List[Interval]]:
+    """Return when each member held the address: name -> [(from, to), ...]. An unknown MAC is its own name."""
     seen: Dict[str, List[float]] = {}
-    heard = sorted(sighting for sighting in transcript.sightings if sighting[0] <= transcript.length_ms)
-    for at, mac in heard:
+    replies = sorted(sighting for sighting in transcript.sightings if sighting[0] <= transcript.length_ms)
+    for at, mac in replies:
         seen.setdefault(names.get(mac, mac), []).append(at)
-    everyone = [at for at, _mac in heard]
-    return {name: _stretches(times, everyone, transcript) for name, times in seen.items()}
+    sightings = [at for at, _mac in replies]
+    return {name: _intervals(times, sightings, transcript) for name, times in seen.items()}
 
 
-def _stretches(times: List[float], everyone: List[float], transcript: Transcript) -> List[Stretch]:
-    """``times`` of one member, cut where it was missing."""
-    asks, end = transcript.asks, transcript.length_ms
-    begin = 0.0 if bisect.bisect_left(asks, times[0]) <= MISSED_WITH_OTHER else times[0]
+def _intervals(times: List[float], sightings: List[float], transcript: Transcript) -> List[Interval]:
+    """Return the intervals in which a member held the address, from the times of its replies."""
+    probes, end = transcript.probes, transcript.length_ms
+    begin = 0.0 if bisect.bisect_left(probes, times[0]) <= MISSED_WITH_OTHER else times[0]
     found = []
     for this, following in zip(times, times[1:] + [end]):
-        # The question that `following` answers was not missed.
-        missed = bisect.bisect_left(asks, following) - bisect.bisect_right(asks, this) - (following != end)
-        others = bisect.bisect_left(everyone, following) - bisect.bisect_right(everyone, this)
+        # The probe that `following` answers was not missed.
+        missed = bisect.bisect_left(probes, following) - bisect.bisect_right(probes, this) - (following != end)
+        others = bisect.bisect_left(sightings, following) - bisect.bisect_right(sightings, this)
         if missed >= (MISSED_WITH_OTHER if others else MISSED_ALONE):
-            found.append((begin, _last_held(begin, this, times, everyone, transcript)))
+            found.append((begin, _last_held(begin, this, times, sightings, transcript)))
             begin = following
     if begin < end:
         found.append((begin, end))
     return found
 
 
-def _last_held(begin: float, last: float, times: List[float], everyone: List[float], transcript: Transcript) -> float:
-    """A member that answered for the last time held the address until the next question, which it did not
-    answer, or until somebody else claimed it, whatever came first. If somebody else had answered the same
-    question before, nobody knows that the member held it for any longer: two holders are not counted for
-    longer than they were seen, but for one that was seen only once."""
-    asks, end = transcript.asks, transcript.length_ms
-    ask = bisect.bisect_right(asks, last)
-    asked = asks[ask - 1] if ask else 0.0
-    if begin < last and _count(everyone, asked, last) > _count(times, asked, last):
+def _last_held(begin: float, last: float, times: List[float], sightings: List[float], transcript: Transcript) -> float:
+    """Return until when a member held the address after its last reply.
+
+    That is the next probe, which it did not answer, or another host's claim, if that came first. It is the reply itself
+    if another host had already answered the same probe: two holders are not counted for longer than they were seen. A
+    member that was seen only once is the exception.
+    """
+    probes, end = transcript.probes, transcript.length_ms
+    following = bisect.bisect_right(probes, last)
+    probed = probes[following - 1] if following else 0.0
+    if begin < last and _count(sightings, probed, last) > _count(times, probed, last):
         return last
-    other = bisect.bisect_right(everyone, last)
+    other = bisect.bisect_right(sightings, last)
     return min(
-        asks[ask] if ask < len(asks) else end,
-        everyone[other] if other < len(everyone) else end,
+        probes[following] if following < len(probes) else end,
+        sightings[other] if other < len(sightings) else end,
     )
 
 
 def _count(times: List[float], begin: float, end: float) -> int:
-    """How many are within a stretch, its end left out."""
+    """Return how many of the times lie between ``begin`` and ``end``, ``end`` excluded."""
     return bisect.bisect_left(times, end) - bisect.bisect_left(times, begin)
 
 
 def timeline(transcript: Transcript, names: Mapping[str, str]) -> List[Transition]:
-    """Every change of who holds the address, starting with the state at 0."""
-    # At one instant, ends come before beginnings: a hand-over is not a moment of two holders.
+    """Return every change of the holders, starting with those at 0."""
+    # At one instant, ends come before beginnings: a handover is not a moment of two holders.
     changes: List[Tuple[float, int, str]] = []
-    for name, stretches in presences(transcript, names).items():
-        for begin, end in stretches:
+    for name, intervals in holdings(transcript, names).items():
+        for begin, end in intervals:
             changes.append((begin, 1, name))
             if end < transcript.length_ms:
                 changes.append((end, 0, name))
@@ -144,7 +146,7 @@ def timeline(transcript: Transcript, names: Mapping[str, str]) -> List[Transitio
 
 
 def held_by(count: Callable[[int], bool], line: Sequence[Transition], end_ms: float) -> float:
-    """For how long the number of holders was such."""
+    """Return for how long the number of holders satisfied a condition."""
     ends = [step.at_ms for step in line[1:]] + [end_ms]
     return sum(end - step.at_ms for step, end in zip(line, ends) if count(len(step.holders)))
 
@@ -154,8 +156,7 @@ def sole(holders: FrozenSet[str]) -> Optional[str]:
 
 
 def taken_over_at(attempts: Sequence[Attempt], line: Sequence[Transition]) -> Optional[float]:
-    """The start of the first good attempt that a new holder served alone: what comes later is the
-    comeback."""
+    """Return when the first good attempt began that a new holder served alone: what comes later is the failback."""
     before = next((sole(step.holders) for step in line if sole(step.holders)), None)
     news = (step.at_ms for step in line if sole(step.holders) not in (None, before))
     moved = next(news, None)
@@ -164,12 +165,11 @@ def taken_over_at(attempts: Sequence[Attempt], line: Sequence[Transition]) -> Op
     return min((a.start_ms for a in attempts if a.outcome == "ok" and a.start_ms >= moved), default=None)
 
 
-def silence(attempts: Sequence[Attempt], begin_ms: float, end_ms: float) -> float:
-    """The longest time in which no good attempt was answered.
+def response_gap(attempts: Sequence[Attempt], begin_ms: float, end_ms: float) -> float:
+    """Return the longest time in which no good attempt was answered.
 
-    An outage can hide from ``outages``: a SYN may wait in a queue for the address to be resolved again, at
-    the client or at a former holder that forwards, and be answered when it is. The attempt then succeeds,
-    late.
+    It shows an outage that ``outages`` cannot see: a SYN may wait until the address is resolved again, at the client or
+    at a former holder that forwards it, and then be answered. The attempt succeeds late.
     """
     answers = sorted(a.end_ms for a in attempts if a.outcome == "ok" and begin_ms <= a.end_ms <= end_ms)
     edges = [begin_ms] + answers + [end_ms]
@@ -180,7 +180,7 @@ def phase(attempts: Sequence[Attempt], begin_ms: float, end_ms: float) -> Dict[s
     found = outages(attempts, end_ms)
     return {
         "outage_ms": _round(max((o.length_ms for o in found), default=0.0)),
-        "silence_ms": _round(silence(attempts, begin_ms, end_ms)),
+        "response_gap_ms": _round(response_gap(attempts, begin_ms, end_ms)),
         "total_ms": _round(sum(o.length_ms for o in found)),
         "failed": sum(o.failed for o in found),
         "tried": len(attempts),
@@ -188,7 +188,7 @@ def phase(attempts: Sequence[Attempt], begin_ms: float, end_ms: float) -> Dict[s
 
 
 def report(transcript: Transcript, names: Mapping[str, str], holders_known: bool) -> Dict[str, Any]:
-    """The whole answer of the probe, from what it saw."""
+    """Return the whole result of a probe."""
     attempts, end = sorted(transcript.attempts), transcript.length_ms
     line = timeline(transcript, names) if holders_known else []
     split = taken_over_at(attempts, line)
@@ -199,15 +199,15 @@ def report(transcript: Transcript, names: Mapping[str, str], holders_known: bool
             failures[attempt.outcome] = failures.get(attempt.outcome, 0) + 1
     answer = {
         "tried": len(attempts),
-        # Not `failed`, nor `skipped` below: for Ansible these would say that the task has failed, or was skipped.
+        # Ansible would take `failed` or `skipped` for the state of the task.
         "failed_attempts": sum(failures.values()),
         "slow": failures.get("slow", 0),
         "failures": failures,
         "outages": [_rounded(o._asdict()) for o in outages(attempts, end)],
         "takeover": phase([a for a in attempts if split is None or a.start_ms < split], 0.0, middle),
-        "comeback": phase([a for a in attempts if split is not None and a.start_ms >= split], middle, end),
+        "failback": phase([a for a in attempts if split is not None and a.start_ms >= split], middle, end),
         "probed_ms": _round(end),
-        "left_out": transcript.skipped,
+        "skipped_samples": transcript.skipped,
         "longest_stall_ms": _round(transcript.longest_stall_ms),
         "settled": transcript.settled,
         "holders_known": holders_known,

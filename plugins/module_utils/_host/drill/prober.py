@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The epoll loop that tries an address and asks who holds it, on one grid, and writes down a
+"""The epoll loop that connects to an address and probes who holds it, at one fixed interval, and records a
 ``Transcript``."""
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.drill.measurement 
     report,
 )
 
-# A lost SYN is sent again after 1 s (RFC 6298, 2): for this long after its time-out an attempt may still be
-# answered. It has failed, but it is told apart from one that nobody ever answered.
-GRACE_MS = 1500.0
-# Half of the 1024 open files that a process may have nearly everywhere.
+# A lost SYN is sent again after 1 s (RFC 6298, 2): for this long after its timeout an attempt may still be answered. It
+# has failed, but counts as slow and not as unanswered.
+LATE_ANSWER_MS = 1500.0
+# Half of the usual limit of 1024 open files.
 MAX_OPEN = 512
+NEVER_MS = -1e9
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What to wait for: exactly one holder (``holder`` by name, if given), every attempt of the last
-    ``quiet_ms`` good, and at least ``successes`` good ones in a row, but not before ``minimum_ms``, nor before
-    somebody else has put a file at ``path``, if given."""
+    """What to wait for: exactly one holder (``holder`` by name, if given), every attempt of the last ``quiet_ms`` good,
+    and at least ``successes`` good ones in a row, but not before ``minimum_ms``, nor before a file exists at ``path``,
+    if given."""
 
     holder: str = ""
     quiet_ms: float = 0.0
@@ -45,7 +46,9 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Settings:
+    """What to probe, and how."""
+
     address: str
     port: int
     interval_ms: float = 5.0
@@ -58,42 +61,44 @@ class Plan:
     until: Optional[Goal] = None
 
 
-def refusal(plan: Plan) -> str:
-    """Why this cannot be probed, in one sentence; empty if it can."""
-    if plan.interval_ms < 1 or plan.timeout_ms < 1:
+def refusal(settings: Settings) -> str:
+    """Return why this cannot be probed, in one sentence; empty if it can."""
+    if settings.interval_ms < 1 or settings.timeout_ms < 1:
         return "interval_ms and timeout_ms must be at least 1."
-    if plan.timeout_ms / plan.interval_ms > MAX_OPEN:
+    if settings.timeout_ms / settings.interval_ms > MAX_OPEN:
         return (
-            f"timeout_ms {plan.timeout_ms:g} with interval_ms {plan.interval_ms:g} needs more than "
+            f"timeout_ms {settings.timeout_ms:g} with interval_ms {settings.interval_ms:g} needs more than "
             f"{MAX_OPEN} connections at once: probe less often or give up sooner."
         )
-    known = set(plan.names.values())
-    for goal in (plan.settle, plan.until):
+    known = set(settings.names.values())
+    for goal in (settings.settle, settings.until):
         if goal and goal.holder and goal.holder not in known:
             return f"{goal.holder} is to hold the address, but it is not one of the members with known MACs."
     try:
-        ipaddress.ip_address(plan.address)
+        ipaddress.ip_address(settings.address)
     except ValueError:
-        return f"{plan.address} is not an IP address."
+        return f"{settings.address} is not an IP address."
     return ""
 
 
 class NotSettled(Exception):
-    """The address was not in order when probing should have begun."""
+    """The goal was not reached within its limit; the text is one sentence."""
 
 
 @dataclass
-class Open:
+class Connection:
+    """An attempt that has no outcome yet."""
+
     sock: Any
     start_ms: float
     connected: bool = False
 
 
 def open_connection(address: str, port: int) -> Tuple[Any, int]:
-    """Starts a connection and returns at once, with the errno of connect.
+    """Start a connection and return at once, with the errno of connect.
 
-    Closing will send RST (SO_LINGER 0): hundreds of connections a second would otherwise leave as many
-    ports in TIME-WAIT, for a minute each (RFC 9293, 3.6.1).
+    Closing will send RST (SO_LINGER 0): hundreds of connections a second would otherwise leave as many ports in
+    TIME-WAIT, for a minute each (RFC 9293, 3.6.1).
     """
     sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     sock.setblocking(False)
@@ -107,80 +112,86 @@ def _outcome(number: int) -> str:
 
 
 class Prober:
-    """One run of the loop. ``clock`` counts seconds; ``poller`` is a select.epoll."""
+    """One run of the loop.
+
+    :param neighbours: a `NeighbourProber`; None where the holders cannot be known
+    :param clock: in seconds
+    :param poller: a select.epoll
+    """
 
     def __init__(
         self,
-        plan: Plan,
-        asker: Any = None,
+        settings: Settings,
+        neighbours: Any = None,
         clock: Callable[[], float] = time.monotonic,
         poller: Any = None,
         connect: Callable[[str, int], Tuple[Any, int]] = open_connection,
     ) -> None:
-        self.plan, self.asker, self.clock, self.connect = plan, asker, clock, connect
-        self.address = str(ipaddress.ip_address(plan.address))
+        self.settings, self.neighbours, self.clock, self.connect = settings, neighbours, clock, connect
+        self.address = str(ipaddress.ip_address(settings.address))
         self.poller = poller or select.epoll()
-        # In the order of their start. `late` have failed; they are kept to see whether they are only slow.
-        self.pending: Dict[int, Open] = {}
-        self.late: Dict[int, Open] = {}
+        # In the order of their start. The `late` ones have failed, and stay open to see whether they are only slow.
+        self.pending: Dict[int, Connection] = {}
+        self.late: Dict[int, Connection] = {}
         self.transcript = Transcript()
         self.last_seen: Dict[str, float] = {}
-        self.last_failed = -1e9
+        self.last_failed = NEVER_MS
         self.good_in_a_row = 0
 
     def run(self, limit_ms: float, goal: Optional[Goal]) -> Transcript:
-        """Tries and asks on the grid until the goal or the limit, then waits for what is still open."""
+        """Connect and probe until the goal or the limit is reached, then wait for what is still open."""
         started = self.clock()
-        due, now, step = 0.0, 0.0, self.plan.interval_ms
-        if self.asker is not None:
-            self.poller.register(self.asker.fileno(), select.EPOLLIN)
+        due, now, step = 0.0, 0.0, self.settings.interval_ms
+        if self.neighbours is not None:
+            self.poller.register(self.neighbours.fileno(), select.EPOLLIN)
         while True:
-            look_at = due if due < limit_ms else min(limit_ms + self.plan.timeout_ms, now + step)
-            self._look(started, look_at)
+            wake_at = due if due < limit_ms else min(limit_ms + self.settings.timeout_ms, now + step)
+            self._poll(started, wake_at)
             now = (self.clock() - started) * 1000.0
-            if self.transcript.length_ms == 0.0 and (now >= limit_ms or self._reached(goal, now)):
-                self.transcript.length_ms, self.transcript.settled = now, self._reached(goal, now)
+            if self.transcript.length_ms == 0.0 and (now >= limit_ms or self._is_reached(goal, now)):
+                self.transcript.length_ms, self.transcript.settled = now, self._is_reached(goal, now)
                 self.transcript.skipped += max(0, math.ceil((min(now, limit_ms) - due) / step))
                 due = limit_ms = now
             if due < limit_ms and now >= due:
-                self._try(now)
-                # A grid point that this machine was too busy for is left out, not made up for in a burst.
+                self._sample(now)
+                # A sample that this host was too busy for is skipped, not made up for in a burst.
                 missed = int((now - due) // step)
                 self.transcript.skipped += missed
                 due += (missed + 1) * step
-            if self.transcript.length_ms and (not self.pending or now >= limit_ms + self.plan.timeout_ms):
+            if self.transcript.length_ms and (not self.pending or now >= limit_ms + self.settings.timeout_ms):
                 return self._finish(now)
 
-    def _look(self, started: float, look_at: float) -> None:
-        """Waits until ``look_at`` for events and dates them. If we come back later than planned the
-        lateness is ours: what we find then is dated as planned, or a pause of this machine would pass for
-        an outage."""
-        wait = started + look_at / 1000.0 - self.clock()
+    def _poll(self, started: float, wake_at: float) -> None:
+        """Wait until ``wake_at`` for events, and date them.
+
+        If this host wakes up late, its events are dated as if it had been in time: a pause of this host is no outage.
+        """
+        wait = started + wake_at / 1000.0 - self.clock()
         events = self.poller.poll(max(0.0, wait))
         now = (self.clock() - started) * 1000.0
-        self.transcript.longest_stall_ms = max(self.transcript.longest_stall_ms, now - look_at)
-        now = min(now, look_at)
+        self.transcript.longest_stall_ms = max(self.transcript.longest_stall_ms, now - wake_at)
+        now = min(now, wake_at)
         for descriptor, _mask in events:
-            if self.asker is not None and descriptor == self.asker.fileno():
-                self._hear(now)
+            if self.neighbours is not None and descriptor == self.neighbours.fileno():
+                self._read_replies(now)
             else:
                 self._advance(descriptor, now)
         self._expire(now)
 
-    def _try(self, now: float) -> None:
-        if self.asker is not None:
-            # An interface that is down, a full queue: this question was not asked, so nobody missed it.
+    def _sample(self, now: float) -> None:
+        if self.neighbours is not None:
+            # With an interface down or a full queue the probe was not sent, so no member missed it.
             with contextlib.suppress(OSError):
-                self.asker.ask(self.address)
-                self.transcript.asks.append(now)
+                self.neighbours.probe(self.address)
+                self.transcript.probes.append(now)
         if len(self.pending) + len(self.late) >= MAX_OPEN:
             self._close(next(iter(self.late or self.pending)), now, "timeout")
-        sock, number = self.connect(self.address, self.plan.port)
+        sock, number = self.connect(self.address, self.settings.port)
         if number not in (0, errno.EINPROGRESS):
             sock.close()
             self._record(now, now, _outcome(number))
             return
-        self.pending[sock.fileno()] = Open(sock, now)
+        self.pending[sock.fileno()] = Connection(sock, now)
         self.poller.register(sock.fileno(), select.EPOLLOUT)
 
     def _advance(self, descriptor: int, now: float) -> None:
@@ -191,9 +202,9 @@ class Prober:
             number = attempt.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if number:
                 self._close(descriptor, now, _outcome(number))
-            elif not attempt.connected and self.plan.send:
+            elif not attempt.connected and self.settings.send:
                 attempt.connected = True
-                attempt.sock.send(self.plan.send)
+                attempt.sock.send(self.settings.send)
                 self.poller.modify(descriptor, select.EPOLLIN)
             elif attempt.connected and not attempt.sock.recv(1):
                 self._close(descriptor, now, "closed")
@@ -207,14 +218,14 @@ class Prober:
         attempt = self.late.pop(descriptor) if late else self.pending.pop(descriptor)
         self.poller.unregister(descriptor)
         attempt.sock.close()
-        slow = late or now - attempt.start_ms > self.plan.timeout_ms
+        slow = late or now - attempt.start_ms > self.settings.timeout_ms
         self._record(attempt.start_ms, now, "slow" if slow and outcome == "ok" else outcome, late)
 
     def _record(self, start_ms: float, now: float, outcome: str, late: bool = False) -> None:
         self.transcript.attempts.append(Attempt(start_ms, now, outcome))
         if outcome == "ok":
             self.good_in_a_row += 1
-        elif not late:  # a late one was counted when its time was up
+        elif not late:  # a late one was counted at its timeout
             self._failed(start_ms)
 
     def _failed(self, start_ms: float) -> None:
@@ -223,70 +234,75 @@ class Prober:
 
     def _expire(self, now: float) -> None:
         for descriptor, attempt in list(self.pending.items()):
-            if attempt.start_ms + self.plan.timeout_ms > now:
+            if attempt.start_ms + self.settings.timeout_ms > now:
                 break
             self.late[descriptor] = self.pending.pop(descriptor)
             self._failed(attempt.start_ms)
         for descriptor, attempt in list(self.late.items()):
-            if attempt.start_ms + self.plan.timeout_ms + GRACE_MS > now:
+            if attempt.start_ms + self.settings.timeout_ms + LATE_ANSWER_MS > now:
                 break
             self._close(descriptor, now, "timeout")
 
-    def _hear(self, now: float) -> None:
-        for address, mac in self.asker.replies():
+    def _read_replies(self, now: float) -> None:
+        for address, mac in self.neighbours.replies():
             if address == self.address:
                 self.transcript.sightings.append((now, mac))
-                self.last_seen[self.plan.names.get(mac, mac)] = now
+                self.last_seen[self.settings.names.get(mac, mac)] = now
 
-    def _reached(self, goal: Optional[Goal], now: float) -> bool:
+    def _is_reached(self, goal: Optional[Goal], now: float) -> bool:
         if goal is None or now < max(goal.minimum_ms, goal.quiet_ms):
             return False
         if self.good_in_a_row < goal.successes or self.last_failed > now - goal.quiet_ms:
             return False
         oldest = next(iter(self.pending.values()), None)
-        if oldest is not None and now - oldest.start_ms > self.plan.timeout_ms / 2:
+        if oldest is not None and now - oldest.start_ms > self.settings.timeout_ms / 2:
             return False
-        in_order = self.asker is None or self._held(goal, now)
+        in_order = self.neighbours is None or self._is_held(goal, now)
         return in_order and (not goal.path or os.path.exists(goal.path))
 
-    def _held(self, goal: Goal, now: float) -> bool:
-        window = max(goal.quiet_ms, 2 * MISSED_ALONE * self.plan.interval_ms)
+    def _is_held(self, goal: Goal, now: float) -> bool:
+        window = max(goal.quiet_ms, 2 * MISSED_ALONE * self.settings.interval_ms)
         holders = {name: at for name, at in self.last_seen.items() if at >= now - window}
         if len(holders) != 1 or now < window:
             return False
         name, at = holders.popitem()
-        return at >= now - max(50.0, MISSED_ALONE * self.plan.interval_ms) and goal.holder in ("", name)
+        return at >= now - max(50.0, MISSED_ALONE * self.settings.interval_ms) and goal.holder in ("", name)
 
     def _finish(self, now: float) -> Transcript:
         for descriptor in list(self.late) + list(self.pending):
             self._close(descriptor, now, "timeout")
-        if self.asker is not None:
-            self.poller.unregister(self.asker.fileno())
+        if self.neighbours is not None:
+            self.poller.unregister(self.neighbours.fileno())
         self.poller.close()
         return self.transcript
 
 
-def unsettled(plan: Plan, seen: Transcript, holders_known: bool) -> str:
-    """The sentence that says what was not in order."""
+def unsettled(settings: Settings, seen: Transcript, holders_known: bool) -> str:
+    """Return the sentence that says why the goal was not reached."""
     good = sum(1 for attempt in seen.attempts if attempt.outcome == "ok")
     recent = {mac for at, mac in seen.sightings if at > seen.length_ms - 1000.0}
-    held = ", ".join(sorted(plan.names.get(mac, mac) for mac in recent)) or "nobody"
+    held = ", ".join(sorted(settings.names.get(mac, mac) for mac in recent)) or "nobody"
     sentence = (
-        f"{plan.address} port {plan.port} did not settle within {plan.settle_limit_ms / 1000.0:g} s: "
+        f"{settings.address} port {settings.port} did not settle within {settings.settle_limit_ms / 1000.0:g} s: "
         f"{good} of {len(seen.attempts)} connections were answered"
     )
     if holders_known:
         sentence += f"; at the end it was held by {held}"
-    if plan.settle is not None and plan.settle.holder:
-        sentence += f", and it should have been {plan.settle.holder}"
+    if settings.settle is not None and settings.settle.holder:
+        sentence += f", and it should have been {settings.settle.holder}"
     return sentence + "."
 
 
-def probe(plan: Plan, asker: Any = None, make: Callable[..., Prober] = Prober) -> Dict[str, Any]:
-    """Waits until the address is in order, if that was asked for, then probes and reports. ``asker`` is
-    None where nobody can be asked who holds the address."""
-    if plan.settle is not None:
-        before = make(plan, asker).run(plan.settle_limit_ms, plan.settle)
+def probe(settings: Settings, neighbours: Any = None, make: Callable[..., Prober] = Prober) -> Dict[str, Any]:
+    """Wait for the goal to settle on, if there is one, then probe and report.
+
+    :param neighbours: a `NeighbourProber`; None where the holders cannot be known
+    :raises NotSettled: if the goal is not reached in time
+    """
+    if settings.settle is not None:
+        before = make(settings, neighbours).run(settings.settle_limit_ms, settings.settle)
         if not before.settled:
-            raise NotSettled(unsettled(plan, before, asker is not None))
-    return report(make(plan, asker).run(plan.duration_ms, plan.until), plan.names, asker is not None)
+            raise NotSettled(unsettled(settings, before, neighbours is not None))
+    return report(
+        make(settings, neighbours).run(settings.duration_ms, settings.until), settings.names, neighbours is not None
+    )

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which manager is in charge of this host, and what it has to be told."""
+"""Selects the firewall manager that is active on the host."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Optional, Sequence
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import firewalld, nftables, ufw
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import (
+    ChangeSet,
     FirewallError,
-    Host,
     Opening,
-    Plan,
     in_order,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
 
 MANAGERS = ("firewalld", "ufw", "nftables")
 
 
-def plan(host: Host, manager: str, wanted: Sequence[Opening], interface: Optional[str] = None) -> Plan:
-    """What to do so that exactly the wanted openings of ours are there. Reads only.
+def plan(host: Host, manager: str, wanted: Sequence[Opening], interface: Optional[str] = None) -> ChangeSet:
+    """Return the changes after which exactly the wanted openings are ours. Changes nothing itself.
 
     firewalld and ufw come first, because both write their rules into the kernel's nftables.
     """
@@ -30,7 +30,7 @@ def plan(host: Host, manager: str, wanted: Sequence[Opening], interface: Optiona
         return ufw.plan(host, wanted)
     if manager in ("auto", "nftables"):
         found = nftables.find(host)
-        # Asked for by name, an nftables without rules is a firewall that refuses nothing.
+        # If it is asked for by name, an nftables without rules is a firewall that refuses nothing.
         if nftables.is_active(found, wanted) or (manager == "nftables" and not found.error):
             return nftables.plan(host, wanted, found)
         if "JSON" in found.error:
@@ -38,4 +38,4 @@ def plan(host: Host, manager: str, wanted: Sequence[Opening], interface: Optiona
     if manager in MANAGERS:
         raise FirewallError(f"{manager} was asked for, but is not active on this host.")
     reason = "Told to leave the firewall alone" if manager == "none" else "No firewall is active"
-    return Plan("none", [], [], [], [], reason + "; nothing to open.")
+    return ChangeSet("none", [], [], [], [], reason + "; nothing to open.")

@@ -1,11 +1,11 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""firewalld: rich rules with a priority of ours, permanent and at run time.
+"""firewalld: rich rules with a priority of our own, permanent and at run time.
 
-Why not a service definition for the ports: a new definition reaches the running firewall only through
-`firewall-cmd --reload`, which throws away whatever the administrator, podman or docker set at run time only.
-Rich rules take effect at once, as many as needed in one call, and their priority marks them as ours.
-The priority is positive, so that an administrator's own deny or reject rule still comes first.
+The ports get no service definition, because a new definition reaches the running firewall only through
+`firewall-cmd --reload`, which discards what the administrator, podman or docker set at run time only. Rich rules take
+effect at once, as many as needed in one call, and their priority marks them as ours. It is positive, so that an
+administrator's own deny or reject rule still comes first.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import (
     Action,
+    ChangeSet,
     FirewallError,
-    Host,
     Opening,
-    Plan,
     Run,
     as_peer,
-    ask,
     in_order,
+    output_of,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
 
 PRIORITY = 1120
 
@@ -32,8 +32,7 @@ OURS = re.compile(
     r'|family="ipv[46]" source address="(?P<peer>[^"]+)" protocol value="vrrp") accept'
 )
 
-Held = Dict[str, Set[Opening]]
-"""Our openings in each zone."""
+Held = Dict[str, Set[Opening]]  # our openings in each zone
 
 
 class Zones(NamedTuple):
@@ -47,13 +46,13 @@ def is_running(host: Host) -> bool:
     return code == 0 and out.strip() == "running"
 
 
-def plan(host: Host, wanted: Sequence[Opening], interface: Optional[str] = None) -> Plan:
-    runtime = parse_zones(ask(host, "firewall-cmd", "--list-all-zones"))
-    permanent = parse_zones(ask(host, "firewall-cmd", "--permanent", "--list-all-zones"))
+def plan(host: Host, wanted: Sequence[Opening], interface: Optional[str] = None) -> ChangeSet:
+    runtime = parse_zones(output_of(host, "firewall-cmd", "--list-all-zones"))
+    permanent = parse_zones(output_of(host, "firewall-cmd", "--permanent", "--list-all-zones"))
     target: Held = {}
     if wanted:
         target[_zone(host, runtime, interface)] = set(wanted)
-    # Both lists first gain, then lose, so that a moved opening is never shut in between.
+    # Add to both lists before removing from them, so that a moved opening is never closed in between.
     actions: List[Action] = []
     for verb, new_side in (("add", True), ("remove", False)):
         for scope, held in ((["--permanent"], permanent.held), ([], runtime.held)):
@@ -61,11 +60,11 @@ def plan(host: Host, wanted: Sequence[Opening], interface: Optional[str] = None)
             actions += _calls(scope, verb, old, new)
     before = describe(runtime.held, permanent.held, next(iter(target), ""))
     after = [str(opening) for opening in in_order(wanted)]
-    return Plan("firewalld", after, before, after, actions)
+    return ChangeSet("firewalld", after, before, after, actions)
 
 
 def rich_rule(opening: Opening) -> str:
-    """Exactly as firewalld prints it back."""
+    """Return the rule of an opening, exactly as firewalld prints it."""
     if opening.peer:
         family = "ipv6" if opening.family == "ip6" else "ipv4"
         match = f'family="{family}" source address="{opening.peer}" protocol value="vrrp"'
@@ -75,7 +74,7 @@ def rich_rule(opening: Opening) -> str:
 
 
 def parse_zones(text: str) -> Zones:
-    """Read `firewall-cmd --list-all-zones`: a zone per paragraph, its name at the margin."""
+    """Read `firewall-cmd --list-all-zones`: a paragraph for each zone, with its name not indented."""
     held: Held = {}
     interfaces: Dict[str, str] = {}
     zone = default = ""
@@ -105,16 +104,16 @@ def _opening(entry: str) -> Optional[Opening]:
 
 
 def _zone(host: Host, runtime: Zones, interface: Optional[str]) -> str:
-    """An interface that is in no zone is treated by firewalld as in the default zone."""
+    """Return the zone of an interface. firewalld treats one that is in none as in the default zone."""
     zone = runtime.interfaces.get(interface or "") or runtime.default
-    zone = zone or ask(host, "firewall-cmd", "--get-default-zone").strip()
+    zone = zone or output_of(host, "firewall-cmd", "--get-default-zone").strip()
     if not zone:
         raise FirewallError("firewalld names no default zone.")
     return zone
 
 
 def _calls(scope: List[str], verb: str, old: Held, new: Held) -> List[Action]:
-    """One call a zone for everything that `new` has and `old` has not."""
+    """Return one call for each zone, for all that `new` has and `old` does not have."""
     calls: List[Action] = []
     for zone in sorted(new):
         missing = in_order(new[zone] - old.get(zone, set()))
@@ -125,7 +124,7 @@ def _calls(scope: List[str], verb: str, old: Held, new: Held) -> List[Action]:
 
 
 def describe(runtime: Held, permanent: Held, zone: str) -> List[str]:
-    """What is open because of us; a remark where it is not where, or not as lasting as, it ought to be."""
+    """Return our openings, with a remark on each that is in another zone or not both permanent and active."""
     entries: List[Tuple[Opening, str]] = []
     for name in sorted(set(runtime) | set(permanent)):
         now, later = runtime.get(name, set()), permanent.get(name, set())

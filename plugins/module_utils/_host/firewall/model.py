@@ -1,24 +1,19 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The words every firewall manager is spoken to in: openings, plans, and the host they are for.
+"""What the firewall managers have in common: openings, and the changes that make them.
 
-A manager's module reads through a Host and returns a Plan. Nothing changes until the plan's actions are
-applied, which is why check mode and the diff need no code of their own.
+A manager's module reads the host and returns a ChangeSet. Nothing changes until its actions are applied, so check mode
+and the diff need no code of their own.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Iterable, List, NamedTuple, Sequence, Tuple, Union
 
-try:
-    from typing import Protocol
-except ImportError:  # pragma: no cover - ansible-test also imports this with Pythons that we do not run on
-    Protocol = object  # type: ignore[assignment]
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
 
-MARK = "onprem.lb"
-"""The comment that tells our rules from the administrator's, where a manager keeps comments."""
-
+MARK = "onprem.lb"  # the comment that distinguishes our rules from the administrator's, where rules have comments
 VRRP = 112
 
 
@@ -27,14 +22,14 @@ class FirewallError(Exception):
 
 
 class Opening(NamedTuple):
-    """Either a TCP port for everybody or protocol 112 from one peer."""
+    """Either a TCP port for all sources or protocol 112 from one peer."""
 
     port: int = 0
     peer: str = ""
 
     @property
     def family(self) -> str:
-        """ip or ip6; empty for a port, which is opened for both."""
+        """ip or ip6; empty for a port, which opens for both."""
         if not self.peer:
             return ""
         return "ip6" if ":" in self.peer else "ip"
@@ -44,7 +39,7 @@ class Opening(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Run a command; anything but success is an error."""
+    """Run a command, which must succeed."""
 
     args: Tuple[str, ...]
     data: str = ""
@@ -59,7 +54,7 @@ class Write(NamedTuple):
 
 
 class Remove(NamedTuple):
-    """Remove a file, and its directory if that was the last file in it."""
+    """Remove a file, and its directory if that is empty then."""
 
     path: str
 
@@ -67,8 +62,8 @@ class Remove(NamedTuple):
 Action = Union[Run, Write, Remove]
 
 
-class Plan(NamedTuple):
-    """What is open because of us, what will be, and how to get there."""
+class ChangeSet(NamedTuple):
+    """Our openings before and after, and the actions between."""
 
     manager: str
     openings: List[str]
@@ -79,20 +74,8 @@ class Plan(NamedTuple):
     warnings: Tuple[str, ...] = ()
 
 
-class Host(Protocol):
-    """The machine. A command that does not exist ends with 127; a file that does not exist reads as None."""
-
-    def run(self, args: Sequence[str], data: str = "") -> Tuple[int, str, str]: ...
-
-    def read(self, path: str) -> Optional[str]: ...
-
-    def write(self, path: str, content: str, mode: int) -> None: ...
-
-    def remove(self, path: str) -> None: ...
-
-
 def wanted_openings(ports: Iterable[object], peers: Iterable[str]) -> List[Opening]:
-    """What the user asked for, each once, in an order that does not depend on how it was written."""
+    """Return the user's openings, each once, in an order that does not depend on theirs."""
     openings = {Opening(port=parse_port(port)) for port in ports}
     openings.update(Opening(peer=parse_peer(peer)) for peer in peers)
     return in_order(openings)
@@ -128,23 +111,27 @@ def parse_peer(value: str) -> str:
 
 
 def as_peer(value: object) -> str:
-    """The address in our spelling, or nothing when it is not a single address."""
+    """Return an address in our spelling, or nothing if it is not a single address."""
     try:
         return str(ipaddress.ip_address(str(value)))
     except ValueError:
         return ""
 
 
-def ask(host: Host, *args: str) -> str:
-    """The output of a command that must succeed."""
-    code, out, err = host.run(args)
+def output_of(host: Host, *args: str) -> str:
+    """Return the output of a command that must succeed."""
+    return _run(host, Run(args))
+
+
+def _run(host: Host, command: Run) -> str:
+    code, out, err = host.run(command.args, command.data)
     if code != 0:
-        raise FirewallError(failure(args, code, err or out))
+        raise FirewallError(failure(command.args, code, err or out))
     return out
 
 
-def failure(args: Sequence[str], code: int, said: str) -> str:
-    return "{} failed: {}".format(" ".join(args), " ".join(said.split()) or f"exit code {code}")
+def failure(args: Sequence[str], code: int, output: str) -> str:
+    return "{} failed: {}".format(" ".join(args), " ".join(output.split()) or f"exit code {code}")
 
 
 def apply(actions: Iterable[Action], host: Host) -> None:
@@ -154,6 +141,4 @@ def apply(actions: Iterable[Action], host: Host) -> None:
         elif isinstance(action, Remove):
             host.remove(action.path)
         else:
-            code, out, err = host.run(action.args, action.data)
-            if code != 0:
-                raise FirewallError(failure(action.args, code, err or out))
+            _run(host, action)

@@ -2,13 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """nftables: accept rules with our comment at the top of every input chain that would refuse.
 
-They cannot live in a table of their own: an accept there ends only that table's chain, and a drop in any
-other chain of the hook still wins.
+A table of their own would not do: an accept there ends only that table's chain, and a drop in any other chain of the
+hook still wins.
 
-The administrator's nftables.conf stays untouched, and usually begins with `flush ruleset`. So that ours are
-back after it, a drop-in of nftables.service runs a small script once the service has loaded, or reloaded,
-its rules. The script is told the chains by name and inserts only where none of ours is left: a nftables.conf
-that flushes nothing would otherwise double them. Its failure never fails the service.
+The administrator's nftables.conf stays unchanged, and usually begins with `flush ruleset`. To restore our rules, a
+drop-in of nftables.service runs a small script after the service has loaded, or reloaded, its own. The script names the
+chains and inserts only where none of our rules is left: an nftables.conf without a flush would duplicate them
+otherwise. Its failure does not fail the service.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model imp
     MARK,
     VRRP,
     Action,
+    ChangeSet,
     FirewallError,
-    Host,
     Opening,
-    Plan,
     Remove,
     Run,
     Write,
     failure,
     in_order,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
 
 SCRIPT = "/etc/onprem-lb/open-firewall"
 DROP_IN = "/etc/systemd/system/nftables.service.d/onprem-lb.conf"
 
-# Through /bin/sh, so that SELinux need not let systemd execute what lies in /etc.
+# Through /bin/sh, because SELinux may not allow systemd to execute files in /etc.
 DROP_IN_TEXT = f"""\
 # Written by the Ansible module onprem.lb.firewall_openings; state: absent removes it.
 [Service]
@@ -58,24 +58,23 @@ NOT_LOADED = (
     "the openings are gone until the next run."
 )
 
-# --terse: the elements of named sets can be many thousands, and are not needed.
+# --terse omits the elements of named sets, which can be many thousands and are not needed.
 LIST = ("nft", "-j", "-t", "list", "ruleset")
 
 Chains = Dict[nft.ChainName, List[Opening]]
 
 
 class Found(NamedTuple):
-    """What is on the host now."""
+    """The state of the host."""
 
     ruleset: nft.Ruleset
     service_active: bool
-    kept: bool
-    """Whether a script of ours is there, even if its rules are not."""
+    kept: bool  # our script exists, even if its rules do not
     error: str
 
 
 def find(host: Host) -> Found:
-    """Read the ruleset; without nft, or without any of it in the kernel, an empty one."""
+    """Read the ruleset; it is empty without nft, or without its support in the kernel."""
     service_active = host.run(["systemctl", "is-active", "nftables.service"])[0] == 0
     kept = host.read(SCRIPT) is not None
     code, out, err = host.run(LIST)
@@ -95,7 +94,7 @@ def is_active(found: Found, wanted: Sequence[Opening]) -> bool:
     )
 
 
-def plan(host: Host, wanted: Sequence[Opening], found: Found) -> Plan:
+def plan(host: Host, wanted: Sequence[Opening], found: Found) -> ChangeSet:
     if found.error:
         raise FirewallError(found.error)
     before: Chains = {}
@@ -116,7 +115,7 @@ def plan(host: Host, wanted: Sequence[Opening], found: Found) -> Plan:
     message = NOTHING_REFUSES if wanted and not target else ""
     warnings = (NOT_LOADED,) if target and not found.service_active else ()
     texts = [str(opening) for opening in opened]
-    return Plan("nftables", texts, _describe(before, kept), after, actions + changes, message, warnings)
+    return ChangeSet("nftables", texts, _describe(before, kept), after, actions + changes, message, warnings)
 
 
 def _fits(opening: Opening, name: nft.ChainName) -> bool:
@@ -128,7 +127,7 @@ def _ours(ruleset: nft.Ruleset, name: nft.ChainName) -> List[Dict[str, Any]]:
 
 
 def _changes(ruleset: nft.Ruleset, name: nft.ChainName, wanted: Sequence[Opening]) -> List[str]:
-    """The chain's part of the transaction. A rule of ours below a refusing one is moved up."""
+    """Return the chain's part of the transaction. It moves our rules above refusing ones."""
     kept = set()
     deletions: List[str] = []
     below = False
@@ -146,12 +145,12 @@ def _changes(ruleset: nft.Ruleset, name: nft.ChainName, wanted: Sequence[Opening
 
 
 def _insertions(name: nft.ChainName, openings: Sequence[Opening]) -> List[str]:
-    # Each goes to the top, so the last one is put in first.
+    # Each is inserted at the top, so the last one comes first.
     return ["insert rule {} {}".format(" ".join(name), rule_text(item)) for item in reversed(openings)]
 
 
 def rule_text(opening: Opening) -> str:
-    # The number, because not every host can translate "vrrp".
+    # The number, because not every host resolves the name "vrrp".
     match = f"tcp dport {opening.port}"
     if opening.peer:
         match = f"{opening.family} saddr {opening.peer} meta l4proto {VRRP}"
@@ -167,7 +166,7 @@ def script_text(target: Chains) -> str:
 
 
 def _persistence(host: Host, target: Chains) -> Any:
-    """Whether anything of ours is kept across a restart now, and what to change about it."""
+    """Return whether our rules survive a restart now, and the actions that make them."""
     wanted = {SCRIPT: (script_text(target), 0o755), DROP_IN: (DROP_IN_TEXT, 0o644)} if target else {}
     held = {path: host.read(path) for path in (SCRIPT, DROP_IN)}
     actions: List[Action] = []
@@ -182,7 +181,7 @@ def _persistence(host: Host, target: Chains) -> Any:
 
 
 def _describe(chains: Chains, kept: bool) -> List[str]:
-    """The openings, with the chain where there are several, and whether a restart keeps them."""
+    """Return the openings, with their chains if there are several, and whether a restart keeps them."""
     filled = [name for name in sorted(chains) if chains[name]]
     lines = [
         str(opening) + (" in {}".format(" ".join(name)) if len(filled) > 1 else "")

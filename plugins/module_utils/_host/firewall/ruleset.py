@@ -1,11 +1,11 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reading `nft -j list ruleset`: which input chains would refuse a new connection, or a peer's VRRP.
+"""Reads `nft -j list ruleset`: which input chains would refuse a new connection, or a peer's VRRP.
 
-A chain refuses when its policy is drop, or when one of its rules drops or rejects traffic of that kind
-at large. A rule against particular senders, broken packets or an excess does not count: the chains of
-fail2ban or crowdsec keep their effect on our ports. What cannot be judged (an xt match of iptables-nft, a
-mark) is taken for such a narrow rule.
+A chain refuses if its policy is drop, or if one of its rules drops or rejects all traffic of that kind. A rule against
+particular sources, invalid packets or an excessive rate does not count: the chains of fail2ban or crowdsec keep their
+effect on our ports. A match that cannot be interpreted (an xt match of iptables-nft, a mark) counts as such a narrow
+rule.
 """
 
 from __future__ import annotations
@@ -15,18 +15,16 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tu
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import VRRP, FirewallError, Opening
 
-ChainName = Tuple[str, str, str]
-"""Family, table, chain."""
+ChainName = Tuple[str, str, str]  # family, table, chain
 
 FAMILIES = ("ip", "ip6", "inet")
-# A match on one of these leaves a rule as broad as an interface.
+# A rule that matches on these only is still broad.
 BROAD_META = {"iif", "iifname", "iiftype", "iifgroup", "nfproto", "protocol", "pkttype"}
 PROTOCOL_FIELDS = {"protocol", "nexthdr"}
 
 
 class Chain(NamedTuple):
-    policy: str
-    """Empty for a chain that only jumps lead to."""
+    policy: str  # empty for a chain that is only jumped to
     rules: List[Dict[str, Any]]
 
 
@@ -54,7 +52,7 @@ def parse(text: str) -> Ruleset:
 
 
 def input_chains(ruleset: Ruleset) -> List[ChainName]:
-    """The base chains that every packet to this host passes. firewalld's own table is its own affair."""
+    """Return the base chains that every packet to this host passes, without firewalld's own."""
     return sorted(name for name, chain in ruleset.items() if chain.policy and name[1] != "firewalld")
 
 
@@ -98,7 +96,7 @@ def _verdict_refuses(
 def _map_refuses(
     ruleset: Ruleset, name: ChainName, vmap: Dict[str, Any], wanted: Sequence[Opening], seen: Tuple
 ) -> bool:
-    """A verdict map is a rule for each of its elements; one kept under a name is not listed in place."""
+    """Judge a verdict map as a rule for each of its elements; those of a named map are not listed."""
     data = vmap.get("data")
     elements = data.get("set", []) if isinstance(data, dict) else []
     return any(
@@ -109,7 +107,7 @@ def _map_refuses(
 
 
 def _may_match(match: Dict[str, Any], wanted: Sequence[Opening]) -> bool:
-    """Whether this match lets through a packet that we want, as far as one can tell without its sender."""
+    """Whether a packet that we want may match, as far as that can be told without its source."""
     left, right = match.get("left"), match.get("right")
     if not isinstance(left, dict):
         return False
@@ -128,7 +126,7 @@ def _may_match(match: Dict[str, Any], wanted: Sequence[Opening]) -> bool:
 
 
 def _protocol(opening: Opening) -> Tuple[Any, ...]:
-    # nft prints the name where /etc/protocols, or its own list, has one.
+    # nft prints the name if /etc/protocols, or its own list, has one.
     return ("tcp", 6) if opening.port else ("vrrp", VRRP)
 
 
@@ -150,7 +148,7 @@ def _holds(right: Any, value: Any) -> bool:
 
 
 def opening_of(rule: Dict[str, Any]) -> Optional[Opening]:
-    """What a rule of ours opens, or nothing when it is not one that we would write today."""
+    """Return what a rule of ours opens, or nothing if this version would write it differently."""
     statements = list(rule.get("expr", []))
     if not statements or statements.pop() != {"accept": None}:
         return None

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The real host, through an AnsibleModule."""
+"""The host whose firewall is changed, through an AnsibleModule."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import tempfile
 from typing import Any, Optional, Sequence, Tuple
 
 
-class SystemHost:
+class Host:
+    """Runs commands, and reads and changes files."""
+
     def __init__(self, module: Any) -> None:
         self._module = module
-        # What the managers print is read here, so it must not be translated.
+        # The output of the managers is parsed, so it must not be translated.
         module.run_command_environ_update = {"LC_ALL": "C", "LANGUAGE": "C"}
 
     def run(self, args: Sequence[str], data: str = "") -> Tuple[int, str, str]:
+        """Return the exit code and the output; 127 if there is no such command."""
         path = self._module.get_bin_path(args[0])
         if not path:
             return 127, "", f"{args[0]} is not installed"
@@ -24,6 +27,7 @@ class SystemHost:
         return code, out, err
 
     def read(self, path: str) -> Optional[str]:
+        """Return a file's text, or None if there is no such file."""
         try:
             with open(path, encoding="utf-8", errors="surrogateescape") as file:
                 return file.read()
@@ -36,10 +40,10 @@ class SystemHost:
         with open(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(content)
         os.chmod(draft, mode)
-        # Keeps the owner, mode and SELinux context of a file that is there already.
+        # This keeps the owner, mode and SELinux context of an existing file.
         self._module.atomic_move(draft, path)
 
     def remove(self, path: str) -> None:
         os.unlink(path)
-        with contextlib.suppress(OSError):  # others have files there too
+        with contextlib.suppress(OSError):  # the folder may contain other files
             os.rmdir(os.path.dirname(path))

@@ -2,9 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """ufw: its own rules with our comment, and a marked block in before.rules where ufw is too old for VRRP.
 
-ufw knows the protocol vrrp from 0.36.2 (Debian 12, Ubuntu 24.04). Before that nothing narrower than
-"everything from that peer" can be said in a ufw rule, so the block says it in iptables' words; ufw loads
-it by itself.
+ufw supports the protocol vrrp since 0.36.2 (Debian 12, Ubuntu 24.04). Before that a ufw rule cannot be narrower than
+"everything from that peer", so the block has iptables rules, which ufw loads by itself.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model imp
     MARK,
     VRRP,
     Action,
+    ChangeSet,
     FirewallError,
-    Host,
     Opening,
-    Plan,
     Run,
     Write,
     as_peer,
-    ask,
     in_order,
+    output_of,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
 
 BLOCKS = {
     "ip": ("/etc/ufw/before.rules", "ufw-before-input"),
@@ -42,8 +41,7 @@ Words = Tuple[str, ...]
 
 class Rules(NamedTuple):
     ours: Set[Opening]
-    theirs: Dict[Words, str]
-    """What the administrator's rules match, and what they do with it."""
+    theirs: Dict[Words, str]  # the verdicts of the administrator's rules, by their matches
 
 
 def is_active(host: Host) -> bool:
@@ -51,11 +49,11 @@ def is_active(host: Host) -> bool:
     return code == 0 and out.startswith("Status: active")
 
 
-def plan(host: Host, wanted: Sequence[Opening]) -> Plan:
-    rules = parse_added(ask(host, "ufw", "show", "added"))
+def plan(host: Host, wanted: Sequence[Opening]) -> ChangeSet:
+    rules = parse_added(output_of(host, "ufw", "show", "added"))
     _refuse_dropped(host, wanted)
     in_block: Set[Opening] = set()
-    if any(opening.peer for opening in wanted) and not knows_vrrp(ask(host, "ufw", "version")):
+    if any(opening.peer for opening in wanted) and not knows_vrrp(output_of(host, "ufw", "version")):
         in_block = {opening for opening in wanted if opening.peer}
     in_rules = {opening for opening in wanted if opening not in in_block and not _theirs(rules, opening)}
     actions: List[Action] = [_call(["ufw", "allow"], opening) for opening in in_order(in_rules - rules.ours)]
@@ -70,31 +68,31 @@ def plan(host: Host, wanted: Sequence[Opening]) -> Plan:
         actions += writes + [Run(("ufw", "reload"))]
     before = [str(opening) for opening in in_order(rules.ours | block_before)]
     after = [str(opening) for opening in in_order(in_rules | in_block)]
-    return Plan("ufw", [str(opening) for opening in in_order(wanted)], before, after, actions)
+    return ChangeSet("ufw", [str(opening) for opening in in_order(wanted)], before, after, actions)
 
 
 def words(opening: Opening) -> Words:
-    """A rule's match exactly as `ufw show added` prints it back."""
+    """Return a rule's match exactly as `ufw show added` prints it."""
     if opening.peer:
         return ("from", opening.peer, "proto", "vrrp")
     return (f"{opening.port}/tcp",)
 
 
 def parse_added(text: str) -> Rules:
-    """Read `ufw show added`: the commands that would make the rules again."""
+    """Read `ufw show added`: the commands that would add the rules again."""
     rules = Rules(set(), {})
     for line in text.splitlines():
         if not line.startswith("ufw "):
             continue
-        said = shlex.split(line)
-        comment = said[-1] if said[-2] == "comment" else ""
-        match = tuple(said[2:-2] if comment else said[2:])
+        parts = shlex.split(line)
+        comment = parts[-1] if parts[-2] == "comment" else ""
+        match = tuple(parts[2:-2] if comment else parts[2:])
         opening = _opening(match)
-        if comment == MARK and said[1] == "allow" and opening:
+        if comment == MARK and parts[1] == "allow" and opening:
             rules.ours.add(opening)
         else:
-            # To ufw two rules that differ only in logging are one: the second replaces the first.
-            rules.theirs[tuple(word for word in match if word not in ("log", "log-all"))] = said[1]
+            # For ufw two rules that differ only in logging are the same: the second replaces the first.
+            rules.theirs[tuple(word for word in match if word not in ("log", "log-all"))] = parts[1]
     return rules
 
 
@@ -115,7 +113,7 @@ def _opening(match: Words) -> Optional[Opening]:
 
 
 def _refuse_dropped(host: Host, wanted: Sequence[Opening]) -> None:
-    """With IPV6=no ufw drops all IPv6 and takes no rules about it."""
+    """Refuse IPv6 openings if ufw drops all IPv6 (IPV6=no)."""
     if not re.search(r"^IPV6=no\b", host.read("/etc/default/ufw") or "", re.MULTILINE | re.IGNORECASE):
         return
     for opening in wanted:
@@ -128,7 +126,7 @@ def _refuse_dropped(host: Host, wanted: Sequence[Opening]) -> None:
 def _theirs(rules: Rules, opening: Opening) -> bool:
     """Whether a rule of the administrator's has this match already.
 
-    ufw keeps one rule a match: adding ours would replace theirs, and removing ours later would lose it.
+    ufw keeps one rule for each match: ours would replace theirs, and its removal would lose it.
     """
     verdict = rules.theirs.get(words(opening), "")
     if verdict in ("deny", "reject"):
@@ -145,7 +143,7 @@ def _call(verb: List[str], opening: Opening) -> Run:
 
 
 def _block(host: Host, family: str, wanted: Set[Opening]) -> Tuple[Set[Opening], List[Action]]:
-    """The peers in our block of one file, and what to write for the wanted ones."""
+    """Return the peers in our block of one file, and the action that writes the wanted ones."""
     path, chain = BLOCKS[family]
     text = host.read(path) or ""
     found = BLOCK.search(text)
@@ -156,7 +154,7 @@ def _block(host: Host, family: str, wanted: Set[Opening]) -> Tuple[Set[Opening],
     if not block:
         new = bare
     else:
-        # Inside the filter table, as its last rules: before.rules may hold other tables as well.
+        # As the last rules of the filter table: before.rules may have other tables as well.
         new = re.sub(
             r"(^\*filter$.*?)(^COMMIT$)",
             lambda m: m.group(1) + block + m.group(2),

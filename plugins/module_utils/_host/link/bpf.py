@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Classic BPF (bpf(4), Linux's networking/filter.rst): what a socket lets through, as (code, jump if true, jump if
-false, operand)."""
+"""Classic BPF (bpf(4), Linux's networking/filter.rst): a socket filter, in steps of (code, jump if true, jump if false,
+operand)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import struct
 from typing import Sequence, Tuple
 
 SO_ATTACH_FILTER = 26  # Linux, asm-generic/socket.h
-
 
 Step = Tuple[int, int, int, int]
 
@@ -24,7 +23,7 @@ _STEP, _PROGRAM = struct.Struct("=HBBI"), struct.Struct("HP")
 
 
 def attach(sock: socket.socket, steps: Sequence[Step]) -> None:
-    """Replace a socket's filter. What is already waiting in it was not asked."""
+    """Replace a socket's filter. It does not apply to packets that are already queued."""
     code = array.array("B", b"".join(_STEP.pack(*step) for step in steps))
     address, _size = code.buffer_info()
     sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, _PROGRAM.pack(len(steps), address))

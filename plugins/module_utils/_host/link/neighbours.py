@@ -1,17 +1,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who answers for an address on the link: ARP for IPv4, neighbour solicitation for IPv6.
+"""Which hosts answer for an address on the link: ARP for IPv4, neighbour solicitation for IPv6.
 
-The packets are the agent's; ``NeighbourProber`` is the only part here that touches a socket.
+The packets are the agent's; only ``NeighbourProber`` touches a socket.
 
-The two families are asked differently, each in the way that disturbs nobody:
+Each family is probed in the way that disturbs no other host:
 
-- IPv4: an ARP Probe (RFC 5227, 1.1: sender address 0.0.0.0), because a request that names a sender would be
-  written into the caches of everybody who hears it.
-- IPv6: an ordinary solicitation from our own link-local address, answered to us alone. The look-alike of an
-  ARP Probe, a solicitation from ``::``, would be answered to all nodes (RFC 4861, 7.2.4), and worse: a
-  member that is just taking the address over and still checks it for duplicates would have to give it up
-  for ours (RFC 4862, 5.4.3), where it ignores an ordinary one.
+- IPv4: an ARP Probe (RFC 5227, 1.1: sender address 0.0.0.0). A request that names a sender would be written into the
+  caches of all hosts that receive it.
+- IPv6: an ordinary solicitation from our own link-local address, answered to us alone. The counterpart of an ARP Probe,
+  a solicitation from ``::``, would be answered to all nodes (RFC 4861, 7.2.4). Worse, a member that is taking the
+  address over and still checks it for duplicates would have to give it up (RFC 4862, 5.4.3); it ignores an ordinary
+  one.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ndisc import 
 
 
 class Link(NamedTuple):
-    """How the kernel would send to an address: the interface, or why nobody can be asked there."""
+    """How the kernel would send to an address: the interface, or why it cannot be probed from here."""
 
     interface: str
     reason: str
 
 
 def link_to(route: str) -> Link:
-    """Reads ``ip -j route get ADDRESS``: only what is on the same link can be asked who it is."""
+    """Read ``ip -j route get ADDRESS``: only an address on the same link can be probed."""
     try:
         found: Dict[str, Any] = (json.loads(route or "[]") or [{}])[0]
     except ValueError:
@@ -65,7 +65,7 @@ def link_to(route: str) -> Link:
 
 
 def open_socket(interface: str, version: int) -> socket.socket:
-    """The raw socket for one family. Needs CAP_NET_RAW (PermissionError otherwise)."""
+    """Return the raw socket of one family. Needs CAP_NET_RAW (PermissionError otherwise)."""
     if version == 4:
         arp = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ARP))
         arp.bind((interface, ETH_P_ARP))
@@ -73,7 +73,7 @@ def open_socket(interface: str, version: int) -> socket.socket:
         return arp
     icmp = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
     icmp.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\x00")
-    # A filter of 256 bits, one for each type to keep out (RFC 3542, 3.2): all but Neighbour Advertisements.
+    # A filter of 256 bits, one for each type to block (RFC 3542, 3.2): all but Neighbour Advertisements.
     blocked = bytearray(b"\xff" * 32)
     word = ND_ADVERT // 32 * 4
     bits = struct.unpack_from("=I", blocked, word)[0] & ~(1 << (ND_ADVERT % 32))
@@ -91,7 +91,7 @@ def own_mac(interface: str) -> bytes:
 
 
 class NeighbourProber:
-    """Asks on one interface, in one family, who holds an address. Never blocks."""
+    """Probes on one interface, in one family, who holds an address. Never blocks."""
 
     def __init__(
         self,
@@ -108,14 +108,14 @@ class NeighbourProber:
     def fileno(self) -> int:
         return int(self._socket.fileno())
 
-    def ask(self, address: str) -> None:
+    def probe(self, address: str) -> None:
         if self.version == 4:
             self._socket.send(arp_frame(self._mac, "0.0.0.0", address))
         else:
             self._socket.sendto(solicitation(address, self._mac), (solicited_node(address), 0))
 
     def replies(self) -> List[Claim]:
-        """Every claim that has arrived, oldest first: of any address, so that the caller picks its own."""
+        """Return every claim that has arrived, oldest first and for any address: the caller selects its own."""
         claims: List[Claim] = []
         while True:
             try:
@@ -136,63 +136,57 @@ class NeighbourProber:
     def close(self) -> None:
         self._socket.close()
 
-    def __enter__(self) -> NeighbourProber:
-        return self
 
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
-
-
-def wait_readable(askers: Sequence[Any], seconds: float) -> None:
-    select.select(list(askers), [], [], max(0.0, seconds))
+def wait_readable(probers: Sequence[Any], seconds: float) -> None:
+    select.select(list(probers), [], [], max(0.0, seconds))
 
 
 def holders_on_link(
     addresses_by_interface: Mapping[str, Sequence[str]],
     wait_s: float,
     clock: Callable[[], float] = time.monotonic,
-    asker_factory: Callable[[str, int], Any] = NeighbourProber,
+    make: Callable[[str, int], Any] = NeighbourProber,
     wait: Callable[[Sequence[Any], float], None] = wait_readable,
 ) -> Dict[str, List[str]]:
-    """The MACs that answer for each address: an empty list where nobody does.
+    """Return the MACs that answer for each address; an empty list where none does.
 
-    Listens for the whole ``wait_s``, because the second of two holders may be the slower one, and asks
-    again half-way, because a single packet may be lost.
+    Listens for the whole ``wait_s``, because a second holder may be slower, and probes again half-way, because a packet
+    may be lost.
     """
-    wanted = _by_family(addresses_by_interface)
+    targets = _by_family(addresses_by_interface)
     found: Dict[str, Set[str]] = {str(a): set() for many in addresses_by_interface.values() for a in many}
-    askers: Dict[Tuple[str, int], Any] = {}
+    probers: Dict[Tuple[str, int], Any] = {}
     try:
-        for key in wanted:
-            askers[key] = asker_factory(*key)
+        for key in targets:
+            probers[key] = make(*key)
         begin = clock()
         for until in (begin + wait_s / 2, begin + wait_s):
-            for key, names in wanted.items():
+            for key, names in targets.items():
                 for address in names:
-                    askers[key].ask(address)
-            _listen(askers, wanted, found, until, clock, wait)
+                    probers[key].probe(address)
+            _listen(probers, targets, found, until, clock, wait)
     finally:
-        for asker in askers.values():
-            asker.close()
+        for prober in probers.values():
+            prober.close()
     return {address: sorted(macs) for address, macs in found.items()}
 
 
-Wanted = Dict[Tuple[str, int], Dict[str, str]]
+Targets = Dict[Tuple[str, int], Dict[str, str]]
 
 
-def _by_family(addresses_by_interface: Mapping[str, Sequence[str]]) -> Wanted:
-    """(interface, version) -> {address as the kernel writes it: address as the caller wrote it}."""
-    wanted: Wanted = {}
+def _by_family(addresses_by_interface: Mapping[str, Sequence[str]]) -> Targets:
+    """Return (interface, version) -> {address as the kernel writes it: address as the caller wrote it}."""
+    targets: Targets = {}
     for interface, addresses in addresses_by_interface.items():
         for written in addresses:
             address = ipaddress.ip_address(written)
-            wanted.setdefault((interface, address.version), {})[str(address)] = str(written)
-    return wanted
+            targets.setdefault((interface, address.version), {})[str(address)] = str(written)
+    return targets
 
 
 def _listen(
-    askers: Mapping[Tuple[str, int], Any],
-    wanted: Wanted,
+    probers: Mapping[Tuple[str, int], Any],
+    targets: Targets,
     found: Dict[str, Set[str]],
     until: float,
     clock: Callable[[], float],
@@ -200,11 +194,11 @@ def _listen(
 ) -> None:
     while True:
         left = until - clock()
-        # Even with no time left there is one look: what has arrived by then has arrived in time.
-        wait(list(askers.values()), left)
-        for key, asker in askers.items():
-            for address, mac in asker.replies():
-                if address in wanted[key]:
-                    found[wanted[key][address]].add(mac)
+        # Even with no time left it looks once: a reply that is there already came in time.
+        wait(list(probers.values()), left)
+        for key, prober in probers.items():
+            for address, mac in prober.replies():
+                if address in targets[key]:
+                    found[targets[key][address]].add(mac)
         if left <= 0:
             return

@@ -1,12 +1,12 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Hears the VRRP messages on a link. It sends nothing, ever.
+"""Captures the VRRP messages on a link. It never sends.
 
-Reading packets is pure; ``InterfaceSocket`` is the only part that touches a socket. A packet socket and not a raw one
-of protocol 112: that would hear neither what this host itself sends, nor the groups without joining them, which sends a
-report.
+Reading packets is pure; only ``InterfaceSocket`` touches a socket. It is a packet socket: a raw one of protocol 112
+would receive neither what this host itself sends, nor the multicast groups without joining them, which sends a report.
 
-What a switch keeps from this host it cannot hear: unicast between two others, and ff02::12 where MLD snooping is on.
+It cannot capture what a switch does not forward to this host: unicast between two others, and ff02::12 with MLD
+snooping.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FRAGMENT = "fragment"
 MAX_MESSAGE = 65536
 SECONDS = number(0.1, 3600, " seconds")
 
-# What <linux/if_ether.h>, <linux/if_packet.h> and <linux/sockios.h> call them; Python's socket module has no names.
+# From <linux/if_ether.h>, <linux/if_packet.h> and <linux/sockios.h>; Python's socket module does not have them.
 ETH_P_ALL = 0x0003
 SOL_PACKET = 263
 PACKET_ADD_MEMBERSHIP, PACKET_AUXDATA = 1, 8
@@ -43,10 +43,10 @@ GROUPS = (bytes.fromhex("01005e000012"), bytes.fromhex("333300000012"))
 
 # struct packet_mreq, and ifreq.
 _MEMBERSHIP, _FLAGS = struct.Struct("=iHH8s"), struct.Struct("=16sH22x")
-# struct tpacket_auxdata: of it the status and the VLAN's tag.
+# struct tpacket_auxdata: its status and the VLAN's tag.
 _AUXDATA = struct.Struct("=I12xHH")
-# The packet's protocol, which lies beyond the packet at SKF_AD_OFF, then the byte of its header that says VRRP. Without
-# it Python would see all that a balancer carries.
+# Tests the packet's protocol, which Linux provides at SKF_AD_OFF, then the byte of the header that says VRRP. Without
+# this filter Python would see all traffic of a balancer.
 _SKF_AD_OFF = 0xFFFFF000
 VRRP_ONLY = (
     (bpf.LOAD_HALF, 0, 0, _SKF_AD_OFF),
@@ -62,11 +62,11 @@ VRRP_ONLY = (
 
 
 class CannotListen(Exception):
-    """Why nothing can be heard on an interface, in one sentence."""
+    """An interface cannot be listened on; the text is one sentence that says why."""
 
 
 class Frame(NamedTuple):
-    """A packet without its Ethernet header, which the kernel has read."""
+    """A packet without its Ethernet header, and what the kernel read from that."""
 
     data: bytes
     protocol: int
@@ -75,25 +75,25 @@ class Frame(NamedTuple):
     vlan: int = 0
 
 
-def hear(frame: Frame, interface: str, at: float) -> Optional[Observation]:
-    """Return what a frame says about VRRP, None where that is nothing.
+def observe(frame: Frame, interface: str, at: float) -> Optional[Observation]:
+    """Return the VRRP message in a frame, or None if there is none.
 
-    A frame that is tagged for a VLAN is on another link, which has an interface of its own. A tag that gives only a
-    priority (VLAN 0, IEEE 802.1Q) leaves it on this one.
+    A frame that is tagged for a VLAN belongs to another link, which has its own interface. A tag that only sets a
+    priority (VLAN 0, IEEE 802.1Q) does not change the link.
     """
     datagram = None if frame.vlan else read(frame.data, frame.protocol)
     if datagram is None:
         return None
-    source, destination, message = datagram.source, datagram.destination, datagram.message
-    said: Union[packet.Advertisement, packet.Discard]
+    source, destination, data = datagram.source, datagram.destination, datagram.message
+    message: Union[packet.Advertisement, packet.Discard]
     if datagram.whole and ipaddress.ip_address(destination).is_multicast:
-        said = packet.decode(message, source, destination, datagram.hop_limit)
+        message = packet.decode(data, source, destination, datagram.hop_limit)
     elif datagram.whole:
-        # keepalived does not look at the hop limit of unicast either, and sends 64 over IPv6.
-        said = packet.decode(message, source, destination)
+        # Like keepalived it does not check the hop limit of unicast: keepalived sends 64 over IPv6.
+        message = packet.decode(data, source, destination)
     else:
-        said = packet.Discard(FRAGMENT, "a fragment received, and no VRRP router has reason to send one")
-    return Observation(at, interface, frame.mac.hex(":"), source, destination, said, frame.own)
+        message = packet.Discard(FRAGMENT, "a fragment received, and no VRRP router has reason to send one")
+    return Observation(at, interface, frame.mac.hex(":"), source, destination, message, frame.own)
 
 
 def vlan_of(ancillary: Iterable[Tuple[int, int, bytes]]) -> int:
@@ -106,39 +106,39 @@ def vlan_of(ancillary: Iterable[Tuple[int, int, bytes]]) -> int:
 
 
 def open_socket(interfaces: Sequence[str]) -> Any:
-    """Return a socket that gets the VRRP messages of every link; the interfaces let the two groups in as well.
+    """Return a socket that receives the VRRP messages of every link, and on these interfaces the two multicast groups.
 
-    What comes in before the filter is there is passed over by ``read``.
+    ``read`` ignores what arrives before the filter is attached.
     """
     try:
-        ear = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
+        sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
     except PermissionError:
         raise CannotListen(
             "There is no right to open raw sockets: use become, or give the container NET_RAW."
         ) from None
     try:
-        bpf.attach(ear, VRRP_ONLY)
-        ear.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+        bpf.attach(sock, VRRP_ONLY)
+        sock.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
         for interface in interfaces:
             index = socket.if_nametoindex(interface)
             for group in GROUPS:
                 membership = _MEMBERSHIP.pack(index, PACKET_MR_MULTICAST, len(group), group)
-                ear.setsockopt(SOL_PACKET, PACKET_ADD_MEMBERSHIP, membership)
+                sock.setsockopt(SOL_PACKET, PACKET_ADD_MEMBERSHIP, membership)
     except OSError as error:
-        ear.close()
+        sock.close()
         raise CannotListen(f"Nothing can be heard on {', '.join(interfaces)}: {error}.") from None
-    return ear
+    return sock
 
 
 class InterfaceSocket:
-    """Hears on some interfaces. Never sends."""
+    """Receives on some interfaces. Never sends."""
 
     def __init__(self, interfaces: Sequence[str], opener: Callable[[Sequence[str]], Any] = open_socket) -> None:
         self.interfaces = interfaces
         self._socket = opener(interfaces)
 
     def receive(self, seconds: float) -> Optional[Tuple[str, Frame]]:
-        """Return the next frame and its interface, None when there is none in time or it came on another."""
+        """Return the next frame and its interface, or None if there is none in time or it came on another interface."""
         self._socket.settimeout(seconds)
         try:
             data, ancillary, _flags, address = self._socket.recvmsg(MAX_MESSAGE, socket.CMSG_SPACE(_AUXDATA.size))
@@ -160,35 +160,35 @@ def listen(
     interfaces: Sequence[str],
     seconds: float,
     clock: Callable[[], float] = time.monotonic,
-    ear: Callable[[Sequence[str]], Any] = InterfaceSocket,
+    opener: Callable[[Sequence[str]], Any] = InterfaceSocket,
 ) -> Iterator[Observation]:
-    """Yield each VRRP message as it comes, for so many seconds; its time is counted from the beginning."""
-    with ear(interfaces) as open_ear:
+    """Yield each VRRP message as it arrives, for some seconds, timed from the start."""
+    with opener(interfaces) as sock:
         begin = now = clock()
         while now - begin < seconds:
-            came = open_ear.receive(begin + seconds - now)
+            received = sock.receive(begin + seconds - now)
             now = clock()
-            heard = came and hear(came[1], came[0], now - begin)
-            if heard:
-                yield heard
+            observation = received and observe(received[1], received[0], now - begin)
+            if observation:
+                yield observation
 
 
 def collect(interface: Optional[str], seconds: float) -> LinkView:
-    """Return what is heard on an interface, or on every one that is up, in so many seconds.
+    """Return what is captured on an interface, or on every one that is up, in some seconds.
 
     :raises CannotListen: if that is impossible
     """
     wrong = SECONDS(seconds)[1]
     if wrong:
         raise CannotListen(f"seconds is {seconds}: {wrong}")
-    segment = LinkView()
-    for heard in listen(choose_interfaces(interface), seconds):
-        segment.add(heard)
-    return segment
+    view = LinkView()
+    for observation in listen(choose_interfaces(interface), seconds):
+        view.add(observation)
+    return view
 
 
 def flags_of(interface: str) -> int:
-    """Ask the kernel and not /sys, which may be another namespace's."""
+    """Return an interface's flags. They come from the kernel, because /sys may be another namespace's."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         answer = fcntl.ioctl(any_socket, SIOCGIFFLAGS, _FLAGS.pack(interface.encode(), 0))
     return int(_FLAGS.unpack(answer)[1])
@@ -199,7 +199,7 @@ def choose_interfaces(
     known: Callable[[], List[Tuple[int, str]]] = socket.if_nameindex,
     flags: Callable[[str], int] = flags_of,
 ) -> List[str]:
-    """Return the interface that is wanted, or every one that is up but lo.
+    """Return the wanted interface, or every one that is up except lo.
 
     :raises CannotListen: if there is none, or it is down
     """

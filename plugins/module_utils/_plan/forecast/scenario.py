@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A plan's members in the simulator, and one failure of one member played there: who serves, and for how long nobody.
+"""Simulates one failure of one member of a plan: which member serves each VIP, and for how long none does.
 
 Times are integers in microseconds. What the protocol does not decide (systemd's reaction, the kernel adding an
 address) takes no time here.
@@ -16,73 +16,83 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import si
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 SECOND = machine.SECOND
-JUST = 10  # microseconds: just after something, when its effect has arrived everywhere
+PROPAGATION = 10  # until the effect of an event has arrived everywhere
 SERVICE, STOP, CRASH, CUT = "service", "stop", "crash", "cut"  # how a member fails
-# For so long at most a killed router's addresses stay on its interface: systemd starts it again after 250 ms, and it
-# comes up.
+# How long the addresses of a killed router stay on its interface at most: systemd starts it again after 250 ms, and it
+# has to come up.
 RESTART = SECOND // 2
 
 Watched = Dict[str, Dict[str, Any]]
 
 
 class Failure(NamedTuple):
-    """One way to fail: the service of some VIPs, or the whole member."""
+    """How a member fails: the service of some VIPs, or all of it."""
 
     kind: str
     vips: FrozenSet[str] = frozenset()  # of which the service fails
-    unaware: FrozenSet[str] = frozenset()  # trackers that do not notice
+    blind_trackers: FrozenSet[str] = frozenset()  # trackers that do not notice it
 
 
 class Tracker(NamedTuple):
-    """A tracked thing of one seat that follows the service's life."""
+    """A script or file that one seat tracks, and that follows the state of the service."""
 
     name: str
     alive: tracking.PriorityDelta
     dead: tracking.PriorityDelta
-    notices_death: int  # after how long at worst
-    notices_life: int
+    down_detection: int  # how long it takes to notice, at worst
+    up_detection: int
 
 
-class Cast(NamedTuple):
-    """Everybody who takes part."""
+class Cluster(NamedTuple):
+    """The members of a plan as the simulator takes them."""
 
     seats: List[simulator.Seat]
     trackers: List[List[Tracker]]  # of each seat
-    vips: Dict[str, List[int]]  # name: the seats that may hold it
-    addresses: Dict[str, str]  # name: what to call it
+    vips: Dict[str, List[int]]  # by name: the seats that may hold it
+    addresses: Dict[str, str]  # by name: what to call it
 
     @property
     def members(self) -> List[str]:
         return list(dict.fromkeys(seat.member for seat in self.seats))
 
     @property
-    def patience(self) -> int:
-        """After this long whatever a failure, or its end, sets off is over."""
-        slowest = max((max(t.notices_death, t.notices_life) for some in self.trackers for t in some), default=0)
+    def settling_time(self) -> int:
+        """How long the effects of a failure, or of its end, last at most."""
+        slowest = max((max(t.down_detection, t.up_detection) for some in self.trackers for t in some), default=0)
         return slowest + simulator.settling_time(self.seats)
 
 
+class Run(NamedTuple):
+    """One simulated failure of one member: all members before it, at its end, and after the return."""
+
+    member: str
+    failure: Failure
+    before: simulator.Simulation
+    during: simulator.Simulation
+    after: simulator.Simulation
+
+
 class Outcome(NamedTuple):
-    """What became of one VIP: while the failure lasts, and after it."""
+    """What happens to one VIP during a failure and after it. The holders are those that clients can reach."""
 
     before: Tuple[str, ...]
-    after: Tuple[str, ...]  # who holds it, as the clients see it
+    after: Tuple[str, ...]  # while the failure lasts
     outage: int
-    back: Tuple[str, ...]
+    back: Tuple[str, ...]  # after the member's return
     back_outage: int
-    shared: int  # for how long a client could meet two holders
-    served: bool  # somebody alive holds it during the failure, and after it
+    shared: int  # for how long a client could reach two holders
+    served: bool  # a member that works holds it during the failure, and one holds it afterwards
     priorities: Dict[str, int]  # effective, at the end of the failure
 
 
-def cast(plan: Dict[str, Any]) -> Cast:
-    """Return the seats of a plan.
+def cluster_of(plan: Dict[str, Any]) -> Cluster:
+    """Return the cluster of a plan.
 
     :param plan: ``{members: {NAME: {instances, engine}}, track: {scripts}}``, the instances as `read_instances` returns
-        them; who has no engine runs keepalived
+        them; a member without an engine runs keepalived
     """
     scripts = {script["name"]: script for script in plan.get("track", {}).get("scripts", [])}
-    found = Cast([], [], {}, {})
+    found = Cluster([], [], {}, {})
     labels = {vip["name"]: vip["address"] for vip in plan.get("vips", [])}
     for member, planned in plan["members"].items():
         for instance in planned["instances"]:
@@ -90,8 +100,9 @@ def cast(plan: Dict[str, Any]) -> Cast:
             found.vips.setdefault(instance["name"], []).append(len(found.seats))
             first = instance["addresses"][0].partition("/")[0]
             found.addresses.setdefault(instance["name"], labels.get(instance["name"], first))
-            lingers = planned.get("engine") == engines.AGENT
-            found.seats.append(_seat(member, instance, trackers)._replace(lingers=lingers))
+            keeps_addresses = planned.get("engine") == engines.AGENT
+            seat = _seat(member, instance, trackers)
+            found.seats.append(seat._replace(keeps_addresses_on_stop=keeps_addresses))
             found.trackers.append(trackers)
     return found
 
@@ -103,7 +114,7 @@ def _trackers(instance: Dict[str, Any], scripts: Dict[str, Dict[str, Any]]) -> L
         period = script.get("interval", 0)
         death, life = (_micro(period * script.get(count, 1)) for count in ("fall", "rise"))
         found.append(Tracker(item["name"], tracking.check(weight, True), tracking.check(weight, False), death, life))
-    for item in instance["track_files"]:  # the kernel tells at once
+    for item in instance["track_files"]:  # the kernel reports a change at once
         weight = item["weight"]
         found.append(Tracker(item["name"], tracking.file(weight, 0), tracking.file(weight, 1), 0, 0))
     return found
@@ -117,7 +128,7 @@ def _seat(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> sim
         interval=interval,
         source=instance["source"],
         preempt=instance["preempt"],
-        # Longer than what else is waited for, it changes nothing but how long this takes.
+        # A delay beyond all other timers changes no outcome; it only lengthens the simulation.
         preempt_delay=min(_micro(instance["preempt_delay"]), machine.MISSED * interval),
         tracked=frozenset(tracker.name for tracker in trackers),
     )
@@ -143,193 +154,186 @@ def _micro(seconds: float) -> int:
     return round(seconds * SECOND)
 
 
-def openings(who: Cast) -> List[simulator.Simulation]:
-    """Return the clusters at rest from which a failure may start, each with other holders.
+def initial_states(cluster: Cluster) -> List[simulator.Simulation]:
+    """Return the settled states in which a failure may occur, each with other holders.
 
-    The first has all members started together. In the others one member was there before everybody else, which
-    matters where nobody preempts.
+    In the first all members started together. In the others one member started before the rest, which matters without
+    preemption.
     """
     found: Dict[FrozenSet[int], simulator.Simulation] = {}
-    for first in [None, *who.members]:
-        world = simulator.Simulation(who.seats)
-        for member in [first] if first else who.members:
-            _wake(who, world, member)
-        world.run(who.patience)
+    for first in [None, *cluster.members]:
+        sim = simulator.Simulation(cluster.seats)
+        for member in [first] if first else cluster.members:
+            _start(cluster, sim, member)
+        sim.run(cluster.settling_time)
         if first:
-            for member in who.members:
+            for member in cluster.members:
                 if member != first:
-                    _wake(who, world, member)
-            world.run(2 * who.patience)
-        found.setdefault(frozenset(world.holding), world)
+                    _start(cluster, sim, member)
+            sim.run(2 * cluster.settling_time)
+        found.setdefault(frozenset(sim.holding), sim)
     return list(found.values())
 
 
-def _wake(who: Cast, world: simulator.Simulation, member: str) -> None:
-    world.start(member)
-    for seat in world.of(member):
-        for tracker in who.trackers[seat]:
-            world.inject(seat, machine.TrackerUpdate(tracker.name, tracker.alive))
+def _start(cluster: Cluster, sim: simulator.Simulation, member: str) -> None:
+    sim.start(member)
+    for seat in sim.seats_of(member):
+        for tracker in cluster.trackers[seat]:
+            sim.inject(seat, machine.TrackerUpdate(tracker.name, tracker.alive))
 
 
-def moments(who: Cast, opening: simulator.Simulation, member: str, failure: Failure) -> List[int]:
-    """Return when a failure hurts most or least: just after and just before an Advertisement of the member.
+def failure_times(cluster: Cluster, initial: simulator.Simulation, member: str, failure: Failure) -> List[int]:
+    """Return when a failure costs most or least: just after and just before an Advertisement of the member.
 
-    What a poll notices is noticed at its own time, so that this time is put there as well.
+    A polling tracker notices the failure later, so the failure is also timed for its notice to fall just after one.
     """
-    held = [seat for seat in opening.of(member) if seat in opening.holding]
+    held = [seat for seat in initial.seats_of(member) if seat in initial.holding]
     noticed = {0}
     if failure.kind == SERVICE:
         noticed |= {
-            t.notices_death for seat in held if who.seats[seat].name in failure.vips for t in who.trackers[seat]
+            t.down_detection
+            for seat in held
+            if cluster.seats[seat].name in failure.vips
+            for t in cluster.trackers[seat]
         }
     found: Set[int] = set()
     for seat in held:
-        deadline, interval = opening.states[seat].deadline or 0, who.seats[seat].router.interval
-        found |= {deadline + JUST, deadline + interval // 2, deadline + interval - JUST}
-        found |= {deadline + interval + JUST - late % interval for late in noticed}
-    return sorted(found) or [opening.now + JUST]
+        deadline, interval = initial.states[seat].deadline or 0, cluster.seats[seat].router.interval
+        found |= {deadline + PROPAGATION, deadline + interval // 2, deadline + interval - PROPAGATION}
+        found |= {deadline + interval + PROPAGATION - late % interval for late in noticed}
+    return sorted(found) or [initial.now + PROPAGATION]
 
 
-def play(who: Cast, opening: simulator.Simulation, member: str, failure: Failure, at: int) -> Dict[str, Outcome]:
-    """Return what becomes of each VIP when a member fails at a time, and comes back long after."""
-    begin = opening.fork()
-    begin.run(at)
-    middle = begin.fork()
-    _fail(who, middle, member, failure)
-    middle.run(at + who.patience)
+def simulate(
+    cluster: Cluster, initial: simulator.Simulation, member: str, failure: Failure, at: int
+) -> Dict[str, Outcome]:
+    """Return what happens to each VIP when a member fails at a given time and returns long after."""
+    before = initial.fork()
+    before.run(at)
+    during = before.fork()
+    _fail(cluster, during, member, failure)
+    during.run(at + cluster.settling_time)
     if failure.kind == CUT:
-        _fall_into_step(middle)
-    end = middle.fork()
-    _recover(who, end, member, failure)
-    end.run(middle.now + who.patience)
-    return {vip: _outcome(who, vip, member, failure, (begin, middle, end)) for vip in who.vips}
+        _advertise_now(during)
+    after = during.fork()
+    _recover(cluster, after, member, failure)
+    after.run(during.now + cluster.settling_time)
+    run = Run(member, failure, before, during, after)
+    return {vip: _outcome(cluster, vip, run) for vip in cluster.vips}
 
 
-def _outcome(
-    who: Cast,
-    vip: str,
-    member: str,
-    failure: Failure,
-    worlds: Tuple[simulator.Simulation, simulator.Simulation, simulator.Simulation],
-) -> Outcome:
-    """Compare the worlds at the failure's beginning, at its end, and after the return."""
-    begin, middle, end = worlds
-    alone = frozenset([member])
-    nobody: FrozenSet[str] = frozenset()
-    cut_off = alone if failure.kind == CUT else nobody
-    dead = alone if failure.kind == SERVICE and vip in failure.vips else cut_off
-    back = _holders(who, end, vip, nobody)
+def _outcome(cluster: Cluster, vip: str, run: Run) -> Outcome:
+    alone = frozenset([run.member])
+    no_members: FrozenSet[str] = frozenset()
+    cut_off = alone if run.failure.kind == CUT else no_members
+    dead = alone if run.failure.kind == SERVICE and vip in run.failure.vips else cut_off
+    back = _holders(cluster, run.after, vip, no_members)
     return Outcome(
-        before=_holders(who, begin, vip, nobody),
-        after=_holders(who, middle, vip, cut_off),
-        outage=_longest_gap(who, middle, vip, dead, begin.now),
+        before=_holders(cluster, run.before, vip, no_members),
+        after=_holders(cluster, run.during, vip, cut_off),
+        outage=_longest_gap(cluster, run.during, vip, dead, run.before.now),
         back=back,
-        back_outage=_longest_gap(who, end, vip, nobody, middle.now),
-        shared=_shared(who, vip, member, failure, worlds),
-        served=bool(_holders(who, middle, vip, dead)) and bool(back),
+        back_outage=_longest_gap(cluster, run.after, vip, no_members, run.during.now),
+        shared=_shared(cluster, vip, run),
+        served=bool(_holders(cluster, run.during, vip, dead)) and bool(back),
         priorities={
-            who.seats[seat].member: machine.priority_of(who.seats[seat].router, middle.states[seat])
-            for seat in who.vips[vip]
+            cluster.seats[seat].member: machine.priority_of(cluster.seats[seat].router, run.during.states[seat])
+            for seat in cluster.vips[vip]
         },
     )
 
 
-def _fall_into_step(world: simulator.Simulation) -> None:
-    """Let all holders advertise now: their clocks drift, so that they may have done so just before a cut ends.
+def _advertise_now(sim: simulator.Simulation) -> None:
+    """Let all holders advertise now, as they may just before a cut ends: their clocks drift.
 
-    The next Advertisement is then as far away as it can be. Who hears a farewell advertises at once (RFC 9568 6.4.3).
+    The next Advertisement is then as far away as possible. A router that receives priority 0 advertises at once
+    (RFC 9568 6.4.3).
     """
-    for seat in world.holding:
-        farewell = world.seats[seat].advertisement._replace(priority=0)
-        world.inject(seat, machine.Received(farewell, world.seats[seat].router.source))
-    world.run(world.now + JUST)
+    for seat in sim.holding:
+        resignation = sim.seats[seat].advertisement._replace(priority=0)
+        sim.inject(seat, machine.Received(resignation, sim.seats[seat].router.source))
+    sim.run(sim.now + PROPAGATION)
 
 
-def _shared(
-    who: Cast,
-    vip: str,
-    member: str,
-    failure: Failure,
-    worlds: Tuple[simulator.Simulation, simulator.Simulation, simulator.Simulation],
-) -> int:
-    """Return for how long a client could meet two holders.
+def _shared(cluster: Cluster, vip: str, run: Run) -> int:
+    """Return for how long a client could reach two holders.
 
-    Whoever is cut off holds its addresses too, but no client meets it before it is back.
+    A member that is cut off keeps its addresses, but no client can reach it until it returns.
     """
-    begin, middle, end = worlds
-    seats = frozenset(who.vips[vip])
-    since = middle.now if failure.kind == CUT else begin.now
-    shared = _time(end, lambda holding: len(holding & seats) > 1, since, end.now)
-    left = [_left_for(who.seats[seat]) for seat in begin.of(member) if seat in begin.holding & seats]
-    if failure.kind == CRASH and left:
-        shared += _time(end, lambda holding: bool(holding & seats), since, since + max(left))
+    seats = frozenset(cluster.vips[vip])
+    since = run.during.now if run.failure.kind == CUT else run.before.now
+    shared = _duration(run.after, lambda holding: len(holding & seats) > 1, since, run.after.now)
+    held = [seat for seat in run.before.seats_of(run.member) if seat in run.before.holding & seats]
+    if run.failure.kind == CRASH and held:
+        kept = max(_kept_after_crash(cluster.seats[seat]) for seat in held)
+        shared += _duration(run.after, lambda holding: bool(holding & seats), since, since + kept)
     return shared
 
 
-def _left_for(seat: simulator.Seat) -> int:
-    """Return for how long the addresses of a killed router stay where they are.
+def _kept_after_crash(seat: simulator.Seat) -> int:
+    """Return how long the addresses of a killed router stay on its interface.
 
-    keepalived removes them when it is back, the agent as soon as it has heard then that somebody else has them.
+    keepalived removes them when it starts again, the agent once it has then received the new Active's Advertisement.
     """
-    return RESTART + seat.router.interval if seat.lingers else RESTART
+    return RESTART + seat.router.interval if seat.keeps_addresses_on_stop else RESTART
 
 
-def _time(world: simulator.Simulation, when: Callable[[FrozenSet[int]], bool], begin: int, until: int) -> int:
-    """Return for how long between two moments those who held were such."""
-    ends = [moment.at for moment in world.history[1:]] + [world.now]
+def _duration(sim: simulator.Simulation, when: Callable[[FrozenSet[int]], bool], begin: int, until: int) -> int:
+    """Return for how long, between two times, the set of holders satisfied a condition."""
+    ends = [moment.at for moment in sim.history[1:]] + [sim.now]
     return sum(
         max(0, min(end, until) - max(moment.at, begin))
-        for moment, end in zip(world.history, ends)
+        for moment, end in zip(sim.history, ends)
         if when(moment.holding)
     )
 
 
-def _fail(who: Cast, world: simulator.Simulation, member: str, failure: Failure) -> None:
+def _fail(cluster: Cluster, sim: simulator.Simulation, member: str, failure: Failure) -> None:
     if failure.kind == STOP:
-        world.stop(member)
+        sim.stop(member)
     elif failure.kind == CRASH:
-        world.crash(member)
+        sim.crash(member)
     elif failure.kind == CUT:
-        world.cut(member)
+        sim.cut(member)
     else:
-        _tell_later(who, world, member, failure, alive=False)
+        _update_trackers(cluster, sim, member, failure, alive=False)
 
 
-def _recover(who: Cast, world: simulator.Simulation, member: str, failure: Failure) -> None:
+def _recover(cluster: Cluster, sim: simulator.Simulation, member: str, failure: Failure) -> None:
     if failure.kind == CUT:
-        world.heal()
+        sim.heal()
     elif failure.kind == SERVICE:
-        _tell_later(who, world, member, failure, alive=True)
+        _update_trackers(cluster, sim, member, failure, alive=True)
     else:
-        _wake(who, world, member)
+        _start(cluster, sim, member)
 
 
-def _noticing(who: Cast, seat: int, failure: Failure) -> List[Tracker]:
-    if who.seats[seat].name not in failure.vips:
+def _noticing_trackers(cluster: Cluster, seat: int, failure: Failure) -> List[Tracker]:
+    if cluster.seats[seat].name not in failure.vips:
         return []
-    return [tracker for tracker in who.trackers[seat] if tracker.name not in failure.unaware]
+    return [tracker for tracker in cluster.trackers[seat] if tracker.name not in failure.blind_trackers]
 
 
-def _tell_later(who: Cast, world: simulator.Simulation, member: str, failure: Failure, alive: bool) -> None:
-    for seat in world.of(member):
-        for tracker in _noticing(who, seat, failure):
-            reading = tracker.alive if alive else tracker.dead
-            late = tracker.notices_life if alive else tracker.notices_death
-            event = machine.TrackerUpdate(tracker.name, reading)
-            world.post(world.now + late, lambda later, seat=seat, event=event: later.inject(seat, event))
+def _update_trackers(cluster: Cluster, sim: simulator.Simulation, member: str, failure: Failure, alive: bool) -> None:
+    for seat in sim.seats_of(member):
+        for tracker in _noticing_trackers(cluster, seat, failure):
+            delta = tracker.alive if alive else tracker.dead
+            late = tracker.up_detection if alive else tracker.down_detection
+            event = machine.TrackerUpdate(tracker.name, delta)
+            sim.call_at(sim.now + late, lambda later, seat=seat, event=event: later.inject(seat, event))
 
 
-def _holders(who: Cast, world: simulator.Simulation, vip: str, out: FrozenSet[str]) -> Tuple[str, ...]:
-    members = [who.seats[seat].member for seat in who.vips[vip] if seat in world.holding]
+def _holders(cluster: Cluster, sim: simulator.Simulation, vip: str, out: FrozenSet[str]) -> Tuple[str, ...]:
+    members = [cluster.seats[seat].member for seat in cluster.vips[vip] if seat in sim.holding]
     return tuple(member for member in members if member not in out)
 
 
-def _longest_gap(who: Cast, world: simulator.Simulation, vip: str, out: FrozenSet[str], begin: int) -> int:
-    """Return the longest time since the beginning in which nobody served the VIP."""
-    seats = {seat for seat in who.vips[vip] if who.seats[seat].member not in out}
+def _longest_gap(cluster: Cluster, sim: simulator.Simulation, vip: str, out: FrozenSet[str], begin: int) -> int:
+    """Return the longest time, from ``begin`` on, in which no member served the VIP."""
+    seats = {seat for seat in cluster.vips[vip] if cluster.seats[seat].member not in out}
     longest = 0
     gone_since: Optional[int] = None
-    for moment in [*world.history, simulator.Moment(world.now, frozenset(seats))]:
+    for moment in [*sim.history, simulator.Moment(sim.now, frozenset(seats))]:
         if gone_since is not None:
             longest = max(longest, moment.at - max(gone_since, begin))
         if seats & moment.holding:

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Virtual Routers on a virtual link under a virtual clock: the agent's own state machine, played instead of run.
+"""Simulates Virtual Routers on a link, with the agent's own state machine and a virtual clock.
 
-Nothing here is random or waits: the same calls give the same history, so that a forecast can be proved and a schedule
-can be played again. Times are integers in microseconds since the beginning.
+It is deterministic: the same calls give the same history, so a forecast can be verified and a schedule repeated. Times
+are integers in microseconds since the start.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ class Seat(NamedTuple):
     router: machine.VirtualRouter
     advertisement: packet.Advertisement  # what it sends, but for the priority
     family: int = 4
-    peers: Optional[FrozenSet[str]] = None  # whom it sends to; None is multicast
-    lingers: bool = False  # when it leaves it serves until somebody else does, as the agent and not keepalived
+    peers: Optional[FrozenSet[str]] = None  # the addresses that it sends to; None is multicast
+    # When stopped it keeps its addresses until another member has taken them, as the agent does (keepalived does not).
+    keeps_addresses_on_stop: bool = False
 
-    def hears(self, other: Seat) -> bool:
-        """Whether an Advertisement of the other one would be taken for one of this Virtual Router."""
+    def accepts(self, other: Seat) -> bool:
+        """Whether it would accept an Advertisement of another seat as one of its own Virtual Router."""
         if (self.family, self.advertisement.vrid) != (other.family, other.advertisement.vrid):
             return False
         if (self.peers is None) != (other.peers is None):  # keepalived drops multicast when it expects unicast
@@ -47,18 +48,18 @@ class Seat(NamedTuple):
 
 
 class Network:
-    """A link without faults, but for pairs of members that cannot reach each other in one direction."""
+    """A link without faults, except for pairs of members of which one cannot reach the other."""
 
     def __init__(self) -> None:
         self.blocked: FrozenSet[Tuple[str, str]] = frozenset()
 
-    def copies(self, sender: str, receiver: str, now: int) -> Sequence[int]:
-        """Return the delay of each copy that arrives; none when it is lost."""
+    def delays(self, sender: str, receiver: str, now: int) -> Sequence[int]:
+        """Return the delay of each copy of a packet that arrives; an empty sequence when it is lost."""
         return () if (sender, receiver) in self.blocked else (DELAY,)
 
 
 class Moment(NamedTuple):
-    """A change that somebody outside could see."""
+    """A change that is visible on the link."""
 
     at: int
     holding: FrozenSet[int]  # the seats that have their addresses
@@ -74,7 +75,8 @@ class Simulation:
         groups: Iterable[Tuple[int, ...]] = (),
         drift: Optional[Dict[str, int]] = None,
     ) -> None:
-        """:param groups: the numbers of seats of one member that form a sync group
+        """
+        :param groups: the numbers of seats of one member that form a sync group
         :param drift: how many microseconds a member's clock gains in each second
         """
         self.seats = list(seats)
@@ -90,19 +92,19 @@ class Simulation:
         self._agenda: List[Tuple[int, int, int, Any]] = []
         self._serial = 0
         self._grouped = {seat: members for members in groups for seat in members}
-        self._hearers = [
-            [at for at, other in enumerate(seats) if other.member != seat.member and other.hears(seat)]
+        self._receivers = [
+            [at for at, other in enumerate(seats) if other.member != seat.member and other.accepts(seat)]
             for seat in seats
         ]
 
     def fork(self) -> Simulation:
-        """Return a copy that goes on by itself."""
+        """Return an independent copy."""
         other = copy.copy(self)
         for name in ("states", "holding", "history", "changes", "running", "_paused", "_agenda", "network"):
             setattr(other, name, copy.copy(getattr(self, name)))
         return other
 
-    def of(self, member: str) -> List[int]:
+    def seats_of(self, member: str) -> List[int]:
         """Return the numbers of a member's seats."""
         return [at for at, seat in enumerate(self.seats) if seat.member == member]
 
@@ -111,45 +113,45 @@ class Simulation:
 
     def start(self, member: str) -> None:
         self.running.add(member)
-        self.tell(member, machine.Start())
+        self.inject_all(member, machine.Start())
 
     def stop(self, member: str) -> None:
-        """Leave in good order."""
-        for seat in self.of(member):
-            self.inject(seat, machine.Stop(self.seats[seat].lingers))
-        if not self.holding.intersection(self.of(member)):  # who lingers still hears the others
+        """Shut a member down."""
+        for seat in self.seats_of(member):
+            self.inject(seat, machine.Stop(self.seats[seat].keeps_addresses_on_stop))
+        if not self.holding.intersection(self.seats_of(member)):  # one that keeps them still receives
             self.running.discard(member)
 
     def crash(self, member: str) -> None:
-        """Forget everything, without a word. The addresses go with it: nobody serves them any more."""
+        """Kill a member. Its addresses count as gone, because nothing serves them any more."""
         self.running.discard(member)
-        for seat in self.of(member):
+        for seat in self.seats_of(member):
             self.states[seat] = machine.State()
             self._hold(seat, False)
 
     def pause(self, member: str, until: int) -> None:
-        """Do nothing until then; what arrives meanwhile waits."""
+        """Suspend a member until then; what arrives meanwhile waits."""
         self._paused[member] = until
 
     def cut(self, member: str) -> None:
-        """Cut a member off, both ways."""
+        """Cut a member off, in both directions."""
         others = {seat.member for seat in self.seats if seat.member != member}
         self.network.blocked |= {pair for other in others for pair in ((member, other), (other, member))}
 
     def heal(self) -> None:
         self.network.blocked = frozenset()
 
-    def tell(self, member: str, event: machine.Event) -> None:
-        """Give an event to all of a member's seats."""
-        for seat in self.of(member):
+    def inject_all(self, member: str, event: machine.Event) -> None:
+        """Inject an event into all of a member's seats."""
+        for seat in self.seats_of(member):
             self.inject(seat, event)
 
-    def post(self, at: int, action: Callable[[Simulation], None]) -> None:
-        """Do something later."""
+    def call_at(self, at: int, action: Callable[[Simulation], None]) -> None:
+        """Call an action at a later time."""
         self._put(at, -1, action)
 
     def run(self, until: int) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         agenda = self._agenda
         while agenda and agenda[0][0] <= until:
             self.now, serial, seat, what = heapq.heappop(agenda)
@@ -160,14 +162,14 @@ class Simulation:
             if resumes > self.now:
                 heapq.heappush(agenda, (resumes, serial, seat, what))
             elif isinstance(what, int):
-                if what == self.states[seat].deadline:  # else it was set anew since
+                if what == self.states[seat].deadline:  # else the timer was set again since
                     self.inject(seat, machine.Timeout())
             elif self.seats[seat].member in self.running:
                 self.inject(seat, what)
         self.now = until
 
     def inject(self, seat: int, event: machine.Event) -> None:
-        """Give an event to one seat, now."""
+        """Inject an event into one seat, now."""
         now = self._local(seat)
         if seat not in self._grouped:
             before = self.states[seat].deadline
@@ -199,9 +201,9 @@ class Simulation:
     def _send(self, seat: int, priority: int) -> None:
         sender = self.seats[seat]
         event = machine.Received(sender.advertisement._replace(priority=priority), sender.router.source)
-        for hearer in self._hearers[seat]:
-            for delay in self.network.copies(sender.member, self.seats[hearer].member, self.now):
-                self._put(self.now + delay, hearer, event)
+        for receiver in self._receivers[seat]:
+            for delay in self.network.delays(sender.member, self.seats[receiver].member, self.now):
+                self._put(self.now + delay, receiver, event)
 
     def _hold(self, seat: int, holds: bool) -> None:
         if holds != (seat in self.holding):
@@ -222,26 +224,26 @@ class Simulation:
         return self.now + self.now * gained // MILLION
 
     def _global(self, seat: int, local: int) -> int:
-        """When the member's clock will show a time; rounded up, so that its timer is never early."""
+        """Return when the member's clock will show a time; rounded up, so that its timer is never early."""
         gained = self.drift.get(self.seats[seat].member, 0)
         return -(-local * MILLION // (MILLION + gained)) if gained else local
 
 
 def settling_time(seats: Sequence[Seat], transit: int = DELAY) -> int:
-    """Return how long after the last disturbance a Virtual Router has exactly one Active, the right one, at the latest.
+    """Return how long after the last disturbance a Virtual Router takes at most to have one Active, the right one.
 
     The sum follows from the timers of RFC 9568 section 6.1, on clocks without drift:
 
-    - what was sent before is under way for one transit more, and may set a Backup's timer for the last time;
+    - a packet that was sent before travels for one more transit, and may set a Backup's timer for the last time;
     - that Backup waits for its Active_Down_Interval, with the longest interval that it can have learned, and at the
-      lowest priority that it can have had when the timer was set (RFC 9568 section 6.4.2 lets a running timer alone);
-    - it advertises as soon as it is Active. Who loses hears that after one transit. A Backup whose timer runs out in
-      just that moment is answered at once, and has heard it two transits later;
-    - whoever has a preempt_delay begins to count with the first Advertisement of the new Active, each further one sets
-      its timer anew until the delay is over, and then comes one more Active_Down_Interval.
+      lowest priority that it can have had when the timer was set (RFC 9568 section 6.4.2 leaves a running timer alone);
+    - it advertises as soon as it is Active. The loser receives that after one transit. A Backup whose timer fires at
+      that very moment is answered at once, and receives the answer two transits later;
+    - a router with a preempt_delay starts counting at the first Advertisement of the new Active. Each further one
+      restarts its timer until the delay is over, and then comes one more Active_Down_Interval.
 
-    A surviving Active needs less than that: one interval. Seats of a sync group belong together in one call, and those
-    of other Virtual Routers only make the bound larger.
+    A surviving Active takes less, one interval. Pass the seats of a sync group in one call; seats of other Virtual
+    Routers only make the bound larger.
 
     :param transit: how long an Advertisement takes at most
     """

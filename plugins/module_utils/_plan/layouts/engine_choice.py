@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which engine a host gets: HAProxy and keepalived where it can have them, the embedded agent where it cannot. Pure."""
+"""Which engine a host gets: HAProxy and keepalived where they can be installed, the embedded agent elsewhere. Pure."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
 
 
 class Choice(NamedTuple):
-    """An engine, and why it is this one."""
+    """An engine, and the reason for it."""
 
     engine: str
     reason: str
-    replaces: str = ""  # the engine that has to go for it
+    replaces: str = ""  # the engine that it replaces on this host
 
 
 def choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
-    """Return what a host gets.
+    """Return the engine of a host.
 
     :param host: as `host_info` returns it
     :param prefix: of the layout's variables, in one of which the user may name an engine
     """
     choice = _choose(wanted, host, prefix)
     other = NATIVE if choice.engine == AGENT else AGENT
-    # Also where it does not run any more: a change that was cut off is brought to its end.
+    # Also where it no longer runs: the run completes a migration that was interrupted.
     is_there = set(UNITS[other]) & set(host.get("own_units", []))
     return choice._replace(replaces=other if is_there else "")
 
@@ -53,9 +53,9 @@ def _choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
 
 
 def migration_order(choices: Mapping[str, Choice], held: Mapping[str, int]) -> List[str]:
-    """Return the members that change their engine, in the order in which they do so, one after the other.
+    """Return the members that change their engine, in the order in which they migrate, one after the other.
 
-    Whoever carries a VIP comes last: then all the others can take it over, and it moves once.
+    The members that hold a VIP come last: then all the others can take it over, and it moves once.
 
     :param held: how many VIPs each member carries now
     """
@@ -64,7 +64,7 @@ def migration_order(choices: Mapping[str, Choice], held: Mapping[str, int]) -> L
 
 
 def table(choices: Mapping[str, Choice], order: Sequence[str]) -> List[str]:
-    """Return a line for each member: its engine, why, and what becomes of the other one."""
+    """Return a line for each member: its engine, the reason, and the engine that it replaces."""
     lines = []
     for name, choice in choices.items():
         line = f"{name}: {choice.engine}, {choice.reason}"

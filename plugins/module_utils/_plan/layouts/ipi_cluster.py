@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What is decided once for a whole IPI-like cluster: its settings, its preset, its VIPs and who has them where."""
+"""What all nodes of an IPI-like cluster share: the settings, the preset, and the nodes of each VIP. Pure."""
 
 from __future__ import annotations
 
@@ -19,14 +19,23 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     text,
     word,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_presets
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import FORMER_NAMES, PRESETS, Preset
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_vips import Wanted, read_vips
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member, Vip
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import (
+    FORMER_NAMES,
+    PRESETS,
+    Check,
+    Preset,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_vips import RoleVips
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Placement
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Vip
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import changed_check
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, vrid
 
 SETTINGS = {
+    "masters": Field(list_of(text), []),
     "cluster_name": Field(anything, ""),
     "other_clusters": Field(list_of(text), []),
     "preset": Field(one_of(*PRESETS, *FORMER_NAMES), "default"),
@@ -34,8 +43,8 @@ SETTINGS = {
     "ingress_vips": Field(anything, []),
     "ingress_members": Field(list_of(word), []),
     "interface": Field(text, ""),
-    "engine": Field(text, engines.AUTO),  # each member's is read by itself
-    "auth_pass": Field(text, ""),
+    "engine": Field(text, engines.AUTO),  # read for each member
+    "auth_pass": Field(text, "", secret=True),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
     "advert_interval": Field(number(0.01, 255, " seconds"), 1),
     "multicast": Field(boolean),
@@ -54,44 +63,83 @@ SETTINGS = {
 
 
 class Cluster(NamedTuple):
-    """All that is decided once for the whole cluster."""
+    """What all nodes share."""
 
     settings: Dict[str, Any]
+    masters: List[str]
     preset: Preset
-    api: Wanted
-    ingress: Wanted
-    seats: Dict[str, Dict[str, Placement]]
+    api: RoleVips
+    ingress: RoleVips
+    placements: Dict[str, Dict[str, Placement]]
 
     @property
     def vips(self) -> List[Vip]:
         return [*self.api.vips, *self.ingress.vips]
 
+    def carried_by(self, name: str) -> List[Vip]:
+        return [vip for vip in self.vips if name in vip.order]
 
-def read_cluster(members: List[Member], settings: Dict[str, Any], masters: List[str], faults: Faults) -> Cluster:
-    """Return the sketch; what is wrong with the VIPs or with the cluster's name goes into the faults."""
-    names = [member["name"] for member in members]
-    cluster = settings["cluster_name"]
+    def checks_of(self, vip: Vip) -> List[Check]:
+        """Return a shard's own checks, or the preset's: a VIP follows its own routers only."""
+        if vip in self.api.vips:
+            return list(self.preset.api_checks)
+        own = self.ingress.checks.get(vip.name)
+        if own is None:
+            return list(self.preset.ingress_checks)
+        usual = self.preset.ingress_checks[0]
+        return [
+            usual._replace(name=f"chk_{vip.name}_{at + 1}".lower(), any_of=((url,),), weight=0)
+            for at, url in enumerate(own)
+        ]
+
+
+def read_cluster(members: List[Member], settings: Dict[str, Any], faults: Faults) -> Cluster:
+    """Return the cluster; adds faults of the VIPs and of the cluster's name."""
+    names, cluster = [member["name"] for member in members], settings["cluster_name"]
+    masters = [name for name in names if name in settings["masters"]]
     vrids = vrid.choose(cluster, "openshift", [], clusters=settings["other_clusters"])
     faults += vrids.faults
-    strangers = [name for name in settings["ingress_members"] if name not in names]
-    faults += [f"ipi_ingress_members names {name}, which is no node of this cluster." for name in strangers]
+    unknown = [name for name in settings["ingress_members"] if name not in names]
+    faults += [f"ipi_ingress_members names {name}, which is no node of this cluster." for name in unknown]
     workers = [name for name in names if name not in masters]
-    around = _members.existing(members)
-    api = Wanted("api", str(cluster), masters)
-    ingress = Wanted("ingress", str(cluster), settings["ingress_members"] or [*workers, *masters])
-    faults += read_vips(api, settings["api_vips"], vrids.vrids.get("api"), around, [])
-    faults += read_vips(ingress, settings["ingress_vips"], vrids.vrids.get("ingress"), around, api.vips)
-    seats = _members.placements(members, [*api.vips, *ingress.vips], "ipi", faults)
-    return Cluster(settings, _preset(settings, faults), api, ingress, seats)
+    existing = _members.existing(members)
+    api = RoleVips("api", str(cluster), masters, vrids.vrids.get("api"))
+    carriers = settings["ingress_members"] or [*workers, *masters]
+    ingress = RoleVips("ingress", str(cluster), carriers, vrids.vrids.get("ingress"))
+    faults += api.read(settings["api_vips"], existing, [])
+    faults += ingress.read(settings["ingress_vips"], existing, api.vips)
+    placements = _members.placements(members, [*api.vips, *ingress.vips], "ipi", faults)
+    return Cluster(settings, masters, _preset(settings, faults), api, ingress, placements)
 
 
 def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
-    """The preset, and what the user says otherwise."""
-    preset = PRESETS[settings["preset"]]
+    """Return the preset, with the user's changes."""
+    preset = PRESETS[ipi_presets.called(settings["preset"])[0]]
     ports = {name: settings[f"{name}_port"] or usual for name, usual in preset.ports.items()}
     own = settings["server_check"]
     if not isinstance(own, dict):
         faults.append(f"ipi_server_check is {own!r}: a mapping with interval, fall or rise is wanted.")
         own = {}
     multicast = preset.multicast if settings["multicast"] is None else settings["multicast"]
-    return preset._replace(ports=ports, multicast=multicast, server_check={**preset.server_check, **own})
+    return preset._replace(ports=ports, multicast=multicast, server_check=changed_check(preset.server_check, own))
+
+
+def warnings(cluster: Cluster, faults: Faults) -> List[str]:
+    """Return warnings about the preset. A check that is too fast is a fault, except in ``ocp45``."""
+    preset, renamed = ipi_presets.called(cluster.settings["preset"])
+    races = _failover_races(cluster.preset)
+    if preset != "ocp45":  # which reproduces that release
+        faults += races
+        races = []
+    return renamed + ipi_presets.port_warnings(cluster.preset.ports) + races
+
+
+def _failover_races(preset: Preset) -> List[str]:
+    """The VIP must not move before haproxy has detected the same failure: the next member still uses that server."""
+    noticed = ipi_presets.detection_time(preset)
+    return [
+        f"{check.name} sees a dead API server after {check.interval * check.fall:g} s and haproxy after {noticed:g} s, "
+        "so the VIP would move to a member that still sends requests there: shorten ipi_server_check."
+        for check in preset.api_checks
+        if check.sees_local_api and check.interval * check.fall <= noticed
+    ]

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The three ways to run an IPI-like cluster's VIPs, as data.
+"""The presets of an IPI-like cluster, as data.
 
-- ``default``: today's ports and server line, with the pair's fast election.
-- ``upstream``: what OpenShift does today.
+- ``default``: OpenShift's current ports and server line, with the fast election of the pair.
+- ``upstream``: what OpenShift does.
 - ``ocp45``: what OpenShift 4.5 did.
 """
 
@@ -16,7 +16,7 @@ EPHEMERAL = range(32768, 61000)  # net.ipv4.ip_local_port_range
 
 
 class Check(NamedTuple):
-    """A question that keepalived asks; well when one of ``any_of`` answers, each being URLs that must all answer."""
+    """A check of the VRRP router: passes when one entry of ``any_of`` does, which is when all its URLs answer."""
 
     name: str
     any_of: Tuple[Tuple[str, ...], ...]
@@ -29,14 +29,14 @@ class Check(NamedTuple):
 
 
 class Preset(NamedTuple):
-    """The ports, the election, the checks, and how haproxy asks an API server."""
+    """Ports, election, checks of the VRRP router, and the health check of the API servers."""
 
     ports: Dict[str, int]
     paths: Dict[str, str]
     api_priority: int  # of every member; 0: staggered
     ingress_priority: int
     preempt: bool
-    events: bool  # haproxy's own unit tells keepalived
+    events: bool  # haproxy's unit writes the track file
     multicast: bool
     named_passwords: bool  # made of the cluster's name, and not secret
     api_checks: Tuple[Check, ...]
@@ -48,7 +48,7 @@ class Preset(NamedTuple):
 
 TODAY = {"lb": 9445, "ready": 9444, "monitor": 9454, "stats": 29445}
 PATHS = {"ready": "/haproxy_ready", "monitor": "/haproxy_monitor"}
-# haproxy needs two failures, of which the second is asked for after fast_interval.
+# haproxy needs two failures; it runs the second check after fast_interval.
 SERVER_CHECK = {
     "type": "https",
     "path": "/readyz",
@@ -77,7 +77,7 @@ PRESETS = {
         events=True,
         multicast=False,
         named_passwords=False,
-        # While one API server anywhere answers, the VIP stays: a restart of the local one is haproxy's to handle.
+        # The VIP stays while any API server answers: haproxy handles a restart of the local one.
         api_checks=(Check("chk_api", ((LB_SERVES,),), interval=2, rise=2, fall=2),),
         ingress_checks=(Check("chk_ingress", ((ROUTER_READY,),), interval=1, rise=2, fall=2),),
         server_check=SERVER_CHECK,
@@ -138,7 +138,7 @@ FORMER_NAMES = {"current": "upstream", "seed": "ocp45"}  # still understood
 
 
 def called(name: str) -> Tuple[str, List[str]]:
-    """Return the preset's name of today, and a warning for a former one."""
+    """Return the current name of a preset, and a warning for a former name."""
     if name not in FORMER_NAMES:
         return name, []
     today = FORMER_NAMES[name]
@@ -146,12 +146,12 @@ def called(name: str) -> Tuple[str, List[str]]:
 
 
 def fails_on_draining(preset: Preset) -> bool:
-    """Whether a router that is about to stop counts as one that has stopped."""
+    """Return whether the ingress checks fail while a router drains."""
     return all(urls == (ROUTER_READY,) for check in preset.ingress_checks for urls in check.any_of)
 
 
 def detection_time(preset: Preset) -> float:
-    """Return how long haproxy may take to see that an API server is dead, in seconds."""
+    """Return the longest time in which haproxy detects a dead API server, in seconds."""
     check = preset.server_check
     fast = check.get("fast_interval") or check["interval"]
     return float(check["interval"] + fast * (check["fall"] - 1))
@@ -163,7 +163,7 @@ def asked(check: Check, places: Dict[str, Any]) -> List[List[str]]:
 
 
 def port_warnings(ports: Dict[str, int]) -> List[str]:
-    """Say which ports may be taken by something else one day."""
+    """Return a warning for each port that Kubernetes or the kernel may assign to something else."""
     found = []
     for name, port in sorted(ports.items()):
         if port in NODE_PORTS:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the balancer serves on the masters of an IPI-like cluster: the API, and what it says of itself."""
+"""What the balancer serves on the masters of an IPI-like cluster: the API, and its own health. Pure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services imp
 
 BACKEND = "masters"
 # A connection that one server refuses goes to the next one at once, not after three tries: so does the agent anyway.
-HAPROXYS_OWN = ["option log-health-checks", "option redispatch 1"]
+HAPROXY_LINES = ["option log-health-checks", "option redispatch 1"]
 
 
-def services(sketch: Cluster, masters: List[str], faults: Faults) -> List[Dict[str, Any]]:
-    """The balancer is for the API only, and goes to the API server of every master."""
-    settings, preset = sketch.settings, sketch.preset
-    if not sketch.api.vips or any(sketch.api.vips[0].address not in sketch.seats[name] for name in masters):
-        return []  # there are sentences for that
+def services(cluster: Cluster, faults: Faults) -> List[Dict[str, Any]]:
+    """Return the one service of the balancer: the API server of every master."""
+    settings, preset, masters = cluster.settings, cluster.preset, cluster.masters
+    if not cluster.api.vips or any(cluster.api.vips[0].address not in cluster.placements[name] for name in masters):
+        return []  # which is a fault already
     servers: List[Dict[str, Any]] = [
         {
             "name": name,
-            "address": sketch.seats[name][sketch.api.vips[0].address].address,
+            "address": cluster.placements[name][cluster.api.vips[0].address].address,
             "port": settings["api_port"],
             "weight": preset.server_weight,
         }
@@ -45,14 +45,9 @@ def services(sketch: Cluster, masters: List[str], faults: Faults) -> List[Dict[s
     return read
 
 
-def for_haproxy(services: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
-    """Return the services with what only HAProxy has to be told."""
-    return [{**service, "backend_lines": HAPROXYS_OWN} for service in services]
-
-
-def monitors(sketch: Cluster) -> List[Dict[str, Any]]:
-    """The balancer says of itself that it runs, and that it has somebody to pass the API to."""
-    ports, paths = sketch.preset.ports, sketch.preset.paths
+def monitors(cluster: Cluster) -> List[Dict[str, Any]]:
+    """Return the ports that say whether the balancer runs, and whether it has an API server to pass requests to."""
+    ports, paths = cluster.preset.ports, cluster.preset.paths
     wanted: Dict[str, Dict[str, int]] = {"ready": {}, "monitor": {BACKEND: 1}}
     if ports["ready"] == ports["monitor"]:
         del wanted["monitor"]

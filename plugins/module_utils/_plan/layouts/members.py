@@ -1,24 +1,24 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What every layout asks of its members: do they agree, where would each carry a VIP, and who else is there. Pure.
+"""Checks of a layout's members: their variables agree, each can carry its VIPs, no other router conflicts. Pure.
 
-A member is ``{name, settings, host}``: its variables without the role's prefix, and what `host_info` found there.
+A member is as in `planner`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Collection, Dict, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Collection, Dict, List, NamedTuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import Choice, choose
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Placement, find_placement
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Vip
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import listeners_in_the_way
 from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms, vrrp_routers
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
     AGENT,
     AUTO,
     ENGINES,
-    NATIVE,
     PROGRAMS,
     REPLACED,
 )
@@ -27,42 +27,15 @@ Member = Dict[str, Any]
 HIGHEST = 254  # 255 is the address owner's
 
 
-class Vip(NamedTuple):
-    """One VIP, its VRID, and the members that may hold it, best first."""
-
-    address: str
-    prefix: Optional[int]
-    vrid: int
-    order: List[str]
-    title: str = ""  # of its instances
-
-    @property
-    def name(self) -> str:
-        return self.title or f"vip-{self.address}"
-
-    @property
-    def version(self) -> int:
-        return 6 if ":" in self.address else 4
-
-    @property
-    def held_as(self) -> int:
-        """The prefix length with which a member has it."""
-        return self.prefix or (128 if self.version == 6 else 32)
-
-    @property
-    def with_prefix(self) -> str:
-        return f"{self.address}/{self.prefix}" if self.prefix else self.address
-
-
 class Existing(NamedTuple):
-    """What there is already: the VRIDs by which the members carry VIPs now, and other routers on their links."""
+    """What exists before the run: the VRIDs that the members use now, and other VRRP routers on their links."""
 
     current_vrids: Dict[str, int]  # by the instance's name
     foreign_routers: List[Dict[str, Any]]
 
 
 def priorities(count: int) -> List[int]:
-    """Return the priorities of so many members, best first.
+    """Return the priorities of ``count`` members, best first.
 
     The first two are close to 256, so that Skew_Time, the wait after a give-up, is some milliseconds. From the
     third on there is a distance, or two would be Active before they hear each other: at version 2 a point is 3.9 ms.
@@ -72,7 +45,7 @@ def priorities(count: int) -> List[int]:
 
 
 def disagreements(members: List[Member], own: Collection[str], prefix: str) -> Faults:
-    """Refuse a variable that two members have differently: they would believe different things of one VIP.
+    """Refuse a variable that has different values on two members.
 
     :param own: the variables that each member may have for itself
     """
@@ -90,7 +63,7 @@ def disagreements(members: List[Member], own: Collection[str], prefix: str) -> F
 
 
 def placements(members: List[Member], vips: List[Vip], prefix: str, faults: Faults) -> Dict[str, Dict[str, Placement]]:
-    """Return where each member would carry each VIP that it may hold: ``{member: {vip address: Seat}}``."""
+    """Return where each member would carry each VIP that it may hold: ``{member: {vip address: Placement}}``."""
     floating = {vip.address for vip in vips}
     macs = {found["mac"] for member in members for found in member["host"]["addresses"]}
     found: Dict[str, Dict[str, Placement]] = {}
@@ -99,20 +72,20 @@ def placements(members: List[Member], vips: List[Vip], prefix: str, faults: Faul
         interface = member["settings"].get("interface") or ""
         for vip in vips:
             if member["name"] in vip.order:
-                seat, wrong = find_placement(
+                placement, wrong = find_placement(
                     vip.address, member["host"]["addresses"], floating, interface, prefix, vip.held_as
                 )
-                if seat is None:
+                if placement is None:
                     faults.append(f"{member['name']}: {wrong}")
                 else:
-                    mine[vip.address] = seat
+                    mine[vip.address] = placement
             faults.extend(_duplicate_addresses(member, vip, macs))
     return found
 
 
 def _duplicate_addresses(member: Member, vip: Vip, macs: Collection[str]) -> Faults:
     return [
-        f"VIP {vip.address} is already answered by {mac}, which is no member of this pair: "
+        f"VIP {vip.address} is already answered by {mac}, which is none of the members: "
         "choose a free address, or take it away there."
         for mac in member["host"].get("answering", {}).get(vip.address, [])
         if mac not in macs
@@ -121,10 +94,10 @@ def _duplicate_addresses(member: Member, vip: Vip, macs: Collection[str]) -> Fau
 
 def existing(members: List[Member]) -> Existing:
     living: Dict[str, int] = {}
-    for member in reversed(members):  # should they disagree, the first member's word counts
+    for member in reversed(members):  # where they disagree, the first member counts
         living.update(member["host"].get("vrids", {}))
     heard = [router for member in members for router in member["host"].get("heard", [])]
-    return Existing(living, vrrp_routers.strangers(heard, _addresses(members)))
+    return Existing(living, vrrp_routers.foreign_routers(heard, _addresses(members)))
 
 
 def _addresses(members: List[Member]) -> List[str]:
@@ -132,7 +105,7 @@ def _addresses(members: List[Member]) -> List[str]:
 
 
 def vrrp_conflicts(members: List[Member], vips: List[Vip], where: Dict[str, Dict[str, Placement]]) -> Faults:
-    """Say what other VRRP routers on the members' links have that is ours."""
+    """Return a fault for each VRID or VIP of ours that another VRRP router on a member's link uses."""
     found: Faults = []
     for member in members:
         mine = where[member["name"]]
@@ -143,7 +116,7 @@ def vrrp_conflicts(members: List[Member], vips: List[Vip], where: Dict[str, Dict
         ]
         heard = member["host"].get("heard", [])
         addresses = [vip.address for vip in vips]
-        found += vrrp_routers.foreign(heard, _addresses(members), addresses, vrids, _known_pass(members))
+        found += vrrp_routers.conflicts(heard, _addresses(members), addresses, vrids, _known_pass(members))
     return found
 
 
@@ -156,7 +129,7 @@ def held_vips(members: List[Member], vips: List[Vip]) -> Dict[str, int]:
 
 
 def engines(members: List[Member], prefix: str, faults: Faults) -> Dict[str, Choice]:
-    """Return which engine each member gets, and why; each may be told for itself."""
+    """Return which engine each member gets, and why; each may have its own setting."""
     found = {}
     for member in members:
         name, host = member["name"], member["host"]
@@ -169,27 +142,18 @@ def engines(members: List[Member], prefix: str, faults: Faults) -> Dict[str, Cho
     return found
 
 
-def host_faults(
-    members: List[Member], services: List[Dict[str, Any]], choices: Optional[Mapping[str, Choice]] = None
-) -> Faults:
-    """Say what keeps a member from being a balancer, and which programs are in the way of its services.
-
-    :param choices: of engines, by the member's name; native where it is not named
-    """
-    faults: Faults = []
-    for member in members:
-        name, host = member["name"], member["host"]
-        choice = (choices or {}).get(name, Choice(NATIVE, ""))
-        # The agent runs wherever systemd and Python do.
-        passed_over = [platforms.family_problem(host.get("os_family", ""))] if choice.engine == AGENT else []
-        faults.extend(f"{name}: {problem}" for problem in host.get("problems", []) if problem not in passed_over)
-        own = (*PROGRAMS[choice.engine], *REPLACED[choice.replaces])
-        faults.extend(listeners_in_the_way(services, host.get("listeners", []), name, own))
-    return faults
+def host_faults(member: Member, listeners: List[Dict[str, Any]], choice: Choice) -> Faults:
+    """Return what keeps a member from running its engine, and which programs hold a port that its balancer binds."""
+    host = member["host"]
+    # The agent runs on every distribution with systemd and Python.
+    passed_over = [platforms.family_problem(host.get("os_family", ""))] if choice.engine == AGENT else []
+    faults = [f"{member['name']}: {problem}" for problem in host.get("problems", []) if problem not in passed_over]
+    own = (*PROGRAMS[choice.engine], *REPLACED[choice.replaces])
+    return faults + listeners_in_the_way(listeners, host.get("listeners", []), member["name"], own)
 
 
 def auth_pass(members: List[Member], fresh: Callable[[], str]) -> str:
-    """Return the members' password: the user's, else the one in use, else a fresh one.
+    """Return the members' VRRP password: the user's, else the one in use, else a new one.
 
     :param fresh: gives a new uuid; its first 8 characters are all that VRRP compares, RFC 2338 section 5.3.10
     """

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Who may reach the machine config server, port 22623: it hands out secrets, so only the cluster's machines."""
+"""The nftables guard of the machine config server: port 22623 serves secrets, for the cluster's machines only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ table {table} {{
 
 
 def ruleset(networks: Sequence[Any]) -> str:
-    """Return an nft file that lets these networks in and nobody else; they are valid."""
+    """Return an nft file that admits only these networks, which must be valid."""
     rules = []
     for network in _parsed(networks):
         family = "ip6" if network.version == 6 else "ip"

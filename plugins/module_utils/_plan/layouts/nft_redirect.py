@@ -1,11 +1,10 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The redirect VIP:6443 -> VIP:9445 of a master: kube-apiserver owns 6443 there, and haproxy listens beside it.
+"""The redirect VIP:6443 -> VIP:9445 of a master: kube-apiserver binds 6443 there, and haproxy binds 9445.
 
-It may lie on every member, whether that holds a VIP or not: it acts only where the VIP is one of the host's own
-addresses, and so moves with the VIP although nobody tells it. Everything else stays as it is: a node's own address,
-haproxy's health checks and connections to the masters, and what a member, or a pod on it, sends to a VIP held
-elsewhere.
+Every master has it, whether it holds a VIP or not. It acts only where the VIP is one of the host's own addresses, and
+so moves with the VIP. It leaves alone: connections to a node's own address, haproxy's health checks and connections to
+the masters, and what a member, or a pod on it, sends to a VIP that another member holds.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
 Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
 TABLE = "inet onprem_lb_api"
-# Adding what is there changes nothing, and only so can be deleted what is not (nft has "destroy" since 1.0.8 only).
+# "add" changes nothing where the table exists, and lets "delete" succeed where it does not: "destroy" needs nft 1.0.8.
 DELETE = f"add table {TABLE}; delete table {TABLE}"
 
-# A base chain for each way in, and one chain with the rules for both. That inet can do NAT takes Linux 5.2 (RHEL 8 has
-# it too); before that it would be two tables, ip and ip6, with the same chains, which nothing that we support needs.
+# A base chain for each hook, and one chain with the rules for both. NAT in the family inet needs Linux 5.2 (RHEL 8 has
+# it backported); every supported platform has it.
 #
-# The old table goes and the new one comes in one transaction: there is no moment without the redirect, and no rule for
-# a VIP that is no longer one. Connections that are open keep the way that they took: conntrack holds it.
+# One transaction replaces the old table: the redirect is never absent, and no rule for a former VIP remains. Open
+# connections keep their translation, which conntrack holds.
 #
-# Priority -110, which is before dstnat (-100): the first chain that translates a connection wins, and kube-proxy and
-# others sit at dstnat. The name cannot be written for output, to which it is unknown.
+# Priority -110 is before dstnat (-100): the first chain that translates a connection wins, and kube-proxy and others
+# use dstnat. The number is written out because nft does not know the name dstnat for the hook output.
 RULESET = """\
 # Managed by Ansible, onprem.lb: {from_port} of a VIP goes to {to_port} of the same VIP, where this host holds it.
 # It is taken away by: nft '{delete}'
@@ -70,9 +69,9 @@ def ruleset(vips: Sequence[Any], port: Any, to_port: Any) -> str:
 
 
 def _rule(vip: Address, port: int, to_port: int) -> str:
-    # "redirect" would be shorter, and wrong: in prerouting it takes the incoming interface's first address instead of
-    # the VIP, and on its way out loopback's. Pods lose their replies by it under some network plugins, and haproxy's
-    # log the VIP.
+    # The statement "redirect" would be wrong: in prerouting it translates to the first address of the incoming
+    # interface instead of the VIP, in output to loopback's. Under some network plugins pods would lose their replies,
+    # and haproxy's log would not show the VIP.
     if vip.version == 4:
         return f"ip daddr {vip} tcp dport {port} dnat ip to {vip}:{to_port}"
     return f"ip6 daddr {vip} tcp dport {port} dnat ip6 to [{vip}]:{to_port}"
@@ -86,7 +85,7 @@ def _port(given: Any) -> int:
 
 
 def _addresses(vips: Any) -> List[Address]:
-    """Each VIP once, in an order of their own, so that the user's changes nothing."""
+    """Return each VIP once, sorted, so that the user's order does not change the file."""
     if isinstance(vips, str) or not isinstance(vips, Sequence) or not vips:
         raise ValueError(f"The redirect's VIPs are {vips!r}: a list of at least one address is wanted.")
     return sorted({_address(vip) for vip in vips}, key=lambda vip: (vip.version, int(vip)))
@@ -94,7 +93,7 @@ def _addresses(vips: Any) -> List[Address]:
 
 def _address(given: Any) -> Address:
     try:
-        # A zone, as in fe80::1%eth0, would be dropped without a word.
+        # ipaddress would silently drop a zone, as in fe80::1%eth0.
         found = ipaddress.ip_interface(str(given).replace("%", " ")).ip
     except ValueError:
         raise ValueError(f"The redirect's VIP {given!r} is no address: an IPv4 or IPv6 address is wanted.") from None

@@ -1,16 +1,10 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The plan of a MASTER/BACKUP pair: from what the user wrote and what the hosts said to the model of each member.
-
-Pure: the same members give the same plan. Faults are collected, never raised, so that a user sees all of them at once.
-
-A member is ``{name, settings, host}``: the role's variables as this member sees them (without the prefix ``pair_``),
-and what the module `host_info` found there.
-"""
+"""A MASTER/BACKUP pair: dedicated hosts that balance services and carry their VIPs. Pure."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Dict, List, NamedTuple, Optional
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import (
     Faults,
@@ -20,20 +14,17 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
     integer,
     list_of,
     number,
-    read,
     text,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import engine_choice
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pair_vips import Vip, read_vips
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pair_vips import read_vips
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Placement
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.instances import auth_pass_faults, read_instances
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Balancer, Plan, Router, Vip
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import ANY, read_services
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import as_role_variables
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
-OWN = ("interface", "engine")  # what each member may say for itself; all else must be the same everywhere
 ALIVE = "haproxy_alive"  # the script: killall -0 haproxy
 DOWN = "haproxy_down"  # the track file that haproxy's unit writes
 
@@ -44,8 +35,8 @@ SETTINGS = {
     "infra_nodes": Field(anything, []),
     "services": Field(anything),
     "interface": Field(text, ""),
-    "engine": Field(text, engines.AUTO),  # each member's is read by itself
-    "auth_pass": Field(text, ""),
+    "engine": Field(text, engines.AUTO),  # read for each member
+    "auth_pass": Field(text, "", secret=True),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
     "advert_interval": Field(number(0.01, 255, " seconds"), 1),
     "preempt": Field(boolean, True),
@@ -62,80 +53,106 @@ SETTINGS = {
 }
 
 
-def plan(members: List[Dict[str, Any]]) -> Dict[str, Any]:
-    """Return the pair's plan, if it holds in every single failure.
+class Pair(NamedTuple):
+    """What all members share."""
 
-    :returns: ``{faults, vips, services, members: {NAME: {instances, peers, interfaces, engine, track, units,
-        programs, replaces, replaced_programs}}, track, turns, engines, targets, outages, table}``; with faults
-        everything else is empty
-    """
-    drafted = draft(members)
-    if drafted["faults"]:
-        return drafted
-    foreseen = forecast.forecast(drafted)
-    if foreseen["faults"]:
-        return _refused([as_role_variables(fault, "pair") for fault in foreseen["faults"]])
-    outages = foreseen["outages"]
-    return {**drafted, "outages": outages, "table": forecast.table(drafted, outages)}
+    settings: Dict[str, Any]
+    vips: List[Vip]
+    placements: Dict[str, Dict[str, Placement]]
+    services: List[Dict[str, Any]]
+    priorities: List[int]
+
+    @property
+    def down_file(self) -> str:
+        """The track file; empty with a weight, which would count the same failure by the file and by the script."""
+        settings = self.settings
+        return settings["down_file"] if settings["track_events"] and not settings["track_weight"] else ""
+
+    def balancer(self, _name: str, _engine: str) -> Balancer:
+        return Balancer(self.services, down_file=self.down_file)
+
+    def router(self, name: str, engine: str) -> Router:
+        """The balancer is tracked by a file, which its unit writes at once, and by a script that polls."""
+        script = {
+            "name": ALIVE,
+            "command": engines.ALIVE[engine],
+            "interval": self.settings["track_interval"],
+            "timeout": self.settings["track_interval"],
+            "rise": self.settings["track_rise"],
+            "fall": self.settings["track_fall"],
+        }
+        files = [{"name": DOWN, "path": self.down_file}] if self.down_file else []
+        return Router([self._instance(name, vip) for vip in self.vips], [script], files)
+
+    def _instance(self, name: str, vip: Vip) -> Dict[str, Any]:
+        settings, rank = self.settings, vip.order.index(name)
+        placement = self.placements[name][vip.address]
+        # With a preempt delay, or without preemption, every member starts as Backup.
+        leads = rank == 0 and settings["preempt"] and not settings["preempt_delay"]
+        return {
+            "name": vip.name,
+            "state": "MASTER" if leads else "BACKUP",
+            "interface": placement.interface,
+            "vrid": vip.vrid,
+            "version": 3 if vip.version == 6 else settings["vrrp_version"],
+            "priority": self.priorities[rank],
+            "advert_interval": settings["advert_interval"],
+            "preempt": settings["preempt"],
+            "preempt_delay": settings["preempt_delay"],
+            "multicast": settings["multicast"],
+            "source": placement.address,
+            "peers": [self.placements[other][vip.address].address for other in vip.order if other != name],
+            "addresses": [vip.with_prefix],
+            "track_scripts": [{"name": ALIVE, "weight": settings["track_weight"]}],
+            "track_files": [{"name": DOWN, "weight": 0}] if self.down_file else [],
+            "notify": settings["notify"] or None,
+        }
+
+    def ports(self, _name: str) -> List[int]:
+        return list(dict.fromkeys(service["port"] for service in self.services))
+
+    def targets(self) -> List[List[Any]]:
+        """Return every service through every VIP that it is bound to: ``[address, port]``."""
+        found = []
+        for vip in self.vips:
+            wildcard = "::" if vip.version == 6 else ANY
+            for service in self.services:
+                if wildcard in service["bind"] or vip.address in service["bind"]:
+                    found.append([vip.address, service["port"]])
+        return found
 
 
-def draft(members: List[Dict[str, Any]]) -> Dict[str, Any]:
-    """Return the plan of whatever can be read, whether it would hold or not; its outages are not known yet."""
+def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -> Optional[planner.Draft]:
+    """Return the pair; None where it has too few members."""
     names = [member["name"] for member in members]
-    faults = _members.disagreements(members, OWN, "pair")
-    settings = read(SETTINGS, members[0]["settings"], "pair", faults) if members else {}
-    if len(members) < 2:
-        return _refused([*faults, f"The pair has {len(members)} member ({', '.join(names)}): two or more are needed."])
+    if len(names) < 2:
+        faults.append(f"The pair has {len(names)} member ({', '.join(names)}): two or more are needed.")
+        return None
     vips = read_vips(settings, names, _members.existing(members), faults)
     services = _services(settings, vips, faults)
-    seats = _members.placements(members, vips, "pair", faults)
-    priorities = _priorities(settings, len(names), faults)
-    faults.extend(auth_pass_faults(settings["auth_pass"], "pair_auth_pass"))
-    choices = _members.engines(members, "pair", faults)
-    faults.extend(_members.host_faults(members, services, choices))
-    faults.extend(_members.vrrp_conflicts(members, vips, seats))
-    if faults:
-        return _refused([as_role_variables(fault, "pair") for fault in faults])
-    planned = {
-        name: {**_member(name, vips, priorities, settings, seats), **_engine(settings, choices[name])} for name in names
-    }
-    turns = engine_choice.migration_order(choices, _members.held_vips(members, vips))
-    for name in names:
-        faults.extend(read_instances(planned[name]["instances"], f"{name}: instances")[1])
-    if faults:
-        return _refused(faults)
-    return {
-        "faults": [],
-        "vips": [{**vip._asdict(), "name": vip.name} for vip in vips],
-        "services": services,
-        "members": planned,
-        "track": _track(settings, engines.NATIVE),
-        "turns": turns,
-        "engines": engine_choice.table(choices, turns),
-        "targets": targets(vips, services),
-        "advert_interval": settings["advert_interval"],
-        "outages": [],
-        "table": [],
-    }
+    placements = _members.placements(members, vips, "pair", faults)
+    pair = Pair(settings, vips, placements, services, _priorities(settings, len(names), faults))
+    return planner.Draft(
+        vips=vips,
+        placements=placements,
+        targets=pair.targets(),
+        listeners=lambda _name: services,
+        balancer=pair.balancer,
+        router=pair.router,
+        ports=pair.ports,
+    )
 
 
-def _refused(faults: Faults) -> Dict[str, Any]:
-    return {
-        "faults": list(dict.fromkeys(faults)),
-        "vips": [],
-        "services": [],
-        "members": {},
-        "track": {},
-        "turns": [],
-        "engines": [],
-        "targets": [],
-        "outages": [],
-        "table": [],
-    }
+LAYOUT = planner.Layout("pair", SETTINGS, ["vips"], read_pair)
+
+
+def plan(members: List[Member]) -> Plan:
+    """Return the plan of a pair, if it holds in every single failure."""
+    return planner.plan(LAYOUT, members)
 
 
 def _services(settings: Dict[str, Any], vips: List[Vip], faults: Faults) -> List[Dict[str, Any]]:
-    """The user's services, or the defaults: 8443 to the masters, 80 and 443 to the infra nodes."""
+    """Return the user's services, or the defaults: 8443 to the masters, 80 and 443 to the infra nodes."""
     given, place = settings["services"], "pair_services"
     if given is None:
         wanted = (("masters", 8443), ("infra_nodes", 80), ("infra_nodes", 443))
@@ -157,102 +174,10 @@ def _services(settings: Dict[str, Any], vips: List[Vip], faults: Faults) -> List
 
 
 def _priorities(settings: Dict[str, Any], count: int, faults: Faults) -> List[int]:
-    """By rank: the first entry is for whoever comes first for a VIP."""
+    """Return the priorities by rank: the first is for the first member of a VIP."""
     given: List[int] = settings["priorities"]
     if given and len(given) != count:
         faults.append(f"pair_priorities has {len(given)} entries for {count} members: one for each, best first.")
     if given != sorted(given, reverse=True):
         faults.append(f"pair_priorities is {given}: the first is the holder's and must be the highest.")
     return given or _members.priorities(count)
-
-
-def _heeds_events(settings: Dict[str, Any]) -> bool:
-    """A weight is for the poll alone: the file and the poll would count the same death twice."""
-    return bool(settings["track_events"] and not settings["track_weight"])
-
-
-def _engine(settings: Dict[str, Any], choice: engine_choice.Choice) -> Dict[str, Any]:
-    """What is another thing with another engine."""
-    return {
-        "engine": choice.engine,
-        "track": _track(settings, choice.engine),
-        "units": list(engines.UNITS[choice.engine]),
-        "programs": list(engines.PROGRAMS[choice.engine]),
-        "replaces": choice.replaces,
-        "replaced_programs": list(engines.REPLACED[choice.replaces]),
-    }
-
-
-def _track(settings: Dict[str, Any], engine: str) -> Dict[str, Any]:
-    """The event (a file written by the balancer's own unit) and, behind it, the poll of keepalived's script."""
-    script = {
-        "name": ALIVE,
-        "command": engines.ALIVE[engine],
-        "interval": settings["track_interval"],
-        "timeout": settings["track_interval"],
-        "rise": settings["track_rise"],
-        "fall": settings["track_fall"],
-    }
-    events = _heeds_events(settings)
-    return {
-        "scripts": [script],
-        "files": [{"name": DOWN, "path": settings["down_file"]}] if events else [],
-        "down_file": settings["down_file"] if events else "",
-    }
-
-
-def _member(
-    name: str,
-    vips: List[Vip],
-    priorities: List[int],
-    settings: Dict[str, Any],
-    seats: Dict[str, Dict[str, Placement]],
-) -> Dict[str, Any]:
-    instances = [_instance(name, vip, priorities, settings, seats) for vip in vips]
-    return {
-        "instances": instances,
-        "peers": sorted({peer for instance in instances for peer in instance["peers"]}),
-        "interfaces": sorted({instance["interface"] for instance in instances}),
-    }
-
-
-def _instance(
-    name: str,
-    vip: Vip,
-    priorities: List[int],
-    settings: Dict[str, Any],
-    seats: Dict[str, Dict[str, Placement]],
-) -> Dict[str, Any]:
-    rank = vip.order.index(name)
-    seat = seats[name][vip.address]
-    # A member that may be told to wait, or not to preempt at all, has to start as Backup.
-    leads = rank == 0 and settings["preempt"] and not settings["preempt_delay"]
-    return {
-        "name": vip.name,
-        "state": "MASTER" if leads else "BACKUP",
-        "interface": seat.interface,
-        "vrid": vip.vrid,
-        "version": 3 if vip.version == 6 else settings["vrrp_version"],
-        "priority": priorities[rank],
-        "advert_interval": settings["advert_interval"],
-        "preempt": settings["preempt"],
-        "preempt_delay": settings["preempt_delay"],
-        "multicast": settings["multicast"],
-        "source": seat.address,
-        "peers": [seats[other][vip.address].address for other in vip.order if other != name],
-        "addresses": [vip.with_prefix],
-        "track_scripts": [{"name": ALIVE, "weight": settings["track_weight"]}],
-        "track_files": [{"name": DOWN, "weight": 0}] if _heeds_events(settings) else [],
-        "notify": settings["notify"] or None,
-    }
-
-
-def targets(vips: List[Vip], services: List[Dict[str, Any]]) -> List[List[Any]]:
-    """Every service through every VIP it is bound to: ``[address, port]``."""
-    found = []
-    for vip in vips:
-        wildcard = "::" if vip.version == 6 else ANY
-        for service in services:
-            if wildcard in service["bind"] or vip.address in service["bind"]:
-                found.append([vip.address, service["port"]])
-    return found

@@ -1,16 +1,17 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where on a host a VIP belongs: the interface whose subnet holds it. Runs on the controller (netaddr)."""
+"""Which interface of a host can carry a VIP: the one whose subnet contains it. Uses netaddr."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 try:
     import netaddr
 
     NETADDR_MISSING = None
-except ImportError as missing:  # the filters say so, in a sentence
+except ImportError as missing:  # the filters say so in a sentence
     NETADDR_MISSING = missing
 
 
@@ -22,7 +23,7 @@ class Placement(NamedTuple):
 
 
 def vip_faults(given: Any, place: str) -> List[str]:
-    """Refuse what cannot be a VIP at all."""
+    """Refuse what cannot be a VIP at all, in sentences."""
     try:
         network = netaddr.IPNetwork(str(given))
     except (netaddr.AddrFormatError, ValueError):
@@ -41,10 +42,10 @@ def find_placement(
     """Return the interface for a VIP on one host, or None and why there is none.
 
     :param addresses: ``{interface, address, prefix, mac}`` of the host
-    :param floating: every VIP of the pair; what a member holds just now is not its own address
+    :param floating: every VIP of the layout; a VIP that a member holds now is not its own address
     :param wanted: the interface that the user named, or ''
     :param prefix: of the variables by which the user does that
-    :param held_as: the prefix length with which keepalived adds the VIP, where a member holds it just now
+    :param held_as: the prefix length with which a member that holds the VIP now has it
     """
     target = netaddr.IPAddress(vip)
     own = [
@@ -58,7 +59,7 @@ def find_placement(
         if found["address"] == vip and found["prefix"] != held_as and found["interface"] != "lo":
             return None, f"VIP {vip} is this host's own address on {found['interface']}: choose one that nobody has."
     if wanted:
-        return _named_seat(vip, own, addresses, wanted, prefix)
+        return _on_named_interface(vip, own, addresses, wanted, prefix)
     near = [found for found in own if target in netaddr.IPNetwork(f"{found['address']}/{found['prefix']}")]
     if not near:
         known = ", ".join(f"{found['interface']} {found['address']}/{found['prefix']}" for found in own) or "none"
@@ -74,10 +75,10 @@ def find_placement(
     return Placement(best[0]["interface"], best[0]["address"]), ""
 
 
-def _named_seat(
+def _on_named_interface(
     vip: str, own: List[Dict[str, Any]], addresses: List[Dict[str, Any]], wanted: str, prefix: str
 ) -> Tuple[Optional[Placement], str]:
-    """The user's word counts, also for a VIP that is routed to a subnet it is not in."""
+    """Return the placement on the interface that the user named, even if the VIP is not in one of its subnets."""
     for found in own:
         if found["interface"] == wanted and not netaddr.IPAddress(found["address"]).is_link_local():
             return Placement(wanted, found["address"]), ""
@@ -87,25 +88,27 @@ def _named_seat(
     return None, f"{prefix}_interface is '{wanted}', which has no address of VIP {vip}'s family: give it one."
 
 
-def placeholder_host(vips: Any, host: str, rank: int, interface: str) -> Dict[str, Any]:
-    """Return what `host_info` might say of a member that has not been asked: an address beside each VIP.
+def placeholder_host(vips: List[Any], address: str, rank: int, interface: str) -> Dict[str, Any]:
+    """Return what `host_info` might say of a member that was not read: an address beside each VIP.
 
-    :param host: where the member is reached: its address, if that is one
+    :param address: by which Ansible reaches the member; often a name
     :param rank: its place among the members, from which an address is made up where it has none of a VIP's family
     """
-    found = []
-    for item in vips if isinstance(vips, list) else []:
-        try:
-            vip = netaddr.IPAddress(str(item.get("address") if isinstance(item, dict) else item).partition("/")[0])
-        except (netaddr.AddrFormatError, ValueError):
-            continue  # the plan has the sentence for it
-        address = _as_address(host)
-        if address is None or address.version != vip.version:
-            address = netaddr.IPAddress(int(vip) ^ (rank + 1), vip.version)
-        width = 32 if vip.version == 4 else 128
-        prefix = width - (int(address) ^ int(vip)).bit_length()
-        found.append({"interface": interface or "eth0", "address": str(address), "prefix": prefix, "mac": ""})
+    targets = [parsed for parsed in map(_as_vip, vips) if parsed is not None]  # the plan refuses the others
+    own, found = _as_address(address), []
+    for vip in targets:
+        if own is not None and own.version == vip.version:
+            near = own
+        else:
+            beside = (netaddr.IPAddress(int(vip) ^ number, vip.version) for number in itertools.count(1))
+            near = next(itertools.islice((one for one in beside if one not in targets), rank, None))
+        prefix = (32 if vip.version == 4 else 128) - (int(near) ^ int(vip)).bit_length()
+        found.append({"interface": interface or "eth0", "address": str(near), "prefix": prefix, "mac": ""})
     return {"addresses": found}
+
+
+def _as_vip(item: Any) -> Optional[Any]:
+    return _as_address(str(item.get("address") if isinstance(item, dict) else item).partition("/")[0])
 
 
 def _as_address(text: str) -> Optional[Any]:

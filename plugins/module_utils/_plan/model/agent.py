@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The collection's model in the agent's words: its two configurations, or why it cannot have them. Pure.
+"""Renders the model as the agent's two configurations, or says why the agent cannot have them. Pure.
 
-What haproxy.cfg.j2 and keepalived.conf.j2 make of the model, this makes of it for the agent. What the agent does not
-have is refused, never left out.
+This is to the agent what haproxy.cfg.j2 and keepalived.conf.j2 are to HAProxy and keepalived. What the agent does not
+support is refused, never left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import conf
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.settings import WORKER
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config as vrrp_config
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances, url_checks
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import listeners_in_the_way, read_services
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import (
+    listeners_in_the_way,
+    read_monitors,
+    read_services,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import as_role_variables
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY, VRRP, Daemon
 
@@ -40,19 +44,24 @@ Settings = Dict[str, Any]
 # haproxy's units of time, in seconds; without one a number is milliseconds.
 UNITS = {"us": 1e-6, "ms": 1e-3, "": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
 DOWN_FILE = re.compile(r"/[\w./-]+")
-# A path, and at its end anything but a backslash, which would take the unit's next line in.
+# An absolute path and its arguments. A backslash at the end would join the unit's next line to it.
 COMMAND = re.compile(r"/.*[]!-\[^-~]")
 ALIVE = ("killall", "-0")
-OWN = (Daemon(PROXY).program, WORKER)  # the programs that listen for us
+OWN = (Daemon(PROXY).program, WORKER)  # the agent's programs that listen
 
 
 def _time(value: Any) -> Tuple[Any, Optional[str]]:
-    """A time as haproxy writes it, in seconds."""
+    """A time as it is written in haproxy.cfg; returned in seconds."""
     found = re.fullmatch(r"(\d+)(us|ms|s|m|h|d|)", str(value))
     if not found:
         return None, "a time such as 500ms, 30s or 1h is wanted."
     seconds = int(found.group(1)) * UNITS[found.group(2)]
     return (int(seconds) if float(seconds).is_integer() else seconds), None
+
+
+def _own_time(value: Any) -> Tuple[Any, Optional[str]]:
+    """A time, or nothing for the agent's own default."""
+    return (value, None) if value == "" else _time(value)
 
 
 def _down_file(value: Any) -> Tuple[Any, Optional[str]]:
@@ -77,12 +86,14 @@ PROXYS = {
     "timeout_server": Field(_time, 60),
     "timeout_check": Field(_time, 10),
     "timeout_tunnel": Field(_time, 3600),
+    "timeout_fin": Field(_own_time, ""),
     "hard_stop_after": Field(_time, 3600),
+    "stop_within": Field(_time, 8),
     "stats_enabled": Field(boolean, True),
     "stats_address": Field(address, "127.0.0.1"),
     "stats_port": Field(port, 9000),
     "stats_user": Field(text, ""),
-    "stats_password": Field(text, ""),
+    "stats_password": Field(text, "", secret=True),
     "down_file": Field(_down_file, ""),
     "stop_pause": Field(number(0, 60, " seconds"), 0.2),
     "start_commands": Field(_commands, []),
@@ -93,11 +104,15 @@ VRRPS = {
     "scripts": Field(anything, []),
     "track_files": Field(anything, []),
     "sync_groups": Field(anything, []),
-    "auth_pass": Field(text, ""),
+    "auth_pass": Field(text, "", secret=True),
     "script_user": Field(word, "root"),
+    "checksum": vrrp_config.INSTANCE["checksum"],
 }
 SETTINGS = {**PROXYS, **VRRPS, "raw": Field(anything, {})}
 
+# The keys of a service and of its check that are always written; of the others those that are not the agent's default.
+SERVICES = ("name", "bind", "port", "mode", "balance", "servers")
+CHECKS = ("type", "interval", "fall", "rise")
 INSTANCES = (
     *("name", "interface", "vrid", "version", "priority", "advert_interval", "preempt", "preempt_delay"),
     *("auth_pass", "multicast", "source", "peers", "addresses", "garp_refresh", "notify"),
@@ -107,18 +122,20 @@ INSTANCES = (
 def translate(settings: Settings, prefix: str = "agent", listeners: Any = (), host: str = "") -> Dict[str, Any]:
     """Return ``{vrrp, proxy, options, faults}``; a daemon that has nothing to do is None.
 
-    :param settings: the keys of SETTINGS, each as the user wrote it; ``raw`` are variables of raw lines, by their names
+    :param settings: the keys of SETTINGS, each as the user wrote it; ``raw`` holds variables with raw lines, by name
     :param prefix: of the variables' names, for the sentences
-    :param listeners: what listens on the host, as `host_info` returns it
+    :param listeners: the listening sockets of the host, as `host_info` returns them
     :param host: its name, for the sentences
     """
     faults: Faults = []
     known = read(SETTINGS, settings, prefix, faults)
     faults += [_refused(name) for name, lines in known["raw"].items() if lines]
-    model = instances.model({**{key: known[key] for key in VRRPS}, "raw": {}}, prefix)
-    services, wrong = read_services(known["services"], f"{prefix}_services")
-    faults += model["faults"] + wrong + _stats_faults(known, prefix) + _raw_faults(services, model, prefix)
-    faults += listeners_in_the_way(_occupied(services, known), list(listeners), host, OWN)
+    model = instances.model({**known, "raw": {}}, prefix)
+    services, wrong_services = read_services(known["services"], f"{prefix}_services")
+    monitors, wrong_monitors = read_monitors(known["monitors"], services, f"{prefix}_monitors")
+    faults += model["faults"] + wrong_services + wrong_monitors
+    faults += _stats_faults(known, prefix) + _raw_faults(services, model, prefix)
+    faults += listeners_in_the_way(_occupied([*services, *monitors], known), list(listeners), host, OWN)
     vrrp = _vrrp(model, known, faults, prefix) if model["instances"] else None
     proxy = _proxy(services, known) if services or known["monitors"] else None
     if not faults:
@@ -140,7 +157,7 @@ def _refused(place: str) -> str:
 
 
 def _raw_faults(services: List[Settings], model: Dict[str, Any], prefix: str) -> Faults:
-    """Refuse the raw lines that stand within the model."""
+    """Refuse raw lines of services, instances and sync groups."""
     places = [
         (f"{prefix}_services ({service['name']}).{key}", service[key])
         for service in services
@@ -167,36 +184,41 @@ def _stats_faults(known: Settings, prefix: str) -> Faults:
     return []
 
 
-def _occupied(services: List[Settings], known: Settings) -> List[Settings]:
-    if not known["stats_enabled"] or not services:
-        return services
-    return [*services, {"name": "page", "port": known["stats_port"], "bind": [known["stats_address"]]}]
+def _occupied(listening: List[Settings], known: Settings) -> List[Settings]:
+    if not known["stats_enabled"] or not listening:
+        return listening
+    return [*listening, {"name": "page", "port": known["stats_port"], "bind": [known["stats_address"]]}]
 
 
 def _proxy(services: List[Settings], known: Settings) -> Settings:
     found = {
         "services": [_service(service, known) for service in services],
         "monitors": known["monitors"],
-        "timeouts": {key: known[f"timeout_{key}"] for key in ("connect", "client", "server", "tunnel")},
+        "timeouts": {key: known[f"timeout_{key}"] for key in config.TIMEOUTS if known[f"timeout_{key}"] != ""},
         "workers": known["workers"],
         "hard_stop_after": known["hard_stop_after"],
         "status_socket": Daemon(PROXY).status_socket,
     }
     if known["maxconn"]:
         found["maxconn"] = known["maxconn"]
+    if known["stop_within"] != config.CONFIGURATION["stop_within"].default:
+        found["stop_within"] = known["stop_within"]
     if known["stats_enabled"]:
         found["page"] = {"bind": [known["stats_address"]], "port": known["stats_port"]}
     return found
 
 
 def _service(service: Settings, known: Settings) -> Settings:
-    same = {key: service[key] for key in ("name", "bind", "port", "mode", "balance", "servers")}
-    check = {key: value for key, value in service["check"].items() if value not in (None, 0)}
-    if check["type"] not in ("http", "https"):
-        del check["path"]
-    # haproxy has one limit until it is connected and another from then on, the agent has one for all.
-    check["timeout"] = min(known["timeout_connect"], known["timeout_check"]) or known["timeout_connect"]
-    return {**same, "check": check}
+    # HAProxy limits the connection and the rest of a check separately, the agent limits both together.
+    limit = min(known["timeout_connect"], known["timeout_check"]) or known["timeout_connect"]
+    check = {**_without_defaults(service["check"], config.CHECK, CHECKS), "timeout": limit}
+    return _without_defaults({**service, "check": check}, config.SERVICE, SERVICES)
+
+
+def _without_defaults(given: Settings, schema: Dict[str, Field], always: Tuple[str, ...]) -> Settings:
+    return {
+        key: value for key, value in given.items() if key in schema and (key in always or value != schema[key].default)
+    }
 
 
 def _vrrp(model: Dict[str, Any], known: Settings, faults: Faults, prefix: str) -> Settings:
@@ -208,7 +230,7 @@ def _vrrp(model: Dict[str, Any], known: Settings, faults: Faults, prefix: str) -
     watched = {item["name"] for instance in model["instances"] for item in instance["track_interfaces"]}
     checks += [{"name": _link(name), "type": "interface", "interface": name} for name in sorted(watched)]
     return {
-        "instances": [_instance(instance) for instance in model["instances"]],
+        "instances": [_instance(instance, known["checksum"]) for instance in model["instances"]],
         "sync_groups": [
             {key: group[key] for key in ("name", "instances", "notify") if group[key]} for group in model["groups"]
         ],
@@ -218,9 +240,11 @@ def _vrrp(model: Dict[str, Any], known: Settings, faults: Faults, prefix: str) -
     }
 
 
-def _instance(instance: Settings) -> Settings:
+def _instance(instance: Settings, checksum: str) -> Settings:
     same = {key: instance[key] for key in INSTANCES if instance[key] not in (None, "")}
     links = [{**item, "name": _link(item["name"])} for item in instance["track_interfaces"]]
+    if instance["version"] == 3 and checksum != vrrp_config.INSTANCE["checksum"].default:
+        same["checksum"] = checksum
     return {**same, "track": [*instance["track_scripts"], *instance["track_files"], *links]}
 
 
@@ -229,7 +253,7 @@ def _link(interface: str) -> str:
 
 
 def _script(script: Settings) -> Settings:
-    """A check as the agent has it. For a living program and a URL that answers it needs no killall and no curl."""
+    """A script as a check of the agent, which needs no killall to find a process and no curl to ask a single URL."""
     same = {key: script[key] for key in ("name", "interval", "timeout", "rise", "fall")}
     question = url_checks.question(script["any_of"])
     if question:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the role `haproxy` renders: the services, and a statistics page that no stranger can read."""
+"""What the role `haproxy` renders: services, monitors, and a statistics page that only its users can read."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import (
     listeners_in_the_way,
+    monitor_clashes,
     read_monitors,
     read_services,
 )
@@ -54,7 +55,7 @@ STATS = {
     "uri": Field(text, "/haproxy_stats"),
     "metrics": Field(text, "/metrics"),
     "user": Field(text, ""),
-    "password": Field(text, ""),
+    "password": Field(text, "", secret=True),
 }
 
 
@@ -62,11 +63,12 @@ def model(settings: Dict[str, Any], listeners: List[Dict[str, Any]], host: str) 
     """Return ``{services, monitors, stats, tuning, faults}``.
 
     :param settings: ``services``, ``monitors``, ``stats`` and ``tuning`` as the user wrote them
-    :param listeners: what listens on this host, as `host_info` returns it
+    :param listeners: the listening sockets of this host, as `host_info` returns them
+    :param host: its name, for the sentences
     """
     services, faults = read_services(settings["services"], "haproxy_services")
     monitors, wrong = read_monitors(settings.get("monitors", []), services, "haproxy_monitors")
-    faults.extend(wrong)
+    faults.extend([*wrong, *monitor_clashes(monitors, services, "haproxy_monitors")])
     tuning = read(TUNING, settings["tuning"], "haproxy", faults)
     stats = read(STATS, settings["stats"], "haproxy_stats", faults)
     faults.extend(_stats_faults(stats))

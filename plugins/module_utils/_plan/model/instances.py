@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The `instances` half of the model: Virtual Routers, their addresses, peers and what they track.
+"""The `instances` half of the model: Virtual Routers, their addresses and peers, and what they track.
 
-An instance as ``read_instances`` returns it has every key of ``INSTANCE``; intervals and delays are in seconds.
+An instance as ``read_instances`` returns it has every key of ``INSTANCE``. Intervals and delays are in seconds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ INSTANCE = {
     "advert_interval": Field(number(*rules.V3_INTERVAL[:1], 255, " seconds"), 1),
     "preempt": Field(boolean, True),
     "preempt_delay": Field(number(0, 1000, " seconds"), 0),
-    "auth_pass": Field(text, ""),
+    "auth_pass": Field(text, "", secret=True),
     "multicast": Field(boolean, False),
     "source": Field(address),
     "peers": Field(list_of(address), []),
@@ -97,7 +97,7 @@ def read_instances(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults
 
 
 def _contradictions(instance: Dict[str, Any], place: str) -> Faults:
-    """What does not go together for any Virtual Router, and what does not for keepalived."""
+    """Combinations of values that no Virtual Router, or keepalived in particular, can have."""
     faults = rules.contradictions(instance, place) + auth_pass_faults(instance["auth_pass"], f"{place}.auth_pass")
     if not instance["preempt"] and instance["state"] == "MASTER":
         faults.append(f"{place}.state is MASTER: an instance that does not preempt starts as BACKUP.")
@@ -107,7 +107,7 @@ def _contradictions(instance: Dict[str, Any], place: str) -> Faults:
 
 
 def auth_pass_faults(auth_pass: str, place: str) -> Faults:
-    """Refuse what would be cut or misread silently. The sentence does not repeat the password."""
+    """Refuse a password that would be truncated or misread silently. The sentence does not repeat it."""
     faults = rules.too_long(auth_pass, place)
     if not faults and any(c.isspace() or c in "\"'#!{}\\" for c in auth_pass):
         faults.append(f"{place} has a character that keepalived.conf gives a meaning: use letters and digits.")
@@ -115,10 +115,10 @@ def auth_pass_faults(auth_pass: str, place: str) -> Faults:
 
 
 def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any]:
-    """Return all that the role `keepalived` renders: ``{instances, scripts, files, groups, raw, faults}``.
+    """Return what the role `keepalived` renders: ``{instances, scripts, files, groups, raw, faults}``.
 
     :param settings: ``instances``, ``scripts``, ``track_files``, ``sync_groups`` and ``raw`` as the user wrote them,
-        and ``auth_pass``, which every version 2 instance without one of its own gets
+        and ``auth_pass``, for every version 2 instance without one of its own
     :param prefix: of the variables' names, for the sentences
     """
     instances, faults = read_instances(settings["instances"], f"{prefix}_instances")
@@ -150,7 +150,7 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
 
 
 def _scripts(given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
-    """The checks, each with a command: its own, or the one that asks its URLs."""
+    """The scripts, each with a command: its own, or one that asks its URLs."""
     before = len(faults)
     scripts = read_list(SCRIPT, given, place, faults)
     if len(faults) > before:

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A check that asks URLs: as a command line of curl, which keepalived runs, and as the agent's own kind of check. Pure.
+"""A check that asks URLs, as a curl command line for keepalived and as a check of the agent. Pure.
 
-It is written ``[[URL, URL], [URL]]``: one of the lists is enough, of which every URL must answer.
+It is written ``[[URL, URL], [URL]]``. It succeeds if every URL of at least one of the lists answers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 AnyOf = List[List[str]]
 
-# What needs no quotes in keepalived.conf, in a shell and in systemd.
+# Characters that need no quotes in keepalived.conf, in a shell and in systemd.
 URL = re.compile(r"https?://[\w.:\[\]-]+(/[\w./~:@,=?%+-]*)?", re.ASCII)
 PORTS = {"http": 80, "https": 443}
 LOOPBACK = "127.0.0.1"
@@ -31,7 +31,7 @@ def url(value: Any) -> Tuple[Any, Optional[str]]:
 
 
 def any_of(value: Any) -> Tuple[Any, Optional[str]]:
-    """The whole: a check for ``schema.Field``. A bare URL is a list of one."""
+    """The whole list: a check for ``schema.Field``. A bare URL is a list of one."""
     found = [[item] if isinstance(item, str) else item for item in value] if isinstance(value, list) else [value]
     for urls in found:
         if not isinstance(urls, list) or not urls or any(url(each)[1] for each in urls):
@@ -40,22 +40,22 @@ def any_of(value: Any) -> Tuple[Any, Optional[str]]:
 
 
 def command(asked: AnyOf, limit: float) -> str:
-    """Return the command line that asks them, each within ``limit`` seconds."""
+    """Return the command line that asks the URLs, each within ``limit`` seconds."""
     lists = [_ask(urls, limit) for urls in asked]
-    # Not /bin/sh: where /bin is a symbolic link, keepalived 2.3 takes that path for one that somebody could change.
+    # Not /bin/sh: where /bin is a symbolic link, keepalived 2.3 considers that path insecure.
     return lists[0] if len(lists) == 1 else f"/usr/bin/sh -c '{' || '.join(lists)}'"
 
 
 def _ask(urls: List[str], limit: float) -> str:
-    """Without --fail-early curl would tell of the last URL only."""
+    """Without --fail-early, curl's exit code is that of the last URL only."""
     early = "--fail-early " if len(urls) > 1 else ""
     return f"/usr/bin/curl {early}--max-time {limit:g} -kLfs " + " ".join(f"-o /dev/null {each}" for each in urls)
 
 
 def question(asked: AnyOf) -> Optional[Dict[str, Any]]:
-    """Return what makes it a check of the agent's own, ``{type, address, port, path, host}``.
+    """Return the keys of a check of the agent, ``{type, address, port, path, host}``.
 
-    None where it takes curl: for several URLs, and for a name, which the agent does not look up.
+    None if it takes curl: for several URLs, and for a host name, which the agent does not resolve.
     """
     if len(asked) != 1 or len(asked[0]) != 1:
         return None

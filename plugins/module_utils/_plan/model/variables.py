@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The names of variables, as a user writes them."""
+"""The names of the roles' variables."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
 
 
 def as_role_variables(fault: str, prefix: str) -> str:
-    """Variables are read as keys of one mapping; the user knows them as PREFIX_KEY."""
-    return re.sub(rf"^({prefix}\w*)\.", r"\1_", fault)
+    """Settings are read as the keys of one mapping; in a sentence they are named PREFIX_KEY, as the user wrote them."""
+    return re.sub(rf"^({prefix}(?:_\w+)?)\.", r"\1_", fault)
 
 
 def unknown_variables(names: List[str], known: List[str]) -> Faults:
-    """Return a sentence for each variable whose name is nearly that of a role's, which Ansible would pass over."""
+    """Return a sentence for each variable whose name is close to one of a role's: Ansible would ignore it silently."""
     sentences = []
     for name in names:
         near = nearest(name, known, cutoff=0.8)

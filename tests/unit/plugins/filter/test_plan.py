@@ -10,7 +10,7 @@ from ansible_collections.onprem.lb.plugins.filter.plan import FilterModule
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import subnets
 
 
-@pytest.mark.parametrize("name", ["pair_plan", "ipi_plan", "ipi_side_by_side", "pair_assumed_host"])
+@pytest.mark.parametrize("name", ["layout_plan", "ipi_preset_comparison"])
 def test_without_netaddr_the_controller_is_told_what_to_install(monkeypatch, name):
     monkeypatch.setattr(subnets, "NETADDR_MISSING", ImportError("netaddr"))
     with pytest.raises(AnsibleFilterError) as refused:

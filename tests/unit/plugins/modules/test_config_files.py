@@ -117,5 +117,5 @@ def test_a_file_that_its_unit_has_not_loaded_counts_as_changed(tmp_path, written
     path.chmod(0o644)
     os.utime(path, written)
     file = {"path": str(path), "content": "text\n", "unit": "haproxy.service"}
-    result = run(config_files, {"files": [file]}, Programs({"systemctl": f"{os.getpid()}\n"}))
+    result = run(config_files, {"files": [file]}, Programs({"systemctl": f"MainPID={os.getpid()}\n"}))
     assert (result["changed"], result["stale"], result["paths"]) == (stale, [str(path)] * stale, [])

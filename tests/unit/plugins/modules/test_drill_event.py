@@ -10,8 +10,8 @@ from ansible_collections.onprem.lb.plugins.modules import drill_event
 from support.modules import refusal, run
 from support.programs import Programs
 
-KILLED = {"event": "haproxy_killed", "after": 1, "undo_after": 5}
-TIMERS = ["onprem-lb-drill-undo.timer", "onprem-lb-drill-play.timer"]
+KILLED = {"event": "haproxy_killed", "after": 1, "revert_after": 5}
+TIMERS = ["onprem-lb-drill-revert.timer", "onprem-lb-drill-inject.timer"]
 CHANGING = ("systemd-run", "systemctl stop", "systemctl start", "nft add")
 
 
@@ -49,27 +49,27 @@ def systemd(monkeypatch, tmp_path):
         ({"event": "host_cut"}, "event is host_cut but all of the following are missing: interface"),
         ({"event": "host_cut", "interface": "eth0; reboot"}, "'eth0; reboot' is not the name of one."),
         ({"event": "host_cut", "interface": "no-such-link"}, "There is no interface no-such-link on this host."),
-        ({"event": "own", "command": {"undo": "true"}}, "missing required arguments: play found in command"),
+        ({"event": "own", "command": {"revert": "true"}}, "missing required arguments: inject found in command"),
         ({"event": "haproxy_killed", "after": "soon"}, "argument 'after' is of type str"),
-        ({"event": "haproxy_killed", "after": -1}, "after and undo_after cannot be negative."),
+        ({"event": "haproxy_killed", "after": -1}, "after and revert_after cannot be negative."),
         ({"event": "haproxy_killed", "engine": "both"}, "value of engine must be one of: native, agent"),
         ({"event": "haproxy_killed", "when": "now"}, "module: when. Supported parameters include"),
     ],
 )
-def test_a_wrong_argument_is_named_and_nothing_is_played(given, sentence):
+def test_a_wrong_argument_is_named_and_nothing_is_injected(given, sentence):
     host = Host()
     assert sentence in refusal(drill_event, given, programs=host)
     assert not [command for command in host.ran if command.startswith("systemd-run")]
 
 
-def test_a_failure_is_armed_after_its_undoing():
+def test_a_failure_is_armed_after_its_revert():
     host = Host()
     done = run(drill_event, KILLED, host)
     assert (done["changed"], done["units"]) == (True, TIMERS)
     armed = [command for command in host.ran if command.startswith("systemd-run")]
     assert [f"--unit={name[:-6]} " in command for name, command in zip(TIMERS, armed)] == [True, True]
     assert "--on-active=6000ms" in armed[0] and "--on-active=1000ms" in armed[1]
-    assert armed[1].endswith(done["commands"]["play"]) and armed[0].endswith(done["commands"]["undo"])
+    assert armed[1].endswith(done["commands"]["inject"]) and armed[0].endswith(done["commands"]["revert"])
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_a_failure_is_armed_after_its_undoing():
     [
         KILLED,
         {"event": "host_cut", "interface": "lo"},
-        {"event": "own", "command": {"play": "touch /tmp/x", "undo": "rm /tmp/x"}},
+        {"event": "own", "command": {"inject": "touch /tmp/x", "revert": "rm /tmp/x"}},
         {"event": "none"},
     ],
     ids=lambda given: given["event"],
 )
-def test_check_mode_says_what_would_be_played_and_plays_nothing(given):
+def test_check_mode_says_what_would_be_injected_and_injects_nothing(given):
     host, real = Host(left=TIMERS), Host(left=TIMERS)
     said, done = run(drill_event, given, host, check=True), run(drill_event, given, real)
     assert host.changes == [] and real.changes != []
@@ -93,15 +93,15 @@ def test_check_mode_says_what_would_be_played_and_plays_nothing(given):
 
 def test_where_nothing_is_left_none_changes_nothing():
     done = run(drill_event, {"event": "none"}, Host())
-    assert (done["changed"], done["units"], done["plays_at"], done["undone_at"]) == (False, [], None, None)
+    assert (done["changed"], done["units"], done["injected_at"], done["reverted_at"]) == (False, [], None, None)
 
 
-def test_a_failure_that_cannot_be_armed_takes_its_undoing_back():
+def test_a_failure_that_cannot_be_armed_takes_its_revert_back():
     host = Host(arms=(1, "", "Failed to start transient timer unit.\nmore\n"))
     assert refusal(drill_event, KILLED, programs=host) == (
         "systemd-run failed (exit code 1): Failed to start transient timer unit."
     )
-    assert host.ran[-1] == "systemctl stop onprem-lb-drill-play.timer onprem-lb-drill-undo.timer"
+    assert host.ran[-1] == "systemctl stop onprem-lb-drill-inject.timer onprem-lb-drill-revert.timer"
 
 
 def test_a_host_without_systemd_is_refused_before_anything_is_asked(monkeypatch, tmp_path):

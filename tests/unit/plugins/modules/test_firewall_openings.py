@@ -19,7 +19,7 @@ def on(monkeypatch):
     """Have the module run on a host of another test's making; return that host."""
 
     def put(host):
-        monkeypatch.setattr(firewall_openings, "SystemHost", lambda _module: host)
+        monkeypatch.setattr(firewall_openings, "Host", lambda _module: host)
         return host
 
     return put

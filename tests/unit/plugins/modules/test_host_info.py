@@ -42,7 +42,7 @@ UnitFileState=disabled
 """
 PROGRAMS = {
     "ip": json.dumps(IP_JSON),
-    "systemctl": lambda words: (0, f"{os.getpid()}\n" if "--value" in words else UNITS, ""),
+    "systemctl": lambda words: (0, f"MainPID={os.getpid()}\n" if "--property=MainPID" in words else UNITS, ""),
     "dpkg-query": (1, "haproxy install ok installed\n", "no packages found matching keepalived\n"),
     "apt-get": "",
 }
@@ -127,7 +127,7 @@ def test_a_member_that_cannot_listen_for_others_is_refused_by_the_plan(host, mon
     assert (found["heard"], found["problems"]) == ([], [DEAF])
     members = pair(engine=engine)
     members[1]["host"]["problems"] = found["problems"]
-    assert _pair.plan(members)["faults"] == [f"lb2: {DEAF}"]
+    assert _pair.plan(members).faults == [f"lb2: {DEAF}"]
 
 
 def test_who_is_not_to_listen_is_no_problem(host, monkeypatch):

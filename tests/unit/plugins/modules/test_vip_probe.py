@@ -12,14 +12,14 @@ from support.modules import refusal, run
 from support.programs import Programs
 
 VIP = "192.0.2.10"
-ASKED = {"address": VIP, "port": 443, "members": [{"name": "lb1", "macs": ["02:00:00:00:00:0A"]}]}
+GIVEN = {"address": VIP, "port": 443, "members": [{"name": "lb1", "macs": ["02:00:00:00:00:0A"]}]}
 ROUTE = {"ip": '[{"dev": "eth0"}]'}
 ROUTED = {"ip": '[{"dev": "eth0", "gateway": "192.0.2.254"}]'}
 
 BEHIND = "it is not on a link of this host, but behind the router 192.0.2.254"
 
 
-class Asker:
+class Neighbours:
     def __init__(self, interface, version):
         self.interface, self.version, self.closed = interface, version, False
 
@@ -32,12 +32,12 @@ def world(monkeypatch):
     """Keeps what was probed, and by whom who holds the VIP was to be asked."""
     kept = {}
 
-    def probe(plan, asker):
-        kept.update(plan=plan, asker=asker)
+    def probe(settings, holders):
+        kept.update(settings=settings, holders=holders)
         return {"tried": 7}
 
     monkeypatch.setattr(prober, "probe", probe)
-    monkeypatch.setattr(neighbours, "NeighbourProber", Asker)
+    monkeypatch.setattr(neighbours, "NeighbourProber", Neighbours)
     return kept
 
 
@@ -45,13 +45,13 @@ def world(monkeypatch):
     "given, sentence",
     [
         ({}, "missing required arguments: address, port"),
-        ({**ASKED, "port": "https"}, "argument 'port' is of type str"),
-        ({**ASKED, "members": [{"name": "lb1"}]}, "missing required arguments: macs found in members"),
-        ({**ASKED, "address": "vip.example"}, "vip.example is not an IP address."),
-        ({**ASKED, "interval_ms": 0}, "interval_ms and timeout_ms must be at least 1."),
-        ({**ASKED, "until": {"holder": "lb9"}}, "lb9 is to hold the address, but it is not one of the members"),
-        ({**ASKED, "settle": {"for": 1}}, "module: settle.for. Supported parameters include"),
-        ({**ASKED, "seconds": 1}, "module: seconds. Supported parameters include"),
+        ({**GIVEN, "port": "https"}, "argument 'port' is of type str"),
+        ({**GIVEN, "members": [{"name": "lb1"}]}, "missing required arguments: macs found in members"),
+        ({**GIVEN, "address": "vip.example"}, "vip.example is not an IP address."),
+        ({**GIVEN, "interval_ms": 0}, "interval_ms and timeout_ms must be at least 1."),
+        ({**GIVEN, "until": {"holder": "lb9"}}, "lb9 is to hold the address, but it is not one of the members"),
+        ({**GIVEN, "settle": {"for": 1}}, "module: settle.for. Supported parameters include"),
+        ({**GIVEN, "seconds": 1}, "module: seconds. Supported parameters include"),
     ],
 )
 def test_a_wrong_argument_is_named_and_nothing_is_probed(world, given, sentence):
@@ -60,14 +60,14 @@ def test_a_wrong_argument_is_named_and_nothing_is_probed(world, given, sentence)
 
 @pytest.mark.parametrize("check", [True, False])
 def test_the_address_is_probed_and_its_holder_asked_for_in_both_modes(world, check):
-    given = {**ASKED, "duration": 2, "send": "x", "until": {"minimum": 1.5, "holder": "lb1", "path": "/run/done"}}
+    given = {**GIVEN, "duration": 2, "send": "x", "until": {"minimum": 1.5, "holder": "lb1", "path": "/run/done"}}
     found = run(vip_probe, given, Programs(ROUTE), check=check)
     assert (found["changed"], found["reason"], found["tried"]) == (False, "", 7)
-    plan, asker = world["plan"], world["asker"]
-    assert (plan.address, plan.port, plan.duration_ms, plan.send) == (VIP, 443, 2000, b"x")
-    assert plan.names == {"02:00:00:00:00:0a": "lb1"} and plan.settle is None
-    assert plan.until == prober.Goal(holder="lb1", quiet_ms=500, minimum_ms=1500, path="/run/done")
-    assert (asker.interface, asker.version, asker.closed) == ("eth0", 4, True)
+    settings, holders = world["settings"], world["holders"]
+    assert (settings.address, settings.port, settings.duration_ms, settings.send) == (VIP, 443, 2000, b"x")
+    assert settings.names == {"02:00:00:00:00:0a": "lb1"} and settings.settle is None
+    assert settings.until == prober.Goal(holder="lb1", quiet_ms=500, minimum_ms=1500, path="/run/done")
+    assert (holders.interface, holders.version, holders.closed) == ("eth0", 4, True)
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_the_address_is_probed_and_its_holder_asked_for_in_both_modes(world, che
     ],
 )
 def test_where_nobody_can_be_asked_the_reason_is_said_and_the_address_probed(world, programs, reason):
-    found = run(vip_probe, ASKED, Programs(programs))
-    assert (found["reason"], found["tried"]) == (reason, 7) and world["asker"] is None
+    found = run(vip_probe, GIVEN, Programs(programs))
+    assert (found["reason"], found["tried"]) == (reason, 7) and world["holders"] is None
 
 
 @pytest.mark.parametrize(
@@ -94,17 +94,17 @@ def test_who_may_not_ask_says_so_and_does_not_wait_for_a_holder(world, monkeypat
         raise error
 
     monkeypatch.setattr(neighbours, "NeighbourProber", refuse)
-    assert run(vip_probe, {**ASKED, "interface": "eth9"})["reason"] == reason
+    assert run(vip_probe, {**GIVEN, "interface": "eth9"})["reason"] == reason
     world.clear()
-    said = refusal(vip_probe, {**ASKED, "interface": "eth9", "settle": {"holder": "lb1"}})
+    said = refusal(vip_probe, {**GIVEN, "interface": "eth9", "settle": {"holder": "lb1"}})
     assert said == f"{reason} So it cannot be waited for that lb1 does." and world == {}
 
 
 def test_an_address_that_does_not_settle_fails_in_a_sentence_and_the_asker_is_closed(world, monkeypatch):
-    def probe(plan, asker):
-        world["asker"] = asker
-        raise prober.NotSettled(f"{VIP} port 443 did not settle within {plan.settle_limit_ms / 1000:g} s.")
+    def probe(settings, holders):
+        world["holders"] = holders
+        raise prober.NotSettled(f"{VIP} port 443 did not settle within {settings.settle_limit_ms / 1000:g} s.")
 
     monkeypatch.setattr(prober, "probe", probe)
-    said = refusal(vip_probe, {**ASKED, "settle": {"limit": 4}}, programs=Programs(ROUTE))
-    assert said == f"{VIP} port 443 did not settle within 4 s." and world["asker"].closed
+    said = refusal(vip_probe, {**GIVEN, "settle": {"limit": 4}}, programs=Programs(ROUTE))
+    assert said == f"{VIP} port 443 did not settle within 4 s." and world["holders"].closed

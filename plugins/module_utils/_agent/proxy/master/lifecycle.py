@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any, Dict, List, Mapping, Optional
 
 from ... import VERSION
@@ -50,7 +49,7 @@ class Lifecycle(lifecycle.Lifecycle):
             self.master.inherit(inherited)
             upgrade_state.reap(self.loop, inherited["checks"])
         prepared = self.master.prepare(wanted)
-        self.missing_privileges = self._set_privileges(prepared)
+        self.missing_privileges = self._raise_nofile(prepared.settings)
         for missing in self.missing_privileges:
             self.log.warning(f"Not available: {missing}.")
         self.checks = Checks.start(
@@ -74,25 +73,14 @@ class Lifecycle(lifecycle.Lifecycle):
         self._feed_watchdog()
         self.log.info(f"onprem.lb {VERSION} serves by {self.path}.")
 
-    def _set_privileges(self, prepared: Prepared) -> List[str]:
-        """Raise the limits, switch to the configured user, and return what is missing. Raises Refused."""
-        wanted = prepared.settings
+    def _raise_nofile(self, wanted: Settings) -> List[str]:
+        """Raise the limit of open files as far as the sessions need it; return a sentence if it stays too low."""
         sessions = wanted.maxconn // wanted.workers
-        too_few = privileges.raise_nofile(
+        missing = privileges.raise_nofile(
             SESSION_DESCRIPTORS * sessions + WORKER_DESCRIPTORS,
             SPLICED_SESSION_DESCRIPTORS * sessions + WORKER_DESCRIPTORS,
         )
-        missing = [too_few] if too_few else []
-        if wanted.user:
-            try:
-                missing += privileges.switch_user(wanted.user, wanted.group, prepared.sockets.values())
-            except (OSError, LookupError) as error:
-                raise Refused([f"the proxy cannot run as {wanted.user}: {in_words(error)}."]) from error
-        needed = (("reloads", self.path), ("new versions", sys.argv[0]), ("new versions", sys.executable))
-        for what, path in needed:
-            if not os.access(path, os.R_OK):
-                missing.append(f"{what}: {path} may not be read by the user that it runs as")
-        return missing
+        return [missing] if missing else []
 
     def describe(self) -> Dict[str, Any]:
         return {**super().describe(), "host": os.uname().nodename}
@@ -121,7 +109,6 @@ class Lifecycle(lifecycle.Lifecycle):
 
     def _switch_to(self, wanted: Settings) -> List[str]:
         """Switch to other settings, or return why that is not possible; then nothing is changed."""
-        before = self.master.settings
         try:
             prepared = self.master.prepare(wanted)
         except Refused as refused:
@@ -131,8 +118,6 @@ class Lifecycle(lifecycle.Lifecycle):
         except OSError as error:
             self.master.discard(prepared)
             return [f"no worker can be started: {in_words(error)}."]
-        if (wanted.user, wanted.group) != (before.user, before.group):
-            self.log.warning("Another user or group counts from the next start on.")
         return []
 
     # -- upgrades

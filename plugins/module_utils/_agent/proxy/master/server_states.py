@@ -16,6 +16,7 @@ from ...checks.client import Result, Run
 from ...checks.settings import Check
 from ...runtime.loop import MILLION, Loop, Timer
 from ..settings import DOWN, DRAIN, MAINT, NONE, UP, Server, Service
+from ..worker import proxy_header
 
 READY = "ready"  # the order that revokes the others
 ADMIN_STATES = (READY, DRAIN, MAINT)
@@ -43,7 +44,7 @@ class ServerState:
         self.service, self.server, self.since = service, server, now
         self.key = key_of(service, server)
         self.check = check_of(service, server)
-        self.healthy = self.check is None or service.health.initial == UP
+        self.healthy = True  # until a check, which starts at once, finds otherwise
         self.checked = False  # whether its check has had a result
         self.run: Optional[Run] = None  # the latest of its check
         self.run_at: Optional[float] = None
@@ -246,5 +247,13 @@ def check_of(service: Service, server: Server) -> Optional[Check]:
     if health.type == NONE:
         return None
     same = {key: value for key, value in health._asdict().items() if key in Check._fields and key != "port"}
-    port = health.port or server.port
-    return Check(name=key_of(service, server), address=server.address, port=port, every=True, **same)
+    # As in HAProxy: another port than that of the traffic is taken to expect no PROXY header.
+    greeting = proxy_header.local() if service.send_proxy and not health.port else b""
+    return Check(
+        name=key_of(service, server),
+        address=server.address,
+        port=health.port or server.port,
+        greeting=greeting.decode("latin-1"),
+        every=True,
+        **same,
+    )

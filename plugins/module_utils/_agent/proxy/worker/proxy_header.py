@@ -11,7 +11,7 @@ import socket
 import struct
 
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
-VERSION_2_PROXY = 0x21
+VERSION_2_LOCAL, VERSION_2_PROXY = 0x20, 0x21
 TCP4, TCP6 = 0x11, 0x21
 _HEAD = struct.Struct("!12sBBH")  # signature, version and command, family and protocol, length of what follows
 
@@ -24,6 +24,11 @@ def encode(family: int, source: str, source_port: int, destination: str, destina
     addresses = b"".join(socket.inet_pton(family, each.partition("%")[0]) for each in (source, destination))
     body = addresses + struct.pack("!HH", source_port, destination_port)
     return _HEAD.pack(SIGNATURE, VERSION_2_PROXY, TCP6 if family == socket.AF_INET6 else TCP4, len(body)) + body
+
+
+def local() -> bytes:
+    """Return the header of a connection that the proxy makes for itself, as for a check: it has no client."""
+    return _HEAD.pack(SIGNATURE, VERSION_2_LOCAL, 0, 0)
 
 
 def of(client: socket.SocketType) -> bytes:

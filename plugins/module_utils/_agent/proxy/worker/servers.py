@@ -45,7 +45,7 @@ class Server:
         self.family = socket.AF_INET6 if ":" in given.address else socket.AF_INET
         self.may_self_connect = given.port >= EPHEMERAL
         self.backup, self.weight = given.backup, given.weight
-        self.state = service.health.initial
+        self.state = settings.UP
         self.backoff_until = 0.0  # after a failed connection; seconds, monotonic; 0: not backed off
         self.current = 0  # sessions, including those that are being connected
         self.sessions = 0  # those that were connected

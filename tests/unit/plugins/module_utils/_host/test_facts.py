@@ -120,11 +120,11 @@ def test_package_lists_are_fresh_when_there_are_some_and_they_are_of_today(tmp_p
 def test_a_file_younger_than_its_units_processes_is_stale(tmp_path):
     path = tmp_path / "haproxy.cfg"
     path.write_text("")
-    mine = reader({"systemctl": f"{os.getpid()}\n"})
+    mine = reader({"systemctl": f"MainPID={os.getpid()}\n"})
     assert mine.is_stale(str(path), "x.service")
     os.utime(path, (1, 1))
     assert not mine.is_stale(str(path), "x.service")
-    assert not reader({"systemctl": "0\n"}).is_stale(str(path), "x.service"), "a unit that does not run"
+    assert not reader({"systemctl": "MainPID=0\n"}).is_stale(str(path), "x.service"), "a unit that does not run"
 
 
 def test_the_vrids_in_use_are_read_by_the_name_of_the_instance():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import verification
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from support.plans.pairs import pair
 
 VIP = "192.0.2.10"
@@ -24,7 +25,7 @@ def seen(**changes):
 
 
 def faults(**changes):
-    return verification.faults(_pair.plan(pair()), seen(**changes))
+    return verification.faults(as_data(_pair.plan(pair()).members["lb1"].expected), seen(**changes))
 
 
 def test_a_pair_as_planned_has_no_fault_on_either_side():

@@ -81,15 +81,6 @@ def test_what_no_cluster_is_called_is_refused_in_one_sentence(name, sentence):
     assert _vrid.choose("lab", "openshift", [], clusters=[name]).faults == [sentence]
 
 
-def test_every_cluster_is_held_against_every_other_api_against_ingress_too():
-    found = [sentence.partition(":")[0] for sentence in _vrid.clashes(["prod", "cnf10", "cnf11", "prod", "dr"])]
-    assert found == [
-        "VRID 147 would be that of the API of cluster cnf10 and of the ingress of cluster cnf11",
-        "VRID 2 would be that of the ingress of cluster cnf10 and of the API of cluster prod",
-    ]
-    assert _vrid.clashes(["vmware", "dr"]) == []
-
-
 def test_free_vrids_are_those_of_the_name():
     assert _vrid.choose("vmware", "openshift", [{"vrid": 1, "by": "x"}, 2]) == ({"api": 109, "ingress": 124}, [], [])
 

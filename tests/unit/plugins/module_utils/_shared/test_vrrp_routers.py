@@ -189,41 +189,41 @@ def test_one_alone_is_never_two(said):
     ],
 )
 def test_who_would_fight_with_the_pair_is_said_without_a_password(said, sentence):
-    found = vrrp_routers.foreign(routers(heard(0, B, **said)), [A], [f"{VIP}/24"], [51], OURS.decode() + "and more")
+    found = vrrp_routers.conflicts(routers(heard(0, B, **said)), [A], [f"{VIP}/24"], [51], OURS.decode() + "and more")
     assert found == ([sentence] if sentence else [])
     assert not any(secret.decode() in line for secret in (OURS, THEIRS) for line in found)
 
 
 def test_members_are_no_strangers_however_their_addresses_are_written():
     said = routers(heard(0, A), heard(0, "fe80::1", destination="ff02::12", addresses=("fe80::64",)))
-    assert vrrp_routers.foreign(said, [f"{A}/24", "FE80:0::1%eth0"], [VIP], [51]) == []
-    assert len(vrrp_routers.foreign(said, [A], [VIP], [51])) == 1
-    assert len(vrrp_routers.foreign(said, ["", "x"], [VIP], [51])) == 2
+    assert vrrp_routers.conflicts(said, [f"{A}/24", "FE80:0::1%eth0"], [VIP], [51]) == []
+    assert len(vrrp_routers.conflicts(said, [A], [VIP], [51])) == 1
+    assert len(vrrp_routers.conflicts(said, ["", "x"], [VIP], [51])) == 2
 
 
 def test_a_vrid_is_ones_own_in_its_family_and_on_its_link_only():
     said = routers(heard(0, B, addresses=("192.0.2.50",)))
     for elsewhere in ({"family": 6}, {"interface": "eth1"}, {"vrid": 52}):
-        assert vrrp_routers.foreign(said, [], [], [{"vrid": 51, **elsewhere}]) == []
-    assert len(vrrp_routers.foreign(said, [], [], [{"vrid": 51, "family": 4, "interface": "eth0"}])) == 1
-    assert len(vrrp_routers.foreign(said, [], [], [7, {"vrid": 51}])) == 1
+        assert vrrp_routers.conflicts(said, [], [], [{"vrid": 51, **elsewhere}]) == []
+    assert len(vrrp_routers.conflicts(said, [], [], [{"vrid": 51, "family": 4, "interface": "eth0"}])) == 1
+    assert len(vrrp_routers.conflicts(said, [], [], [7, {"vrid": 51}])) == 1
 
 
 def test_a_password_that_was_not_returned_is_not_compared():
     hidden = segment(heard(0, B, auth_pass=THEIRS)).result()["routers"]
-    assert "password" not in vrrp_routers.foreign(hidden, [], [VIP], [51], OURS.decode())[0]
+    assert "password" not in vrrp_routers.conflicts(hidden, [], [VIP], [51], OURS.decode())[0]
     shown = routers(heard(0, B, auth_pass=THEIRS))
-    assert "password" not in vrrp_routers.foreign(shown, [], [VIP], [51], "")[0]
+    assert "password" not in vrrp_routers.conflicts(shown, [], [VIP], [51], "")[0]
 
 
 def test_what_two_members_heard_is_said_once():
     said = routers(heard(0, B))
-    assert len(vrrp_routers.foreign(said + said, [], [VIP], [51])) == 1
+    assert len(vrrp_routers.conflicts(said + said, [], [VIP], [51])) == 1
 
 
 def test_strangers_are_what_the_choice_of_a_vrid_must_avoid():
     said = routers(heard(0, A), heard(0, B, vrid=52, addresses=(VIP, "192.0.2.101")))
-    assert vrrp_routers.taken(vrrp_routers.strangers(said, [A])) == [
+    assert vrrp_routers.taken(vrrp_routers.foreign_routers(said, [A])) == [
         {"vrid": 52, "by": f"{B}, heard on eth0 for {VIP}, 192.0.2.101"}
     ]
 

@@ -8,7 +8,7 @@ import errno
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import NetworkProbe, Unfit
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import NetworkProbe, Unfit, after
 from support.agent.loops import SECOND, Runs, run_until
 
 
@@ -108,6 +108,16 @@ def test_the_time_covers_the_talk_too_and_says_what_was_lacking(loop, server, no
 
     outcome = probe(loop, server.getsockname(), SECOND // 10, talk=talk).one()
     assert (outcome.success, outcome.detail) == (False, "no greeting within 0.1 s")
+
+
+def test_a_greeting_is_the_first_that_the_server_reads(loop, server, no_leak):
+    def talk(stream):
+        yield from stream.send(b"question")
+        return "asked"
+
+    assert probe(loop, server.getsockname(), talk=after(b"greeting ", talk)).one()[:2] == (True, "asked")
+    with server.accept()[0] as accepted:
+        assert accepted.recv(100) == b"greeting question"
 
 
 def test_more_is_sent_than_the_connection_takes_at_once(loop, server, no_leak):

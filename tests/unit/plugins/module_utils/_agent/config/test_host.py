@@ -98,8 +98,3 @@ def test_what_cannot_be_run_is_refused(program):
     assert host.program(str(program.parent), me) == "it cannot be run: it is no executable file."
     program.chmod(0o644)
     assert host.program(str(program), me) == "it cannot be run: it is no executable file."
-
-
-def test_a_file_that_is_to_be_read_must_be_there(program):
-    assert host.file(str(program)) is None
-    assert host.file(str(program) + "x") == "it cannot be read: No such file or directory."

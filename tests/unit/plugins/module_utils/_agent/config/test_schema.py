@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config import schema
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables
 
 
 @pytest.mark.parametrize("value, expected", [("yes", True), ("False", False), (True, True), ("off", False)])
@@ -42,8 +41,3 @@ def test_numbers_keep_whole_ones_whole():
 def test_raw_lines_may_be_a_text_or_a_list():
     assert schema.lines("a\nb  \n") == (["a", "b"], None)
     assert schema.lines(["a"]) == (["a"], None)
-
-
-def test_only_a_nearly_right_variable_counts_as_misspelt():
-    found = variables.unknown_variables(["pair_vipz", "pair_vips", "pair_of_shoes"], ["pair_vips", "pair_vrid"])
-    assert found == ["pair_vipz is no variable of the role: did you mean pair_vips?"]

@@ -48,7 +48,6 @@ def test_a_good_configuration_is_read_in_microseconds():
             rise=3,
             fall=2,
             verify=True,
-            initial="down",
             shutdown_sessions=True,
             slow_start=60 * SECOND,
         ),
@@ -62,7 +61,7 @@ def test_a_good_configuration_is_read_in_microseconds():
     )
     assert found.timeouts == settings.Timeouts(client=60 * SECOND, tunnel=7200 * SECOND)
     assert found.page == settings.Page(("192.0.2.10",), 9000)
-    assert found[3:10] == (4000, 2, "proxy", "www-data", 90_500_000, 2_500_000, "/run/proxy.sock")
+    assert found[3:8] == (4000, 2, 90_500_000, 2_500_000, "/run/proxy.sock")
 
 
 def test_what_the_settings_default_to_is_what_the_file_defaults_to():
@@ -81,7 +80,6 @@ def test_the_keys_are_those_of_the_collections_model():
     own_to_haproxy = {"frontend_lines", "backend_lines"}
     for schema, model in (
         (config.SERVICE, services.SERVICE),
-        (config.SERVER, services.SERVER),
         (config.CHECK, services.CHECK),
     ):
         assert model.keys() - own_to_haproxy <= schema.keys()
@@ -100,8 +98,6 @@ def test_the_keys_are_those_of_the_collections_model():
         (written(services=[DNS, {**DNS, "port": 54}], monitors=[]), "services has the name 'dns' twice: "),
         (written(maxconn=0), "configuration.maxconn is 0: "),
         (written(workers=65), "configuration.workers is 65: a whole number from 1 to 64 is wanted."),
-        (written(user=""), "configuration.group is 'www-data', but user is not set: set both, or the user alone."),
-        (written(user="a b", group=""), "configuration.user is 'a b': a name of letters, digits"),
         (written(status_socket="/x" * 60), "the path of a socket has at most 107 bytes."),
         (written(timeouts={"clinet": 1}), "timeouts has the unknown key 'clinet': did you mean 'client'?"),
         (written(timeouts={"connect": 0}), "timeouts.connect is 0: a number from 0.001 to 604800 seconds"),
@@ -131,7 +127,6 @@ def test_the_keys_are_those_of_the_collections_model():
         (with_check(path="/x"), "check.path is for a check of type http or https, and this one is tcp: leave it out."),
         (with_check(type="http", verify=True), "check.verify is for a check of type https, and this one is http: "),
         (with_check(type="https", ca="/x"), "check.ca is set, but verify is false: set verify to true"),
-        (with_check(type="none", initial="down"), "check.initial is 'down', and without checks"),
         (with_check(type="http", path="x y"), "the path of a URL is wanted, from / on and without spaces."),
         (with_check(type="http", status=[300, 200]), "two of 100 to 599 are wanted"),
         (with_check(interval=0), "services[0] (dns).check.interval is 0: a number from 0.1 to 3600 seconds is wanted."),
@@ -207,15 +202,6 @@ def test_a_certificate_must_be_one(tmp_path):
     theirs = ssl.get_default_verify_paths().cafile
     if theirs:
         assert faults_of(with_check(**{**check, "ca": theirs}), host) == []
-
-
-def test_a_user_and_a_group_must_be_there():
-    text = json.dumps({"services": [DNS], "user": "no-such-user", "group": "no-such-group"})
-    assert faults_of(text, host) == [
-        "configuration.user is 'no-such-user': this host has no such user.",
-        "configuration.group is 'no-such-group': this host has no such group.",
-    ]
-    assert faults_of(text) == []
 
 
 def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path):

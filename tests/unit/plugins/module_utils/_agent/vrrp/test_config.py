@@ -47,7 +47,7 @@ def test_a_good_configuration_is_read_with_every_default_and_in_microseconds():
     assert (six.family, six.interval, six.addresses) == (6, 70_000, ("fe80::10/128", "2001:db8::10/64"))
     assert found.groups == (settings.Group("both", ("six",)),)
     assert found.checks[0] == checks.Check("alive", "process", 500_000, 2_000_000, 1, 2, process="haproxy")
-    assert found.checks[2].status == (200, 299)
+    assert (found.checks[2].path, found.checks[2].host) == ("/readyz", "api")
     assert found.checks[4].command == ("/usr/local/bin/check", "-x")
     assert (found.status_socket, found.script_user) == ("/run/onprem-lb-vrrp/status.sock", "nobody")
 
@@ -136,9 +136,6 @@ def test_what_cannot_be_is_refused_with_its_place(change, sentence):
         ({"address": "localhost"}, "checks[0] (c).address is 'localhost': an IPv4 or IPv6 address is wanted."),
         ({"path": "/a b"}, "the path of a URL is wanted"),
         ({"host": "a\r\nb"}, "a name of letters, digits and . : _ - is wanted."),
-        ({"status": [300, 200]}, "the lowest and the highest that are a success."),
-        ({"status": 200}, "the lowest and the highest that are a success."),
-        ({"ca": "/etc/ca.pem"}, "ca is set, but verify is false"),
         ({"interval": 0}, "a number from 0.01 to 86400 seconds is wanted."),
         ({"type": "process", "process": "/usr/sbin/haproxy"}, "the name of a program, without its folder, is wanted."),
         ({"type": "file", "file": "load"}, "a whole path is wanted, from / on."),
@@ -245,14 +242,13 @@ def test_a_program_that_the_host_refuses_is_refused_with_its_user():
         asked.append((path, runner))
         return "no." if path.endswith("check") else None
 
-    host = SimpleNamespace(program=program, file=lambda path: f"{path} is not there.")
+    host = SimpleNamespace(program=program)
     check = {"name": "own", "type": "script", "command": ["/bin/check"], "user": "haproxy"}
-    tls = {"name": "tls", "type": "https", "address": "::1", "port": 1, "verify": True, "ca": "/ca"}
-    text = json.dumps({"instances": [{**FRONT, "track": []}], "checks": [check, tls], "script_user": "vrrp"})
+    text = json.dumps({"instances": [{**FRONT, "track": []}], "checks": [check], "script_user": "vrrp"})
     found, faults = config.parse(text, host=host)
     assert found is None
     assert asked == [("/usr/local/bin/tell", "vrrp"), ("/bin/check", "haproxy")]
-    assert faults == ["checks[0] (own).command is '/bin/check': no.", "checks[1] (tls).ca is '/ca': /ca is not there."]
+    assert faults == ["checks[0] (own).command is '/bin/check': no."]
 
 
 def test_a_file_is_read_and_the_host_is_asked(tmp_path):

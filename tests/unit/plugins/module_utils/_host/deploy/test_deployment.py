@@ -12,7 +12,7 @@ import sys
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.deployment import Deployment, Desired
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.deployment import Deployment, Request
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import Daemon
@@ -26,7 +26,7 @@ OTHER = AGENT + b"\0"
 @pytest.fixture(autouse=True)
 def own_group(monkeypatch):
     """Whoever runs the tests may give files to their own group only."""
-    monkeypatch.setattr(deployment._files.grp, "getgrnam", lambda name: grp.getgrgid(os.getgid()))
+    monkeypatch.setattr(deployment.files.grp, "getgrnam", lambda name: grp.getgrgid(os.getgid()))
 
 
 @pytest.fixture
@@ -34,17 +34,17 @@ def host(tmp_path):
     return FakeHost(tmp_path)
 
 
-def wish(**configs):
-    return Desired({"proxy": PROXY, "vrrp": VRRP, **configs}, Options(), sys.executable, [])
+def request(**configs):
+    return Request({"proxy": PROXY, "vrrp": VRRP, **configs}, Options(), sys.executable, [])
 
 
-def run(host, wished=None, agent=AGENT, dry=False):
+def run(host, requested=None, agent=AGENT, dry=False):
     host.told = []
-    return Deployment(host, os.rename).present(wished or wish(), agent, dry)
+    return Deployment(host, os.rename).present(requested or request(), agent, dry)
 
 
 def files(host):
-    folder = os.path.dirname(host.places.library)
+    folder = os.path.dirname(host.paths.library)
     return sorted(
         os.path.relpath(os.path.join(at, name), folder) for at, _folders, names in os.walk(folder) for name in names
     )
@@ -63,7 +63,7 @@ def test_a_first_run_sets_all_of_it_up_and_a_second_one_does_nothing(host):
         "units/onprem-lb-proxy.service",
         "units/onprem-lb-vrrp.service",
     ]
-    assert os.stat(host.places.configuration + "/vrrp.json").st_mode & 0o777 == 0o640
+    assert os.stat(host.paths.configuration + "/vrrp.json").st_mode & 0o777 == 0o640
     again = run(host)
     assert (again.steps, again.diff, host.told) == ([], [], [])
 
@@ -76,8 +76,8 @@ def test_a_dry_run_says_the_same_and_leaves_nothing(host):
 
 def test_a_password_is_in_no_diff_also_the_one_before(host):
     before = {"instances": [{**VRRP["instances"][0], "auth_pass": 'o"ld one'}]}
-    run(host, wish(vrrp=before))
-    shown = str(run(host, wish(vrrp={"instances": [{**VRRP["instances"][0], "vrid": 52}]})).diff)
+    run(host, request(vrrp=before))
+    shown = str(run(host, request(vrrp={"instances": [{**VRRP["instances"][0], "vrid": 52}]})).diff)
     assert "********" in shown and '"vrid": 52' in shown
     assert "s3cret" not in shown and "ld one" not in shown
 
@@ -87,9 +87,9 @@ def test_both_configurations_are_shown_to_the_new_version_before_anything_change
     before = files(host)
     wrong = {"instances": [{**VRRP["instances"][0], "vrid": 300}]}
     with pytest.raises(Failed, match="vrid is 300") as refused:
-        run(host, wish(proxy={"services": []}, vrrp=wrong))
+        run(host, request(proxy={"services": []}, vrrp=wrong))
     assert host.told == [] and files(host) == before and "s3cret" not in str(refused.value)
-    assert b'"vrid": 51' in host.content(f"{host.places.configuration}/vrrp.json")
+    assert b'"vrid": 51' in host.content(f"{host.paths.configuration}/vrrp.json")
 
 
 def test_a_version_that_does_not_take_the_old_configuration_is_not_installed(host):
@@ -102,7 +102,7 @@ def test_a_version_that_does_not_take_the_old_configuration_is_not_installed(hos
 def test_a_new_version_is_brought_in_and_the_old_one_goes(host):
     run(host)
     done = run(host, agent=OTHER)
-    assert host.told == ["renew onprem-lb-proxy.service", "renew onprem-lb-vrrp.service"]
+    assert host.told == ["upgrade onprem-lb-proxy.service", "upgrade onprem-lb-vrrp.service"]
     assert [name for name in files(host) if "agent-" in name] == [f"lib/{os.path.basename(done.archive)}"]
 
 
@@ -111,9 +111,9 @@ def test_a_router_that_is_restarted_comes_back_to_its_addresses_but_gives_up_one
     told = []
     for address in ("192.0.2.10", "192.0.2.11"):
         elsewhere = {"instances": [{**VRRP["instances"][0], "addresses": [address]}]}
-        with open(host.places.unit(Daemon("vrrp")), "a") as unit:
+        with open(host.paths.unit(Daemon("vrrp")), "a") as unit:
             unit.write("# by hand\n")
-        run(host, wish(vrrp=elsewhere), agent=OTHER + address.encode())
+        run(host, request(vrrp=elsewhere), agent=OTHER + address.encode())
         told.append(host.told[-1])
     assert told == [f"restart onprem-lb-vrrp.service {how}" for how in ("at once", "gracefully")]
 
@@ -129,14 +129,14 @@ def test_a_run_that_broke_off_anywhere_is_completed_by_the_next(host, where):
     host.breaks = ""
     run(host)
     assert all(unit.active and unit.enabled for unit in host.units().values())
-    assert not os.path.exists(host.places.unfinished)
+    assert not os.path.exists(host.paths.unfinished)
     assert run(host).steps == []
 
 
 def test_a_reload_that_broke_off_is_done_again(host):
     run(host)
     host.breaks = "reload onprem-lb-proxy"
-    other = wish(proxy={"services": [{**PROXY["services"][0], "port": 444}]})
+    other = request(proxy={"services": [{**PROXY["services"][0], "port": 444}]})
     with pytest.raises(Failed):
         run(host, other)
     host.breaks = ""
@@ -154,22 +154,22 @@ def test_an_archive_that_was_cut_off_is_written_again(host):
 
 
 def test_what_a_run_that_was_cut_off_has_left_beside_its_files_goes(host):
-    wished = run(host)
-    left = [f"{host.places.configuration}/.vrrp.json.x1.new", f"{host.places.library}/agent-new-x.pyz"]
+    requested = run(host)
+    left = [f"{host.paths.configuration}/.vrrp.json.x1.new", f"{host.paths.library}/agent-new-x.pyz"]
     for path in left:
         host.write(path, b"s3cret")
-    other = f"{host.places.configuration}/.vrrp.json.mine"
+    other = f"{host.paths.configuration}/.vrrp.json.mine"
     host.write(other, b"")
-    assert run(host, agent=OTHER).archive != wished.archive
+    assert run(host, agent=OTHER).archive != requested.archive
     assert not [path for path in left if os.path.exists(path)] and os.path.exists(other)
 
 
 def test_who_has_nothing_to_do_goes_with_its_files(host):
     run(host)
-    run(host, wish(vrrp=None))
+    run(host, request(vrrp=None))
     assert host.told[0] == "stop onprem-lb-vrrp.service"
     assert not [name for name in files(host) if "vrrp.json" in name or "vrrp.service" in name]
-    assert run(host, wish(vrrp=None)).steps == []
+    assert run(host, request(vrrp=None)).steps == []
 
 
 def test_nothing_is_left_of_it(host):

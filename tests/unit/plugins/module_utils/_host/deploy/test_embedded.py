@@ -17,17 +17,18 @@ from support.paths import AGENT, COLLECTIONS
 MODULE = """\
 #!/usr/bin/python
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import embedded
 
 import hashlib
 
 module = AnsibleModule({})
-module.exit_json(digest=hashlib.sha256(embedded.archive()).hexdigest(), version=embedded.VERSION)
+module.exit_json(digest=hashlib.sha256(embedded.build()).hexdigest(), version=VERSION)
 """
 
 
 def test_on_the_controller_it_is_what_the_folder_gives():
-    assert embedded.archive() == archive.build(str(AGENT))
+    assert embedded.build() == archive.build(str(AGENT))
 
 
 def test_on_the_target_it_is_byte_for_byte_the_same(tmp_path):

@@ -20,25 +20,25 @@ POINTERS = {LINK: "agent-2.pyz", "/lib/onprem-lb-proxy": "/usr/bin/python3", "/l
 FILES = {daemon.unit: f"/units/{daemon.unit}" for daemon in DAEMONS}
 FILES.update({daemon.name: f"/etc/{daemon.name}.json" for daemon in DAEMONS})
 WANTED = DesiredState(DAEMONS, ARCHIVE, POINTERS, FILES, "/usr/bin/python3")
-RUNNING = Unit(active=True, enabled=True, pid=7, archive=ARCHIVE, renews=True)
+RUNNING = Unit(active=True, enabled=True, pid=7, archive=ARCHIVE, upgrades=True)
 DONE = ActualState(
     systemd=True,
     raw_sockets=True,
     version=(3, 8),
     users=frozenset(["onprem-lb-proxy", "onprem-lb-vrrp"]),
     pending=(),
-    whole=True,
+    installed=True,
     pointers=POINTERS,
     unfinished=False,
     units={daemon.unit: RUNNING for daemon in DAEMONS},
-    rivals=(),
-    enabled_rivals=frozenset(),
-    remains=(),
+    conflicting=(),
+    enabled_conflicting=frozenset(),
+    leftovers=(),
 )
 FRESH = DONE._replace(
     users=frozenset(),
     pending=tuple(FILES.values()),
-    whole=False,
+    installed=False,
     pointers=dict.fromkeys(POINTERS, ""),
     units=dict.fromkeys(DONE.units, Unit()),
 )
@@ -82,17 +82,17 @@ def test_a_new_configuration_reloads_its_daemon_alone():
 
 def test_a_new_version_is_handed_over_to_by_both():
     old = {"archive": OLD}
-    found = steps(whole=False, pointers={**POINTERS, LINK: "agent-1.pyz"}, units=units(proxy=old, vrrp=old))
+    found = steps(installed=False, pointers={**POINTERS, LINK: "agent-1.pyz"}, units=units(proxy=old, vrrp=old))
     assert found == [
         f"install {ARCHIVE}",
         f"point {LINK}",
-        "renew onprem-lb-proxy.service",
-        "renew onprem-lb-vrrp.service",
+        "upgrade onprem-lb-proxy.service",
+        "upgrade onprem-lb-vrrp.service",
     ]
 
 
 def test_a_router_that_would_end_instead_of_handing_over_is_restarted():
-    old = {"archive": OLD, "renews": False}
+    old = {"archive": OLD, "upgrades": False}
     assert steps(units=units(vrrp=old)) == ["restart onprem-lb-vrrp.service"]
 
 
@@ -103,14 +103,14 @@ def test_a_new_version_with_another_unit_for_the_router_is_a_new_start():
 
 
 def test_a_daemon_that_was_not_brought_along_is_brought_along_by_the_next_run():
-    assert steps(units=units(proxy={"archive": OLD})) == ["renew onprem-lb-proxy.service"]
-    assert steps(units=units(vrrp={"archive": OLD})) == ["renew onprem-lb-vrrp.service"]
+    assert steps(units=units(proxy={"archive": OLD})) == ["upgrade onprem-lb-proxy.service"]
+    assert steps(units=units(vrrp={"archive": OLD})) == ["upgrade onprem-lb-vrrp.service"]
     assert steps(unfinished=True) == ["reload onprem-lb-proxy.service", "reload onprem-lb-vrrp.service"]
 
 
 def test_another_python_counts_as_another_version():
     found = steps(pointers={**POINTERS, "/lib/onprem-lb-vrrp": "/usr/bin/python3.9"})
-    assert found == ["point /lib/onprem-lb-vrrp", "renew onprem-lb-vrrp.service"]
+    assert found == ["point /lib/onprem-lb-vrrp", "upgrade onprem-lb-vrrp.service"]
 
 
 def test_a_changed_unit_never_costs_the_balancers_connections():
@@ -138,20 +138,20 @@ def test_who_has_nothing_to_do_any_more_is_stopped_before_its_files_go():
 
 def test_a_program_that_is_to_go_is_stopped_right_before_the_agent_starts():
     wanted = WANTED._replace(replace=("keepalived", "haproxy"))
-    found = [str(step) for step in plan.present(wanted, FRESH._replace(rivals=(KEEPALIVED,)))]
+    found = [str(step) for step in plan.present(wanted, FRESH._replace(conflicting=(KEEPALIVED,)))]
     assert found[-3:] == ["stop keepalived.service", *found[-2:]] and "start" in found[-2]
     assert "stop haproxy.service" not in found, "it does not run, and does not start at boot"
-    assert steps(wanted, enabled_rivals=frozenset(["haproxy.service"])) == ["stop haproxy.service"]
+    assert steps(wanted, enabled_conflicting=frozenset(["haproxy.service"])) == ["stop haproxy.service"]
 
 
 def test_who_has_the_vips_stops_before_who_serves_them():
     wanted = WANTED._replace(replace=("haproxy", "keepalived"))
     both = frozenset(["haproxy.service", "keepalived.service"])
-    assert steps(wanted, enabled_rivals=both) == ["stop keepalived.service", "stop haproxy.service"]
+    assert steps(wanted, enabled_conflicting=both) == ["stop keepalived.service", "stop haproxy.service"]
 
 
 def test_nothing_is_stopped_without_being_told():
-    assert steps(rivals=(KEEPALIVED,), enabled_rivals=frozenset(["keepalived.service"])) == []
+    assert steps(conflicting=(KEEPALIVED,), enabled_conflicting=frozenset(["keepalived.service"])) == []
 
 
 @pytest.mark.parametrize(
@@ -161,9 +161,9 @@ def test_nothing_is_stopped_without_being_told():
         ({"version": ()}, "/usr/bin/python3 is no Python that runs"),
         ({"version": (3, 6)}, "/usr/bin/python3 is Python 3.6, and the agent needs 3.8 or later"),
         ({"raw_sockets": False}, "there is no right to open raw sockets"),
-        ({"rivals": (KEEPALIVED,)}, "keepalived runs here (pid 12, keepalived.service, not this collection's)"),
-        ({"rivals": (KEEPALIVED._replace(ours=True),)}, "keepalived.service, this collection's)"),
-        ({"rivals": (KEEPALIVED._replace(unit=""),)}, "no systemd unit"),
+        ({"conflicting": (KEEPALIVED,)}, "keepalived runs here (pid 12, keepalived.service, not this collection's)"),
+        ({"conflicting": (KEEPALIVED._replace(ours=True),)}, "keepalived.service, this collection's)"),
+        ({"conflicting": (KEEPALIVED._replace(unit=""),)}, "no systemd unit"),
     ],
 )
 def test_what_is_in_the_way_is_one_sentence(found, words):
@@ -173,14 +173,14 @@ def test_what_is_in_the_way_is_one_sentence(found, words):
 
 def test_nobody_is_in_the_way_of_whom_it_does_not_concern():
     balancer = WANTED._replace(daemons=(PROXY,))
-    assert faults(balancer, raw_sockets=False, rivals=(KEEPALIVED,)) == []
-    assert faults(rivals=(KEEPALIVED._replace(program="haproxy"),)) == [], "its ports tell whether it is"
-    assert faults(WANTED._replace(replace=("keepalived",)), rivals=(KEEPALIVED,)) == []
+    assert faults(balancer, raw_sockets=False, conflicting=(KEEPALIVED,)) == []
+    assert faults(conflicting=(KEEPALIVED._replace(program="haproxy"),)) == [], "its ports tell whether it is"
+    assert faults(WANTED._replace(replace=("keepalived",)), conflicting=(KEEPALIVED,)) == []
     assert faults() == []
 
 
 def test_the_router_goes_first_and_nothing_is_left():
-    found = [str(step) for step in plan.absent(DONE._replace(remains=("/etc/x", "/lib/x")))]
+    found = [str(step) for step in plan.absent(DONE._replace(leftovers=("/etc/x", "/lib/x")))]
     assert found == [
         "stop onprem-lb-vrrp.service",
         "stop onprem-lb-proxy.service",
@@ -195,5 +195,5 @@ def test_the_router_goes_first_and_nothing_is_left():
 
 def test_addresses_that_the_new_configuration_does_not_know_are_left_behind():
     config = {"instances": [{"addresses": ["192.0.2.10/24"]}, {"addresses": ["2001:db8::10"]}]}
-    assert plan.left_behind(["192.0.2.10/24", "2001:db8::10/128"], config) == []
-    assert plan.left_behind(["192.0.2.10/24", "192.0.2.11/32"], config) == ["192.0.2.11/32"]
+    assert plan.orphaned_addresses(["192.0.2.10/24", "2001:db8::10/128"], config) == []
+    assert plan.orphaned_addresses(["192.0.2.10/24", "192.0.2.11/32"], config) == ["192.0.2.11/32"]

@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import arch
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import system
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps import Unit
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Places
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Paths
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import Daemon
 from support.agent.programs import run
 from support.paths import AGENT
@@ -36,10 +36,10 @@ class Systemctl:
 
 
 def host(tmp_path, *answers):
-    places = Places(str(tmp_path / "lib"), str(tmp_path / "etc"), str(tmp_path / "units"))
+    paths = Paths(str(tmp_path / "lib"), str(tmp_path / "etc"), str(tmp_path / "units"))
     (tmp_path / "proc").mkdir(exist_ok=True)
     systemctl = Systemctl(answers)
-    return Host(systemctl.run, lambda name: None, places, str(tmp_path / "proc")), systemctl
+    return Host(systemctl.run, lambda name: None, paths, str(tmp_path / "proc")), systemctl
 
 
 def process(tmp_path, pid, comm="python3", maps="", caught="0000000000004803"):
@@ -75,35 +75,34 @@ def test_the_units_are_read_and_the_version_that_each_runs(tmp_path):
     process(tmp_path, 41, maps=f"some /lib/libc.so\n{mapped(tmp_path, 'aa11')}")
     found = host(tmp_path, ("systemctl show", (0, SHOWN, "")))[0].units()
     assert found == {
-        PROXY.unit: Unit(True, True, True, 41, f"{tmp_path}/lib/agent-aa11.pyz", renews=True),
+        PROXY.unit: Unit(True, True, True, 41, f"{tmp_path}/lib/agent-aa11.pyz", upgrades=True),
         VRRP.unit: Unit(),
     }
 
 
-def test_who_would_be_ended_by_the_signal_to_renew_is_known(tmp_path):
+def test_who_would_be_ended_by_the_signal_to_upgrade_is_known(tmp_path):
     process(tmp_path, 41, caught="0000000000004003")
-    assert not host(tmp_path, ("systemctl show", (0, SHOWN, "")))[0].units()[PROXY.unit].renews
+    assert not host(tmp_path, ("systemctl show", (0, SHOWN, "")))[0].units()[PROXY.unit].upgrades
     (tmp_path / "proc/41/status").write_text("SigCgt:\t0000000000004803\n")
-    assert host(tmp_path, ("systemctl show", (0, SHOWN, "")))[0].units()[PROXY.unit].renews
+    assert host(tmp_path, ("systemctl show", (0, SHOWN, "")))[0].units()[PROXY.unit].upgrades
 
 
 def test_a_version_goes_when_nobody_runs_it_any_more(tmp_path):
     here, _systemctl = host(tmp_path)
     for digest in ("aa", "bb", "cc", "dd"):
-        here.write(f"{here.places.library}/agent-{digest}.pyz", b"")
-    here.point(here.places.link, "agent-aa.pyz")
+        here.write(f"{here.paths.library}/agent-{digest}.pyz", b"")
+    here.point(here.paths.link, "agent-aa.pyz")
     process(tmp_path, 7, maps=mapped(tmp_path, "bb") * 2)
-    here_is = here.discard_unused(f"{here.places.library}/agent-aa.pyz")
-    assert [os.path.basename(path) for path in here_is] == ["agent-cc.pyz", "agent-dd.pyz"]
-    assert sorted(os.listdir(here.places.library)) == ["agent-aa.pyz", "agent-bb.pyz", "agent.pyz"]
+    here.remove_unused_versions(f"{here.paths.library}/agent-aa.pyz")
+    assert sorted(os.listdir(here.paths.library)) == ["agent-aa.pyz", "agent-bb.pyz", "agent.pyz"]
 
 
 def test_a_link_is_moved_and_a_half_made_one_is_in_nobodys_way(tmp_path):
     here, _systemctl = host(tmp_path)
-    here.point(here.places.link, "one")
-    os.symlink("half", f"{here.places.link}.new")
-    here.point(here.places.link, "two")
-    assert here.pointer(here.places.link) == "two" and os.listdir(here.places.library) == ["agent.pyz"]
+    here.point(here.paths.link, "one")
+    os.symlink("half", f"{here.paths.link}.new")
+    here.point(here.paths.link, "two")
+    assert here.pointer(here.paths.link) == "two" and os.listdir(here.paths.library) == ["agent.pyz"]
     assert here.pointer("/nowhere/at/all") == ""
 
 
@@ -131,16 +130,16 @@ def test_a_python_is_one_that_says_its_version(tmp_path):
     assert here.python_version("/bin/true") == () == here.python_version("/nowhere")
 
 
-def test_a_rival_is_known_by_its_unit_or_by_its_name(tmp_path):
+def test_a_conflicting_service_is_known_by_its_unit_or_by_its_name(tmp_path):
     shown = "Id=keepalived.service\nMainPID=12\n\nId=haproxy.service\nMainPID=0\n"
     here, _systemctl = host(tmp_path, ("systemctl show", (0, shown, "")))
     process(tmp_path, 33, "haproxy")
     process(tmp_path, 4, "haproxy")
     (tmp_path / "units" / "keepalived.service.d").mkdir(parents=True)
     (tmp_path / "units" / "keepalived.service.d" / "onprem-lb.conf").touch()
-    assert [tuple(rival) for rival in here.rivals()] == [
-        ("keepalived", 12, "keepalived.service", True),
+    assert [tuple(other) for other in here.conflicting()] == [
         ("haproxy", 4, "", False),
+        ("keepalived", 12, "keepalived.service", True),
     ]
 
 
@@ -160,7 +159,7 @@ class Changing:
 def signalled(monkeypatch):
     sent = []
     monkeypatch.setattr(system.os, "kill", lambda pid, number: sent.append((pid, number)))
-    monkeypatch.setattr(system, "LOOK", 0.001)
+    monkeypatch.setattr(system, "POLL_INTERVAL", 0.001)
     return sent
 
 
@@ -193,7 +192,7 @@ def test_a_router_that_hands_over_has_another_process_then(tmp_path, signalled):
     here.report = lambda path: {"config_fault": None}
     process(tmp_path, 5, maps=mapped(tmp_path, "aa"))
     process(tmp_path, 6, maps=mapped(tmp_path, "bb"))
-    here.renew(VRRP, Unit(pid=5), f"{here.places.library}/agent-bb.pyz")
+    here.upgrade(VRRP, Unit(pid=5), f"{here.paths.library}/agent-bb.pyz")
     assert signalled == [(5, signal.SIGUSR2)] and next(main, None) is None
 
 
@@ -203,11 +202,11 @@ def test_a_new_version_that_is_refused_is_not_waited_for(tmp_path, signalled):
     here, _systemctl = host(tmp_path, ("systemctl show", unit.show))
     here.report = lambda path: {"config_fault": "The new version does not take over: it has ended."}
     with pytest.raises(Failed, match=r"goes on with the old one: The new version does not take over: it has ended\.$"):
-        here.renew(VRRP, Unit(pid=5), "/lib/agent-bb.pyz")
+        here.upgrade(VRRP, Unit(pid=5), "/lib/agent-bb.pyz")
 
 
 def test_a_new_version_that_does_not_come_is_said_with_the_last_words(tmp_path, signalled, monkeypatch):
-    monkeypatch.setattr(system, "PATIENCE", 0.05)
+    monkeypatch.setattr(system, "APPLY_TIMEOUT", 0.05)
     unit = Changing()
     unit.sent = signalled
     words = "onprem-lb-proxy.service: Scheduled restart\nThe new version is refused.\n"
@@ -220,7 +219,7 @@ def test_a_new_version_that_does_not_come_is_said_with_the_last_words(tmp_path, 
     here.report = lambda path: {"config_fault": None}
     process(tmp_path, 5, maps=mapped(tmp_path, "aa"))
     with pytest.raises(Failed, match=r"within 0.05 s: The new version is refused\.$"):
-        here.renew(PROXY, Unit(pid=5), f"{here.places.library}/agent-bb.pyz")
+        here.upgrade(PROXY, Unit(pid=5), f"{here.paths.library}/agent-bb.pyz")
     assert signalled == [(5, signal.SIGUSR2)]
 
 

@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.settings import Settings
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options, Places, unit
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options, Paths, unit
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import DAEMONS, Daemon
 
-PLACES = Places()
+PATHS = Paths()
 VRRP, PROXY = Daemon("vrrp"), Daemon("proxy")
 SCRIPT = {"name": "load", "type": "script", "command": "/usr/bin/true"}
 
 
 def lines(daemon, config=None, **options):
-    return unit(daemon, config or {}, PLACES, Options(**options)).splitlines()
+    return unit(daemon, config or {}, PATHS, Options(**options)).splitlines()
 
 
 def test_each_has_a_user_of_its_own_and_only_what_it_needs():
@@ -34,6 +34,8 @@ def test_both_are_shut_in(daemon, line):
 def test_systemd_waits_longer_for_the_end_than_the_proxy_does():
     (limit,) = [line for line in lines(PROXY) if line.startswith("TimeoutStopSec=")]
     assert int(limit.partition("=")[2][:-1]) > Settings(()).stop_within / 1_000_000
+    assert "TimeoutStopSec=302s" in lines(PROXY, {"stop_within": 300})
+    assert "TimeoutStopSec=2.5s" in lines(PROXY, {"stop_within": 0.5})
 
 
 @pytest.mark.parametrize("daemon", DAEMONS)
@@ -45,7 +47,7 @@ def test_both_are_watched_and_always_started_again(daemon):
 @pytest.mark.parametrize("daemon", DAEMONS)
 def test_the_kernel_knows_the_process_by_a_name_that_it_does_not_cut(daemon):
     assert len(daemon.program) <= 15
-    assert f"ExecStart={PLACES.library}/{daemon.program} -I" in unit(daemon, {}, PLACES, Options())
+    assert f"ExecStart={PATHS.library}/{daemon.program} -I" in unit(daemon, {}, PATHS, Options())
 
 
 @pytest.mark.parametrize(

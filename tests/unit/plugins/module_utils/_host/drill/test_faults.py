@@ -32,10 +32,10 @@ RUNNING = {"systemctl show": "LoadState=loaded\nActiveState=active\n"}
 
 
 @given(events, seconds, seconds)
-def test_what_undoes_a_failure_is_armed_before_it_and_fires_after_it(event, after, undo_after):
+def test_what_reverts_a_failure_is_armed_before_it_and_fires_after_it(event, after, revert_after):
     script = faults.script_for(event, "eth0")
-    armed = faults.armings(event, script, after, undo_after)
-    assert [a.name for a in armed] == ([faults.UNDO, faults.PLAY] if script.undo else [faults.PLAY])
+    armed = faults.timers(event, script, after, revert_after)
+    assert [a.name for a in armed] == ([faults.REVERT, faults.INJECT] if script.revert else [faults.INJECT])
     assert armed[-1].in_s == after
     assert armed[0].in_s >= after
 
@@ -43,19 +43,19 @@ def test_what_undoes_a_failure_is_armed_before_it_and_fires_after_it(event, afte
 @given(events)
 def test_no_command_holds_anything_that_systemd_would_expand(event):
     script = faults.script_for(event, "eth0")
-    assert not set("$%") & set(script.play + script.undo)
+    assert not set("$%") & set(script.inject + script.revert)
 
 
 @pytest.mark.parametrize("event", [e for e in faults.EVENTS if e != "haproxy_reloaded"])
-def test_everything_but_a_reload_is_undone(event):
-    assert faults.script_for(event, "eth0").undo
-    assert faults.script_for("haproxy_reloaded").undo == ""
+def test_everything_but_a_reload_is_reverted(event):
+    assert faults.script_for(event, "eth0").revert
+    assert faults.script_for("haproxy_reloaded").revert == ""
 
 
 def test_killing_means_every_process_of_the_unit_and_no_other():
     script = faults.script_for("keepalived_killed")
-    assert script.play == "systemctl kill --signal=KILL keepalived.service"
-    assert script.undo.endswith("systemctl start keepalived.service")
+    assert script.inject == "systemctl kill --signal=KILL keepalived.service"
+    assert script.revert.endswith("systemctl start keepalived.service")
 
 
 def test_a_cut_drops_both_ways_on_that_interface_alone():
@@ -72,8 +72,8 @@ def test_an_interface_that_the_shell_or_nft_could_misread_is_refused(name):
     except faults.Refused:
         return
     assert faults.INTERFACE.fullmatch(name)
-    assert script.play.count("'") == 2
-    assert script.play.count('"') == 4
+    assert script.inject.count("'") == 2
+    assert script.inject.count('"') == 4
 
 
 def test_the_timers_are_exact_and_go_when_they_have_fired():
@@ -121,45 +121,45 @@ def test_a_cut_that_the_kernel_cannot_make_is_refused_with_nfts_own_first_line()
     assert len(host.ran) == 1
 
 
-def test_what_is_left_over_is_undone_before_its_timer_goes():
+def test_what_is_left_over_is_reverted_before_its_timer_goes():
     host = Host()
     found = faults.clear(host, True)
-    assert found == [f"{faults.PLAY}.timer", f"{faults.UNDO}.timer", "table netdev onprem_lb_drill"]
-    # No new failure may start, and the undo must have run before the timer that would still run it is gone.
-    assert host.index(f"stop {faults.PLAY}.timer") < host.index(f"start {faults.UNDO}.service")
-    assert host.index(f"start {faults.UNDO}.service") < host.index(f"stop {faults.UNDO}.timer")
+    assert found == [f"{faults.INJECT}.timer", f"{faults.REVERT}.timer", "table netdev onprem_lb_drill"]
+    # No new failure may start, and the revert must have run before the timer that would still run it is gone.
+    assert host.index(f"stop {faults.INJECT}.timer") < host.index(f"start {faults.REVERT}.service")
+    assert host.index(f"start {faults.REVERT}.service") < host.index(f"stop {faults.REVERT}.timer")
     assert host.index("nft list table netdev onprem_lb_drill") < host.index(f"nft {faults.DELETE_TABLE}")
 
 
-def test_where_nothing_is_left_over_nothing_is_undone():
+def test_where_nothing_is_left_over_nothing_is_reverted():
     host = Host(fails=["is-active", "nft list"])
     assert faults.clear(host, True) == []
     assert not [line for line in host.ran if line.startswith(("systemctl start", "nft add"))]
 
 
-def test_an_undoing_that_fails_keeps_its_timer_and_says_so():
+def test_a_revert_that_fails_keeps_its_timer_and_says_so():
     host = Host(fails=["systemctl start"])
     with pytest.raises(faults.Refused, match="systemctl failed"):
         faults.clear(host, True)
-    assert f"systemctl stop {faults.UNDO}.timer" not in host.ran
+    assert f"systemctl stop {faults.REVERT}.timer" not in host.ran
 
 
 def test_a_timer_that_cannot_be_set_takes_the_other_back():
-    armed = faults.armings("haproxy_killed", faults.script_for("haproxy_killed"), 1, 2)
-    host = Host(fails=[f"--unit={faults.PLAY}"])
+    armed = faults.timers("haproxy_killed", faults.script_for("haproxy_killed"), 1, 2)
+    host = Host(fails=[f"--unit={faults.INJECT}"])
     with pytest.raises(faults.Refused, match="systemd-run failed"):
         faults.arm(armed, host)
-    assert host.ran[-1] == f"systemctl stop {faults.PLAY}.timer {faults.UNDO}.timer"
+    assert host.ran[-1] == f"systemctl stop {faults.INJECT}.timer {faults.REVERT}.timer"
 
 
 def test_the_schedule_tells_which_timers_fire_when():
-    armed = faults.armings("haproxy_killed", faults.script_for("haproxy_killed"), 2, 10)
+    armed = faults.timers("haproxy_killed", faults.script_for("haproxy_killed"), 2, 10)
     assert faults.schedule(armed, 0.0) == {
-        "units": [f"{faults.UNDO}.timer", f"{faults.PLAY}.timer"],
-        "plays_at": "1970-01-01T00:00:02.000+00:00",
-        "undone_at": "1970-01-01T00:00:12.000+00:00",
+        "units": [f"{faults.REVERT}.timer", f"{faults.INJECT}.timer"],
+        "injected_at": "1970-01-01T00:00:02.000+00:00",
+        "reverted_at": "1970-01-01T00:00:12.000+00:00",
     }
-    assert faults.schedule([], 0.0) == {"units": [], "plays_at": None, "undone_at": None}
+    assert faults.schedule([], 0.0) == {"units": [], "injected_at": None, "reverted_at": None}
 
 
 def test_an_unknown_event_is_refused_with_those_there_are():
@@ -179,4 +179,4 @@ def test_an_unknown_event_is_refused_with_those_there_are():
 )
 def test_on_a_host_of_the_agent_its_own_daemons_fail(event, unit):
     script = faults.script_for(event, engine="agent")
-    assert script.unit == unit and unit in script.play and "haproxy" not in script.play + script.undo
+    assert script.unit == unit and unit in script.inject and "haproxy" not in script.inject + script.revert

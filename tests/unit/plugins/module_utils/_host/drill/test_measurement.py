@@ -24,7 +24,7 @@ def transcript(length=1000, bad=(), held=(), step=5, outcome="timeout"):
             else measurement.Attempt(at, at + 1, "ok")
             for at in grid
         ],
-        asks=grid,
+        probes=grid,
         sightings=[(at + 0.5, mac) for at in grid for mac, begin, end in held if begin <= at < end],
         length_ms=float(length),
     )
@@ -41,8 +41,8 @@ def line(seen):
 def test_without_a_failure_there_is_no_outage_and_everything_is_takeover():
     seen = report(held=[(A, 0, 1000)])
     assert (seen["tried"], seen["failed_attempts"], seen["slow"], seen["outages"]) == (200, 0, 0, [])
-    assert seen["takeover"] == {"outage_ms": 0.0, "silence_ms": 5.0, "total_ms": 0.0, "failed": 0, "tried": 200}
-    assert seen["comeback"] == {"outage_ms": 0.0, "silence_ms": 0.0, "total_ms": 0.0, "failed": 0, "tried": 0}
+    assert seen["takeover"] == {"outage_ms": 0.0, "response_gap_ms": 5.0, "total_ms": 0.0, "failed": 0, "tried": 200}
+    assert seen["failback"] == {"outage_ms": 0.0, "response_gap_ms": 0.0, "total_ms": 0.0, "failed": 0, "tried": 0}
     assert line(seen) == [(0.0, ["lb1"])]
     assert (seen["holder_before"], seen["holder_after"], seen["most_holders"]) == ("lb1", "lb1", 1)
     assert (seen["two_holders_ms"], seen["no_holder_ms"]) == (0.0, 0.0)
@@ -67,12 +67,12 @@ def test_attempts_that_end_in_another_order_than_they_began_are_judged_by_their_
     assert measurement.outages(attempts, 20) == [measurement.Outage(5, 5, 1, True)]
 
 
-def test_connections_that_had_to_wait_are_a_silence_though_not_an_outage():
+def test_connections_that_had_to_wait_are_a_response_gap_though_not_an_outage():
     waited = transcript()
     waited.attempts = [a._replace(end_ms=700.0) if 500 <= a.start_ms < 700 else a for a in waited.attempts]
     seen = measurement.report(waited, NAMES, True)
     assert (seen["failed_attempts"], seen["takeover"]["outage_ms"]) == (0, 0.0)
-    assert seen["takeover"]["silence_ms"] == 204.0
+    assert seen["takeover"]["response_gap_ms"] == 204.0
 
 
 def test_a_slow_attempt_has_failed():
@@ -81,28 +81,29 @@ def test_a_slow_attempt_has_failed():
     assert seen["outages"][0]["length_ms"] == 10.0
 
 
-def test_a_takeover_and_a_comeback_are_told_apart():
+def test_a_takeover_and_a_failback_are_told_apart():
     seen = report(
         2000,
         bad=[(500, 570), (1500, 1510)],
         held=[(A, 0, 500), (B, 560, 1500), (A, 1500, 2000)],
     )
     assert line(seen) == [(0.0, ["lb1"]), (500.0, []), (560.5, ["lb2"]), (1500.0, []), (1500.5, ["lb1"])]
-    assert seen["takeover"] == {"outage_ms": 70.0, "silence_ms": 74.0, "total_ms": 70.0, "failed": 14, "tried": 114}
-    assert seen["comeback"] == {"outage_ms": 10.0, "silence_ms": 15.0, "total_ms": 10.0, "failed": 2, "tried": 286}
+    keys = ("outage_ms", "response_gap_ms", "total_ms", "failed", "tried")
+    assert seen["takeover"] == dict(zip(keys, (70.0, 74.0, 70.0, 14, 114)))
+    assert seen["failback"] == dict(zip(keys, (10.0, 15.0, 10.0, 2, 286)))
     assert (seen["holder_before"], seen["holder_after"]) == ("lb1", "lb1")
 
 
 def test_the_takeover_lasts_until_the_new_holder_serves_not_only_holds():
     seen = report(bad=[(500, 800)], held=[(A, 0, 500), (B, 510, 1000)])
     assert seen["takeover"]["outage_ms"] == 300.0
-    assert seen["comeback"]["failed"] == 0
-    assert seen["comeback"]["tried"] == 40
+    assert seen["failback"]["failed"] == 0
+    assert seen["failback"]["tried"] == 40
 
 
 def test_a_new_holder_that_never_serves_leaves_everything_in_the_takeover():
     seen = report(bad=[(500, 1000)], held=[(A, 0, 500), (B, 510, 1000)])
-    assert (seen["takeover"]["failed"], seen["comeback"]["tried"]) == (100, 0)
+    assert (seen["takeover"]["failed"], seen["failback"]["tried"]) == (100, 0)
 
 
 def test_two_holders_are_seen_for_as_long_as_both_answer():
@@ -137,7 +138,7 @@ def test_two_holders_to_the_end_leave_no_holder_after():
     seen = report(held=[(A, 0, 1000), (B, 500, 1000)])
     assert (seen["holder_before"], seen["holder_after"]) == ("lb1", None)
     # Not a takeover: the new one never held it alone.
-    assert seen["comeback"]["tried"] == 0
+    assert seen["failback"]["tried"] == 0
 
 
 @pytest.mark.parametrize(("missed", "gone"), [(9, 0.0), (10, 50.0)])
@@ -154,7 +155,7 @@ def test_a_holder_may_miss_fewer_while_somebody_else_answers(missed, steps):
 
 def test_nobody_is_missed_while_nobody_is_asked():
     paused = transcript(held=[(A, 0, 1000)])
-    paused.asks = [at for at in paused.asks if not 300 <= at < 800]
+    paused.probes = [at for at in paused.probes if not 300 <= at < 800]
     paused.sightings = [(at, mac) for at, mac in paused.sightings if not 300 <= at < 800]
     assert measurement.report(paused, NAMES, True)["no_holder_ms"] == 0.0
 
@@ -210,7 +211,7 @@ spans = st.lists(st.tuples(st.sampled_from([A, B]), st.integers(0, 200), st.inte
 @given(spans, st.lists(st.tuples(st.integers(0, 200), st.integers(0, 200)), max_size=4))
 def test_the_parts_always_add_up(held, bad):
     seen = report(held=[(m, 5 * b, 5 * e) for m, b, e in held], bad=[(5 * b, 5 * e) for b, e in bad])
-    phases = (seen["takeover"], seen["comeback"])
+    phases = (seen["takeover"], seen["failback"])
     assert sum(phase["tried"] for phase in phases) == seen["tried"]
     assert (
         sum(phase["failed"] for phase in phases) == seen["failed_attempts"] == sum(o["failed"] for o in seen["outages"])

@@ -61,11 +61,11 @@ class World:
             heapq.heappush(self.events, (self.us + round(answer[0] * 1000), sock.number))
         return sock, errno.EINPROGRESS
 
-    # The asker, and the end of either.
+    # The neighbours, and the end of either.
     def fileno(self):
         return 3
 
-    def ask(self, address):
+    def probe(self, address):
         for mac in self.holders(self.us / 1000):
             self.heard.append((address, mac))
             heapq.heappush(self.events, (self.us + 200, 3))
@@ -77,8 +77,9 @@ class World:
     def close(self):
         pass
 
-    def run(self, plan, asking=False, goal=None):
-        return prober.Prober(plan, self if asking else None, self.clock, self, self.connect).run(plan.duration_ms, goal)
+    def run(self, settings, probing=False, goal=None):
+        loop = prober.Prober(settings, self if probing else None, self.clock, self, self.connect)
+        return loop.run(settings.duration_ms, goal)
 
 
 class Socket:
@@ -105,8 +106,8 @@ class Socket:
         self.world.open.pop(self.number, None)
 
 
-def plan(**more):
-    return prober.Plan(**{"address": VIP, "port": 80, "duration_ms": 1000.0, "names": NAMES, **more})
+def settings(**more):
+    return prober.Settings(**{"address": VIP, "port": 80, "duration_ms": 1000.0, "names": NAMES, **more})
 
 
 def outcomes(transcript):
@@ -118,21 +119,21 @@ def good(_at):
 
 
 def test_attempts_start_on_a_fixed_grid_however_long_each_takes():
-    seen = World(lambda _at: (37, 0)).run(plan())
+    seen = World(lambda _at: (37, 0)).run(settings())
     assert [a.start_ms for a in sorted(seen.attempts)] == pytest.approx([5.0 * n for n in range(200)], abs=0.01)
     assert set(outcomes(seen)) == {"ok"}
     assert all(a.end_ms - a.start_ms == pytest.approx(37, abs=0.01) for a in seen.attempts)
 
 
 def test_silence_is_a_timeout_and_a_late_answer_is_slow():
-    seen = World(lambda at: None if at < 100 else (1000, 0) if at < 200 else (1, 0)).run(plan(duration_ms=3000.0))
+    seen = World(lambda at: None if at < 100 else (1000, 0) if at < 200 else (1, 0)).run(settings(duration_ms=3000.0))
     assert outcomes(seen)[:20] == ["timeout"] * 20
     assert outcomes(seen)[20:40] == ["slow"] * 20
     assert set(outcomes(seen)[40:]) == {"ok"}
 
 
 def test_a_refused_connection_is_a_failure_whether_at_once_or_later():
-    seen = World(lambda at: errno.ENETUNREACH if at < 500 else (1, errno.ECONNREFUSED)).run(plan())
+    seen = World(lambda at: errno.ENETUNREACH if at < 500 else (1, errno.ECONNREFUSED)).run(settings())
     assert outcomes(seen) == ["ENETUNREACH"] * 100 + ["refused"] * 100
 
 
@@ -140,19 +141,19 @@ def test_with_something_to_send_only_an_answer_is_a_success():
     for reply, outcome in (((1, b"x"), "ok"), ((1, b""), "closed"), (None, "timeout")):
         world = World(good)
         world.reply = reply
-        assert set(outcomes(world.run(plan(send=b"GET /")))) == {outcome}
+        assert set(outcomes(world.run(settings(send=b"GET /")))) == {outcome}
 
 
 def test_no_more_than_a_bounded_number_of_attempts_is_open():
     world = World(lambda _at: None)
-    seen = world.run(plan(interval_ms=1.0, timeout_ms=500.0, duration_ms=5000.0))
+    seen = world.run(settings(interval_ms=1.0, timeout_ms=500.0, duration_ms=5000.0))
     assert world.most <= prober.MAX_OPEN
     assert outcomes(seen) == ["timeout"] * 5000
     assert not world.open
 
 
 def test_a_pause_of_this_machine_is_not_an_outage_of_the_service():
-    seen = World(good, stalls=[(501, 400)]).run(plan())
+    seen = World(good, stalls=[(501, 400)]).run(settings())
     assert set(outcomes(seen)) == {"ok"}
     assert seen.longest_stall_ms == pytest.approx(400, abs=5)
     # And it is not made up for in a burst.
@@ -161,23 +162,23 @@ def test_a_pause_of_this_machine_is_not_an_outage_of_the_service():
 
 
 def test_what_a_pause_at_the_end_leaves_out_is_counted_too():
-    seen = World(good, stalls=[(901, 400)]).run(plan())
+    seen = World(good, stalls=[(901, 400)]).run(settings())
     assert (len(seen.attempts), seen.skipped) == (181, 19)
 
 
 def test_the_holder_is_asked_on_the_same_grid():
-    seen = World(good, holders=lambda _at: [A, B]).run(plan(), asking=True)
-    assert len(seen.asks) == 200
+    seen = World(good, holders=lambda _at: [A, B]).run(settings(), probing=True)
+    assert len(seen.probes) == 200
     assert seen.sightings[:2] == [(pytest.approx(0.2, abs=0.01), A), (pytest.approx(0.2, abs=0.01), B)]
 
 
 def test_an_answer_for_another_address_is_no_sighting():
     world = World(good)
-    world.ask = lambda _address: (
+    world.probe = lambda _address: (
         world.heard.append(("192.0.2.9", A)),
         heapq.heappush(world.events, (world.us, 3)),
     )
-    assert world.run(plan(), asking=True).sightings == []
+    assert world.run(settings(), probing=True).sightings == []
 
 
 GOAL = prober.Goal(holder="lb1", quiet_ms=500.0, minimum_ms=1000.0)
@@ -188,13 +189,13 @@ def back_at(at_ms):
 
 
 def test_it_ends_early_when_the_wanted_holder_has_been_alone_and_quiet_for_long_enough():
-    seen = World(good, holders=back_at(2000)).run(plan(duration_ms=9000.0), True, GOAL)
+    seen = World(good, holders=back_at(2000)).run(settings(duration_ms=9000.0), True, GOAL)
     assert seen.settled
     assert seen.length_ms == pytest.approx(2500, abs=10)
 
 
 def test_it_does_not_end_before_the_minimum():
-    seen = World(good, holders=back_at(0)).run(plan(duration_ms=9000.0), True, GOAL)
+    seen = World(good, holders=back_at(0)).run(settings(duration_ms=9000.0), True, GOAL)
     assert seen.length_ms == pytest.approx(1000, abs=10)
 
 
@@ -205,7 +206,7 @@ def test_it_goes_on_until_somebody_puts_the_file_there(tmp_path):
         return good(at)
 
     goal = dataclasses.replace(GOAL, path=str(tmp_path / "enough"))
-    seen = World(service, holders=back_at(0)).run(plan(duration_ms=9000.0), True, goal)
+    seen = World(service, holders=back_at(0)).run(settings(duration_ms=9000.0), True, goal)
     assert seen.settled
     assert seen.length_ms == pytest.approx(2000, abs=10)
 
@@ -214,17 +215,17 @@ def test_a_failure_starts_the_quiet_time_anew():
     def service(at):
         return None if 1000 <= at < 1200 else (1, 0)
 
-    seen = World(service, holders=back_at(0)).run(plan(duration_ms=9000.0), True, GOAL)
+    seen = World(service, holders=back_at(0)).run(settings(duration_ms=9000.0), True, GOAL)
     # Ended at the minimum, it would have missed that the first silent attempt was one.
     world = World(service, holders=back_at(0))
-    later = world.run(plan(duration_ms=9000.0), True, prober.Goal("lb1", 500.0, 1, 1300.0))
+    later = world.run(settings(duration_ms=9000.0), True, prober.Goal("lb1", 500.0, 1, 1300.0))
     assert seen.length_ms == pytest.approx(1000, abs=10)
     assert later.length_ms == pytest.approx(1700, abs=10)
 
 
 @pytest.mark.parametrize("holders", [lambda _at: [A, B], lambda _at: [B], lambda _at: []])
 def test_it_goes_on_to_the_end_while_the_wanted_holder_is_not_alone(holders):
-    seen = World(good, holders=holders).run(plan(duration_ms=2000.0), True, GOAL)
+    seen = World(good, holders=holders).run(settings(duration_ms=2000.0), True, GOAL)
     assert not seen.settled
     assert seen.length_ms == pytest.approx(2000, abs=10)
 
@@ -232,20 +233,20 @@ def test_it_goes_on_to_the_end_while_the_wanted_holder_is_not_alone(holders):
 def test_probing_begins_when_the_address_has_settled():
     world = World(lambda at: None if at < 3000 else (1, 0), holders=lambda _at: [A])
 
-    def make(wanted, asker):
-        return prober.Prober(wanted, asker, world.clock, world, world.connect)
+    def make(wanted, neighbours):
+        return prober.Prober(wanted, neighbours, world.clock, world, world.connect)
 
-    seen = prober.probe(plan(settle=prober.Goal(holder="lb1", successes=20)), world, make)
+    seen = prober.probe(settings(settle=prober.Goal(holder="lb1", successes=20)), world, make)
     assert (seen["failed_attempts"], seen["holder_before"], seen["tried"]) == (0, "lb1", 200)
 
 
 def test_what_does_not_settle_is_told_in_one_sentence():
     world = World(lambda _at: None, holders=lambda _at: [A, B])
 
-    def make(wanted, asker):
-        return prober.Prober(wanted, asker, world.clock, world, world.connect)
+    def make(wanted, neighbours):
+        return prober.Prober(wanted, neighbours, world.clock, world, world.connect)
 
-    wanted = plan(settle=prober.Goal(holder="lb1", successes=20), settle_limit_ms=2000.0)
+    wanted = settings(settle=prober.Goal(holder="lb1", successes=20), settle_limit_ms=2000.0)
     with pytest.raises(prober.NotSettled) as failed:
         prober.probe(wanted, world, make)
     assert str(failed.value) == (
@@ -265,5 +266,5 @@ def test_what_does_not_settle_is_told_in_one_sentence():
     ],
 )
 def test_what_cannot_be_probed_is_refused(more, why):
-    assert why in prober.refusal(plan(**more))
-    assert prober.refusal(plan()) == ""
+    assert why in prober.refusal(settings(**more))
+    assert prober.refusal(settings()) == ""

@@ -7,11 +7,11 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import SystemHost
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
 
 
 class Module:
-    """What SystemHost needs of AnsibleModule; ``ran`` has each command and its input, ``moved`` each destination."""
+    """What Host needs of AnsibleModule; ``ran`` has each command and its input, ``moved`` each destination."""
 
     def __init__(self, tmpdir):
         self.tmpdir, self.ran, self.moved = str(tmpdir), [], []
@@ -35,20 +35,20 @@ def module(tmp_path):
 
 
 def test_commands_are_run_by_their_paths_and_in_no_other_language(module):
-    host = SystemHost(module)
+    host = Host(module)
     assert host.run(["nft", "-f", "-"], "add table x") == (0, "out", "err")
     assert host.run(["nft", "list"]) == (0, "out", "err")
     assert module.ran == [(["/usr/sbin/nft", "-f", "-"], "add table x", "C"), (["/usr/sbin/nft", "list"], None, "C")]
 
 
 def test_a_program_that_is_not_there_ends_as_a_shell_says_it(module):
-    assert SystemHost(module).run(["ufw", "status"]) == (127, "", "ufw is not installed")
+    assert Host(module).run(["ufw", "status"]) == (127, "", "ufw is not installed")
     assert module.ran == []
 
 
 def test_a_file_is_written_with_its_mode_by_ansibles_own_move(module, tmp_path):
     path = tmp_path / "sub" / "open-firewall"
-    host = SystemHost(module)
+    host = Host(module)
     assert host.read(str(path)) is None
     host.write(str(path), "#!/bin/sh\n", 0o755)
     assert (host.read(str(path)), path.stat().st_mode & 0o777) == ("#!/bin/sh\n", 0o755)
@@ -56,7 +56,7 @@ def test_a_file_is_written_with_its_mode_by_ansibles_own_move(module, tmp_path):
 
 
 def test_a_folder_goes_with_its_last_file_and_not_before(module, tmp_path):
-    host, folder = SystemHost(module), tmp_path / "sub"
+    host, folder = Host(module), tmp_path / "sub"
     for name in ("mine", "theirs"):
         host.write(str(folder / name), "", 0o644)
     host.remove(str(folder / "mine"))

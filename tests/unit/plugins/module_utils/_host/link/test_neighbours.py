@@ -58,7 +58,7 @@ class Wire:
         self.closed = True
 
 
-def asker(wire, version=4):
+def prober(wire, version=4):
     return neighbours.NeighbourProber("eth0", version, opener=lambda _interface, _version: wire, mac_of=lambda _i: MAC)
 
 
@@ -66,21 +66,21 @@ def test_the_asker_does_not_hear_itself():
     frame = arp.arp_frame(MAC, "192.0.2.1", "192.0.2.1")
     theirs = arp.arp_frame(arp.mac_bytes(OTHER), "192.0.2.1", "0.0.0.0", arp.ARP_REPLY)
     wire = Wire([(frame, ("eth0", 0x806, linux.PACKET_OUTGOING)), (theirs, ("eth0", 0x806, 0))])
-    assert asker(wire).replies() == [("192.0.2.1", OTHER)]
+    assert prober(wire).replies() == [("192.0.2.1", OTHER)]
 
 
 def test_the_ipv6_asker_asks_the_solicited_node_group_and_reads_the_hop_limit():
     message = ndisc.advert("2001:db8::1", arp.mac_bytes(OTHER))
     hops = [(41, 52, struct.pack("=i", 255))]
     wire = Wire([(message, hops, 0, None), (message, [], 0, None)])
-    six = asker(wire, 6)
-    six.ask("2001:db8::1")
+    six = prober(wire, 6)
+    six.probe("2001:db8::1")
     assert wire.sent[0][1] == ("ff02::1:ff00:1", 0)
     assert six.replies() == [("2001:db8::1", OTHER)]
 
 
 class Link:
-    """What ``answering`` needs of the world: askers whose answers arrive at set times, and the clock."""
+    """What ``holders_on_link`` needs of the world: probers whose answers arrive at set times, and the clock."""
 
     def __init__(self, answers):
         self.now, self.answers, self.asked, self.closed = 100.0, sorted(answers), [], 0
@@ -96,7 +96,7 @@ class Link:
         link = self
 
         class Asker:
-            def ask(self, address):
+            def probe(self, address):
                 link.asked.append((link.now, interface, version, address))
 
             def replies(self):
@@ -124,9 +124,9 @@ def test_every_address_is_asked_for_twice_in_its_own_family_and_the_sockets_are_
     link = Link([])
     found = link.answering({"eth0": ["192.0.2.1", "2001:DB8::1"], "eth1": ["198.51.100.1"]})
     assert found == {"192.0.2.1": [], "2001:DB8::1": [], "198.51.100.1": []}
-    first = [ask[1:] for ask in link.asked[:3]]
+    first = [probe[1:] for probe in link.asked[:3]]
     assert first == [("eth0", 4, "192.0.2.1"), ("eth0", 6, "2001:db8::1"), ("eth1", 4, "198.51.100.1")]
-    assert [ask[1:] for ask in link.asked[3:]] == first
+    assert [probe[1:] for probe in link.asked[3:]] == first
     assert link.asked[3][0] == pytest.approx(100.5)
     assert link.closed == 3
 

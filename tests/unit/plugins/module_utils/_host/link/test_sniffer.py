@@ -15,49 +15,49 @@ from support.vrrp.packets import A6, GROUP, GROUP6, V2, V3, V6, A, ipv4, ipv6
 MAC = bytes.fromhex("020000000001")
 
 
-def hear(data, protocol=sniffer.IPV4, **more):
-    return sniffer.hear(sniffer.Frame(data, protocol, MAC, own=False, **more), "eth0", 1.5)
+def observe(data, protocol=sniffer.IPV4, **more):
+    return sniffer.observe(sniffer.Frame(data, protocol, MAC, own=False, **more), "eth0", 1.5)
 
 
-@pytest.mark.parametrize("said", [V2, V3])
-def test_an_advertisement_is_read_from_ipv4(said):
-    found = hear(ipv4(said))
-    reading = "rfc3768" if said.version == 2 else "rfc5798"
-    assert found == (1.5, "eth0", "02:00:00:00:00:01", A, GROUP, said._replace(checksum=reading), False)
+@pytest.mark.parametrize("message", [V2, V3])
+def test_an_advertisement_is_read_from_ipv4(message):
+    found = observe(ipv4(message))
+    reading = "rfc3768" if message.version == 2 else "rfc5798"
+    assert found == (1.5, "eth0", "02:00:00:00:00:01", A, GROUP, message._replace(checksum=reading), False)
 
 
 def test_an_advertisement_is_read_from_ipv6():
-    found = hear(ipv6(), sniffer.IPV6)
-    assert (found.source, found.destination, found.said) == (A6, GROUP6, V6._replace(checksum="rfc5798"))
+    found = observe(ipv6(), sniffer.IPV6)
+    assert (found.source, found.destination, found.message) == (A6, GROUP6, V6._replace(checksum="rfc5798"))
 
 
 @pytest.mark.parametrize("fragment", [0x2000, 0x0001, 0x1000])
 def test_a_fragment_is_counted_and_not_misread(fragment):
-    found = hear(ipv4(fragment=fragment))
-    assert (found.said.reason, found.source) == ("fragment", A)
-    assert hear(ipv4(fragment=0x4000)).said.vrid == 51, "which may not be fragmented, and is not"
+    found = observe(ipv4(fragment=fragment))
+    assert (found.message.reason, found.source) == ("fragment", A)
+    assert observe(ipv4(fragment=0x4000)).message.vrid == 51, "which may not be fragmented, and is not"
 
 
 @pytest.mark.parametrize("data, protocol", [(ipv4(ttl=254), sniffer.IPV4), (ipv6(hop_limit=1), sniffer.IPV6)])
 def test_what_came_from_behind_a_router_is_counted(data, protocol):
-    assert hear(data, protocol).said.reason == "hop_limit"
+    assert observe(data, protocol).message.reason == "hop_limit"
 
 
 def test_the_hop_limit_of_unicast_is_nobodys_fault():
     """keepalived sends 64 over IPv6 and does not look at it."""
-    assert hear(ipv6(hop_limit=64, destination="fe80::2"), sniffer.IPV6).said.vrid == 51
-    assert hear(ipv4(V3, ttl=1, destination="192.0.2.2")).said.vrid == 51
+    assert observe(ipv6(hop_limit=64, destination="fe80::2"), sniffer.IPV6).message.vrid == 51
+    assert observe(ipv4(V3, ttl=1, destination="192.0.2.2")).message.vrid == 51
 
 
 def test_what_is_no_vrrp_says_nothing():
-    assert hear(ipv4(protocol=17)) is None
-    assert hear(ipv4(), sniffer.IPV6) is None
-    assert hear(ipv4(), 0x0806) is None
+    assert observe(ipv4(protocol=17)) is None
+    assert observe(ipv4(), sniffer.IPV6) is None
+    assert observe(ipv4(), 0x0806) is None
 
 
 def test_a_message_that_was_cut_is_counted():
-    assert hear(ipv4()[:30]).said.reason == "length"
-    assert hear(ipv6()[:50], sniffer.IPV6).said.reason == "length"
+    assert observe(ipv4()[:30]).message.reason == "length"
+    assert observe(ipv6()[:50], sniffer.IPV6).message.reason == "length"
 
 
 def auxdata(status, tag):
@@ -81,7 +81,7 @@ def test_the_tag_that_the_kernel_took_from_a_frame_tells_its_vlan(ancillary, vla
 
 
 def test_what_is_tagged_for_a_vlan_is_not_on_this_link():
-    assert hear(ipv4(), vlan=7) is None
+    assert observe(ipv4(), vlan=7) is None
 
 
 @pytest.mark.parametrize(
@@ -123,12 +123,12 @@ def message(interface="eth0", kind=2, ancillary=()):
 
 def test_an_ear_hears_on_its_interfaces_and_knows_its_own_voice():
     fake = FakeSocket(message(), message("eth9"), message("eth1", kind=4), message(ancillary=auxdata(0x11, 7)))
-    with sniffer.InterfaceSocket(["eth0", "eth1"], lambda interfaces: fake) as ear:
-        assert ear.receive(0.5) == ("eth0", sniffer.Frame(ipv4(), sniffer.IPV4, MAC, False, 0))
-        assert ear.receive(0.5) is None
-        assert ear.receive(0.5)[1].own
-        assert ear.receive(0.5)[1].vlan == 7
-        assert ear.receive(0.25) is None
+    with sniffer.InterfaceSocket(["eth0", "eth1"], lambda interfaces: fake) as sock:
+        assert sock.receive(0.5) == ("eth0", sniffer.Frame(ipv4(), sniffer.IPV4, MAC, False, 0))
+        assert sock.receive(0.5) is None
+        assert sock.receive(0.5)[1].own
+        assert sock.receive(0.5)[1].vlan == 7
+        assert sock.receive(0.25) is None
         assert (fake.timeouts[-1], fake.closed) == (0.25, False)
     assert fake.closed
 

@@ -1,23 +1,31 @@
-"""What a drill plays, and what its figures say about the plan."""
+"""The rounds of a drill, and what its measurements say about the plan."""
 
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report as _drill_report
+from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report
 from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import rounds as drill
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from support.plans.pairs import pair
 
+MEMBERS = pair()
 
-def seen(outage=20.0, silence=None, before="lb1", after="lb2", **changes):
+
+def planned(**settings):
+    """A pair's plan as the filter gives it."""
+    return as_data(_pair.plan(pair(**settings)))
+
+
+def seen(outage=20.0, gap=None, before="lb1", after="lb2", **changes):
     moves = [
         {"at_ms": 0.0, "holders": [before]},
         {"at_ms": 2000.0, "holders": []},
         {"at_ms": 2010.0, "holders": [after]},
     ]
     good = {
-        "takeover": {"outage_ms": outage, "silence_ms": silence or outage + 5},
-        "comeback": {"outage_ms": 3.0},
+        "takeover": {"outage_ms": outage, "response_gap_ms": gap or outage + 5},
+        "failback": {"outage_ms": 3.0},
         "tried": 1000,
         "failed_attempts": 4,
         "most_holders": 1,
@@ -31,14 +39,14 @@ def seen(outage=20.0, silence=None, before="lb1", after="lb2", **changes):
     return {**good, **changes}
 
 
-def played(*seens, event="haproxy_killed", limit=72, moves=True, member="lb1", **foreseen):
+def results(*seens, event="haproxy_killed", limit=72, moves=True, member="lb1", **forecast):
     line = {"before": "lb1", "after": "lb2" if moves else "lb1", "outage_ms": limit, "back": "lb1", "back_ms": 60}
     line["two_holders_ms"] = 0
     return [
         {
             "vip": "192.0.2.10",
             "event": event,
-            "foreseen": {**line, **foreseen},
+            "forecast": {**line, **forecast},
             "holder": "lb1",
             "member": member,
             "interval_ms": 5.0,
@@ -49,7 +57,11 @@ def played(*seens, event="haproxy_killed", limit=72, moves=True, member="lb1", *
 
 
 def row(*args, **kwargs):
-    return _drill_report.report(played(*args, **kwargs))["rows"][0]
+    return report.report(results(*args, **kwargs))["rows"][0]
+
+
+def again_of(results):
+    return report.report(results)["again"]
 
 
 def fault(*args, **kwargs):
@@ -59,9 +71,9 @@ def fault(*args, **kwargs):
     return told[len(prefix) :]
 
 
-def test_every_event_is_played_on_every_vip_in_the_order_asked_for():
-    plan = _pair.plan(pair(vips=["192.0.2.10", "192.0.2.11"]))
-    rounds = drill.rounds(plan, ["host_cut", "haproxy_killed"], 2)
+def test_every_event_is_injected_on_every_vip_in_the_order_asked_for():
+    plan = planned(vips=["192.0.2.10", "192.0.2.11"])
+    rounds = drill.rounds(plan, MEMBERS, ["host_cut", "haproxy_killed"], 2)
     assert [(r["event"], r["vip"], r["repeat"], r["holder"]) for r in rounds] == [
         ("host_cut", "192.0.2.10", 1, "lb1"),
         ("host_cut", "192.0.2.10", 2, "lb1"),
@@ -75,14 +87,14 @@ def test_every_event_is_played_on_every_vip_in_the_order_asked_for():
 
 
 def test_a_failure_lasts_longer_than_the_vip_may_take_to_move():
-    for item in drill.rounds(_pair.plan(pair()), ["host_cut", "haproxy_killed"], 1):
-        assert item["undo_after"] * 1000 > item["foreseen"]["outage_ms"]
-        assert item["duration"] > item["minimum"] > item["undo_after"] + item["after"]
+    for item in drill.rounds(planned(), MEMBERS, ["host_cut", "haproxy_killed"], 1):
+        assert item["revert_after"] * 1000 > item["forecast"]["outage_ms"]
+        assert item["duration"] > item["minimum"] > item["revert_after"] + item["after"]
 
 
-def test_without_preemption_the_event_is_played_wherever_the_vip_is():
-    plan = _pair.plan(pair(preempt=False))
-    assert {found["holder"] for found in drill.rounds(plan, ["haproxy_killed", "host_cut"], 1)} == {""}
+def test_without_preemption_the_event_is_injected_wherever_the_vip_is():
+    plan = planned(preempt=False)
+    assert {found["holder"] for found in drill.rounds(plan, MEMBERS, ["haproxy_killed", "host_cut"], 1)} == {""}
 
 
 def test_the_median_and_the_worst_are_shown():
@@ -95,8 +107,8 @@ def test_an_outage_longer_than_planned_fails():
 
 
 def test_connections_that_are_only_late_count_too():
-    assert row(seen(20, silence=80))["faults"] == []
-    assert fault(seen(20, silence=400)) == "nothing answered for 400 ms, the plan says at most 72 ms."
+    assert row(seen(20, gap=80))["faults"] == []
+    assert fault(seen(20, gap=400)) == "nothing answered for 400 ms, the plan says at most 72 ms."
 
 
 def test_a_reload_may_lose_nothing():
@@ -112,7 +124,7 @@ def test_a_vip_that_stays_where_it_should_leave_fails():
 def test_a_vip_that_goes_elsewhere_than_planned_fails():
     assert fault(seen(after="lb3")) == "the VIP was on lb3, the plan says lb2."
     assert fault(seen(holder_after="lb2")) == "after the return the VIP was on lb2, the plan says lb1."
-    assert fault(seen(comeback={"outage_ms": 61.0})) == "the return took 61.0 ms, the plan says at most 60 ms."
+    assert fault(seen(failback={"outage_ms": 61.0})) == "the return took 61.0 ms, the plan says at most 60 ms."
 
 
 def test_two_holders_are_a_fault_but_for_the_one_question_that_meets_a_hand_over():
@@ -128,17 +140,17 @@ def test_two_holders_for_as_long_as_the_plan_says_are_none():
 
 
 def test_every_way_to_break_the_plan_is_told():
-    bad = seen(73, two_holders_ms=99.0, after="lb3", comeback={"outage_ms": 61.0})
+    bad = seen(73, two_holders_ms=99.0, after="lb3", failback={"outage_ms": 61.0})
     assert len(row(bad)["faults"]) == 4
 
 
 FAULTY = {
     "outage": seen(73),
-    "silence": seen(20, silence=400),
+    "no answer": seen(20, gap=400),
     "stayed": seen(0.0, after="lb1"),
     "wrong holder": seen(after="lb3"),
     "wrong return": seen(holder_after="lb2"),
-    "slow return": seen(comeback={"outage_ms": 61.0}),
+    "slow return": seen(failback={"outage_ms": 61.0}),
     "two holders": seen(two_holders_ms=30.0),
     "nothing measured": seen(before="lb2", after="lb1"),
 }
@@ -167,13 +179,13 @@ def test_a_third_of_the_rounds_may_be_faulty_and_not_one_more(rounds, may):
     assert len(judged(may + 1)) == may + 1
 
 
-def test_a_faulty_event_is_played_again_to_three_rounds_and_says_so():
-    good, bad = played(seen()), played(seen(3000), event="host_cut")
-    again = _drill_report.in_doubt([*good, *bad])
+def test_a_faulty_event_is_repeated_to_three_rounds_and_says_so():
+    good, bad = results(seen()), results(seen(3000), event="host_cut")
+    again = again_of([*good, *bad])
     assert [(item["event"], item["repeat"]) for item in again] == [("host_cut", 2), ("host_cut", 3)]
     assert not {"member", "seen"} & set(again[0])
-    replayed = [{**item, "member": "lb1", "seen": seen()} for item in again]
-    one, two = _drill_report.report([*good, *bad, *replayed])["rows"]
+    repeated = [{**item, "member": "lb1", "seen": seen()} for item in again]
+    one, two = report.report([*good, *bad, *repeated])["rows"]
     assert (one["rounds"], one["repeated"], one["because"]) == (1, 0, "")
     because = "the VIP was gone for 3000 ms, the plan says at most 72 ms."
     assert (two["rounds"], two["repeated"], two["because"], two["faults"]) == (3, 2, because, [])
@@ -185,16 +197,16 @@ def test_rounds_that_were_asked_for_are_no_repeats():
 
 
 @pytest.mark.parametrize("rounds, again", [(1, 2), (2, 1), (3, 0), (10, 0)])
-def test_no_event_is_played_more_than_three_times_because_of_a_fault(rounds, again):
-    assert len(_drill_report.in_doubt(played(*[seen(73)] * rounds))) == again
-    assert _drill_report.in_doubt(played(*[seen()] * rounds)) == []
+def test_no_event_runs_more_than_three_times_because_of_a_fault(rounds, again):
+    assert len(again_of(results(*[seen(73)] * rounds))) == again
+    assert again_of(results(*[seen()] * rounds)) == []
 
 
 def test_a_harmless_failure_is_watched_for_longer_than_any_check_takes():
-    plan = _pair.plan(pair())
+    plan = planned()
     plan["outages"].append({**plan["outages"][-1], "event": "server_lost", "outage_ms": 60})
-    (found,) = drill.rounds(plan, ["server_lost"], 1)
-    assert found["undo_after"] > 10
+    (found,) = drill.rounds(plan, MEMBERS, ["server_lost"], 1)
+    assert found["revert_after"] > 10
 
 
 def test_where_nobody_preempts_any_member_may_have_been_the_holder():
@@ -205,7 +217,7 @@ def test_where_nobody_preempts_any_member_may_have_been_the_holder():
 
 
 def test_the_return_is_watched_for_as_long_as_the_preemption_may_wait():
-    slow, usual = (drill.rounds(_pair.plan(pair(preempt_delay=delay)), ["host_cut"], 1)[0] for delay in (60, 0))
+    slow, usual = (drill.rounds(planned(preempt_delay=delay), MEMBERS, ["host_cut"], 1)[0] for delay in (60, 0))
     assert slow["duration"] - usual["duration"] == 60
 
 
@@ -223,35 +235,33 @@ def test_a_round_that_came_too_late_has_no_part_in_the_figures():
 
 def test_an_unknown_holder_is_shown_as_such_and_the_outage_still_counts():
     blind = seen(99, holders_known=False, holder_before=None, timeline=[])
-    found = _drill_report.report(played(blind))
+    found = report.report(results(blind))
     assert "unknown" in found["table"][2]
     assert len(found["faults"]) == 1
 
 
 def test_the_table_has_a_line_for_each_event_and_its_columns_stand_in_line():
-    report = _drill_report.report([*played(seen()), *played(seen(3000), event="host_cut", limit=3072)])
-    assert len(report["table"]) == 4
-    assert len({len(line) for line in report["table"]}) == 1
-    assert "| haproxy killed | lb1    | lb2   | 20 ms" in report["table"][2]
+    found = report.report([*results(seen()), *results(seen(3000), event="host_cut", limit=3072)])
+    assert len(found["table"]) == 4
+    assert len({len(line) for line in found["table"]}) == 1
+    assert "| haproxy killed | lb1    | lb2   | 20 ms" in found["table"][2]
 
 
 def test_the_table_says_how_often_a_row_was_repeated_and_why():
-    first = played(seen(two_holders_ms=30.0))
-    again = [{**item, "member": "lb1", "seen": seen()} for item in _drill_report.in_doubt(first)]
+    first = results(seen(two_holders_ms=30.0))
+    again = [{**item, "member": "lb1", "seen": seen()} for item in again_of(first)]
     for rounds, cells in (
-        (played(seen()), ["0/0 ms", "0/1", "0", ""]),
+        (results(seen()), ["0/0 ms", "0/1", "0", ""]),
         (
             [*first, *again],
             ["30/0 ms", "1/3", "2", "two members held the VIP for 30.0 ms, the plan says at most 0 ms."],
         ),
     ):
-        head, _line, line = _drill_report.report(rounds)["table"]
+        head, _line, line = report.report(rounds)["table"]
         columns = [[cell.strip() for cell in text.strip("|").split("|")][-4:] for text in (head, line)]
         assert columns == [["two holders/plan", "faulty/rounds", "repeated", "because"], cells]
 
 
 def test_members_are_known_by_all_their_addresses_on_the_wire():
-    assert drill.members_by_mac(pair())[0] == {
-        "name": "lb1",
-        "macs": ["02:00:00:00:00:01"],
-    }
+    (found,) = drill.rounds(planned(), MEMBERS, ["host_cut"], 1)
+    assert found["members"][0] == {"name": "lb1", "macs": ["02:00:00:00:00:01"]}

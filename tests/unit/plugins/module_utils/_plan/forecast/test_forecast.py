@@ -6,14 +6,21 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast, scenario
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from support.plans.pairs import member, pair
 
 POLLED = {"track_events": False, "track_interval": 1}
 
 
+def drafted(members):
+    """What the forecast is given for a pair."""
+    plan = planner.draft(_pair.LAYOUT, members)
+    assert plan.faults == []
+    return planner.forecast_input(plan)
+
+
 def foresee(*members, change=None, **settings):
-    plan = _pair.draft(list(members) or pair(**settings))
-    assert plan["faults"] == []
+    plan = drafted(list(members) or pair(**settings))
     if change:
         for name, planned in plan["members"].items():
             for instance in planned["instances"]:
@@ -57,8 +64,8 @@ def test_a_check_that_must_fail_several_times_counts_several_times():
 
 
 def test_what_notices_a_death_after_fall_polls_notices_life_after_rise():
-    for (tracker,) in scenario.cast(_pair.draft(pair(track_rise=3, track_fall=2, **POLLED))).trackers:
-        assert (tracker.notices_death, tracker.notices_life) == (2 * machine.SECOND, 3 * machine.SECOND)
+    for (tracker,) in scenario.cluster_of(drafted(pair(track_rise=3, track_fall=2, **POLLED))).trackers:
+        assert (tracker.down_detection, tracker.up_detection) == (2 * machine.SECOND, 3 * machine.SECOND)
 
 
 @pytest.mark.parametrize("peer", ["agent", "native"])
@@ -220,11 +227,11 @@ def test_a_service_that_nobody_watches_is_refused():
 
 
 def test_the_table_says_all_of_it_in_lines():
-    table = _pair.plan(pair())["table"]
+    table = _pair.plan(pair()).table
     assert table[0] == "192.0.2.10 (VRID 51): held by lb1, then lb2"
     assert table[1].split("  ") and "haproxy killed" in table[1] and "at most    72 ms" in table[1]
     assert table[1].endswith("then back to lb1, 60 ms")
-    assert "stays on lb2" in _pair.plan(pair(preempt=False))["table"][1]
+    assert "stays on lb2" in _pair.plan(pair(preempt=False)).table[1]
     assert [line.partition("; ")[2] for line in table if ";" in line] == ["two holders for 1060 ms"]
     assert "host cut" in table[5] and table[5].endswith("then back to lb1, 60 ms; two holders for 1060 ms")
     assert len(table) == 7
@@ -236,27 +243,27 @@ def test_a_plan_by_hand_needs_only_what_has_no_default():
         return {"instances": [{**vip, "priority": priority, "source": address, "peers": [peer]}]}
 
     members = {"b": router("192.0.2.2", "192.0.2.1", 100), "a": router("192.0.2.1", "192.0.2.2", 150)}
-    found = forecast.foresee({"members": members})
+    found = forecast.vrrp_forecast({"members": members})
     assert found["faults"] == []
     assert found["table"][0] == "192.0.2.10 (VRID 240): held by a, then b"
 
 
 @pytest.mark.parametrize("given", [None, [], {}, {"members": {"a": {}}}])
 def test_what_is_no_plan_is_refused(given):
-    assert forecast.foresee(given)["faults"] == [
+    assert forecast.vrrp_forecast(given)["faults"] == [
         "members is to be a mapping of two or more names, each with its instances."
     ]
 
 
 def test_a_member_without_an_address_of_its_own_is_refused():
     vip = {"name": "web", "interface": "eth0", "vrid": 0, "addresses": ["192.0.2.10"], "multicast": True}
-    faults = forecast.foresee({"members": {"a": {"instances": [vip]}, "b": {"instances": [vip]}}})["faults"]
+    faults = forecast.vrrp_forecast({"members": {"a": {"instances": [vip]}, "b": {"instances": [vip]}}})["faults"]
     assert "members.a.instances[0] (web).vrid is 0: a VRID from 1 to 255 is wanted." in faults
     assert "members.b.instances (web).source is missing: give the member's own address." in faults
 
 
 def test_each_vip_lives_and_dies_with_its_own_service():
-    plan = _pair.draft(pair(vips=["192.0.2.10", "192.0.2.11"]))
+    plan = drafted(pair(vips=["192.0.2.10", "192.0.2.11"]))
     plan["watched"] = {
         "haproxy": {"instances": ["vip-192.0.2.10"], **forecast.HAPROXY},
         "router": {"instances": ["vip-192.0.2.11"], "fatal": ["router_stopped"], "harmless": {"router_reloaded": 0}},
@@ -274,7 +281,7 @@ def test_each_vip_lives_and_dies_with_its_own_service():
 
 
 def test_a_vip_whose_service_nobody_watches_is_named_with_that_service():
-    plan = _pair.draft(pair())
+    plan = drafted(pair())
     plan["watched"] = {"router": {"instances": ["vip-192.0.2.10"], "fatal": ["router_stopped"], "harmless": {}}}
     for planned in plan["members"].values():
         planned["instances"][0].update(track_scripts=[], track_files=[])

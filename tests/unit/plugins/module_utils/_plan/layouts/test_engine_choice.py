@@ -12,6 +12,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_cho
     choose,
     migration_order,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from support.plans.pairs import member, pair
 
 FRESH = {"os_family": "Debian", "missing_packages": ["haproxy", "keepalived"], "unobtainable": "", "active_units": []}
@@ -74,28 +75,28 @@ def mixed(**host):
 
 def test_each_member_is_watched_and_verified_as_what_it_runs():
     plan = _pair.plan(mixed())
-    assert plan["faults"] == []
-    first, second = plan["members"]["lb1"], plan["members"]["lb2"]
-    assert (first["engine"], second["engine"]) == ("native", "agent")
-    assert first["track"]["scripts"][0]["command"] == "/usr/bin/killall -0 haproxy"
-    assert second["track"]["scripts"][0]["command"] == "/usr/bin/killall -0 onprem-lb-proxy"
-    assert first["track"]["files"] == second["track"]["files"] != []
-    assert first["units"] == ["haproxy.service", "keepalived.service"]
-    assert second["units"] == AGENTS and "onprem-lb-proxy" in second["programs"]
-    assert plan["engines"] == ["lb1: native, its packages are installed", "lb2: agent, pair_engine names it"]
+    assert plan.faults == []
+    first, second = plan.members["lb1"], plan.members["lb2"]
+    assert (first.engine, second.engine) == ("native", "agent")
+    assert first.router.scripts[0]["command"] == "/usr/bin/killall -0 haproxy"
+    assert second.router.scripts[0]["command"] == "/usr/bin/killall -0 onprem-lb-proxy"
+    assert first.router.track_files == second.router.track_files != []
+    assert first.expected.units == ["haproxy.service", "keepalived.service"]
+    assert second.expected.units == AGENTS and "onprem-lb-proxy" in second.expected.programs
+    assert plan.engines == ["lb1: native, its packages are installed", "lb2: agent, pair_engine names it"]
 
 
 def test_instances_and_forecast_are_the_same_whatever_runs_them():
     native, other = _pair.plan(pair()), _pair.plan(mixed())
-    assert native["table"] == other["table"] and native["outages"] == other["outages"]
+    assert native.table == other.table and native.outages == other.outages
     for name in ("lb1", "lb2"):
-        assert native["members"][name]["instances"] == other["members"][name]["instances"]
+        assert native.members[name].router.instances == other.members[name].router.instances
 
 
 def test_an_engine_that_there_is_not_is_refused():
     members = pair()
     members[1] = member(2, engine="nginx")
-    (sentence,) = _pair.plan(members)["faults"]
+    (sentence,) = _pair.plan(members).faults
     assert sentence == "lb2: pair_engine is 'nginx': one of auto, native, agent is wanted."
 
 
@@ -107,36 +108,36 @@ def test_a_living_pair_changes_its_engine_member_by_member():
         each["host"].update(native, **haproxy)
     members[0]["host"]["addresses"].append({**members[0]["host"]["addresses"][0], "address": "192.0.2.10"})
     plan = _pair.plan(members)
-    assert plan["faults"] == []
-    assert plan["turns"] == ["lb2", "lb1"]
-    assert plan["members"]["lb1"]["replaced_programs"] == ["keepalived", "haproxy"]
-    assert plan["engines"][0] == "lb1: agent, pair_engine names it; in place of native, as number 2 of 2"
+    assert plan.faults == []
+    assert plan.migration_order == ["lb2", "lb1"]
+    assert plan.members["lb1"].replaced_programs == ["keepalived", "haproxy"]
+    assert plan.engines[0] == "lb1: agent, pair_engine names it; in place of native, as number 2 of 2"
 
 
 def test_where_nothing_changes_nobody_takes_a_turn():
     plan = _pair.plan(mixed())
-    assert plan["turns"] == [] and plan["members"]["lb1"]["replaced_programs"] == []
+    assert plan.migration_order == [] and plan.members["lb1"].replaced_programs == []
 
 
 def test_an_unknown_distribution_is_no_problem_for_the_agent():
     problem = "this is arch: the roles know the families Debian and RedHat."
     host = {"os_family": "arch", "problems": [problem]}
-    assert _pair.plan(mixed(**host))["faults"] == []
+    assert _pair.plan(mixed(**host)).faults == []
     members = mixed(**host)
     members[1]["settings"]["engine"] = "native"
-    assert _pair.plan(members)["faults"] == [f"lb2: {problem}"]
+    assert _pair.plan(members).faults == [f"lb2: {problem}"]
 
 
 def test_its_own_balancer_is_in_nobodys_way_but_the_others_is():
     def listener(program):
         return {"listeners": [{"address": "0.0.0.0", "port": 443, "program": program, "pid": 9}]}
 
-    assert _pair.plan(mixed(**listener("proxy-worker")))["faults"] == []
-    assert "already taken by haproxy" in str(_pair.plan(mixed(**listener("haproxy")))["faults"])
+    assert _pair.plan(mixed(**listener("proxy-worker"))).faults == []
+    assert "already taken by haproxy" in str(_pair.plan(mixed(**listener("haproxy"))).faults)
 
 
 def test_the_verification_asks_for_the_programs_of_the_engine():
-    plan = {**_pair.plan(mixed()), **_pair.plan(mixed())["members"]["lb2"]}
+    plan = as_data(_pair.plan(mixed()).members["lb2"].expected)
     seen = {
         "addresses": [{"address": "192.0.2.10"}],
         "answering": {},

@@ -18,37 +18,37 @@ def planned(*names, **settings):
     if question not in PLANS:
         PLANS[question] = ipi.plan(cluster(*names, **settings))
     plan = copy.deepcopy(PLANS[question])
-    assert plan["faults"] == []
+    assert plan.faults == []
     return plan
 
 
 def instances(plan, name):
-    return {instance["name"]: instance for instance in plan["members"][name]["instances"]}
+    return {instance["name"]: instance for instance in plan.members[name].router.instances}
 
 
 def faults(*names, **settings):
-    return ipi.plan(cluster(*names, **settings))["faults"]
+    return ipi.plan(cluster(*names, **settings)).faults
 
 
 def outages(plan):
-    return {(line["vip"], line["event"]): line["outage_ms"] for line in plan["outages"]}
+    return {(line["vip"], line["event"]): line["outage_ms"] for line in plan.outages}
 
 
 def test_the_api_is_on_the_masters_and_the_ingress_on_all_nodes_workers_first():
     plan = planned()
-    assert {name: sorted(instances(plan, name)) for name in plan["members"]} == {
+    assert {name: sorted(instances(plan, name)) for name in plan.members} == {
         "master-0": ["vmware_API", "vmware_INGRESS"],
         "master-2": ["vmware_API", "vmware_INGRESS"],
         "master-1": ["vmware_API", "vmware_INGRESS"],
         "worker-0": ["vmware_INGRESS"],
     }
-    assert [vip["order"][0] for vip in plan["vips"]] == ["master-0", "worker-0"]
+    assert [vip.order[0] for vip in plan.vips] == ["master-0", "worker-0"]
 
 
 def test_the_vrids_are_openshifts_and_both_families_share_them():
     plan = planned(api_vips=["10.0.0.200", "2001:db8::200"], ingress_vips=["10.0.0.201", "2001:db8::201"])
-    assert [vip["vrid"] for vip in plan["vips"]] == [109, 109, 124, 124]
-    assert len({vip["name"] for vip in plan["vips"]}) == 4
+    assert [vip.vrid for vip in plan.vips] == [109, 109, 124, 124]
+    assert len({vip.name for vip in plan.vips}) == 4
     assert instances(plan, "master-0")["vmware_API_v6"]["version"] == 3
 
 
@@ -59,26 +59,26 @@ def test_the_default_election_is_fast_and_stays_where_it_is():
     assert first["peers"] == ["10.0.0.90", "10.0.0.99"]
     found = outages(plan)
     assert found["10.0.0.200", "haproxy_killed"] == 72
-    assert found["10.0.0.200", "api_failing"] == 60 and "api_failing" not in str(plan["watched"]["haproxy"]["fatal"])
+    assert found["10.0.0.200", "api_failing"] == 60 and "api_failing" not in str(plan.watched["haproxy"]["fatal"])
     assert found["10.0.0.201", "router_stopped"] == found["10.0.0.201", "router_draining"] == 2072
     assert found["10.0.0.201", "host_cut"] == 3072
 
 
 def test_only_masters_balance_and_only_the_api():
     plan = planned()
-    (service,) = plan["members"]["master-0"]["services"]
+    (service,) = plan.members["master-0"].balancer.services
     assert (service["port"], service["balance"], service["bind"]) == (9445, "roundrobin", ["*", "::"])
     assert [server["address"] for server in service["servers"]] == ["10.0.0.34", "10.0.0.90", "10.0.0.99"]
     assert {server["port"] for server in service["servers"]} == {6443}
-    worker = plan["members"]["worker-0"]
-    assert (worker["services"], worker["monitors"], worker["files"]) == ([], [], [])
-    assert worker["seen"]["units"] == ["keepalived.service"]
+    worker = plan.members["worker-0"]
+    assert (worker.balancer.services, worker.balancer.monitors, worker.router.track_files) == ([], [], [])
+    assert worker.expected.units == ["keepalived.service"]
 
 
 def test_the_bootstrap_host_is_a_backup_until_it_is_done():
     def servers(**settings):
         plan = planned(bootstrap="10.0.0.9", **settings)
-        return plan["members"]["master-0"]["services"][0]["servers"]
+        return plan.members["master-0"].balancer.services[0]["servers"]
 
     assert [(server["name"], server["backup"]) for server in servers()][-1] == ("bootstrap", True)
     assert "bootstrap" not in [server["name"] for server in servers(bootstrap_complete=True)]
@@ -86,11 +86,11 @@ def test_the_bootstrap_host_is_a_backup_until_it_is_done():
 
 def test_several_ingress_vips_are_several_nodes_worth_and_each_fails_over_alone():
     plan = planned(ingress_vips=["10.0.0.201", "10.0.0.202", "10.0.0.203"])
-    ingress = [vip for vip in plan["vips"] if "INGRESS" in vip["name"]]
-    assert [vip["order"][0] for vip in ingress] == ["worker-0", "master-0", "master-2"]
-    assert len({vip["vrid"] for vip in plan["vips"]}) == 4
-    before = {line["vip"]: line["before"] for line in plan["outages"]}
-    assert len({before[vip["address"]] for vip in ingress}) == 3
+    ingress = [vip for vip in plan.vips if "INGRESS" in vip.name]
+    assert [vip.order[0] for vip in ingress] == ["worker-0", "master-0", "master-2"]
+    assert len({vip.vrid for vip in plan.vips}) == 4
+    before = {line["vip"]: line["before"] for line in plan.outages}
+    assert len({before[vip.address] for vip in ingress}) == 3
 
 
 def test_a_shard_has_its_own_vip_vrid_members_and_checks():
@@ -104,14 +104,14 @@ def test_a_shard_has_its_own_vip_vrid_members_and_checks():
     found = instances(plan, "worker-0")["vmware_INGRESS_intranet"]
     assert [item["name"] for item in found["track_scripts"]] == ["chk_vmware_ingress_intranet_1"]
     assert "vmware_INGRESS_intranet" not in instances(plan, "master-0")
-    scripts = {script["name"]: script["any_of"] for script in plan["members"]["worker-0"]["scripts"]}
+    scripts = {script["name"]: script["any_of"] for script in plan.members["worker-0"].router.scripts}
     assert scripts["chk_vmware_ingress_intranet_1"] == [["http://localhost:1937/healthz/ready"]]
     assert instances(plan, "worker-0")["vmware_INGRESS"]["track_scripts"] == [{"name": "chk_ingress", "weight": 0}]
 
 
 def test_a_node_without_a_router_carries_nothing_and_needs_nothing():
-    worker = planned(ingress_members=["master-0", "master-1"])["members"]["worker-0"]
-    assert (worker["instances"], worker["ports"], worker["seen"]["units"]) == ([], [], [])
+    worker = planned(ingress_members=["master-0", "master-1"]).members["worker-0"]
+    assert (worker.router.instances, worker.firewall.ports, worker.expected.units) == ([], [], [])
 
 
 def test_ocp45_is_what_openshift_4_5_did():
@@ -120,29 +120,29 @@ def test_ocp45_is_what_openshift_4_5_did():
     assert (api["vrid"], ingress["vrid"], api["priority"], ingress["priority"]) == (109, 124, 40, 40)
     assert (api["auth_pass"], ingress["auth_pass"]) == ("vmware_a", "vmware_i")
     assert (api["track_scripts"], api["state"]) == ([{"name": "chk_ocp", "weight": 50}], "BACKUP")
-    scripts = {script["name"]: script for script in plan["members"]["master-0"]["scripts"]}
+    scripts = {script["name"]: script for script in plan.members["master-0"].router.scripts}
     assert scripts["chk_ocp"]["any_of"] == [["https://localhost:6443/readyz", "http://localhost:50936/readyz"]]
     assert scripts["chk_ingress"]["any_of"] == [["http://localhost:1936/healthz"]]
     assert {script["interval"] for script in scripts.values()} == {1}
 
 
 def test_the_haste_and_the_ports_of_ocp45_are_said_but_not_refused():
-    warnings = planned(preset="ocp45")["warnings"]
+    warnings = planned(preset="ocp45").warnings
     assert any("chk_ocp sees a dead API server after 1 s and haproxy after 6 s" in warning for warning in warnings)
     assert any("ipi_ready_port is 50936" in warning for warning in warnings)
-    assert planned()["warnings"] == []
+    assert planned().warnings == []
 
 
 @pytest.mark.parametrize(("former", "name"), [("current", "upstream"), ("seed", "ocp45")])
 def test_a_former_name_of_a_preset_is_understood_with_a_warning(former, name):
     plan, today = planned(preset=former), planned(preset=name)
     warning = f"ipi_preset is '{former}', which is called '{name}' now: write that, the old name will go."
-    assert plan["warnings"] == [warning, *today["warnings"]]
-    assert {**plan, "warnings": []} == {**today, "warnings": []}
+    assert plan.warnings == [warning, *today.warnings]
+    assert plan._replace(warnings=[]) == today._replace(warnings=[])
 
 
 def test_the_presets_stand_side_by_side():
-    table = ipi.side_by_side(cluster())
+    table = ipi.compare_presets(cluster())
     assert table[0].split() == ["VIP", "event", "default", "upstream", "ocp45"]
     killed = next(line for line in table if "haproxy killed" in line).split()
     default, upstream, ocp45 = (int(word) for word in killed if word.isdigit())
@@ -151,12 +151,12 @@ def test_the_presets_stand_side_by_side():
 
 def test_what_upstream_still_sees_when_haproxy_dies_is_not_taken_for_dead():
     plan = planned(preset="upstream")
-    assert plan["watched"]["haproxy"]["unaware"] == ["chk_ocp_both"]
+    assert plan.watched["haproxy"]["blind_trackers"] == ["chk_ocp_both"]
     assert 9000 < outages(plan)["10.0.0.200", "haproxy_killed"] < 10000
 
 
 def test_a_check_that_may_be_answered_by_either_of_two_asks_both():
-    scripts = {script["name"]: script for script in planned(preset="upstream")["members"]["master-0"]["scripts"]}
+    scripts = {script["name"]: script for script in planned(preset="upstream").members["master-0"].router.scripts}
     assert scripts["chk_ocp_both"]["any_of"] == [
         ["http://localhost:9444/haproxy_ready"],
         ["https://localhost:6443/readyz"],
@@ -165,14 +165,14 @@ def test_a_check_that_may_be_answered_by_either_of_two_asks_both():
 
 def test_any_port_can_be_another_and_a_bad_choice_is_said():
     plan = planned(lb_port=30445, monitor_port=40000)
-    assert plan["members"]["master-0"]["services"][0]["port"] == 30445
-    assert plan["redirect"] == {"vips": ["10.0.0.200"], "port": 6443, "to_port": 30445}
-    assert any("ipi_lb_port is 30445, which Kubernetes may give" in warning for warning in plan["warnings"])
-    assert any("ipi_monitor_port is 40000, which the kernel may give" in warning for warning in plan["warnings"])
+    assert plan.members["master-0"].balancer.services[0]["port"] == 30445
+    assert plan.members["master-0"].balancer.redirect == (["10.0.0.200"], 6443, 30445)
+    assert any("ipi_lb_port is 30445, which Kubernetes may give" in warning for warning in plan.warnings)
+    assert any("ipi_monitor_port is 40000, which the kernel may give" in warning for warning in plan.warnings)
 
 
 def test_the_machine_config_server_is_for_the_machine_networks_only():
-    guard = planned(machine_networks=["10.0.0.0/24", "2001:db8::/64"])["guard"]
+    guard = planned(machine_networks=["10.0.0.0/24", "2001:db8::/64"]).members["master-0"].balancer.guard
     assert "ip saddr 10.0.0.0/24 accept" in guard and "ip6 saddr 2001:db8::/64 accept" in guard
     assert "tcp dport 22623" in guard
 
@@ -212,12 +212,12 @@ BAD = {
 @pytest.mark.parametrize("settings, sentence", BAD.values(), ids=BAD)
 def test_bad_input_is_refused_with_a_sentence_that_names_it(settings, sentence):
     plan = ipi.plan(cluster(**settings))
-    assert any(sentence in fault for fault in plan["faults"]), plan["faults"]
-    assert plan["members"] == {}, "a refused plan must hold nothing that could be applied"
+    assert any(sentence in fault for fault in plan.faults), plan.faults
+    assert plan.members == {}, "a refused plan must hold nothing that could be applied"
 
 
 def test_one_master_is_no_cluster():
-    assert ipi.plan([node("master-0")])["faults"] == [
+    assert ipi.plan([node("master-0")]).faults == [
         "ipi_masters has 1 members: two or more are needed, three are usual."
     ]
 
@@ -229,15 +229,19 @@ def test_haproxy_must_notice_before_keepalived_does(monkeypatch):
     assert faults(server_check={"interval": 0.4, "fall": 2}) == []
 
 
+def test_another_type_of_check_does_not_keep_the_presets_path_and_an_own_path_is_refused():
+    assert faults(server_check={"type": "tcp"}) == []
+    (fault,) = faults(server_check={"type": "tcp", "path": "/readyz"})
+    assert fault.endswith("check.path is for a check of type http or https, and this one is tcp: leave it out.")
+
+
 def test_a_port_that_another_program_has_on_a_master_is_refused():
     nodes = cluster()
     nodes[1]["host"]["listeners"] = [{"address": "::", "port": 9454, "program": "nginx", "pid": 7}]
-    assert any(
-        "master-2: port 9454 of service haproxy_monitor is already taken" in f for f in ipi.plan(nodes)["faults"]
-    )
+    assert any("master-2: port 9454 of service haproxy_monitor is already taken" in f for f in ipi.plan(nodes).faults)
     nodes[1]["host"]["listeners"] = []
     nodes[3]["host"]["listeners"] = [{"address": "::", "port": 9454, "program": "nginx", "pid": 7}]
-    assert ipi.plan(nodes)["faults"] == []
+    assert ipi.plan(nodes).faults == []
 
 
 AGENT = ["onprem-lb-proxy.service", "onprem-lb-vrrp.service"]
@@ -255,37 +259,36 @@ def mixed(*agents, changed=None, **settings):
 
 def test_a_node_without_packages_gets_the_agent_and_the_plan_says_why():
     plan = mixed("master-2")
-    assert plan["faults"] == []
-    assert plan["engines"] == [
+    assert plan.faults == []
+    assert plan.engines == [
         "master-0: native, its packages are installed",
         "master-2: agent, keepalived cannot be installed: no package source answers",
         "master-1: native, its packages are installed",
         "worker-0: native, its packages are installed",
     ]
-    assert [plan["members"][name]["engine"] for name in ("master-0", "master-2")] == ["native", "agent"]
+    assert [plan.members[name].engine for name in ("master-0", "master-2")] == ["native", "agent"]
 
 
 def test_the_election_means_the_same_with_either_engine():
     native, other = planned(), mixed("master-0", "master-2", "master-1", "worker-0")
-    for name, member in native["members"].items():
-        for same in ("instances", "scripts", "files", "monitors", "peers", "ports", "stats_port"):
-            assert other["members"][name][same] == member[same], same
-    assert other["redirect"] == native["redirect"]
+    for name, member in native.members.items():
+        assert other.members[name].router == member.router
+        assert other.members[name].firewall == member.firewall
+        assert other.members[name].balancer._replace(services=[]) == member.balancer._replace(services=[])
 
 
 def test_each_engine_is_held_against_its_own_units_and_programs():
     plan = mixed("master-2", "worker-0")
-    seen = {name: member["seen"] for name, member in plan["members"].items()}
-    assert seen["master-0"]["units"] == ["haproxy.service", "keepalived.service"]
-    assert (seen["master-2"]["units"], seen["worker-0"]["units"]) == (AGENT, AGENT[1:])
-    assert (seen["master-0"]["programs"], "proxy-worker" in seen["master-2"]["programs"]) == (["haproxy"], True)
-    assert plan["members"]["master-2"]["balancer"] == AGENT[0]
-    assert {item["port"] for item in seen["master-2"]["services"]} == {9445, 9444, 9454}
+    seen = {name: member.expected for name, member in plan.members.items()}
+    assert seen["master-0"].units == ["haproxy.service", "keepalived.service"]
+    assert (seen["master-2"].units, seen["worker-0"].units) == (AGENT, AGENT[1:])
+    assert (seen["master-0"].programs, "proxy-worker" in seen["master-2"].programs) == (["haproxy"], True)
+    assert {item["port"] for item in seen["master-2"].services} == {9445, 9444, 9454}
 
 
 def test_only_haproxy_is_told_what_the_agent_does_anyway():
     plan = mixed("master-2")
-    lines = {name: plan["members"][name]["services"][0]["backend_lines"] for name in ("master-0", "master-2")}
+    lines = {name: plan.members[name].balancer.services[0]["backend_lines"] for name in ("master-0", "master-2")}
     assert lines["master-0"] and not lines["master-2"]
 
 
@@ -296,26 +299,26 @@ def test_an_agent_that_is_stopped_serves_on_until_somebody_has_taken_over():
 
 def test_the_agents_own_listeners_are_not_in_its_way():
     listener = {"address": "::", "port": 9454, "program": "proxy-worker", "pid": 7}
-    assert mixed("master-2", changed={"listeners": [listener]})["faults"] == []
+    assert mixed("master-2", changed={"listeners": [listener]}).faults == []
     haproxys = {**listener, "program": "haproxy"}
-    (fault,) = mixed("master-2", changed={"listeners": [haproxys]})["faults"]
+    (fault,) = mixed("master-2", changed={"listeners": [haproxys]}).faults
     assert fault.startswith("master-2: port 9454 of service haproxy_monitor is already taken by haproxy")
 
 
 def test_a_living_node_changes_its_engine_in_its_turn():
     native = {"own_units": ["haproxy.service", "keepalived.service"]}
     plan = mixed("master-0", "master-2", changed=native)
-    assert plan["faults"] == []
-    assert plan["turns"] == ["master-0", "master-2"]
-    assert plan["members"]["master-2"]["replaced_programs"] == ["keepalived", "haproxy"]
-    assert plan["members"]["master-1"]["replaces"] == ""
-    (line,) = [line for line in plan["engines"] if line.startswith("master-2: ")]
+    assert plan.faults == []
+    assert plan.migration_order == ["master-0", "master-2"]
+    assert plan.members["master-2"].replaced_programs == ["keepalived", "haproxy"]
+    assert plan.members["master-1"].replaces == ""
+    (line,) = [line for line in plan.engines if line.startswith("master-2: ")]
     assert line.endswith("; in place of native, as number 2 of 2")
 
 
 def test_a_distribution_that_the_roles_do_not_know_is_one_for_the_agent():
     arch = {"os_family": "arch", "problems": ["this is arch: the roles know the families Debian and RedHat."]}
-    assert mixed("master-2", changed=arch)["faults"] == []
+    assert mixed("master-2", changed=arch).faults == []
 
 
 NFT = "master-2: nft is missing, which passes the API VIP's port on to the balancer: install nftables"
@@ -340,18 +343,18 @@ CURL = "master-2: curl is missing, which the check {} needs to ask {}: install c
     ids=["nft", "two_urls", "a_name"],
 )
 def test_what_an_agent_lacks_and_nobody_brings_is_said(settings, missing, sentence):
-    (fault,) = mixed("master-2", changed={"missing_programs": missing}, **settings)["faults"]
+    (fault,) = mixed("master-2", changed={"missing_programs": missing}, **settings).faults
     assert fault == f"{sentence}, because with the engine agent nothing is downloaded."
 
 
 def test_what_an_agent_does_not_need_may_be_missing():
-    assert mixed("master-2", changed={"missing_programs": ["curl"]})["faults"] == []
-    assert mixed("worker-0", changed={"missing_programs": ["curl", "nft"]})["faults"] == []
+    assert mixed("master-2", changed={"missing_programs": ["curl"]}).faults == []
+    assert mixed("worker-0", changed={"missing_programs": ["curl", "nft"]}).faults == []
     nodes = cluster()
     for each in nodes:  # what is missing is installed
         each["host"].update({"missing_programs": ["curl", "nft"], "missing_packages": ["curl", "nftables"]})
-    assert ipi.plan(nodes)["faults"] == []
+    assert ipi.plan(nodes).faults == []
 
 
 def test_a_node_that_carries_nothing_has_no_engine_to_speak_of():
-    assert len(planned(ingress_members=["master-0", "master-1"])["engines"]) == 3
+    assert len(planned(ingress_members=["master-0", "master-1"]).engines) == 3

@@ -9,27 +9,27 @@ from support.plans.pairs import member, pair
 
 
 def instances(plan, name):
-    return plan["members"][name]["instances"]
+    return plan.members[name].router.instances
 
 
 def faults(**settings):
-    return _pair.plan(pair(**settings))["faults"]
+    return _pair.plan(pair(**settings)).faults
 
 
-def test_defaults_give_the_missions_pair():
+def test_the_defaults_give_a_pair_of_native_members():
     plan = _pair.plan(pair())
-    assert plan["faults"] == []
+    assert plan.faults == []
     first, second = instances(plan, "lb1")[0], instances(plan, "lb2")[0]
     assert (first["state"], first["priority"], first["vrid"]) == ("MASTER", 254, 51)
     assert (second["state"], second["priority"], second["vrid"]) == ("BACKUP", 253, 51)
     assert (first["interface"], first["source"], first["peers"]) == ("eth0", "192.0.2.1", ["192.0.2.2"])
     assert first["track_scripts"] == [{"name": "haproxy_alive", "weight": 0}]
     assert first["track_files"] == [{"name": "haproxy_down", "weight": 0}]
-    assert plan["track"]["scripts"][0]["command"] == "/usr/bin/killall -0 haproxy"
+    assert plan.members["lb1"].router.scripts[0]["command"] == "/usr/bin/killall -0 haproxy"
 
 
 def test_default_services_are_8443_to_the_masters_and_80_and_443_to_the_infra_nodes():
-    services = _pair.plan(pair())["services"]
+    services = _pair.plan(pair()).members["lb1"].balancer.services
     assert [(s["port"], [server["address"] for server in s["servers"]]) for s in services] == [
         (8443, ["192.0.2.21", "192.0.2.22"]),
         (80, ["192.0.2.31", "192.0.2.32"]),
@@ -52,8 +52,8 @@ def test_an_ipv6_vip_shares_the_vrid_and_is_version_3_and_served():
     plan = _pair.plan(pair(vips=["192.0.2.10", "2001:db8::10"]))
     assert [(i["vrid"], i["version"]) for i in instances(plan, "lb1")] == [(51, 2), (51, 3)]
     assert instances(plan, "lb1")[1]["source"] == "2001:db8::1"
-    assert plan["services"][0]["bind"] == ["*", "::"]
-    assert ["2001:db8::10", 80] in plan["targets"]
+    assert plan.members["lb1"].balancer.services[0]["bind"] == ["*", "::"]
+    assert ["2001:db8::10", 80] in plan.targets
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_service_is_looked_for_only_through_the_vips_that_it_is_bound_to(bind,
     vips = ["192.0.2.10", "2001:db8::10"]
     service = {"name": "web", "port": 80, "bind": bind, "servers": ["192.0.2.31"]}
     plan = _pair.plan(pair(vips=vips, services=[service]))
-    assert [address for address, _port in plan["targets"]] == (reached or vips)
+    assert [address for address, _port in plan.targets] == (reached or vips)
 
 
 def test_a_vip_in_two_equal_subnets_needs_the_interface_named():
@@ -72,7 +72,7 @@ def test_a_vip_in_two_equal_subnets_needs_the_interface_named():
         one["host"]["addresses"].append({**one["host"]["addresses"][1], "interface": "eth1", "address": "192.0.2.77"})
     assert (
         "lb1: VIP 192.0.2.10 is in the subnet of eth0 and eth1: say which with pair_interface."
-        in _pair.plan(members)["faults"]
+        in _pair.plan(members).faults
     )
 
 
@@ -89,7 +89,7 @@ def test_a_member_that_may_have_to_wait_starts_as_backup(settings):
 
 
 def test_the_plan_says_for_how_long_the_vip_is_gone():
-    outages = {line["event"]: line["outage_ms"] for line in _pair.plan(pair())["outages"]}
+    outages = {line["event"]: line["outage_ms"] for line in _pair.plan(pair()).outages}
     assert outages["haproxy_killed"] == 72  # Skew_Time of 253 is 12 ms
     assert outages["host_cut"] == 3072
     assert outages["haproxy_reloaded"] == 0
@@ -97,8 +97,8 @@ def test_the_plan_says_for_how_long_the_vip_is_gone():
 
 def test_the_fast_setting_shortens_the_loss_of_a_host():
     plan = _pair.plan(pair(vrrp_version=3, advert_interval=0.1))
-    outages = {line["event"]: line["outage_ms"] for line in plan["outages"]}
-    assert plan["faults"] == []
+    outages = {line["event"]: line["outage_ms"] for line in plan.outages}
+    assert plan.faults == []
     assert outages["host_cut"] == 361
 
 
@@ -108,7 +108,7 @@ def test_a_vip_that_a_member_holds_is_not_its_own_address():
     members[0]["host"]["addresses"].append(held)
     members[1]["host"]["answering"] = {"192.0.2.10": ["02:00:00:00:00:01"]}
     plan = _pair.plan(members)
-    assert plan["faults"] == []
+    assert plan.faults == []
     assert instances(plan, "lb1")[0]["source"] == "192.0.2.1"
 
 
@@ -116,7 +116,7 @@ def test_a_vip_with_a_prefix_length_of_its_own_may_be_held_too():
     members = pair(vips=["192.0.2.10/24"])
     held = {"interface": "eth0", "address": "192.0.2.10", "prefix": 24, "mac": "02:00:00:00:00:01"}
     members[0]["host"]["addresses"].append(held)
-    assert _pair.plan(members)["faults"] == []
+    assert _pair.plan(members).faults == []
 
 
 def test_the_narrowest_subnet_wins_and_pair_interface_overrules():
@@ -141,7 +141,7 @@ BAD = {
     "vip_twice_in_two_spellings": ({"vips": ["2001:db8::a", "2001:db8:0::a"]}, "pair_vips[1] is 2001:db8::a again"),
     "vrid_twice": (
         {"vips": [{"address": "192.0.2.10", "vrid": 7}, {"address": "192.0.2.11", "vrid": 7}]},
-        "pair_vips[1] has VRID 7, which 192.0.2.10 has too: give each VIP its own.",
+        "pair_vips[1] has VRID 7, which 192.0.2.10 has too: give one of them another vrid.",
     ),
     "vrid_0": ({"vrid": 0}, "pair_vrid is 0: a VRID from 1 to 255 is wanted."),
     "vrid_256": ({"vrid": 256}, "pair_vrid is 256: a VRID from 1 to 255 is wanted."),
@@ -183,29 +183,29 @@ BAD = {
 @pytest.mark.parametrize("settings, sentence", BAD.values(), ids=BAD)
 def test_bad_input_is_refused_with_a_sentence_that_names_it(settings, sentence):
     plan = _pair.plan(pair(**settings))
-    assert any(sentence in fault for fault in plan["faults"]), plan["faults"]
-    assert plan["members"] == {}, "a refused plan must hold nothing that could be applied"
+    assert any(sentence in fault for fault in plan.faults), plan.faults
+    assert plan.members == {}, "a refused plan must hold nothing that could be applied"
 
 
 def test_one_member_is_no_pair():
-    assert _pair.plan([member(1)])["faults"] == ["The pair has 1 member (lb1): two or more are needed."]
-    assert "two or more are needed" in _pair.plan([])["faults"][0]
+    assert _pair.plan([member(1)]).faults == ["The pair has 1 member (lb1): two or more are needed."]
+    assert "two or more are needed" in _pair.plan([]).faults[0]
 
 
 def test_weight_4_moves_the_vip_after_the_whole_wait():
     plan = _pair.plan(pair(priorities=[100, 98], track_weight=4, track_events=False, track_interval=1))
-    assert plan["faults"] == []
-    killed = next(line for line in plan["outages"] if line["event"] == "haproxy_killed")
+    assert plan.faults == []
+    killed = next(line for line in plan.outages if line["event"] == "haproxy_killed")
     assert killed["outage_ms"] == pytest.approx(1000 + 3000 + 1000 * (256 - 102) / 256 + 60, abs=1)
 
 
 def test_members_that_disagree_are_named_with_both_values():
-    sentences = _pair.plan([member(1), member(2, vrid=77)])["faults"]
+    sentences = _pair.plan([member(1), member(2, vrid=77)]).faults
     assert "pair_vrid: lb1 and lb2 disagree (51 and 77): set it once, for the whole group." in sentences
 
 
 def test_a_disagreement_about_the_password_does_not_show_it():
-    sentences = _pair.plan([member(1, auth_pass="aaaa1111"), member(2, auth_pass="bbbb2222")])["faults"]
+    sentences = _pair.plan([member(1, auth_pass="aaaa1111"), member(2, auth_pass="bbbb2222")]).faults
     assert any("pair_auth_pass" in sentence for sentence in sentences)
     assert not any("aaaa1111" in sentence or "bbbb2222" in sentence for sentence in sentences)
 
@@ -216,15 +216,15 @@ def test_members_may_have_different_interfaces():
         info["interface"] = "ens5"
     members[1]["settings"]["interface"] = "ens5"
     plan = _pair.plan(members)
-    assert plan["faults"] == []
+    assert plan.faults == []
     assert instances(plan, "lb2")[0]["interface"] == "ens5"
 
 
 def test_a_vip_that_somebody_else_answers_for_is_refused_with_the_answer():
     members = pair()
     members[0]["host"]["answering"] = {"192.0.2.10": ["aa:bb:cc:dd:ee:ff"]}
-    assert _pair.plan(members)["faults"] == [
-        "VIP 192.0.2.10 is already answered by aa:bb:cc:dd:ee:ff, which is no member of this pair: "
+    assert _pair.plan(members).faults == [
+        "VIP 192.0.2.10 is already answered by aa:bb:cc:dd:ee:ff, which is none of the members: "
         "choose a free address, or take it away there."
     ]
 
@@ -232,7 +232,7 @@ def test_a_vip_that_somebody_else_answers_for_is_refused_with_the_answer():
 def test_a_port_that_another_program_has_is_refused_with_its_name():
     members = pair()
     members[1]["host"]["listeners"].append({"address": "0.0.0.0", "port": 80, "program": "nginx", "pid": 99})
-    assert _pair.plan(members)["faults"] == [
+    assert _pair.plan(members).faults == [
         "lb2: port 80 of service infra_nodes-80 is already taken by nginx (pid 99): "
         "stop that program or move the service."
     ]
@@ -244,13 +244,13 @@ def test_haproxy_itself_and_other_addresses_are_not_in_the_way():
         {"address": "0.0.0.0", "port": 80, "program": "haproxy", "pid": 9},
         {"address": "127.0.0.1", "port": 80, "program": "nginx", "pid": 8},
     ]
-    assert _pair.plan(members)["faults"] == []
+    assert _pair.plan(members).faults == []
 
 
 def test_what_a_host_cannot_do_is_a_fault_with_its_name():
     members = pair()
     members[0]["host"]["problems"] = ["systemd does not run here."]
-    assert _pair.plan(members)["faults"] == ["lb1: systemd does not run here."]
+    assert _pair.plan(members).faults == ["lb1: systemd does not run here."]
 
 
 def test_the_password_is_the_users_then_the_one_in_use_then_a_fresh_one():

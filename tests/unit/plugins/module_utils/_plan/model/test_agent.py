@@ -23,6 +23,10 @@ EVERYTHING = {
             "check": {
                 "type": "https",
                 "path": "/readyz",
+                "host": "api.example",
+                "status": [200, 204],
+                "verify": True,
+                "ca": "/etc/ca.pem",
                 "port": 6444,
                 "interval": 0.5,
                 "fall": 2,
@@ -35,6 +39,8 @@ EVERYTHING = {
                 {"name": "one", "address": "192.0.2.31", "port": 6443, "weight": 3},
                 {"address": "2001:db8::32", "backup": True},
             ],
+            "maxconn": 300,
+            "send_proxy": True,
         },
         SERVICE,
     ],
@@ -44,7 +50,9 @@ EVERYTHING = {
     "timeout_client": "90s",
     "timeout_tunnel": "2h",
     "timeout_connect": "750ms",
+    "timeout_fin": "30s",
     "hard_stop_after": "10m",
+    "stop_within": "5m",
     "instances": [
         {
             **INSTANCE,
@@ -75,6 +83,7 @@ EVERYTHING = {
     "track_files": [{"name": "down", "path": "/run/down"}],
     "auth_pass": "k3Ja92xQ",
     "script_user": "keeper",
+    "checksum": "rfc9568",
 }
 
 
@@ -102,9 +111,12 @@ def test_the_agent_reads_all_of_it_as_it_was_meant():
     assert (health.type, health.path, health.port, health.interval) == ("https", "/readyz", 6444, 500_000)
     assert (health.fall, health.rise, web.health.type, web.health.fall) == (2, 4, "tcp", 3)
     assert (health.fast_interval, health.slow_start, health.shutdown_sessions) == (200_000, 60_000_000, True)
+    assert (health.host, health.status, health.verify, health.ca) == ("api.example", (200, 204), True, "/etc/ca.pem")
+    assert (api.maxconn, api.send_proxy, web.maxconn, web.send_proxy) == (300, True, 0, False)
     times = proxy.timeouts
     assert (times.connect, times.client, times.server, times.tunnel) == (750_000, 90_000_000, 60_000_000, 7_200_000_000)
-    assert (proxy.maxconn, proxy.workers, proxy.hard_stop_after) == (500, 2, 600_000_000)
+    assert (times.fin, proxy.hard_stop_after, proxy.stop_within) == (30_000_000, 600_000_000, 300_000_000)
+    assert (proxy.maxconn, proxy.workers) == (500, 2)
     assert [(m.path, m.at_least[0].servers) for m in proxy.monitors] == [("/ready", 1)]
     assert (proxy.page.bind, proxy.page.port) == (("127.0.0.1",), 9000)
 
@@ -116,6 +128,7 @@ def test_the_agent_reads_all_of_it_as_it_was_meant():
     assert (front.announce_again, front.notify, front.addresses) == (30_000_000, ("/usr/bin/tell",), ("192.0.2.10/32",))
     assert [(t.name, t.weight) for t in front.track] == [("alive", 0), ("load", -10), ("down", -5), ("link:eth1", 0)]
     assert (six.version, six.multicast, six.interval, six.auth_pass) == (3, True, 500_000, b"")
+    assert (front.checksum, six.checksum) == ("rfc5798", "rfc9568")  # version 2 has one checksum only
     checks = {check.name: check for check in vrrp.checks}
     alive = checks["alive"]
     assert (alive.type, alive.process, alive.interval) == ("process", "onprem-lb-proxy", 200_000)
@@ -165,6 +178,11 @@ def test_a_check_may_take_as_long_as_the_smaller_of_haproxys_two_limits():
     assert limit(timeout_connect="300ms") == 0.3
 
 
+def test_what_is_not_set_is_left_to_the_agents_own_default():
+    proxy = config.parse(json.dumps(translate(services=[SERVICE])["proxy"]))[0]
+    assert (proxy.timeouts.fin, proxy.stop_within, proxy.maxconn) == (10_000_000, 8_000_000, 10_000)
+
+
 def test_the_page_can_be_left_out():
     assert "page" not in translate(services=[SERVICE], stats_enabled=False)["proxy"]
 
@@ -201,6 +219,10 @@ def test_raw_lines_are_refused_with_their_place(settings, place):
         ({"stats_user": "me", "stats_password": "hunter22"}, "agent_stats_password"),
         ({"stats_address": "192.0.2.1"}, "agent_stats_address is 192.0.2.1, which others can reach"),
         ({"timeout_client": "5 minutes"}, "agent_timeout_client is '5 minutes'"),
+        ({"timeout_fin": "soon"}, "agent_timeout_fin is 'soon': a time such as 500ms"),
+        ({"stop_within": "1000d"}, "stop_within is 86400000: a number from 0 to 604800 seconds is wanted."),
+        ({"checksum": "md5"}, "agent_checksum is 'md5': one of rfc5798, rfc9568 is wanted."),
+        ({"services": [{**SERVICE, "check": {"host": "x"}}]}, "agent_services[0] (web).check.host is for a check of"),
         ({"down_file": "/run/a b"}, "agent_down_file"),
         ({"down_file": "/run/x';reboot;'"}, "agent_down_file"),
         ({"start_commands": ["nft list"]}, "agent_start_commands"),
@@ -208,6 +230,8 @@ def test_raw_lines_are_refused_with_their_place(settings, place):
         ({"stop_commands": ["/bin/a\n/bin/b"]}, "agent_stop_commands"),
         ({"services": [SERVICE, {**SERVICE, "name": "other"}]}, "both listen on port 443"),
         ({"monitors": [{"name": "m", "port": 443}]}, "port 443"),
+        ({"monitors": [{"name": "m", "prot": 1}]}, "agent_monitors[0] (m) has the unknown key 'prot': did you mean"),
+        ({"monitors": [{"name": "m", "port": 1, "at_least": {"x": 1}}]}, "agent_monitors[0] (m).at_least has 'x', and"),
         ({"stats_port": 443}, "443"),
         ({"instances": [{**INSTANCE, "peers": []}]}, "agent_instances[0] (front).peers is empty"),
         ({"instances": [{**INSTANCE, "track_scripts": ["x"]}]}, "names 'x', which is not defined"),
@@ -232,16 +256,24 @@ def test_a_script_and_a_file_of_one_name_are_told_apart():
 
 
 def test_who_listens_already_is_named_and_the_proxy_itself_is_not_in_its_way():
-    def clash(program, port=443):
+    def clash(program, port=443, **settings):
         listener = {"address": "0.0.0.0", "port": port, "program": program, "pid": 7}
-        return agent.translate({"services": [SERVICE]}, listeners=[listener], host="lb1")["faults"]
+        return agent.translate({"services": [SERVICE], **settings}, listeners=[listener], host="lb1")["faults"]
 
     assert clash("nginx") == [
         "lb1: port 443 of service web is already taken by nginx (pid 7): stop that program or move the service."
     ]
     assert clash("haproxy") and clash("nginx", port=9000)
+    assert clash("nginx", port=9444, monitors=[{"name": "ready", "port": 9444}])
     for own in ("onprem-lb-proxy", "proxy-worker"):
         assert clash(own) == []
+
+
+def test_a_password_of_a_wrong_kind_is_not_shown():
+    (fault, *others) = faults(instances=[{**INSTANCE, "auth_pass": 12345678}])
+    assert fault == "agent_instances[0] (front).auth_pass is a secret of type int: one line of text is wanted."
+    others += faults(instances=[INSTANCE], auth_pass=["12345678"], stats_password=12345678)
+    assert len(others) >= 2 and "12345678" not in str([fault, *others])
 
 
 def test_the_passwords_are_named_as_secrets():

@@ -19,7 +19,9 @@ def test_a_bare_address_is_a_server_with_every_default():
         {"name": "192.0.2.31", "address": "192.0.2.31", "port": 80, "weight": 1, "backup": False}
     ]
     usual = {"type": "tcp", "path": "/", "port": None, "interval": 2, "fall": 3, "rise": 2}
-    assert service["check"] == {**usual, "fast_interval": 0, "slow_start": 0, "shutdown_sessions": False}
+    usual.update(fast_interval=0, slow_start=0, shutdown_sessions=False)
+    assert service["check"] == {**usual, "host": "", "status": [200, 399], "verify": False, "ca": ""}
+    assert (service["maxconn"], service["send_proxy"]) == (0, False)
 
 
 def test_a_monitor_is_read_with_every_default():
@@ -93,6 +95,15 @@ def test_a_taken_statistics_port_is_named_too():
         ([{**WEB, "name": "a b"}], "a name of letters, digits and . : _ - is wanted."),
         ([{**WEB, "mode": "udp"}], "one of tcp, http is wanted."),
         ([{**WEB, "check": {"interval": 0}}], "check.interval is 0: a number from 0.1 to 3600 seconds is wanted."),
+        ([{**WEB, "check": {"path": "/healthz"}}], "for a check of type http or https, and this one is tcp: leave it"),
+        ([{**WEB, "check": {"type": "http", "verify": True}}], "check.verify is for a check of type https, and this"),
+        ([{**WEB, "check": {"type": "https", "ca": "/ca.pem"}}], "check.ca is set, but verify is false: set verify"),
+        ([{**WEB, "check": {"type": "https", "verify": True}}], "verify is true, but host is empty: set host to the"),
+        ([{**WEB, "check": {"type": "http", "status": 200}}], "check.status is 200: two of 100 to 599 are wanted"),
+        ([{**WEB, "check": {"timeout": 5}}], "haproxy_services[0] (web).check has the unknown key 'timeout'"),
+        ([{**WEB, "maxconn": -1}], "haproxy_services[0] (web).maxconn is -1: a whole number from 0 to 1000000"),
+        ([{**WEB, "send_proxy": "v1"}], "haproxy_services[0] (web).send_proxy is 'v1': true or false is wanted."),
+        ([{**WEB, "servers": ["127.0.0.1"]}], "127.0.0.1 at 127.0.0.1 port 80 is the service itself: name another"),
         ([{**WEB, "bind": []}], "a list of at least 1 is wanted."),
         (["web"], "haproxy_services[0] is 'web': a mapping with the keys"),
         ([{"port": 80, "servers": ["192.0.2.31"]}], "haproxy_services[0] lacks 'name': add it."),

@@ -9,6 +9,7 @@ import json
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Run
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import proxy_header
 from support.agent.loops import SECOND
 from support.proxy.health import A, B, HealthCase, service
 
@@ -17,9 +18,8 @@ def told(state, weight=10, shutdown=False):
     return {"state": state, "weight": weight, "shutdown": shutdown}
 
 
-def test_before_the_first_check_a_server_is_up_or_what_was_chosen():
+def test_before_the_first_check_a_server_is_up():
     assert HealthCase(service()).states() == {"web/a": "up", "web/b": "up"}
-    assert HealthCase(service(initial="down")).states() == {"web/a": "down", "web/b": "down"}
     assert HealthCase(service(type="none")).states() == {"web/a": "up", "web/b": "up"}
 
 
@@ -47,6 +47,12 @@ def test_each_server_is_checked_as_its_service_says():
         assert getattr(web, field) == getattr(given, field), field
     assert (other.name, other.address, other.port, other.type) == ("other/b", "192.0.2.2", 9000, "tcp")
     assert HealthCase(service(type="none")).wanted == []
+
+
+@pytest.mark.parametrize("send_proxy, port, greeted", [(True, 0, True), (True, 9000, False), (False, 0, False)])
+def test_where_servers_demand_a_proxy_header_a_check_of_their_port_has_one(send_proxy, port, greeted):
+    (check, _other) = HealthCase(service(port=port)._replace(send_proxy=send_proxy)).wanted
+    assert check.greeting.encode("latin-1") == (proxy_header.local() if greeted else b"")
 
 
 def test_a_change_is_told_to_the_workers_and_to_the_log():
@@ -134,8 +140,8 @@ def test_a_slow_start_raises_the_weight_in_steps():
 
 
 def test_who_was_up_at_the_start_or_is_ready_after_a_drain_starts_at_once():
-    case = HealthCase(service(slow_start=60 * SECOND, initial="down"))
-    assert case.found("web/a", True) == [("web/a", told("up", 10))]
+    case = HealthCase(service(slow_start=60 * SECOND))
+    assert case.health.updates()["web/a"] == told("up", 10)
     case.admin_state("web/a", "drain")
     assert case.admin_state("web/a", "ready") == [("web/a", told("up", 10))]
     case.admin_state("web/a", "maint")

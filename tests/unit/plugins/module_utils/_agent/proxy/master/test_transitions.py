@@ -8,6 +8,7 @@ import contextlib
 import socket
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import proxy_header
 from support.proxy.masters import Echo, Running, ask, free_ports, get
 from support.proxy.proxies import LIMIT, LOCAL
 from support.waiting import until
@@ -138,7 +139,20 @@ def test_a_slow_start_gives_little_at_first(case):
     assert heard.count(b"a") <= 6
 
 
-def test_until_the_first_check_nobody_is_up_where_that_is_wanted(tmp_path):
+def test_a_check_of_a_server_that_demands_a_proxy_header_begins_with_one(tmp_path):
+    (port, server) = free_ports(2)
+    service = {"name": "web", "bind": LOCAL, "port": port, "servers": [{"address": LOCAL, "port": server}]}
+    given = {"services": [{**service, "send_proxy": True, "check": {**NEVER, "type": "http", "path": "/healthz"}}]}
+    with socket.create_server((LOCAL, server)) as listening, Running(tmp_path, given, wait=False) as proxy:
+        listening.settimeout(LIMIT)
+        with listening.accept()[0] as accepted:
+            heard = accepted.recv(1000)
+            assert heard.startswith(proxy_header.local() + b"GET /healthz HTTP/1.1\r\n")
+            accepted.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        until(lambda: proxy.generation() and proxy.service()["servers"][0]["check"]["up"])
+
+
+def test_until_its_first_check_has_ended_a_server_is_up(tmp_path):
     (port, server) = free_ports(2)
     # Its checks take a second to fail, because a full queue answers nothing.
     with socket.create_server((LOCAL, server), backlog=0) as full, contextlib.ExitStack() as stack:
@@ -148,7 +162,5 @@ def test_until_the_first_check_nobody_is_up_where_that_is_wanted(tmp_path):
             client.connect_ex(full.getsockname())
         check = {"type": "tcp", "timeout": 30, "interval": 30}
         service = {"name": "web", "bind": LOCAL, "port": port, "servers": [{"address": LOCAL, "port": server}]}
-        for initial in ("up", "down"):
-            given = {"services": [{**service, "check": {**check, "initial": initial}}]}
-            with Running(tmp_path, given) as proxy:
-                assert proxy.service()["state"] == initial
+        with Running(tmp_path, {"services": [{**service, "check": check}]}) as proxy:
+            assert proxy.service()["state"] == "up"

@@ -28,6 +28,10 @@ def test_of_a_link_local_client():
     assert header[16:32] == socket.inet_pton(socket.AF_INET6, "fe80::1")
 
 
+def test_of_a_connection_that_has_no_client():
+    assert proxy_header.local().hex(" ") == "0d 0a 0d 0a 00 0d 0a 51 55 49 54 0a 20 00 00 00"
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 def test_of_a_connection(address):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -43,10 +43,6 @@ def test_when_nobody_is_up_nobody_is_chosen():
     assert chosen(table.pools["web"]) == {"a"}
 
 
-def test_a_service_whose_servers_begin_down_has_none():
-    assert chosen(pool(A, B, health=settings.Health(initial="down"))) == {None}
-
-
 def test_the_first_backup_that_is_up_serves_while_no_other_does():
     table = Table((service(A, SPARE, SECOND_SPARE),))
     web = table.pools["web"]

@@ -1,0 +1,182 @@
+"""Endurance of the agent's proxy under load: reloads, a killed server, memory over time. Needs what bench/proxy does.
+
+    python3 bench/endurance.py
+    ONLY=growth GROWTH=600 python3 bench/endurance.py   # of reloads, death and growth; ten minutes without growth
+
+Prints each result and its aim; the exit code is 1 if one misses its aim.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+import balancers
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
+from balancers import BALANCER, BULK, FILE, FILES, PAIR, REQUESTS, SPARE, Stage, until
+from support.netns.links import why_not
+
+GROWTH = int(os.environ.get("GROWTH", "30"))  # seconds
+RELOADS, BETWEEN = 20, 0.5  # seconds
+DOWNLOADS, RATE = 4, "5M"  # bytes per second of each, so that they outlast the reloads
+CLIENTS = 64
+TOLERANCE = 1.03  # a ratio up to this is no growth
+SPARE_DESCRIPTORS = 16  # of the pipes of four streams, which are kept
+
+
+class Trial:
+    """One test; ``found`` and ``good`` are set by ``run``."""
+
+    title = aim = found = ""
+    good = False
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+
+    def run(self) -> None:
+        raise NotImplementedError
+
+
+class Reloads(Trial):
+    title = f"{RELOADS} reloads"
+    aim = "0 failed requests, 0 broken downloads"
+
+    def run(self) -> None:
+        digest = hashlib.sha256((self.stage.folder / FILE).read_bytes()).hexdigest()
+        duration = int(RELOADS * BETWEEN) + 2
+        loads = [wrk(self.stage, REQUESTS, duration, *more) for more in (NEW, ())]
+        downloads = [download(self.stage) for _each in range(DOWNLOADS)]
+        until(lambda: current(self.stage, "files") == DOWNLOADS, "the downloads have not begun")
+        for _each in range(RELOADS):
+            reload(self.stage)
+            time.sleep(BETWEEN)  # under load, before the next reload
+        under_way = sum(each.poll() is None for each in downloads)
+        broken = sum(each.communicate()[0].split()[:1] != [digest] for each in downloads)
+        requests, errors = (sum(each) for each in zip(*map(outcome, loads)))
+        self.found = (
+            f"{errors} of {requests} requests failed, {broken} of {DOWNLOADS} downloads are broken "
+            f"({under_way} outlasted all reloads)"
+        )
+        self.good = errors == broken == 0 < under_way
+
+
+class Death(Trial):
+    title = "a server is killed"
+    aim = "only its own connections fail"
+
+    def run(self) -> None:
+        loads = [wrk(self.stage, PAIR, 6, *more) for more in (NEW, ())]
+        time.sleep(3)  # under load, so that all of its clients are counted; 3 s follow
+        own = sum(each["current"] for each in servers(self.stage, "pair") if each["name"] == f"at-{SPARE}")
+        self.stage.servers[SPARE].stop()
+        requests, errors = (sum(each) for each in zip(*map(outcome, loads)))
+        refused = next(each for each in report(self.stage)["services"] if each["name"] == "pair")["refused"]
+        self.found = (
+            f"{errors} of {requests} requests failed, about {own} were on that server, {refused} found no server"
+        )
+        # Requests on a connection that the report did not include yet fail, too: at most one for each client.
+        self.good = errors <= 2 * CLIENTS and not refused
+
+
+class Growth(Trial):
+    title = f"{GROWTH} seconds under load"
+    aim = "no growth in memory or descriptors"
+
+    def run(self) -> None:
+        idle = self.stage.balancer.descriptors()
+        loads = [wrk(self.stage, REQUESTS, GROWTH, *more) for more in (NEW, ())]
+        iperf = ["iperf3", "--client", BALANCER, "--port", str(BULK), "--parallel", "4", "--time", str(GROWTH)]
+        bulk = self.stage.spawn(*iperf, "--reverse", "--interval", "0")  # its reports in between would not be read
+        samples = []
+        while bulk.poll() is None:
+            samples.append((self.stage.balancer.resident(), self.stage.balancer.descriptors()))
+            time.sleep(GROWTH / 100)  # between two samples
+        errors = sum(outcome(load)[1] for load in loads) + bulk.returncode
+        quarter = len(samples) // 4
+        first, last = (
+            [statistics.median(each) for each in zip(*part)]
+            for part in (samples[quarter : 2 * quarter], samples[-quarter - 3 : -3])
+        )
+        time.sleep(2)  # until the last clients are gone
+        left = self.stage.balancer.descriptors() - idle
+        self.found = (
+            f"resident {first[0] / 1e6:.1f} then {last[0] / 1e6:.1f} MB, descriptors {first[1]:.0f} then "
+            f"{last[1]:.0f}, {left} more than before it (spare pipes), {errors} errors"
+        )
+        # Under load the number of descriptors varies with the clients: what counts is how many are left.
+        self.good = last[0] <= TOLERANCE * first[0] and left <= SPARE_DESCRIPTORS and not errors
+
+
+TRIALS = {"reloads": Reloads, "death": Death, "growth": Growth}
+NEW = ("--header", "Connection: close")
+
+
+def wrk(stage: Stage, port: int, duration: int, *options: str) -> subprocess.Popen:
+    """Start to send requests."""
+    command = ["wrk", "--threads", "1", "--connections", str(CLIENTS), "--duration", str(duration), *options]
+    return stage.spawn(*command, f"http://{BALANCER}:{port}/")
+
+
+def outcome(load: subprocess.Popen):
+    """Return how many requests were answered, and how many failed."""
+    output = load.communicate()[0]
+    errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", output)
+    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", output)
+    failed = sum(map(int, errors.groups())) if errors else 0
+    return int(re.search(r"(\d+) requests in", output)[1]), failed + (int(bad[1]) if bad else 0)
+
+
+def download(stage: Stage) -> subprocess.Popen:
+    """Start to fetch the file; prints its digest, or curl's error."""
+    curl = f"curl --silent --show-error --limit-rate {RATE} http://{BALANCER}:{FILES}/{FILE}"
+    return stage.spawn("sh", "-c", f"{curl} | sha256sum")
+
+
+def report(stage: Stage):
+    return status_socket.fetch(str(stage.folder / "proxy.sock"))
+
+
+def servers(stage: Stage, service: str):
+    return next(each for each in report(stage)["services"] if each["name"] == service)["servers"]
+
+
+def current(stage: Stage, service: str) -> int:
+    """Return how many sessions a service has."""
+    return sum(each["current"] for each in servers(stage, service))
+
+
+def reload(stage: Stage) -> None:
+    """Reload the configuration; return when the new workers serve."""
+    before = generation(stage)
+    stage.balancer.signal(signal.SIGHUP)
+    until(lambda: generation(stage) > before, "the reload has not finished")
+
+
+def generation(stage: Stage) -> int:
+    return max(each["generation"] for each in report(stage)["workers"])
+
+
+def main() -> int:
+    if why_not(*balancers.NEEDED):
+        print(f"bench/endurance.py: skipped: {why_not(*balancers.NEEDED)}")
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_ignored: sys.exit(1))  # so that it removes what it has made
+    balancers.build()
+    good = True
+    for name in os.environ.get("ONLY", ",".join(TRIALS)).split(","):
+        with Stage("agent") as stage:
+            trial = TRIALS[name](stage)
+            trial.run()
+        good = good and trial.good
+        print(f"{'good' if trial.good else 'BAD '}  {trial.title}: {trial.found}; aim: {trial.aim}", flush=True)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

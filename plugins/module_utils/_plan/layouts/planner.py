@@ -1,0 +1,158 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The steps from the members of a layout to its plan, the same for every layout.
+
+Pure: the same members give the same plan. Faults are collected, never raised, so that a user sees all of them at once.
+
+A member is ``{name, address, settings, host}``: its name in the inventory, the address by which Ansible reaches it, the
+role's variables without their prefix as this member has them, and what `host_info` returned there, or None if it was
+not read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults, Field, read
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import engine_choice
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import Choice
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Member
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import Placement, placeholder_host
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.instances import auth_pass_faults, read_instances
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import (
+    Balancer,
+    Expected,
+    Firewall,
+    MemberPlan,
+    Plan,
+    Router,
+    Vip,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.variables import as_role_variables
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+
+OWN = ("interface", "engine")  # the settings that may differ between members
+
+
+class Draft(NamedTuple):
+    """What a layout has read from its variables."""
+
+    vips: List[Vip]
+    placements: Dict[str, Dict[str, Placement]]  # by member and address of a VIP
+    targets: List[List[Any]]  # ``[address, port]``: every service through every VIP
+    listeners: Callable[[str], List[Dict[str, Any]]]  # what a member's balancer binds: services and monitors
+    balancer: Callable[[str, str], Balancer]  # of a member, with an engine
+    router: Callable[[str, str], Router]
+    ports: Callable[[str], List[int]]  # to which clients of a member connect
+    missing_programs: Callable[[Member], Faults] = lambda _member: []  # that the agent needs and does not install
+    watched: Dict[str, Dict[str, Any]] = {}  # as `forecast.forecast` takes it
+    warnings: List[str] = []
+
+
+class Layout(NamedTuple):
+    """What distinguishes one layout from another."""
+
+    prefix: str  # of its variables
+    schema: Mapping[str, Field]  # of its variables, without the prefix
+    vips: List[str]  # the variables that name VIPs
+    read: Callable[[List[Member], Dict[str, Any], Faults], Optional[Draft]]  # None where there are too few members
+
+
+def plan(layout: Layout, given: List[Member]) -> Plan:
+    """Return the plan of a layout, if it holds in every single failure."""
+    drafted = draft(layout, given)
+    if drafted.faults:
+        return drafted
+    foreseen = forecast.forecast(forecast_input(drafted))
+    if foreseen["faults"]:
+        return _refused(layout, foreseen["faults"])
+    outages = foreseen["outages"]
+    return drafted._replace(outages=outages, table=forecast.table(forecast_input(drafted), outages))
+
+
+def draft(layout: Layout, given: List[Member]) -> Plan:
+    """Return the plan without its forecast: it may not hold in every failure."""
+    members = [_complete(layout, rank, member) for rank, member in enumerate(given)]
+    faults = _members.disagreements(members, OWN, layout.prefix)
+    settings = read(layout.schema, members[0]["settings"] if members else {}, layout.prefix, faults)
+    found = layout.read(members, settings, faults)
+    if found is None:
+        return _refused(layout, faults)
+    choices = _members.engines(members, layout.prefix, faults)
+    faults += auth_pass_faults(settings["auth_pass"], f"{layout.prefix}_auth_pass")
+    faults += _members.vrrp_conflicts(members, found.vips, found.placements)
+    for member in members:
+        choice = choices[member["name"]]
+        faults += _members.host_faults(member, found.listeners(member["name"]), choice)
+        faults += found.missing_programs(member) if choice.engine == engines.AGENT else []
+    if faults:
+        return _refused(layout, faults)
+    planned = {name: _member(name, choice, found) for name, choice in choices.items()}
+    for name, member_plan in planned.items():
+        faults += read_instances(member_plan.router.instances, f"{name}: instances")[1]
+    if faults:
+        return _refused(layout, faults)
+    carrying = {name: choices[name] for name in planned if planned[name].router.instances}
+    order = engine_choice.migration_order(carrying, _members.held_vips(members, found.vips))
+    return Plan(
+        faults=[],
+        warnings=found.warnings,
+        vips=found.vips,
+        members=planned,
+        targets=found.targets,
+        watched=found.watched,
+        advert_interval=settings["advert_interval"],
+        migration_order=order,
+        engines=engine_choice.table(carrying, order),
+    )
+
+
+def _refused(layout: Layout, faults: Faults) -> Plan:
+    return Plan(list(dict.fromkeys(as_role_variables(fault, layout.prefix) for fault in faults)))
+
+
+def _complete(layout: Layout, rank: int, member: Member) -> Member:
+    """Return a member with the settings of its layout alone, and with a placeholder for a host that was not read."""
+    settings = {key: value for key, value in member["settings"].items() if key in layout.schema}
+    host = member["host"]
+    if host is None:
+        lists = [settings.get(name) for name in layout.vips]
+        vips = [vip for some in lists if isinstance(some, list) for vip in some]
+        host = placeholder_host(vips, member["address"], rank, settings.get("interface", ""))
+    return {**member, "settings": settings, "host": host}
+
+
+def _member(name: str, choice: Choice, found: Draft) -> MemberPlan:
+    balancer, router = found.balancer(name, choice.engine), found.router(name, choice.engine)
+    units = engines.UNITS[choice.engine]
+    runs = (bool(balancer.services), bool(router.instances))
+    return MemberPlan(
+        engine=choice.engine,
+        replaces=choice.replaces,
+        replaced_programs=list(engines.REPLACED[choice.replaces]),
+        balancer=balancer,
+        router=router,
+        firewall=Firewall(found.ports(name), router.peers, (router.interfaces or [""])[0]),
+        expected=Expected(
+            vips=found.vips,
+            services=found.listeners(name),
+            targets=found.targets,
+            units=[unit for unit, it_runs in zip(units, runs) if it_runs],
+            programs=list(engines.PROGRAMS[choice.engine]),
+        ),
+    )
+
+
+def forecast_input(drafted: Plan) -> Dict[str, Any]:
+    """Return what `forecast.forecast` takes."""
+    return {
+        "vips": [vip._asdict() for vip in drafted.vips],
+        "members": {
+            name: {"instances": member.router.instances, "engine": member.engine}
+            for name, member in drafted.members.items()
+        },
+        "track": {"scripts": [script for member in drafted.members.values() for script in member.router.scripts]},
+        "watched": drafted.watched,
+    }

@@ -1,0 +1,75 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the VIPs of every layout have in common: how a user writes one, its VRID, and what two must not share. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import (
+    Faults,
+    Field,
+    address,
+    integer,
+    read,
+    text,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import Existing
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.subnets import vip_faults
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Vip
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
+from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers
+
+VIP = {
+    "address": Field(text, required=True),
+    "vrid": Field(integer(1, 255, "a VRID")),
+}
+
+
+def read_vip(
+    schema: Mapping[str, Field], given: Any, place: str, faults: Faults
+) -> Tuple[Dict[str, Any], Optional[Vip]]:
+    """Return what a user wrote of a VIP, and the VIP, as yet without a name, a VRID and members; None if it is none."""
+    # A bare address is the common case.
+    spelled = read(schema, given if isinstance(given, dict) else {"address": given}, place, faults)
+    wrong = vip_faults(spelled["address"], place)
+    faults.extend(wrong)
+    if wrong:
+        return spelled, None
+    bare, _slash, prefix = str(spelled["address"]).partition("/")
+    return spelled, Vip(str(address(bare)[0]), int(prefix) if prefix else None, "")
+
+
+def of_family(vips: List[Vip], version: int) -> List[Vip]:
+    """Return the VIPs of IP version 4 or 6. The two are separate protocols: a VRID may be used once in each."""
+    return [vip for vip in vips if vip.version == version]
+
+
+def rotated(order: List[str], first: int) -> List[str]:
+    """Return the members with another one first, so that several VIPs are on several members."""
+    at = first % len(order)
+    return order[at:] + order[:at]
+
+
+def free_vrid(vip: Vip, earlier: List[Vip], existing: Existing, faults: Faults, preferred: Optional[int] = None) -> int:
+    """Return the VRID in use, or the preferred one, or one that no OpenShift cluster's name gives; 0 with faults."""
+    if vip.name in existing.current_vrids:
+        return existing.current_vrids[vip.name]
+    taken = [{"vrid": other.vrid, "by": other.address} for other in of_family(earlier, vip.version)]
+    taken += vrrp_routers.taken(router for router in existing.foreign_routers if router["family"] == vip.version)
+    choice = _vrid.choose(vip.address, "pool", taken, current=preferred, on_conflict="next")
+    faults.extend(choice.faults)
+    return choice.vrids.get("pair", 0)
+
+
+def clashes(vip: Vip, earlier: List[Vip], place: str) -> Faults:
+    """Say what a VIP has in common with an earlier one."""
+    if any(other.address == vip.address for other in earlier):
+        return [f"{place} is {vip.address} again: name each VIP once."]
+    if any(other.name == vip.name for other in earlier):
+        return [f"{place} would be called {vip.name} like another VIP: give it a name of its own."]
+    return [
+        f"{place} has VRID {vip.vrid}, which {other.address} has too: give one of them another vrid."
+        for other in of_family(earlier, vip.version)
+        if vip.vrid and other.vrid == vip.vrid
+    ]

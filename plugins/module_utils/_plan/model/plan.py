@@ -1,0 +1,123 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The plan of a layout, typed: what each member runs, and what becomes of each VIP in every single failure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Faults
+
+
+class Vip(NamedTuple):
+    """One VIP, its VRID, and the members that may hold it, best first."""
+
+    address: str
+    prefix: Optional[int]
+    name: str  # of its instances
+    vrid: int = 0
+    order: List[str] = []
+
+    @property
+    def version(self) -> int:
+        return 6 if ":" in self.address else 4
+
+    @property
+    def held_as(self) -> int:
+        """The prefix length with which a member has it."""
+        return self.prefix or (128 if self.version == 6 else 32)
+
+    @property
+    def with_prefix(self) -> str:
+        return f"{self.address}/{self.prefix}" if self.prefix else self.address
+
+
+class Redirect(NamedTuple):
+    """A port of the VIPs that nftables passes on to another port of the host that holds them."""
+
+    vips: List[str]
+    port: int
+    to_port: int
+
+
+class Balancer(NamedTuple):
+    """What a member's balancer is given. A member without services has none."""
+
+    services: List[Dict[str, Any]] = []
+    monitors: List[Dict[str, Any]] = []
+    down_file: str = ""
+    timeouts: Dict[str, str] = {}
+    stats_port: Optional[int] = None
+    redirect: Optional[Redirect] = None
+    guard: str = ""  # the nftables ruleset before the machine config server
+
+
+class Router(NamedTuple):
+    """What a member's VRRP router is given. A member without instances has none."""
+
+    instances: List[Dict[str, Any]]
+    scripts: List[Dict[str, Any]]
+    track_files: List[Dict[str, Any]]
+
+    @property
+    def peers(self) -> List[str]:
+        return sorted({peer for instance in self.instances for peer in instance["peers"]})
+
+    @property
+    def interfaces(self) -> List[str]:
+        return sorted({instance["interface"] for instance in self.instances})
+
+
+class Firewall(NamedTuple):
+    """What a member's firewall lets in."""
+
+    ports: List[int]
+    vrrp_peers: List[str]
+    interface: str
+
+
+class Expected(NamedTuple):
+    """What `layout_info` must find on a member."""
+
+    vips: List[Vip]
+    services: List[Dict[str, Any]]
+    targets: List[List[Any]]
+    units: List[str]
+    programs: List[str]
+
+
+class MemberPlan(NamedTuple):
+    """The plan of one member: each part is what one component is called with."""
+
+    engine: str
+    replaces: str  # the engine that goes, or nothing
+    replaced_programs: List[str]
+    balancer: Balancer
+    router: Router
+    firewall: Firewall
+    expected: Expected
+
+
+class Plan(NamedTuple):
+    """The plan of a layout. With faults everything else is empty."""
+
+    faults: Faults
+    warnings: List[str] = []
+    vips: List[Vip] = []
+    members: Dict[str, MemberPlan] = {}
+    targets: List[List[Any]] = []  # ``[address, port]``: every service through every VIP
+    watched: Dict[str, Dict[str, Any]] = {}  # as `forecast.forecast` takes it
+    advert_interval: float = 1
+    migration_order: List[str] = []  # the members that change their engine
+    engines: List[str] = []  # a line for each member: its engine, and why
+    outages: List[Dict[str, Any]] = []  # as `forecast.forecast` returns them
+    table: List[str] = []  # the same in words
+
+
+def as_data(value: Any) -> Any:
+    """Return a plan, or a part of it, in mappings and lists alone."""
+    if hasattr(value, "_asdict"):
+        return as_data(value._asdict())
+    if isinstance(value, dict):
+        return {key: as_data(item) for key, item in value.items()}
+    return [as_data(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,108 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: layout_info
+short_description: Compare a pair or a cluster with its plan, as one member sees it
+version_added: 0.1.0
+author:
+  - The onprem.lb authors (@onprem)
+description:
+  - Checks that every VIP has exactly one holder on its link, that this member could take over, and that the services
+    answer through the VIPs. Changes nothing.
+  - Repeats this until nothing is wrong or the limit is reached.
+options:
+  plan:
+    description: What is expected of this member: C(vips), C(services), C(targets), C(programs) and
+      C(units).
+    type: dict
+    required: true
+  config:
+    description: The file that haproxy must have loaded.
+    type: path
+    default: /etc/haproxy/haproxy.cfg
+  limit:
+    description: How many seconds to repeat the checks.
+    type: float
+    default: 15
+extends_documentation_fragment:
+  - onprem.lb.attributes.reads_only
+"""
+
+EXAMPLES = r"""
+- name: Compare the pair with its plan
+  onprem.lb.layout_info:
+    plan: "{{ plan }}"
+  register: pair
+  failed_when: pair.faults | length > 0
+"""
+
+RETURN = r"""
+faults:
+  description: A sentence for each thing that is not as planned.
+  type: list
+  elements: str
+  returned: success
+msg:
+  description: The same, as one text.
+  type: str
+  returned: success
+holders:
+  description: How many hosts hold each VIP.
+  type: dict
+  returned: success
+"""
+
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts, verification
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+
+ANSWER_TIMEOUT = 0.2  # for answers on the link, in seconds; a neighbour answers within milliseconds
+PAUSE = 0.2  # between two checks; a check itself takes longer
+
+
+def look(plan, config, reader):
+    """Return what `verification.faults` compares with the plan."""
+    addresses = reader.addresses() or []
+    vips = [vip["address"] for vip in plan["vips"]]
+    return {
+        "addresses": addresses,
+        "answering": reader.answering(vips, ANSWER_TIMEOUT, addresses),
+        "active_units": reader.units_in("ActiveState", "active", verification.units(plan)),
+        "listeners": facts.listeners(),
+        "reached": facts.reachable(plan["targets"], timeout=1.0),
+        "stale": [config] if reader.is_stale(config, engines.UNITS[engines.NATIVE].balancer) else [],
+    }
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "plan": {"type": "dict", "required": True},
+            "config": {"type": "path", "default": "/etc/haproxy/haproxy.cfg"},
+            "limit": {"type": "float", "default": 15},
+        },
+        supports_check_mode=True,
+    )
+    plan = module.params["plan"]
+    reader = Reader.of(module)
+    end = time.monotonic() + module.params["limit"]
+    while True:
+        seen = look(plan, module.params["config"], reader)
+        faults = verification.faults(plan, seen)
+        if not faults or time.monotonic() > end:
+            break
+        time.sleep(PAUSE)
+    holders = {vip["address"]: verification.holders(vip["address"], seen) for vip in plan["vips"]}
+    module.exit_json(faults=faults, msg="\n".join(faults), holders=holders)
+
+
+if __name__ == "__main__":
+    main()

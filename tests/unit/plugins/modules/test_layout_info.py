@@ -1,0 +1,88 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module layout_info: what is asked of it and said by it. What counts as a fault: test_verification."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.modules import layout_info
+from support.modules import refusal, run
+from support.programs import Programs
+
+VIP = "192.0.2.10"
+PLAN = {
+    "vips": [{"address": VIP}],
+    "services": [{"name": "web", "port": 443}],
+    "targets": [[VIP, 443]],
+    "units": ["haproxy.service", "keepalived.service"],
+    "programs": ["haproxy"],
+}
+HELD = [{"ifname": "eth0", "address": "02:00:00:00:00:01", "addr_info": [{"local": VIP, "prefixlen": 32}]}]
+NONE = [{**HELD[0], "addr_info": []}]
+ACTIVE = "".join(f"Id={unit}\nActiveState=active\n\n" for unit in PLAN["units"])
+NO_HOLDER = f"VIP {VIP} has 0 holders as seen from here, exactly one is right."
+
+
+class Host(Programs):
+    """A member of the pair; ``looks`` are what `ip` says, one after the other, the last for ever."""
+
+    def __init__(self, *looks):
+        self.looks = list(looks)
+        super().__init__({"ip": self._ip, "systemctl": self._systemctl})
+
+    def _systemctl(self, words):
+        return 0, "MainPID=0\n" if "--property=MainPID" in words else ACTIVE, ""
+
+    def _ip(self, _words):
+        return 0, json.dumps(self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]), ""
+
+
+@pytest.fixture(autouse=True)
+def link(monkeypatch):
+    """haproxy listens and answers; who else answers for a VIP is in the dictionary that this gives."""
+    others = {}
+    monkeypatch.setattr(Reader, "answering", lambda *_asked: others)
+    monkeypatch.setattr(facts, "listeners", lambda: [{"port": 443, "program": "haproxy"}])
+    monkeypatch.setattr(facts, "reachable", lambda targets, timeout: [f"{address} {port}" for address, port in targets])
+    monkeypatch.setattr(layout_info, "PAUSE", 0.001)
+    return others
+
+
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        ({}, "missing required arguments: plan"),
+        ({"plan": "lb1"}, "dictionary requested"),
+        ({"plan": PLAN, "limit": "long"}, "argument 'limit' is of type str"),
+        ({"plan": PLAN, "seconds": 1}, "module: seconds. Supported parameters include"),
+    ],
+)
+def test_a_wrong_argument_is_named(given, sentence):
+    assert sentence in refusal(layout_info, given)
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_pair_that_does_what_is_planned_has_no_fault_in_either_mode(check):
+    found = run(layout_info, {"plan": PLAN}, Host(HELD), check=check)
+    assert (found["faults"], found["msg"], found["holders"]) == ([], "", {VIP: 1})
+    assert "changed" not in found
+
+
+def test_a_pair_that_needs_a_moment_gets_it():
+    found = run(layout_info, {"plan": PLAN, "limit": 60}, Host(NONE, NONE, HELD))
+    assert (found["faults"], found["holders"]) == ([], {VIP: 1})
+
+
+def test_what_lasts_beyond_the_limit_is_said():
+    found = run(layout_info, {"plan": PLAN, "limit": 0}, Host(NONE))
+    assert (found["faults"], found["msg"], found["holders"]) == ([NO_HOLDER], NO_HOLDER, {VIP: 0})
+
+
+def test_two_holders_are_a_fault(link):
+    link[VIP] = ["02:00:00:00:00:63"]
+    found = run(layout_info, {"plan": PLAN, "limit": 0}, Host(HELD))
+    assert (found["holders"], found["faults"]) == ({VIP: 2}, [NO_HOLDER.replace("0 holders", "2 holders")])
