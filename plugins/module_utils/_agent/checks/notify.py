@@ -8,8 +8,8 @@ from collections import deque
 from typing import Callable, Deque, Dict, Sequence, Tuple
 
 from ..runtime import accounts
-from ..runtime.loop import Loop
-from .outcome import MILLION, in_words, seconds
+from ..runtime.loop import MILLION, Loop
+from .outcome import in_words, seconds
 from .subprocesses import Child, Children
 
 LIMIT = 30 * MILLION

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from typing import Callable, NamedTuple
 
-MILLION = 1_000_000
+from ..runtime.loop import MILLION
 
 
 class Outcome(NamedTuple):

@@ -9,9 +9,9 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ..runtime import accounts
 from ..runtime.ipc import Channel, Message
-from ..runtime.loop import Loop
+from ..runtime.loop import MILLION, Loop
 from .notify import Notifications
-from .outcome import MILLION, Outcome
+from .outcome import Outcome
 from .runner import CheckRunner
 from .settings import SCRIPT, Check
 from .subprocesses import Children

@@ -11,9 +11,9 @@ import socket
 from typing import Callable, Dict, NoReturn, Optional, Sequence
 
 from ..runtime.accounts import Account
-from ..runtime.loop import Loop, Timer
+from ..runtime.loop import MILLION, Loop, Timer
 from . import kernel
-from .outcome import MILLION, in_words
+from .outcome import in_words
 
 KILL_DELAY = MILLION  # from SIGTERM to SIGKILL
 NOT_STARTED = 127  # as a shell's

@@ -69,11 +69,12 @@ def place_of(place: str, at: int, item: Any) -> str:
 
 
 def same_names(items: List[Dict[str, Any]], place: str) -> Faults:
-    names = [item["name"] for item in items if item["name"]]
-    return [
-        f"{place} has the name '{name}' twice: give each its own."
-        for name in sorted({name for name in names if names.count(name) > 1})
-    ]
+    names = repeated([item["name"] for item in items if item["name"]])
+    return [f"{place} has the name '{name}' twice: give each its own." for name in names]
+
+
+def repeated(names: List[str]) -> List[str]:
+    return sorted({name for name in names if names.count(name) > 1})
 
 
 def shown(value: Any) -> str:

@@ -11,7 +11,7 @@ import ipaddress
 from itertools import combinations
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
-from ..config.schema import Faults
+from ..config.schema import Faults, repeated
 from .settings import Place, places
 
 Item = Dict[str, Any]
@@ -39,7 +39,7 @@ def _of_servers(service: Item, place: str) -> Iterator[str]:
     if not service["servers"]:
         yield f"{place}.servers has none: name at least one server."
     names = [server["name"] for server in service["servers"]]
-    for name in sorted({name for name in names if name and names.count(name) > 1}):
+    for name in repeated([name for name in names if name]):
         yield f"{place}.servers has '{name}' twice: give each server a name of its own."
     own = places(service["bind"], service["port"]) if service["port"] else []
     for server in service["servers"]:

@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """State passed to the next version during an upgrade, by exec or to a new process.
 
-It goes through a file in memory, whose descriptor is named in the environment. Keys may be missing from what an older
-version has written, and a newer one may have written keys that are unknown here.
+It goes through a file in memory, whose descriptor is named in the environment. Versions exchange its keys, so a
+released key is never renamed. Keys may be missing from an older version's state, and be unknown in a newer one's.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Router:
         self.instance = instance
         self.advertisement = settings.advertisement(instance)
         self.names = frozenset((self.link_reading, self.source_reading, *(item.name for item in instance.track)))
-        self._words: Dict[Tuple[Any, int], Senders] = {}
+        self._senders: Dict[Tuple[Any, int], Senders] = {}
         self.move(self.egress)
 
     def move(self, place: links.Egress) -> None:
@@ -53,7 +53,7 @@ class Router:
         source = place.source or ("0.0.0.0" if self.instance.family == 4 else "::")
         self.machine = settings.router(self.instance, source, tuple(self.names))
         self.ours = validation.LocalInstance(self.instance, self.advertisement, source)
-        self._words.clear()
+        self._senders.clear()
 
     @property
     def name(self) -> str:
@@ -98,21 +98,21 @@ class Router:
     def senders(self, port: Any, priority: int) -> Senders:
         """Return the calls that send an Advertisement to every destination; built once, used for every interval."""
         key = (port, priority)
-        if key not in self._words:
-            said, source = self.advertisement._replace(priority=priority), self.ours.source
-            self._words[key] = [
-                (destination, port.sending(self._encode(said, destination), source, destination))
+        if key not in self._senders:
+            advertisement, source = self.advertisement._replace(priority=priority), self.ours.source
+            self._senders[key] = [
+                (destination, port.sending(self._encode(advertisement, destination), source, destination))
                 for destination in self.destinations()
             ]
-        return self._words[key]
+        return self._senders[key]
 
-    def _encode(self, said: packet.Advertisement, destination: str) -> bytes:
-        return packet.encode(said, self.ours.source, destination, self.instance.checksum)
+    def _encode(self, advertisement: packet.Advertisement, destination: str) -> bytes:
+        return packet.encode(advertisement, self.ours.source, destination, self.instance.checksum)
 
-    def record(self, said: packet.Advertisement, source: str) -> machine.Received:
+    def record(self, advertisement: packet.Advertisement, source: str) -> machine.Received:
         self.received += 1
-        self.last = LastAdvertisement(source, said.priority, self.wall())
-        return machine.Received(said, source)
+        self.last = LastAdvertisement(source, advertisement.priority, self.wall())
+        return machine.Received(advertisement, source)
 
     def discard(self, reason: str) -> None:
         self.discarded[reason] = self.discarded.get(reason, 0) + 1

@@ -12,13 +12,13 @@ import ipaddress
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ..checks.settings import INTERFACE
-from ..config.schema import Faults, Field, integer, word
+from ..config.fields import MILLION
+from ..config.schema import Faults, Field, integer, repeated, word
 from .core import packet, tracking
 
 AUTH_PASS_LENGTH = 8  # what both ends compare; RFC 2338 section 5.3.10
 V3_INTERVAL = (0.01, 40.95)  # 12 bits of centiseconds, RFC 9568 section 5.2.7
 V2_INTERVAL = (1, 255)  # 8 bits of seconds, RFC 3768 section 5.3.7
-MILLION = 1_000_000
 MAX_ADDRESSES = 255  # the count has 8 bits, RFC 9568 section 5.2.5
 
 Item = Dict[str, Any]
@@ -132,7 +132,7 @@ def _addresses(instance: Item, place: str) -> Iterator[str]:
     own = _without_prefix(instance)
     if len(own) > MAX_ADDRESSES:
         yield f"{place}.addresses has {len(own)} of them: an advertisement has at most {MAX_ADDRESSES}."
-    for address in _repeated(own):
+    for address in repeated(own):
         yield f"{place}.addresses has {address} twice: leave one out."
 
 
@@ -146,7 +146,7 @@ def _routers(instance: Item, place: str) -> Iterator[str]:
         yield f"{place}.peers has {source}, which is its own source: name the other members only."
     for address in sorted(set(peers) & set(_without_prefix(instance))):
         yield f"{place}.peers has {address}, which is one of its own addresses: name the other members only."
-    for address in _repeated(peers):
+    for address in repeated(peers):
         yield f"{place}.peers has {address} twice: leave one out."
     if source in _without_prefix(instance) and instance["priority"] != tracking.OWNER:
         yield f"{place}.source is {source}, one of its own addresses, which a Backup has not: name one that stays."
@@ -192,7 +192,7 @@ def of_group(group: Item, instances: List[Item], place: str) -> Faults:
     """Return what is wrong with one sync group. As with keepalived, only a FAULT changes its members together."""
     members = group["instances"]
     faults = undefined([{"name": name} for name in members], instances, f"{place}.instances")
-    faults += [f"{place}.instances has {name} twice: leave one out." for name in _repeated(members)]
+    faults += [f"{place}.instances has {name} twice: leave one out." for name in repeated(members)]
     faults += [
         f"{place}: its instance {instance['name']} tracks {item['name']} with weight {item['weight']}, "
         "which counts for nothing in a group: use weight 0 (FAULT)."
@@ -209,13 +209,9 @@ def among_groups(groups: List[Item]) -> Faults:
     members = [name for group in groups for name in set(group["instances"])]
     return [
         f"sync_groups: {name} is in more than one of them: leave it in one, or make them one group."
-        for name in _repeated(members)
+        for name in repeated(members)
     ]
 
 
 def _without_prefix(instance: Item) -> List[str]:
     return [address.partition("/")[0] for address in instance["addresses"]]
-
-
-def _repeated(names: List[str]) -> List[str]:
-    return sorted({name for name in names if names.count(name) > 1})

@@ -101,20 +101,20 @@ class Transport:
 
     def send(self, router: Router, priority: int, prepared: PreparedCalls = NONE) -> None:
         """Send an Advertisement to every peer; a failure for one peer does not stop the others."""
-        port, key = self._egress_socket(router), f"send {router.name}"
+        port, name = self._egress_socket(router), router.name
         failure, reached = "" if port else ": there is no socket", False
         for destination, send in router.senders(port, priority) if port else ():
             try:
-                prepared.pop((router.name, priority, destination), send)()
+                prepared.pop((name, priority, destination), send)()
                 reached = True
             except OSError as error:
                 failure = f" to {destination}: {error.strerror}"
         router.sent += reached
         if failure:
-            self.log.fault(key, f"{router.name}: no Advertisement can be sent{failure}")
+            self.log.fault(f"send {name}", f"{name}: no Advertisement can be sent{failure}")
         else:
             router.senders(port, 0)  # built now, so that a resignation need not wait for it
-            self.log.cured(key, f"{router.name}: Advertisements can be sent")
+            self.log.cured(f"send {name}", f"{name}: Advertisements can be sent")
 
     def prepare(self, router: Router, priority: int) -> PreparedCalls:
         """Return the calls that ``send`` makes."""
@@ -149,12 +149,12 @@ class Transport:
 
     def _receive(self, sock: InterfaceSocket, datagram: Datagram, arrived: int) -> None:
         router = sock.routers.get(validation.vrid_of(datagram.message))
-        said = validation.validate(datagram, router.ours if router else None)
-        if isinstance(said, packet.Discard):
-            self._discard(router or sock, datagram.source, said)
-        elif said and router:
-            self._compare(router, said, datagram.source)
-            self.tell(router, router.record(said, datagram.source), arrived)
+        received = validation.validate(datagram, router.ours if router else None)
+        if isinstance(received, packet.Discard):
+            self._discard(router or sock, datagram.source, received)
+        elif received and router:
+            self._compare(router, received, datagram.source)
+            self.tell(router, router.record(received, datagram.source), arrived)
 
     def _discard(self, where: Any, source: str, why: packet.Discard) -> None:
         where.discard(why.reason)
@@ -179,8 +179,8 @@ class Transport:
         if self._expiring:
             self.loop.after(FAULT_EXPIRY // 4, self._expire_faults)
 
-    def _compare(self, router: Router, said: packet.Advertisement, source: str) -> None:
+    def _compare(self, router: Router, received: packet.Advertisement, source: str) -> None:
         """Log another list of addresses; it is never a reason to discard (RFC 9568 section 7.1)."""
         ours = router.advertisement.addresses
-        if said.priority and said.addresses != ours and sorted(said.addresses) != sorted(ours):
-            self._log_once((router.name, ADDRESSES), f"{source} has other addresses: {', '.join(said.addresses)}")
+        if received.priority and received.addresses != ours and sorted(received.addresses) != sorted(ours):
+            self._log_once((router.name, ADDRESSES), f"{source} has other addresses: {', '.join(received.addresses)}")

@@ -38,14 +38,14 @@ def validate(datagram: Datagram, ours: Optional[LocalInstance]) -> Union[packet.
     multicast = datagram.destination in (packet.GROUP, packet.GROUP6)
     # keepalived sends unicast over IPv6 with a hop limit of 64, and does not check it.
     hop_limit = datagram.hop_limit if multicast else packet.REQUIRED_HOP_LIMIT
-    said = packet.decode(datagram.message, datagram.source, datagram.destination, hop_limit)
-    if isinstance(said, packet.Discard):
-        return said
-    return None if ours is None else _unwanted(datagram, multicast, said, ours) or said
+    received = packet.decode(datagram.message, datagram.source, datagram.destination, hop_limit)
+    if isinstance(received, packet.Discard):
+        return received
+    return None if ours is None else _unwanted(datagram, multicast, received, ours) or received
 
 
 def _unwanted(
-    datagram: Datagram, multicast: bool, said: packet.Advertisement, ours: LocalInstance
+    datagram: Datagram, multicast: bool, received: packet.Advertisement, ours: LocalInstance
 ) -> Optional[packet.Discard]:
     """Return why a valid Advertisement with our VRID is not for us."""
     if datagram.source == ours.source:
@@ -55,4 +55,4 @@ def _unwanted(
         return packet.Discard(DESTINATION, "{} received, {} expected".format(*ways))
     if not multicast and datagram.source not in ours.instance.peers:
         return packet.Discard(PEER, f"{datagram.source} is not among the peers")
-    return packet.mismatch(said, ours.advertisement)
+    return packet.mismatch(received, ours.advertisement)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Dict
 
 from ...runtime.loop import MILLION
 from ..settings import DOWN, UP, Service, Settings
@@ -51,7 +51,7 @@ def build(
 
 
 def _service(service: Service, health: Health, counters: Counters, now: int) -> Report:
-    members: List[ServerState] = [health.server_state(service, server) for server in service.servers]
+    states = [health.server_state(service, server) for server in service.servers]
     return {
         "name": service.name,
         "bind": list(service.bind),
@@ -61,7 +61,7 @@ def _service(service: Service, health: Health, counters: Counters, now: int) -> 
         "maxconn": service.maxconn,
         "state": UP if health.usable(service.name) else DOWN,
         "usable": health.usable(service.name),
-        "servers": [_server(state, counters, now) for state in members],
+        "servers": [_server(state, counters, now) for state in states],
         **counters.of(service.name, now),
     }
 

@@ -93,7 +93,7 @@ class ServerState:
             self.ramp_up_since = known["rising"] if self.service.health.slow_start else None
 
 
-Members = Dict[str, ServerState]
+ServerStates = Dict[str, ServerState]
 
 
 class Health:
@@ -101,7 +101,7 @@ class Health:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._loop, self._checks, self._log, self._send, self._wall = dependencies
-        self._servers: Members = {}
+        self._servers: ServerStates = {}
         self._ramps: Dict[str, Timer] = {}
 
     def __getitem__(self, key: str) -> ServerState:
@@ -116,7 +116,7 @@ class Health:
     def __contains__(self, key: str) -> bool:
         return key in self._servers
 
-    def apply(self, services: Iterable[Service], remembered: Optional[Dict[str, Any]] = None) -> Members:
+    def apply(self, services: Iterable[Service], remembered: Optional[Dict[str, Any]] = None) -> ServerStates:
         """Switch to other settings. The caller starts workers that know them: see ``updates``.
 
         :param remembered: from the previous version's ``to_json``; counts until a check has a result
@@ -124,106 +124,106 @@ class Health:
         """
         before, now = self._servers, self._wall()
         new = [ServerState(service, server, now) for service in services for server in service.servers]
-        for member in new:
-            if member.key in before:
-                member.restore(before[member.key].to_json())
-            elif remembered and member.key in remembered:
-                member.restore(remembered[member.key])
-        self.switch_to({member.key: member for member in new})
+        for entry in new:
+            if entry.key in before:
+                entry.restore(before[entry.key].to_json())
+            elif remembered and entry.key in remembered:
+                entry.restore(remembered[entry.key])
+        self.switch_to({entry.key: entry for entry in new})
         return before
 
-    def switch_to(self, members: Members) -> None:
+    def switch_to(self, states: ServerStates) -> None:
         """Use these server states, and no others."""
-        self._servers = members
-        self._checks.want([member.check for member in members.values() if member.check], "")
-        for member in members.values():
-            self._ramp_up(member)
-        for service in dict.fromkeys(member.service.name for member in members.values()):
+        self._servers = states
+        self._checks.want([entry.check for entry in states.values() if entry.check], "")
+        for entry in states.values():
+            self._ramp_up(entry)
+        for service in dict.fromkeys(entry.service.name for entry in states.values()):
             self._report_outage(service)
 
     def updates(self) -> ServerUpdates:
         """Return the updates for a new worker."""
-        return {key: self._update(member) for key, member in self._servers.items()}
+        return {key: self._update(entry) for key, entry in self._servers.items()}
 
     def to_json(self) -> Dict[str, Any]:
         """Return the state for the next version."""
-        return {key: member.to_json() for key, member in self._servers.items()}
+        return {key: entry.to_json() for key, entry in self._servers.items()}
 
     def usable(self, service: str) -> int:
         """Return how many servers of a service get new connections: HAProxy's nbsrv.
 
         Backups count only while no other server is usable, and then only the first one.
         """
-        usable = [member.server for member in self._of(service) if member.usable]
+        usable = [entry.server for entry in self._of(service) if entry.usable]
         return sum(not server.backup for server in usable) or min(1, len(usable))
 
     def take_run(self, run: Run) -> None:
         """Record a run of a check, for the report."""
-        member = self._servers.get(run.name)
-        if member:
-            member.run, member.run_at = run, self._wall()
+        entry = self._servers.get(run.name)
+        if entry:
+            entry.run, entry.run_at = run, self._wall()
 
     def take_result(self, result: Result) -> None:
         """Apply a change of a check's state."""
-        member = self._servers.get(result.name)
-        if member is None:  # it was removed while the result was under way
+        entry = self._servers.get(result.name)
+        if entry is None:  # it was removed while the result was under way
             return
-        first, member.checked = not member.checked, True
-        if result.up != member.healthy:
-            member.healthy = result.up
+        first, entry.checked = not entry.checked, True
+        if result.up != entry.healthy:
+            entry.healthy = result.up
             # The first result after the start is no recovery, so it needs no slow start.
-            self._change(member, result.detail, slowly=not first)
+            self._change(entry, result.detail, slowly=not first)
 
     def report_failure(self, key: str, why: str) -> None:
         """A connection failed: count a failed check, and check at once."""
-        member = self._servers.get(key)
-        if member and member.check and member.healthy:
+        entry = self._servers.get(key)
+        if entry and entry.check and entry.healthy:
             self._checks.report_failure(key, why)
 
     def command(self, key: str, order: str) -> None:
         """Apply an order: drain (no new connections), maint (as if it were down), or ready."""
-        member = self._servers[key]
-        if member.admin_state != order:
-            before, member.admin_state = member.state, order
-            if member.state != before:
-                self._change(member, "as ordered", slowly=before in (DOWN, MAINT))
+        entry = self._servers[key]
+        if entry.admin_state != order:
+            before, entry.admin_state = entry.state, order
+            if entry.state != before:
+                self._change(entry, "as ordered", slowly=before in (DOWN, MAINT))
 
-    def _change(self, member: ServerState, why: str, slowly: bool) -> None:
+    def _change(self, entry: ServerState, why: str, slowly: bool) -> None:
         """Log and apply a change of a server's state."""
-        member.since = self._wall()
-        state, service = member.state, member.service
-        member.ramp_up_since = self._loop.now() if slowly and state == UP and service.health.slow_start else None
+        entry.since = self._wall()
+        state, service = entry.state, entry.service
+        entry.ramp_up_since = self._loop.now() if slowly and state == UP and service.health.slow_start else None
         up = sum(other.state == UP for other in self._of(service.name))
         left = f"{up} of {len(service.servers)} servers of {service.name} are up"
-        (self._log.info if state == UP else self._log.warning)(f"{member.key} is {state}: {why}. {left}.")
+        (self._log.info if state == UP else self._log.warning)(f"{entry.key} is {state}: {why}. {left}.")
         self._report_outage(service.name)
-        self._send({member.key: self._update(member)})
-        self._ramp_up(member)
+        self._send({entry.key: self._update(entry)})
+        self._ramp_up(entry)
 
-    def _ramp_up(self, member: ServerState) -> None:
+    def _ramp_up(self, entry: ServerState) -> None:
         """Raise the weight of a server that has come up, step by step."""
-        timer = self._ramps.pop(member.key, None)
+        timer = self._ramps.pop(entry.key, None)
         if timer:
             timer.cancel()
-        if member.ramp_up_since is not None:
-            step = max(MIN_RAMP_STEP, member.service.health.slow_start // RAMP_STEPS)
-            self._ramps[member.key] = self._loop.after(step, lambda: self._ramp_step(member.key))
+        if entry.ramp_up_since is not None:
+            step = max(MIN_RAMP_STEP, entry.service.health.slow_start // RAMP_STEPS)
+            self._ramps[entry.key] = self._loop.after(step, lambda: self._ramp_step(entry.key))
 
     def _ramp_step(self, key: str) -> None:
-        member = self._servers.get(key)
-        if member is None or member.ramp_up_since is None:
+        entry = self._servers.get(key)
+        if entry is None or entry.ramp_up_since is None:
             return
-        order = self._update(member)
-        if order["weight"] == member.server.weight:
-            member.ramp_up_since = None
-        self._send({key: order})
-        self._ramp_up(member)
+        update = self._update(entry)
+        if update["weight"] == entry.server.weight:
+            entry.ramp_up_since = None
+        self._send({key: update})
+        self._ramp_up(entry)
 
-    def _update(self, member: ServerState) -> Dict[str, Any]:
+    def _update(self, entry: ServerState) -> Dict[str, Any]:
         return {
-            "state": member.state,
-            "weight": member.weight(self._loop.now()),
-            "shutdown": member.service.health.shutdown_sessions and member.state in (DOWN, MAINT),
+            "state": entry.state,
+            "weight": entry.weight(self._loop.now()),
+            "shutdown": entry.service.health.shutdown_sessions and entry.state in (DOWN, MAINT),
         }
 
     def _report_outage(self, service: str) -> None:
@@ -234,7 +234,7 @@ class Health:
             self._log.fault(service, f"{service} has no server that is up: connections to it are refused.")
 
     def _of(self, service: str) -> List[ServerState]:
-        return [member for member in self._servers.values() if member.service.name == service]
+        return [entry for entry in self._servers.values() if entry.service.name == service]
 
 
 def key_of(service: Service, server: Server) -> str:
@@ -246,23 +246,14 @@ def check_of(service: Service, server: Server) -> Optional[Check]:
     health = service.health
     if health.type == NONE:
         return None
+    same = {key: value for key, value in health._asdict().items() if key in Check._fields and key != "port"}
     # As in HAProxy: another port than that of the traffic is taken to expect no PROXY header.
     greeting = proxy_header.local() if service.send_proxy and not health.port else b""
     return Check(
         name=key_of(service, server),
-        type=health.type,
-        interval=health.interval,
-        fast_interval=health.fast_interval,
-        timeout=health.timeout,
-        rise=health.rise,
-        fall=health.fall,
         address=server.address,
         port=health.port or server.port,
-        path=health.path,
-        host=health.host,
-        status=health.status,
-        verify=health.verify,
-        ca=health.ca,
         greeting=greeting.decode("latin-1"),
         every=True,
+        **same,
     )

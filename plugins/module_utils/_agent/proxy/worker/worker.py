@@ -36,7 +36,7 @@ from .session import Session
 
 TICK = 0.1  # seconds between two looks at sessions
 REPORT_INTERVAL = 1.0  # seconds until all of them were looked at, however many there are
-MIN_CHECKED = 1000  # parties that are looked at in a tick
+MIN_CHECKED = 1000  # handlers that are looked at in a tick
 MAX_MESSAGE = 1 << 16  # bytes of a message
 COUNTERS_PER_MESSAGE = 100  # entries of one message with counters
 FINISH_TIMEOUT = 1.0  # seconds for them to be taken
@@ -112,7 +112,7 @@ class Worker:
         self._deadline = 0.0  # of draining; 0: not draining
         self._reported: Dict[str, Counts] = {}
         self._next_tick = self._next_report = 0.0
-        self._checked = 0  # how many of the parties, in this lap
+        self._checked = 0  # handlers, in this REPORT_INTERVAL
         self.loop.watch(self.channel.fileno(), self.channel, IN)
 
     def run(self) -> None:
@@ -173,12 +173,12 @@ class Worker:
 
         A session costs nothing for this when it begins, ends, or relays.
         """
-        parties = self.loop.handlers
-        portion = max(MIN_CHECKED, int(len(parties) * TICK / REPORT_INTERVAL) + 1)
-        for session in _sessions(list(islice(parties.values(), self._checked, self._checked + portion))):
+        handlers = self.loop.handlers
+        portion = max(MIN_CHECKED, int(len(handlers) * TICK / REPORT_INTERVAL) + 1)
+        for session in _sessions(list(islice(handlers.values(), self._checked, self._checked + portion))):
             session.check_timeouts(now)
         self._checked += portion
-        if self._checked >= len(parties):
+        if self._checked >= len(handlers):
             self._checked = 0
 
     def _report(self) -> None:
@@ -200,9 +200,9 @@ class Worker:
             self.loop.stop()
 
 
-def _sessions(parties: List[Handler]) -> Iterator[Session]:
+def _sessions(handlers: List[Handler]) -> Iterator[Session]:
     """Yield the sessions among the handlers, each once."""
-    for party in parties:
-        session = party.session
-        if session is not None and session.client is party:
+    for handler in handlers:
+        session = handler.session
+        if session is not None and session.client is handler:
             yield session

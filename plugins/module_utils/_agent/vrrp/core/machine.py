@@ -113,7 +113,7 @@ def reconfigured(router: VirtualRouter, state: State, now: int) -> State:
         return state._replace(active_interval=router.interval, deadline=min(state.deadline, now + router.interval))
     if state.name != BACKUP:
         return state
-    if router.version == 2:  # version 3 goes by what the Active router said last
+    if router.version == 2:  # version 3 keeps the interval of the Active router
         state = state._replace(active_interval=router.interval)
     return state._replace(deadline=now + active_down_interval(router, state))
 
