@@ -1,5 +1,3 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The worker processes, which relay bytes between clients and servers."""
-
-from __future__ import annotations
