@@ -79,7 +79,7 @@ def start(stage: Stage, kind: str, interval: float):
     """Return how long it takes from the start of the process to its first advertisement."""
     owner = stage.router(kind, stage.link.lb1, [instance(1, interval, OWNER)])
     at = time.time()
-    owner.process = owner.spawn(owner.command())
+    owner.launch()
     first = stage.wire.until(lambda: stage.wire.advertisements(LB1), LIMIT)[0]
     stage.clear()
     return (first.at - at,)

@@ -51,9 +51,13 @@ class Daemon:
 
     def starts(self):
         """Returns when it can hear others."""
-        self.process = self.spawn(self.command())
-        self.group = self.process.pid
+        self.launch()
         self.until(self.listens, self.process)
+
+    def launch(self):
+        """Returns at once."""
+        self.process = self.spawn(self.command())
+        self.group = self.process.pid  # and of the versions that take over from it
 
     def until(self, condition, process):
         """Wait for it, or for the end of the process, which is wrong."""
