@@ -56,7 +56,7 @@ demo: setup ## start hosts, set a pair up, fail it over, print the table
 	@echo 'The figures are in .cache/drill.json; `python3 lab ssh --scenario demo lb1` enters a host, `make down` removes them all.'
 
 .PHONY: test
-test: ## all that CI runs, in 12 minutes; SCOPE=full: all there is
+test: ## what every change must pass, in 12 minutes; SCOPE=full: all there is
 	@$(PYTHON) tests/suite test
 
 .PHONY: matrix
