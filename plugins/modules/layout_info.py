@@ -17,8 +17,7 @@ description:
   - Repeats this until nothing is wrong or the limit is reached.
 options:
   plan:
-    description: What is expected of this member: C(vips), C(services), C(targets), C(programs) and
-      C(units).
+    description: What is expected of this member, its C(vips), C(services), C(targets), C(programs) and C(units).
     type: dict
     required: true
   config:

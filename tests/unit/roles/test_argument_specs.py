@@ -107,7 +107,7 @@ OF_NO_USE = {"int": "many", "float": "soon", "bool": "maybe", "list": {"a": 1}, 
 
 def faults_of(variable, item):
     """Return what a role says before it touches anything, if a list of it holds this item alone."""
-    role, _, key = variable.partition("_")
+    role, _underscore, key = variable.partition("_")
     if role == "agent":
         return agent.translate({"instances": [INSTANCE], key: [item]})["faults"]
     if role == "keepalived":

@@ -169,7 +169,10 @@ class Parts(NamedTuple):
 
 def _read(given: Any, faults: Faults) -> Parts:
     whole = read(CONFIGURATION, given, file.WHOLE, faults)
-    services = [read_service(item, place_of("services", at, item), faults) for at, item in enumerate(whole["services"])]
+    services = [
+        read_service(item, place_of("services", at, item), faults, SERVICE, CHECK)
+        for at, item in enumerate(whole["services"])
+    ]
     monitors = [
         read(MONITOR, item, place_of("monitors", at, item), faults) for at, item in enumerate(whole["monitors"])
     ]
@@ -183,9 +186,7 @@ def _read(given: Any, faults: Faults) -> Parts:
     return Parts(whole, services, monitors, timeouts, page)
 
 
-def read_service(
-    item: Any, place: str, faults: Faults, keys: Schema = SERVICE, check_keys: Schema = CHECK
-) -> Dict[str, Any]:
+def read_service(item: Any, place: str, faults: Faults, keys: Schema, check_keys: Schema) -> Dict[str, Any]:
     """Return a service with all defaults, those of its servers and of its check included.
 
     :param keys: of a service; the collection's model, which shares this schema, has some more

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
 from . import links
-from .prepared import NONE, PreparedCall, PreparedCalls
+from .prepared import PreparedCall, PreparedCalls
 from .router import Router
 
 # As keepalived does it: a burst of announcements at once, and another one later.
@@ -52,17 +52,18 @@ class VirtualAddresses:
         held = self.links.held(router.instance.interface, router.instance.addresses)
         return [address for address in router.instance.addresses if address not in held]
 
-    def add(self, router: Router, addresses: Iterable[str], prepared: PreparedCalls = NONE) -> bool:
+    def add(self, router: Router, addresses: Iterable[str], prepared: Optional[PreparedCalls] = None) -> bool:
         """Put addresses on the interface; return whether all of them are there."""
         self._announced.pop(router.name, None)  # the last announcement did not include these
         return all(self._add(router, address, prepared) for address in addresses)
 
-    def _add(self, router: Router, address: str, prepared: PreparedCalls) -> bool:
+    def _add(self, router: Router, address: str, prepared: Optional[PreparedCalls]) -> bool:
         link, key = router.egress.link, f"address {router.name} {address}"
         if link is None:
             return False
         try:
-            (prepared.pop((router.name, address), None) or self.network.netlink.adding(link.index, address))()
+            call = prepared.pop((router.name, address), None) if prepared else None
+            (call or self.network.netlink.adding(link.index, address))()
         except OSError as error:
             self.log.fault(key, f"{router.name}: {address} cannot be put on {link.name}: {error.strerror}")
             return False
@@ -83,7 +84,7 @@ class VirtualAddresses:
             else:
                 self.links.update(netlink.AddressGone(_as_known(link.index, address)))
 
-    def announce(self, router: Router, prepared: PreparedCalls = NONE) -> None:
+    def announce(self, router: Router, prepared: Optional[PreparedCalls] = None) -> None:
         """Send gratuitous ARP/NA in bursts (it is unacknowledged) and refresh it periodically."""
         now = self.loop.now()
         soonest = self._announced.get(router.name, now - MIN_PAUSE) + MIN_PAUSE
@@ -123,12 +124,12 @@ class VirtualAddresses:
         if router.instance.announce_again:
             self._schedule(router, self.loop.now() + router.instance.announce_again, lambda: self._repeat(router, 1))
 
-    def _send_burst(self, router: Router, count: int, prepared: PreparedCalls = NONE) -> None:
+    def _send_burst(self, router: Router, count: int, prepared: Optional[PreparedCalls] = None) -> None:
         key = f"announce {router.name}"
         try:
             announcements = self._announcements(router)
             for address, announce in announcements:
-                prepared.pop((router.name, address), announce)()
+                (prepared.pop((router.name, address), announce) if prepared else announce)()
             for _address, announce in announcements * (count - 1):
                 announce()
         except OSError as error:

@@ -18,7 +18,7 @@ from ..runtime.loop import MILLION, Loop, Timer
 from . import links, report, settings
 from .addresses import VirtualAddresses
 from .core import effects, machine, sync_group, tracking
-from .prepared import NONE, PreparedCalls, PreparedTakeover
+from .prepared import PreparedCalls, PreparedTakeover
 from .router import ADDRESSES, Router
 from .transport import Transport
 
@@ -203,7 +203,7 @@ class Daemon:
         self.addresses.announce(router)
 
     def tell(
-        self, router: Router, event: machine.Event, moment: Optional[int] = None, prepared: PreparedCalls = NONE
+        self, router: Router, event: machine.Event, moment: Optional[int] = None, prepared: Optional[PreparedCalls] = None
     ) -> None:
         """Give an event to a router's state machine, and carry out the effects.
 
@@ -244,7 +244,7 @@ class Daemon:
         router.timer = None
         takeover = self._await_expiry(router) if router.awaiting_timeout else None
         if self._is_expired(router):
-            self.tell(router, machine.Timeout(), prepared=takeover.calls if takeover else NONE)
+            self.tell(router, machine.Timeout(), prepared=takeover.calls if takeover else None)
             self._finish_resigning()
         self._set_timer(router)
 
@@ -264,7 +264,7 @@ class Daemon:
     def _is_expired(self, router: Router) -> bool:
         return router.state.deadline is not None and self.loop.now() >= router.state.deadline
 
-    def _perform(self, router: Router, effect: effects.Effect, prepared: PreparedCalls) -> bool:
+    def _perform(self, router: Router, effect: effects.Effect, prepared: Optional[PreparedCalls]) -> bool:
         """Carry out an effect; return False if the kernel refused the addresses."""
         if isinstance(effect, effects.Send):
             self.transport.send(router, effect.priority, prepared)

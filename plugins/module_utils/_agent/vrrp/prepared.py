@@ -46,7 +46,6 @@ class PreparedCall:
 
 # By the router's name and what is done: a priority and a destination, an address to add, or an address to announce.
 PreparedCalls = Dict[Tuple[Any, ...], PreparedCall]
-NONE: PreparedCalls = {}
 
 
 class PreparedTakeover:

@@ -10,7 +10,7 @@ from ..net.ip import Datagram
 from ..runtime.loop import MILLION, Loop
 from . import links, validation
 from .core import machine, packet
-from .prepared import NONE, PreparedCall, PreparedCalls
+from .prepared import PreparedCall, PreparedCalls
 from .router import Router
 
 BATCH = 64  # messages read in one callback, some 2 ms, before timers have their turn
@@ -99,13 +99,13 @@ class Transport:
         sock = self._sockets.get(router.port)
         return bool(sock and sock.port)
 
-    def send(self, router: Router, priority: int, prepared: PreparedCalls = NONE) -> None:
+    def send(self, router: Router, priority: int, prepared: Optional[PreparedCalls] = None) -> None:
         """Send an Advertisement to every peer; a failure for one peer does not stop the others."""
         port, name = self._egress_socket(router), router.name
         failure, reached = "" if port else ": there is no socket", False
         for destination, send in router.senders(port, priority) if port else ():
             try:
-                prepared.pop((name, priority, destination), send)()
+                (prepared.pop((name, priority, destination), send) if prepared else send)()
                 reached = True
             except OSError as error:
                 failure = f" to {destination}: {error.strerror}"
