@@ -203,16 +203,16 @@ class Daemon:
         self.addresses.announce(router)
 
     def tell(
-        self, router: Router, event: machine.Event, moment: Optional[int] = None, prepared: Optional[PreparedCalls] = None
+        self, router: Router, event: machine.Event, when: Optional[int] = None, prepared: Optional[PreparedCalls] = None
     ) -> None:
         """Give an event to a router's state machine, and carry out the effects.
 
-        :param moment: when it happened, if not now
+        :param when: the time of the event, if not now
         :param prepared: calls that were prepared for these effects
         """
         members = self._members(router)
         routers, states = [member.machine for member in members], [member.state for member in members]
-        after, wanted = sync_group.step(routers, states, members.index(router), event, moment or self.loop.now())
+        after, wanted = sync_group.step(routers, states, members.index(router), event, when or self.loop.now())
         for member, state in zip(members, after):
             member.state = state
         refused: Set[int] = set()
