@@ -289,12 +289,12 @@ def test_notify_programs_are_told_what_keepalived_would_tell_them(stage, tmp_pat
     agent = stage.agent(node, one, sync_groups=[group])
     stage.held_by("lb1")
     agent.stops()
-    told = (tmp_path / "told").read_text().splitlines()
-    assert sorted(told) == sorted(
+    notified = (tmp_path / "told").read_text().splitlines()
+    assert sorted(notified) == sorted(
         [f"an argument INSTANCE front {state} 254" for state in ("BACKUP", "MASTER", "STOP")]
         + [f"GROUP all {state} 0" for state in ("BACKUP", "MASTER", "STOP")]
     )
-    ours = [line.split()[4] for line in told if line.startswith("an argument")]
+    ours = [line.split()[4] for line in notified if line.startswith("an argument")]
     assert ours == ["BACKUP", "MASTER", "STOP"]
 
 

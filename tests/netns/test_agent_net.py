@@ -74,7 +74,7 @@ class Opener:
         until(lambda: self.is_ready(node, interface), "an address is still checked")
         index = self.link(node, interface).index
         with inside(node.namespace):
-            port = self.network(node).open_port(interface, index, family, multicast)
+            port = self.network(node).open_socket(interface, index, family, multicast)
         self.stack.callback(port.close)
         return port
 
@@ -316,10 +316,10 @@ def test_there_is_no_port_without_an_interface_or_with_the_index_of_another(quie
     opened.network(quiet.lb1)
     for family in FAMILIES:
         with inside(quiet.lb1.namespace), pytest.raises(OSError) as refused:
-            sockets.open_port("eth9", 99, family, True)
+            sockets.open_socket("eth9", 99, family, True)
         assert refused.value.errno == errno.ENODEV
         with inside(quiet.lb1.namespace), pytest.raises(OSError):
-            sockets.open_port("eth0", 99, family, True)
+            sockets.open_socket("eth0", 99, family, True)
 
 
 # --- announcements ----------------------------------------------------------------------------------------------

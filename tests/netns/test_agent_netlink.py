@@ -18,9 +18,9 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink import (
     AddressGone,
-    AddressIs,
+    AddressUpdated,
     LinkGone,
-    LinkIs,
+    LinkUpdated,
     Lost,
 )
 from support.netns.links import VIP, VIP6
@@ -89,8 +89,8 @@ def test_whoever_changes_an_address_it_is_told_and_seen(link, kernel, vip, prefi
     theirs = tuple(lambda do=do: link.lb1.ip("addr", do, f"{vip}/{prefix}", "dev", "eth0") for do in ("add", "del"))
     for add, delete in (ours, theirs):
         add()
-        told = wait_for(kernel, is_at(AddressIs, vip))[-1].address
-        assert (told.index, told.prefix) == (eth0, prefix)
+        added = wait_for(kernel, is_at(AddressUpdated, vip))[-1].address
+        assert (added.index, added.prefix) == (eth0, prefix)
         assert [found.prefix for found in held(kernel, vip)] == [prefix]
         delete()
         wait_for(kernel, is_at(AddressGone, vip))
@@ -131,8 +131,8 @@ def test_an_ipv6_vip_is_usable_at_once_and_alone_never_a_source(link, kernel, pr
     assert found.usable
     chosen = link.lb1.output(sys.executable, "-c", SOURCES, vip, "2001:db8::2:3").strip()
     assert (chosen == vip) == (not deprecated)
-    told = wait_for(kernel, is_at(AddressIs, vip))[-1].address
-    assert told.usable
+    added = wait_for(kernel, is_at(AddressUpdated, vip))[-1].address
+    assert added.usable
 
 
 def test_an_address_that_is_checked_for_duplicates_is_told_again_when_it_is_usable(link, kernel):
@@ -140,8 +140,8 @@ def test_an_address_that_is_checked_for_duplicates_is_told_again_when_it_is_usab
     for node in link.members:
         node.check_for_duplicates(True)
     link.lb1.ip("addr", "add", VIP6, "dev", "eth0")
-    told = wait_for(kernel, lambda event: is_at(AddressIs, VIP6)(event) and event.address.usable)
-    states = [event.address.usable for event in told if is_at(AddressIs, VIP6)(event)]
+    events = wait_for(kernel, lambda event: is_at(AddressUpdated, VIP6)(event) and event.address.usable)
+    states = [event.address.usable for event in events if is_at(AddressUpdated, VIP6)(event)]
     assert states == sorted(states)
     with kernel_of(link.lb2.namespace) as other:
         link.lb2.ip("addr", "add", VIP6, "dev", "eth0")
@@ -154,28 +154,28 @@ def test_an_interface_is_seen_going_down_and_up(link, kernel):
     assert eth0.up
     assert eth0.mac.hex(":") == link.lb1.mac
     link.lb1.ip("link", "set", "eth0", "down")
-    told = wait_for(kernel, same(LinkIs(eth0._replace(up=False))))
+    events = wait_for(kernel, same(LinkUpdated(eth0._replace(up=False))))
     v6, v4 = (is_at(AddressGone, address) for address in ("2001:db8::1", "192.0.2.1"))
-    told += [] if any(map(v6, told)) else wait_for(kernel, v6)
-    assert not any(map(v4, told)), "those of IPv4 stay"
+    events += [] if any(map(v6, events)) else wait_for(kernel, v6)
+    assert not any(map(v4, events)), "those of IPv4 stay"
     link.lb1.ip("link", "set", "eth0", "up")
-    wait_for(kernel, same(LinkIs(eth0)))
+    wait_for(kernel, same(LinkUpdated(eth0)))
 
 
 def test_a_cable_that_is_pulled_is_seen(link, kernel):
     eth0 = named(kernel, "eth0")
     subprocess.run(["ip", "-n", link.bridge, "link", "set", link.lb1.port, "down"], check=True)
-    wait_for(kernel, same(LinkIs(eth0._replace(up=False))))
+    wait_for(kernel, same(LinkUpdated(eth0._replace(up=False))))
     assert not named(kernel, "eth0").up
     subprocess.run(["ip", "-n", link.bridge, "link", "set", link.lb1.port, "up"], check=True)
-    wait_for(kernel, same(LinkIs(eth0)))
+    wait_for(kernel, same(LinkUpdated(eth0)))
 
 
 def test_an_interface_that_is_renamed_keeps_its_index(link, kernel):
     eth0 = named(kernel, "eth0")
     link.lb1.ip("link", "set", "eth0", "down")
     link.lb1.ip("link", "set", "eth0", "name", "lan0")
-    wait_for(kernel, same(LinkIs(eth0._replace(name="lan0", up=False))))
+    wait_for(kernel, same(LinkUpdated(eth0._replace(name="lan0", up=False))))
     assert named(kernel, "lan0").index == eth0.index
     assert named(kernel, "eth0") is None
 
@@ -189,9 +189,9 @@ def test_an_interface_that_is_made_anew_has_another_index(link, kernel):
     link.lb1.ip(*add)
     second = named(kernel, "eth1")
     assert second.index != first.index
-    told = wait_for(kernel, lambda event: isinstance(event, LinkIs) and event.link.index == second.index)
-    (gone,) = [at for at, event in enumerate(told) if same(LinkGone(first))(event)]
-    assert any(is_at(AddressGone, "198.51.100.1")(event) for event in told[:gone])
+    events = wait_for(kernel, lambda event: isinstance(event, LinkUpdated) and event.link.index == second.index)
+    (gone,) = [at for at, event in enumerate(events) if same(LinkGone(first))(event)]
+    assert any(is_at(AddressGone, "198.51.100.1")(event) for event in events[:gone])
 
 
 def test_a_port_that_leaves_its_bridge_is_not_gone(link):
@@ -200,15 +200,15 @@ def test_a_port_that_leaves_its_bridge_is_not_gone(link):
         subprocess.run(["ip", "-n", link.bridge, "link", "set", port.name, "nomaster"], check=True)
         subprocess.run(["ip", "-n", link.bridge, "link", "set", port.name, "mtu", "1400"], check=True)
         subprocess.run(["ip", "-n", link.bridge, "link", "set", port.name, "down"], check=True)
-        told = wait_for(kernel, same(LinkIs(port._replace(up=False))))
-        assert not [event for event in told if isinstance(event, LinkGone)]
+        events = wait_for(kernel, same(LinkUpdated(port._replace(up=False))))
+        assert not [event for event in events if isinstance(event, LinkGone)]
 
 
 # --- very much of it --------------------------------------------------------------------------------------------
 
 
 class Known:
-    """What a daemon knows: all that there was, then what it was told."""
+    """What a daemon knows: all that there was, then the events."""
 
     def __init__(self, kernel):
         self.kernel, self.losses, self.slowest = kernel, 0, 0.0
@@ -226,9 +226,9 @@ class Known:
             if isinstance(event, Lost):
                 self.losses += 1
                 self.learn()
-            elif isinstance(event, (AddressIs, AddressGone)):
+            elif isinstance(event, (AddressUpdated, AddressGone)):
                 where = (event.address.index, event.address.address, event.address.prefix)
-                (self.addresses.add if isinstance(event, AddressIs) else self.addresses.discard)(where)
+                (self.addresses.add if isinstance(event, AddressUpdated) else self.addresses.discard)(where)
         return bool(select.select([self.kernel], [], [], 0)[0])
 
 

@@ -228,8 +228,8 @@ def test_who_is_notified_hears_nothing_and_what_is_checked_counts_on(stage, arch
     group = {"name": "all", "instances": ["front"], "notify": str(program)}
     agent = archived(one, checks=[check], sync_groups=[group])
     stage.held_by("lb1")
-    told = tmp_path / "told"
-    until(lambda: told.exists() and len(told.read_text().splitlines()) == 4, "they are not notified")
+    notified = tmp_path / "told"
+    until(lambda: notified.exists() and len(notified.read_text().splitlines()) == 4, "they are not notified")
     begin, checks = time.time(), agent.report()["checks"]
     renewed(agent, 2)
     assert agent.report()["checks"] == checks and agent.instance()["waiting_for"] == []
@@ -237,8 +237,8 @@ def test_who_is_notified_hears_nothing_and_what_is_checked_counts_on(stage, arch
     renewed(agent, 1)
     assert agent.instance()["state"] == "Active" and stage.moved(begin) == []
     stage.wait(lambda: stage.moved(begin) == ["removed"], "the check counts for nothing")
-    until(lambda: "FAULT" in told.read_text(), "they are not notified any more")
-    assert len(told.read_text().splitlines()) in (5, 6)
+    until(lambda: "FAULT" in notified.read_text(), "they are not notified any more")
+    assert len(notified.read_text().splitlines()) in (5, 6)
 
 
 class Systemd:

@@ -24,7 +24,7 @@ CONFIGURED = (
 
 def main(arguments: Optional[List[str]] = None) -> int:
     """Return the exit code. Every refusal is a sentence on the standard error."""
-    given = _parse(arguments)
+    options = _parse(arguments)
     commands = {
         "vrrp": _vrrp,
         "proxy": _proxy,
@@ -32,7 +32,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         "status": _status,
         "server": _server,
     }
-    return commands[given.command](given)
+    return commands[options.command](options)
 
 
 def _parse(arguments: Optional[List[str]]) -> Any:
@@ -62,13 +62,13 @@ def _add_server(commands: Any) -> None:
     server.add_argument("--socket", metavar="PATH", help="where the proxy answers, if not at the default path")
 
 
-def _vrrp(given: Any) -> int:
+def _vrrp(options: Any) -> int:
     import os
 
     environ = dict(os.environ)  # for upgrades: the notifier removes what is for this process alone
     from .vrrp import config
 
-    settings, faults = config.load(given.config)
+    settings, faults = config.load(options.config)
     if settings is None:
         return _refuse(*faults)
     missing = _missing_right()
@@ -78,23 +78,23 @@ def _vrrp(given: Any) -> int:
     from .runtime.sd_notify import Notifier
     from .vrrp import lifecycle
 
-    return lifecycle.main(given.config, settings, Log(), Notifier(), environ)
+    return lifecycle.main(options.config, settings, Log(), Notifier(), environ)
 
 
-def _proxy(given: Any) -> int:
+def _proxy(options: Any) -> int:
     import os
 
     environ = dict(os.environ)  # for upgrades: the notifier removes what is for this process alone
     from .proxy import config
 
-    settings, faults = config.load(given.config)
+    settings, faults = config.load(options.config)
     if settings is None:
         return _refuse(*faults)
     from .proxy.master import lifecycle
     from .runtime.log import Log
     from .runtime.sd_notify import Notifier
 
-    return lifecycle.main(given.config, settings, Log(), Notifier(), environ)
+    return lifecycle.main(options.config, settings, Log(), Notifier(), environ)
 
 
 def _missing_right() -> Optional[str]:
@@ -111,22 +111,22 @@ def _missing_right() -> Optional[str]:
     return None
 
 
-def _check_config(given: Any) -> int:
+def _check_config(options: Any) -> int:
     from .config import file, host
 
-    text, faults = file.load(given.config)
+    text, faults = file.load(options.config)
     if faults:
         return _refuse(*faults)
-    parsed, faults = file.parse(text, given.config)
+    parsed, faults = file.parse(text, options.config)
     if faults:
         return _refuse(*faults)
-    kind, faults = file.kind(parsed, given.config)
+    kind, faults = file.kind(parsed, options.config)
     if faults:
         return _refuse(*faults)
-    counts, faults = {file.VRRP: _count_vrrp, file.PROXY: _count_proxy}[kind](text, given.config, host)
+    counts, faults = {file.VRRP: _count_vrrp, file.PROXY: _count_proxy}[kind](text, options.config, host)
     if faults:
         return _refuse(*faults)
-    sys.stdout.write(f"{given.config} is good: {', '.join(counts)}.\n")
+    sys.stdout.write(f"{options.config} is good: {', '.join(counts)}.\n")
     return GOOD
 
 
@@ -155,7 +155,7 @@ def _count(items: Any, name: str) -> str:
     return f"{len(items)} {name}{'' if len(items) == 1 else 's'}"
 
 
-def _status(given: Any) -> int:
+def _status(options: Any) -> int:
     """Ask the agent at a socket, or each one that has a socket at a default path."""
     import os
 
@@ -165,9 +165,9 @@ def _status(given: Any) -> int:
 
     usual = [Vrrp(()).status_socket, Proxy(()).status_socket]
     exit_code = GOOD
-    for path in [given.socket] if given.socket else [path for path in usual if os.path.exists(path)] or usual:
+    for path in [options.socket] if options.socket else [path for path in usual if os.path.exists(path)] or usual:
         try:
-            sys.stdout.write(_shown(status_socket.fetch(path), given.format))
+            sys.stdout.write(_shown(status_socket.fetch(path), options.format))
         except status_socket.Refused as refused:
             exit_code = _refuse(str(refused))
     return exit_code
@@ -188,13 +188,13 @@ def _shown(report: Any, form: str) -> str:
     return show.prometheus(report) if form == "prometheus" else show.table(report, time.time())
 
 
-def _server(given: Any) -> int:
+def _server(options: Any) -> int:
     from .proxy.master import admin
     from .proxy.settings import Settings
     from .runtime import status_socket
 
     try:
-        done = admin.request(given.socket or Settings(()).status_socket, given.server, given.order)
+        done = admin.request(options.socket or Settings(()).status_socket, options.server, options.order)
     except status_socket.Refused as refused:
         return _refuse(str(refused))
     sys.stdout.write(f"{done}\n")

@@ -23,8 +23,8 @@ class HealthCase:
     def __init__(self, *services, remembered=None, begun=0):
         self.time, self.wall = Time(), 1000.0
         self.time.pass_(begun)
-        self.wanted, self.doubts, self.told, self.log, self.faults = [], [], [], [], set()
-        self.health = Health(Dependencies(self.time, self, self, self.told.append, lambda: self.wall))
+        self.wanted, self.doubts, self.updates, self.log, self.faults = [], [], [], [], set()
+        self.health = Health(Dependencies(self.time, self, self, self.updates.append, lambda: self.wall))
         self.health.apply(services, remembered)
 
     # the checks
@@ -36,18 +36,18 @@ class HealthCase:
         self.doubts.append((name, why))
 
     def found(self, key, up, detail="because"):
-        """Let a check find something; return what the workers are told of it."""
-        self.told.clear()
+        """Let a check find something; return the updates that the workers get."""
+        self.updates.clear()
         self.health.take_result(Result(key, up, 0, detail))
-        return [order for orders in self.told for order in orders.items()]
+        return [order for orders in self.updates for order in orders.items()]
 
     def ran(self, key, success, detail):
         self.health.take_run(Run(key, success, detail, 1500))
 
     def admin_state(self, key, order):
-        self.told.clear()
+        self.updates.clear()
         self.health.command(key, order)
-        return [order for orders in self.told for order in orders.items()]
+        return [order for orders in self.updates for order in orders.items()]
 
     # the log
 

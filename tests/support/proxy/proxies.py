@@ -35,7 +35,7 @@ def listening(backlog: int = 128, address: str = LOCAL) -> socket.socket:
 class Proxy:
     """One worker with one service. ``servers`` are listening sockets, or (address, port); they are called 0, 1, 2, ...
 
-    At the end what is left of its sessions is cut off, and it has told what it has counted.
+    At the end what is left of its sessions is cut off, and it has reported its counters.
     """
 
     def __init__(self, *servers, descriptors=0, narrow=False, options=None, settings_options=None, **timeouts) -> None:
@@ -162,7 +162,7 @@ class Proxy:
             self.hear()
 
     def wait_for_report(self) -> None:
-        """Wait until it has told its counters again: then it has also done what it was told well before."""
+        """Wait until it has reported its counters again: then it has also executed the messages sent well before."""
         self.hear_of("counters")
 
     # -- as its host

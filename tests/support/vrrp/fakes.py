@@ -151,7 +151,7 @@ class Netlink:
         for known in [known for known, link in self.up.items() if link.index == index]:
             del self.up[known]
         self.up[name] = netlink.Link(index, name, up, bytes(6))
-        self.pending.append(netlink.LinkIs(self.up[name]))
+        self.pending.append(netlink.LinkUpdated(self.up[name]))
 
     def unlink(self, name):
         link = self.up.pop(name)
@@ -165,7 +165,7 @@ class Netlink:
         changed = netlink.Address(*key, usable)
         if self.there.get(key) != changed:
             self.there[key] = changed
-            self.pending.append(netlink.AddressIs(changed))
+            self.pending.append(netlink.AddressUpdated(changed))
 
     def take_away(self, address, name="eth0"):
         text, _slash, prefix = address.partition("/")
@@ -221,7 +221,7 @@ class Network:
         self.shut = None  # an errno while no port can be opened
         self.mute = None  # an errno while nothing can be announced
 
-    def open_port(self, interface, index, family, multicast):
+    def open_socket(self, interface, index, family, multicast):
         if self.shut:
             raise OSError(self.shut, os.strerror(self.shut))
         self.ports.append(Port(self.journal, interface, index, family, multicast, len(self.ports)))
@@ -248,11 +248,11 @@ class Network:
 class Checks:
     def __init__(self, journal):
         self.journal = journal
-        self.wanted, self.believed = [], []
+        self.wanted, self.results = [], []
 
-    def want(self, checks, script_user, believed=()):
+    def want(self, checks, script_user, results=()):
         self.wanted.append((tuple(checks), script_user))
-        self.believed = list(believed)
+        self.results = list(results)
 
     def run(self, command, user):
         self.journal.append(f"run {' '.join(command)} as {user}")
@@ -312,7 +312,7 @@ class Host:
         self.loop.let(seconds)
 
     def activate(self):
-        """Nobody is heard for so long that the routers become Active; that is not told any more."""
+        """Nobody is heard for so long that the routers become Active; that is not recorded any more."""
         self.let(DOWN_INTERVAL)
         assert set(self.states.values()) == {"Active"}, self.states
         self.let(6)  # with the second round of announcements

@@ -75,7 +75,7 @@ class Play(simulator.Simulation):
         super().__init__(schedule.seats, Link(rng, schedule.transit), schedule.groups, schedule.drift)
         self.schedule, self.rng = schedule, rng
         self.truth = [{thing.name: thing.readings[0] for thing in some} for some in schedule.things]
-        self.told: List[Dict[str, tracking.PriorityDelta]] = [{} for _seat in schedule.seats]
+        self.readings: List[Dict[str, tracking.PriorityDelta]] = [{} for _seat in schedule.seats]
         self.absent: Set[str] = {seat.member for seat in schedule.seats}  # those without a process
         self.hangs: Dict[str, int] = {}
         self.stable = schedule.end  # since when nothing has happened
@@ -112,7 +112,7 @@ class Play(simulator.Simulation):
         self.crash(member)
         self.absent.add(member)
         for seat in self.seats_of(member):
-            self.told[seat] = {}
+            self.readings[seat] = {}
 
     def _stop(self, member: str, ends: bool) -> None:
         if member in self.running:
@@ -144,7 +144,7 @@ class Play(simulator.Simulation):
     def _look(self, member: str, what: Tuple[int, str]) -> None:
         seat, name = what
         if member not in self.absent:
-            self.told[seat][name] = self.truth[seat][name]
+            self.readings[seat][name] = self.truth[seat][name]
             self.inject(seat, machine.TrackerUpdate(name, self.truth[seat][name]))
 
     def inject(self, seat: int, event: machine.Event) -> None:
@@ -157,8 +157,8 @@ class Play(simulator.Simulation):
             if active != (at in self.holding):
                 has = "has" if at in self.holding else "lacks"
                 raise Violation(f"(g) {self.call(at)} is {self.states[at].name} and {has} the addresses")
-            if active and (self.in_fault(at) or len(self.told[at]) < len(self.truth[at])):
-                raise Violation(f"(f) {self.call(at)} is Active with the readings {self.told[at]}")
+            if active and (self.in_fault(at) or len(self.readings[at]) < len(self.truth[at])):
+                raise Violation(f"(f) {self.call(at)} is Active with the readings {self.readings[at]}")
             if active != (seat in self.holding) and not self._alone(seat, event):
                 raise Violation(f"(i) {self.call(seat)} and {self.call(at)} are not Active together")
 
@@ -174,13 +174,13 @@ class Play(simulator.Simulation):
         return self._grouped.get(seat, (seat,))
 
     def in_fault(self, seat: int) -> bool:
-        """Whether a seat, or one of its sync group, was told of a FAULT."""
-        return any(tracking.FAULT in self.told[at].values() for at in self.together(seat))
+        """Whether a seat, or one of its sync group, has a reading that is FAULT."""
+        return any(tracking.FAULT in self.readings[at].values() for at in self.together(seat))
 
     def priority(self, seat: int) -> int:
         """The effective priority, reckoned apart from the machine."""
         base = self.seats[seat].router.priority
-        return base if base == 255 else sorted((1, base + sum(x or 0 for x in self.told[seat].values()), 254))[1]
+        return base if base == 255 else sorted((1, base + sum(x or 0 for x in self.readings[seat].values()), 254))[1]
 
     def call(self, seat: int) -> str:
         return f"{self.seats[seat].name} on {self.seats[seat].member}"
@@ -356,12 +356,12 @@ def story(play: Play) -> List[str]:
     if play.schedule.groups:
         lines.append("each member's Virtual Routers form a sync group")
     lines += [f"{name}'s clock gains {gained} us a second" for name, gained in play.schedule.drift.items()]
-    told = [(at, f"{action.member or 'the link'}: {action.verb} {_words(action.what)}") for at, action in play.log]
-    told += [
+    events = [(at, f"{action.member or 'the link'}: {action.verb} {_words(action.what)}") for at, action in play.log]
+    events += [
         (at, f"    {play.call(seat)}: {change.before} -> {change.after}: {change.reason}")
         for at, seat, change in play.changes
     ]
-    return lines + [f"{at / 1000:>12.3f} ms  {text}".rstrip() for at, text in sorted(told, key=lambda item: item[0])]
+    return lines + [f"{at / 1000:>12.3f} ms  {text}".rstrip() for at, text in sorted(events, key=lambda item: item[0])]
 
 
 def _words(what: Any) -> str:

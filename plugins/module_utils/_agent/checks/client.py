@@ -58,8 +58,8 @@ class Checks:
     def __init__(self, loop: Loop, on_result: OnResult, on_message: OnMessage, on_run: OnRun, name: str) -> None:
         self._loop, self._on_result, self._on_message, self._on_run = loop, on_result, on_message, on_run
         self._name = name
-        self._wanted: Dict[str, NumberedCheck] = {}
-        self._believed: Dict[int, Result] = {}
+        self._checks: Dict[str, NumberedCheck] = {}
+        self._results: Dict[int, Result] = {}
         self._serial = 0
         self._process: Optional[Forked] = None
         self._channel: Optional[Channel] = None
@@ -85,34 +85,34 @@ class Checks:
         """The checks process, 0 while there is none."""
         return self._process.pid if self._process else 0
 
-    def want(self, checks: Sequence[Check], script_user: str, believed: Sequence[Result] = ()) -> None:
-        """Set all checks. Those that have not changed go on undisturbed.
+    def want(self, checks: Sequence[Check], script_user: str, results: Sequence[Result] = ()) -> None:
+        """Set all checks. Those that have not changed go on without interruption.
 
-        :param believed: results of a former process: only what differs from them is reported, once ``rise`` or
+        :param results: those of a former process: only what differs from them is reported, once ``rise`` or
             ``fall`` have made it certain
         """
-        before = self._wanted
-        self._wanted = {}
+        before = self._checks
+        self._checks = {}
         for check in checks:
             if check.type == INTERFACE:
                 continue
             if check.type == SCRIPT:
                 check = check._replace(user=check.user or script_user)
             known = before.get(check.name)
-            self._wanted[check.name] = known if known and known.check == check else self._number(check)
-        for wanted in before.values():
-            if self._wanted.get(wanted.check.name) != wanted:
-                self._believed.pop(wanted.number, None)
-                self._send(server.DROP, wanted.number)
-        self._believed.update({self._wanted[each.name].number: each for each in believed if each.name in self._wanted})
-        for wanted in self._wanted.values():
-            if before.get(wanted.check.name) != wanted:
-                self._add(wanted)
+            self._checks[check.name] = known if known and known.check == check else self._number(check)
+        for old in before.values():
+            if self._checks.get(old.check.name) != old:
+                self._results.pop(old.number, None)
+                self._send(server.DROP, old.number)
+        self._results.update({self._checks[each.name].number: each for each in results if each.name in self._checks})
+        for new in self._checks.values():
+            if before.get(new.check.name) != new:
+                self._add(new)
 
     def report_failure(self, name: str, why: str) -> None:
         """Report that the target of a check has failed: this counts as a failed run."""
-        if name in self._wanted:
-            self._send(server.FAILURE, self._wanted[name].number, why)
+        if name in self._checks:
+            self._send(server.FAILURE, self._checks[name].number, why)
 
     def run(self, command: Sequence[str], user: str) -> None:
         """Run a notify program; calls of the same program run one after the other. A failure becomes a message."""
@@ -132,13 +132,13 @@ class Checks:
         self._serial += 1
         return NumberedCheck(self._serial, check)
 
-    def _add(self, wanted: NumberedCheck) -> None:
-        known = self._believed.get(wanted.number)
-        self._send(server.ADD, *wanted, known.up if known else None)
+    def _add(self, numbered: NumberedCheck) -> None:
+        known = self._results.get(numbered.number)
+        self._send(server.ADD, *numbered, known.up if known else None)
 
-    def _send(self, *order: object) -> None:
+    def _send(self, *request: object) -> None:
         if self._channel:
-            self._channel.send(*order)
+            self._channel.send(*request)
 
     def _start(self) -> None:
         self._started = self._loop.now()
@@ -148,8 +148,8 @@ class Checks:
             self._on_message(f"The checks process cannot be started: {in_words(fault)}.")
             return self._start_again()
         self._channel = Channel(self._loop, self._process.connection, self._receive, self._process_ended)
-        for wanted in self._wanted.values():
-            self._add(wanted)
+        for numbered in self._checks.values():
+            self._add(numbered)
         return None
 
     def _start_again(self) -> None:
@@ -158,11 +158,11 @@ class Checks:
 
     def _receive(self, message: Message) -> None:
         kind, *rest = message
-        if kind == server.SAY:
+        if kind == server.LOG:
             self._on_message(*rest)
             return
         number, *found = rest
-        name = next((name for name, wanted in self._wanted.items() if wanted.number == number), None)
+        name = next((name for name, numbered in self._checks.items() if numbered.number == number), None)
         if name is None:  # it was removed while the message was under way
             return
         if kind == server.RAN:
@@ -172,10 +172,10 @@ class Checks:
 
     def _apply_result(self, number: int, result: Result) -> None:
         """Report a result that differs; a new process sends all results again."""
-        known = self._believed.get(number)
+        known = self._results.get(number)
         if known and (known.up, known.value) == (result.up, result.value):
             return
-        self._believed[number] = result
+        self._results[number] = result
         self._on_result(result)
 
     def _process_ended(self) -> None:

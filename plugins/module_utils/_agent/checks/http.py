@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Generator, Tuple
 
-from .network import Dialogue, Steps, Stream, Unfit
+from .network import BadResponse, Dialogue, Steps, Stream
 
 MAX_STATUS_LINE = 4096  # bytes; a status line has about 20
 STATUS = re.compile(rb"HTTP/1\.[01] ([1-9]\d\d)(?: |\r|\n)")
@@ -27,22 +27,22 @@ def host_header(name: str, port: int, default_port: int) -> str:
     return name if port == default_port else f"{name}:{port}"
 
 
-def talk(host: str, path: str, wanted: Tuple[int, int]) -> Dialogue:
+def dialogue(host: str, path: str, expected: Tuple[int, int]) -> Dialogue:
     """Return a dialogue that requests a page and succeeds with a status in a range."""
 
-    def ask(stream: Stream) -> Steps:
+    def request_page(stream: Stream) -> Steps:
         stream.expect("no answer")
         yield from stream.send(request(host, path))
         line = yield from _first_line(stream)
         match = STATUS.match(line)
         if not match:
-            raise Unfit(f"not an answer of HTTP: {line[:40]!r}" if line else "closed without an answer")
+            raise BadResponse(f"not an answer of HTTP: {line[:40]!r}" if line else "closed without an answer")
         status = int(match.group(1))
-        if not wanted[0] <= status <= wanted[1]:
-            raise Unfit(f"status {status}")
+        if not expected[0] <= status <= expected[1]:
+            raise BadResponse(f"status {status}")
         return f"status {status}"
 
-    return ask
+    return request_page
 
 
 def _first_line(stream: Stream) -> Generator[int, None, bytes]:

@@ -3,7 +3,7 @@
 """Checks an address and port without blocking: a connection is enough, or a dialogue follows.
 
 A dialogue is a generator. It yields the events that it waits for, and returns the detail for the outcome; so it reads
-from top to bottom although thousands may be under way.
+from top to bottom although thousands may run at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Steps = Generator[int, None, str]
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends RST
 
 
-class Unfit(Exception):
+class BadResponse(Exception):
     """The response is not that of a working server; the text says why."""
 
 
@@ -63,19 +63,19 @@ class Stream:
 Dialogue = Callable[[Stream], Steps]
 
 
-def say_nothing(stream: Stream) -> Steps:
+def connect_only(stream: Stream) -> Steps:
     """A plain TCP check. It closes with RST, as haproxy does, so that no TIME_WAIT remains."""
     stream.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
     yield from ()
     return "connected"
 
 
-def after(greeting: bytes, talk: Dialogue) -> Dialogue:
-    """Return a talk that begins with a greeting."""
+def after(greeting: bytes, dialogue: Dialogue) -> Dialogue:
+    """Return a dialogue that begins with a greeting."""
 
     def greet(stream: Stream) -> Steps:
         yield from stream.send(greeting)
-        return (yield from talk(stream))
+        return (yield from dialogue(stream))
 
     return greet
 
@@ -102,11 +102,11 @@ class NetworkProbe(Probe):
         address: str,
         port: int,
         timeout: int,
-        talk: Dialogue = say_nothing,
+        dialogue: Dialogue = connect_only,
         connect: Callable[[str, int], socket.socket] = connect,
     ) -> None:
         self._loop, self._address, self._port, self._timeout = loop, address, port, timeout
-        self._talk, self._connect = talk, connect
+        self._dialogue, self._connect = dialogue, connect
         self._stream: Optional[Stream] = None
         self._timer: Optional[Timer] = None
         self._began = 0
@@ -132,7 +132,7 @@ class NetworkProbe(Probe):
 
     def _converse(self, stream: Stream) -> Steps:
         yield from stream.connected()
-        return (yield from self._talk(stream))
+        return (yield from self._dialogue(stream))
 
     def _step(self, _ready: int = 0) -> None:
         if self._stream is None:
@@ -141,14 +141,14 @@ class NetworkProbe(Probe):
             events = next(self._steps)
         except StopIteration as end:
             self._end(True, end.value)
-        except (Unfit, OSError, ValueError) as fault:
+        except (BadResponse, OSError, ValueError) as fault:
             self._end(False, in_words(fault))
         else:
             self._loop.watch(self._stream.connection.fileno(), self._step, events)
 
     def _timed_out(self) -> None:
-        lacking = self._stream.missing if self._stream else "no answer"
-        self._end(False, f"{lacking} within {seconds(self._timeout)}")
+        missing = self._stream.missing if self._stream else "no answer"
+        self._end(False, f"{missing} within {seconds(self._timeout)}")
 
     def _end(self, success: bool, detail: str) -> None:
         self.stop()

@@ -21,8 +21,8 @@ Call = Tuple[Sequence[str], str]  # a command, and the user that runs it
 class Notifications:
     """One queue for each program, whatever its arguments."""
 
-    def __init__(self, loop: Loop, children: Children, say: Callable[[str], None], limit: int = LIMIT) -> None:
-        self._loop, self._children, self._log, self._limit = loop, children, say, limit
+    def __init__(self, loop: Loop, children: Children, log: Callable[[str], None], limit: int = LIMIT) -> None:
+        self._loop, self._children, self._log, self._limit = loop, children, log, limit
         self._waiting: Dict[str, Deque[Call]] = {}
         self._running: Dict[str, Child] = {}
         self._when_idle: Callable[[], None] = lambda: None

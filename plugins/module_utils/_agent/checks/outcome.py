@@ -35,7 +35,7 @@ class Probe:
 
 
 def in_words(fault: Exception) -> str:
-    """Return an error in the usual words, such as 'connection refused'."""
+    """Return the text of an error, such as 'connection refused'."""
     number = getattr(fault, "errno", None)
     return lower(os.strerror(number)) if number else str(fault)[:200]
 

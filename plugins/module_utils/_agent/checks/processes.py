@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Checks that a process of a name is running, as ``killall -0`` does; its end is noticed at once."""
+"""Checks that a process of a given name is running, as ``killall -0`` does; notices its end at once."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ COMM_LENGTH = 15  # characters of a name in /proc/*/comm
 
 
 class Process(Probe):
-    """One process of the name is the witness: as long as it runs, /proc is not searched.
+    """Watches one process of the name: as long as that one runs, /proc is not searched.
 
     When it ends, another one is searched for, so that a reload, where old and new overlap, is no failure.
     """
 
     def __init__(self, loop: Loop, name: str, died: Callable[[], None], proc: str = "/proc") -> None:
         self._loop, self._name, self._died, self._proc = loop, name, died, proc
-        self._witness = 0
+        self._pid = 0
         self._descriptor: Optional[int] = None
 
     def start(self, done: Done) -> None:
         began = self._loop.now()
-        found = is_running(self._witness, self._name, self._proc) or self._find()
-        detail = f"process {self._witness}" if found else f"no process {self._name}"
+        found = is_running(self._pid, self._name, self._proc) or self._find()
+        detail = f"process {self._pid}" if found else f"no process {self._name}"
         done(Outcome(found, detail, self._loop.now() - began))
 
     def stop(self) -> None:
-        self._witness = 0
+        self._pid = 0
         if self._descriptor is not None:
             self._loop.forget(self._descriptor)
             os.close(self._descriptor)
             self._descriptor = None
 
     def _find(self) -> bool:
-        """Choose a new witness, if there is one."""
+        """Choose a process to watch, if there is one."""
         self.stop()
         for pid in candidates(self._name, self._proc):
             try:
                 descriptor = kernel.pidfd_open(pid)
             except ProcessLookupError:
                 continue
-            self._witness, self._descriptor = pid, descriptor
+            self._pid, self._descriptor = pid, descriptor
             if descriptor is not None:
                 self._loop.watch(descriptor, self._gone)
             if is_running(pid, self._name, self._proc):  # again: so the descriptor is of the process that was found
@@ -63,9 +63,9 @@ def candidates(name: str, proc: str = "/proc") -> Iterator[int]:
     """Yield the processes of a name; those named only by their first argument come last: reading it costs more."""
     pids = [entry for entry in os.listdir(proc) if entry.isdigit()]
     wanted = os.fsencode(name)
-    for told, expected in ((_comm, wanted[:COMM_LENGTH]), (_program, wanted)):
+    for read_name, expected in ((_comm, wanted[:COMM_LENGTH]), (_program, wanted)):
         for pid in pids:
-            if told(f"{proc}/{pid}") == expected and is_running(int(pid), name, proc):
+            if read_name(f"{proc}/{pid}") == expected and is_running(int(pid), name, proc):
                 yield int(pid)
 
 

@@ -22,7 +22,7 @@ class RiseFall(NamedTuple):
 UNKNOWN = RiseFall()
 
 
-def count(board: RiseFall, success: bool, rise: int, fall: int) -> RiseFall:
+def count(state: RiseFall, success: bool, rise: int, fall: int) -> RiseFall:
     """Return the state after one more outcome.
 
     The first outcome decides at once: waiting for more would only delay the start of a router.
@@ -30,7 +30,7 @@ def count(board: RiseFall, success: bool, rise: int, fall: int) -> RiseFall:
     :param rise: successes in a row that make it up
     :param fall: failures in a row that make it down
     """
-    if board.up is None or success == board.up:
+    if state.up is None or success == state.up:
         return RiseFall(success)
-    against = board.against + 1
-    return RiseFall(success) if against >= (rise if success else fall) else RiseFall(board.up, against)
+    against = state.against + 1
+    return RiseFall(success) if against >= (rise if success else fall) else RiseFall(state.up, against)

@@ -9,7 +9,7 @@ from typing import Callable, Dict, Optional, Tuple
 from ..runtime.loop import Loop
 from . import http, rise_fall, tls
 from .files import File
-from .network import Dialogue, NetworkProbe, after, say_nothing
+from .network import Dialogue, NetworkProbe, after, connect_only
 from .outcome import Outcome, Probe
 from .periodic import PeriodicProbe
 from .processes import Process
@@ -31,14 +31,14 @@ class CheckRunner:
         children: Children,
         on_result: OnResult,
         on_run: OnRun,
-        believed: Optional[bool] = None,
+        up: Optional[bool] = None,
     ) -> None:
         self._on_result, self._on_run = on_result, on_run if check.every else None
         # The number in a file counts at once, as in keepalived: it was written on purpose.
         self._interval, self._fast_interval = check.interval, check.fast_interval or check.interval
         self._rise, self._fall = (1, 1) if check.type == FILE else (check.rise, check.fall)
-        self._state = rise_fall.UNKNOWN._replace(up=believed)
-        self._told: Optional[Tuple[bool, int]] = None
+        self._state = rise_fall.UNKNOWN._replace(up=up)
+        self._reported: Optional[Tuple[bool, int]] = None
         self._urgent = False
         probe = probe_of(loop, check, children, self._run_until_certain)
         self._probe = PeriodicProbe(loop, check.interval, probe, self._count)
@@ -66,29 +66,29 @@ class CheckRunner:
         self._urgent = self._urgent and not self._state.certain
         if self._urgent:
             self._probe.run_now()
-        belief = bool(self._state.up), outcome.value
-        if belief != self._told and self._state.certain:
-            self._told = belief
-            self._on_result(*belief, outcome.detail)
+        state = bool(self._state.up), outcome.value
+        if state != self._reported and self._state.certain:
+            self._reported = state
+            self._on_result(*state, outcome.detail)
 
 
-def probe_of(loop: Loop, check: Check, children: Children, look_now: Callable[[], None]) -> Probe:
+def probe_of(loop: Loop, check: Check, children: Children, run_now: Callable[[], None]) -> Probe:
     """Return the probe of a check. Raises ImportError for https if Python has no TLS."""
     if check.type == PROCESS:
-        return Process(loop, check.process, look_now)
+        return Process(loop, check.process, run_now)
     if check.type == FILE:
-        return File(loop, check.file, look_now)
+        return File(loop, check.file, run_now)
     if check.type == SCRIPT:
         return Script(loop, children, check.command, check.user, check.timeout)
-    talks: Dict[str, Callable[[Check], Dialogue]] = {TCP: lambda _tcp: say_nothing, HTTP: _http, HTTPS: _https}
-    talk = after(check.greeting.encode("latin-1"), talks[check.type](check))
-    return NetworkProbe(loop, check.address, check.port, check.timeout, talk)
+    dialogues: Dict[str, Callable[[Check], Dialogue]] = {TCP: lambda _tcp: connect_only, HTTP: _http, HTTPS: _https}
+    dialogue = after(check.greeting.encode("latin-1"), dialogues[check.type](check))
+    return NetworkProbe(loop, check.address, check.port, check.timeout, dialogue)
 
 
 def _http(check: Check, default_port: int = 80) -> Dialogue:
     host = http.host_header(check.host or check.address, check.port, default_port)
-    return http.talk(host, check.path, check.status)
+    return http.dialogue(host, check.path, check.status)
 
 
 def _https(check: Check) -> Dialogue:
-    return tls.talk(check.host or check.address, check.verify, check.ca, _http(check, 443))
+    return tls.dialogue(check.host or check.address, check.verify, check.ca, _http(check, 443))

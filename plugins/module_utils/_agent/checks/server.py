@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The checks process: carries out its parent's orders, reports results, and ends with its parent."""
+"""The checks process: executes its parent's requests, reports results, and ends with its parent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .subprocesses import Children
 # notify program to run.
 ADD, DROP, FAILURE, RUN = "add", "drop", "failure", "run"  # number, check, up | number | number, why | command, user
 # To the parent: the state of a check, the outcome of one run, and a line for the log.
-RESULT, RAN, SAY = "result", "ran", "say"  # number, up, value, detail | number, success, detail, duration | text
+RESULT, RAN, LOG = "result", "ran", "say"  # number, up, value, detail | number, success, detail, duration | text
 
 LAST_NOTIFICATIONS = 5 * MILLION  # what the notify programs have when the parent is gone
 
@@ -46,33 +46,33 @@ class Server:
         self._children.kill()
 
     def _execute(self, message: Message) -> None:
-        orders: Dict[str, Callable[..., None]] = {
+        handlers: Dict[str, Callable[..., None]] = {
             ADD: self._add,
             DROP: self._drop,
             FAILURE: self._report_failure,
             RUN: self._run,
         }
-        orders[message[0]](*message[1:])
+        handlers[message[0]](*message[1:])
 
-    def _add(self, number: int, fields: List[Any], believed: Optional[bool] = None) -> None:
+    def _add(self, number: int, fields: List[Any], was_up: Optional[bool] = None) -> None:
         check = Check._make(tuple(field) if isinstance(field, list) else field for field in fields)
         if check.type == SCRIPT:
             self._check_user(check.user)
 
-        def tell(up: bool, value: int, detail: str) -> None:
+        def report(up: bool, value: int, detail: str) -> None:
             self._channel.send(RESULT, number, up, value, detail)
 
-        def tell_of_run(outcome: Outcome) -> None:
+        def report_run(outcome: Outcome) -> None:
             if not self._channel.behind:  # an old run is not worth sending
                 self._channel.send(RAN, number, outcome.success, outcome.detail, outcome.duration)
 
         try:
-            self._runners[number] = CheckRunner(self._loop, check, self._children, tell, tell_of_run, believed)
+            self._runners[number] = CheckRunner(self._loop, check, self._children, report, report_run, was_up)
         except ImportError as fault:  # the other checks go on
             why = Outcome(False, f"cannot be checked: {fault}")
             if check.every:
-                tell_of_run(why)
-            tell(False, 0, why.detail)
+                report_run(why)
+            report(False, 0, why.detail)
 
     def _drop(self, number: int) -> None:
         if number in self._runners:
@@ -91,16 +91,16 @@ class Server:
         if accounts.may_change() or user in self._reported_users:
             return
         self._reported_users.append(user)
-        ourselves = accounts.named(user)
-        if ourselves.name != user:
-            self._log(f"Programs run as {ourselves.name} and not as {user}: only root can become another user.")
+        account = accounts.named(user)
+        if account.name != user:
+            self._log(f"Programs run as {account.name} and not as {user}: only root can become another user.")
 
     def _log(self, text: str) -> None:
-        self._channel.send(SAY, text)
+        self._channel.send(LOG, text)
 
     def _end(self) -> None:
         """The parent is gone: stop all checks, but let queued notify programs run."""
-        for watch in self._runners.values():
-            watch.stop()
+        for runner in self._runners.values():
+            runner.stop()
         self._loop.after(LAST_NOTIFICATIONS, self._loop.stop)
         self._notifications.finish(self._loop.stop)

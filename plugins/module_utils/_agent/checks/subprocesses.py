@@ -87,15 +87,18 @@ class Children:
         report, reporter = os.pipe()
         os.set_blocking(report, False)
         parent = os.getpid()
+        # Until the child has unblocked it: at first it ignores SIGTERM as this process does, and would lose it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         try:
             pid = os.fork()
+            if not pid:
+                _exec(command, account, reporter, parent)
         except OSError:
             os.close(report)
-            os.close(reporter)
             raise
-        if not pid:
-            _exec(command, account, reporter, parent)
-        os.close(reporter)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+            os.close(reporter)
         child = self._children[pid] = Child(self._loop, pid, report, on_end)
         return child
 
@@ -151,3 +154,4 @@ def _restore_signals() -> None:
     for number in signal.valid_signals():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())

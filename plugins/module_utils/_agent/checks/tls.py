@@ -13,13 +13,13 @@ import os
 from functools import lru_cache
 from typing import Any, Callable, Generator
 
-from .network import Dialogue, Steps, Stream, Unfit
+from .network import BadResponse, Dialogue, Steps, Stream
 from .outcome import lower
 
 RECORD = 16384
 
 
-def talk(server_name: str, verify: bool, authorities: str, inner: Dialogue) -> Dialogue:
+def dialogue(server_name: str, verify: bool, authorities: str, inner: Dialogue) -> Dialogue:
     """Return a dialogue with a TLS handshake before the inner one.
 
     :param server_name: a name or an IP address; only a name is sent to the server (RFC 6066 section 3)
@@ -28,23 +28,23 @@ def talk(server_name: str, verify: bool, authorities: str, inner: Dialogue) -> D
     """
     import ssl
 
-    def shake_hands(stream: Stream) -> Steps:
+    def handshake(stream: Stream) -> Steps:
         stream.expect("no TLS handshake")
         try:
             context = _context(verify, authorities, _stamp(authorities) if verify else 0)
         except OSError as fault:
-            raise Unfit(f"cannot use the authorities in {authorities}: {_reason(fault)}") from fault
-        secure = Secure(stream, context, server_name)
+            raise BadResponse(f"cannot use the authorities in {authorities}: {_reason(fault)}") from fault
+        secure = TlsStream(stream, context, server_name)
         try:
-            yield from secure.shake_hands()
+            yield from secure.handshake()
             return (yield from inner(secure))
         except ssl.SSLError as fault:
-            raise Unfit(f"TLS: {_reason(fault)}") from fault
+            raise BadResponse(f"TLS: {_reason(fault)}") from fault
 
-    return shake_hands
+    return handshake
 
 
-class Secure(Stream):
+class TlsStream(Stream):
     """A TLS stream inside a plain one."""
 
     def __init__(self, outer: Stream, context: Any, server_name: str) -> None:
@@ -58,7 +58,7 @@ class Secure(Stream):
     def expect(self, what: str) -> None:
         self._outer.expect(what)
 
-    def shake_hands(self) -> Generator[int, None, None]:
+    def handshake(self) -> Generator[int, None, None]:
         yield from self._perform(self._tls.do_handshake)
 
     def send(self, data: bytes) -> Generator[int, None, None]:

@@ -14,8 +14,8 @@ Checked = Tuple[Any, Optional[str]]
 
 MILLION = 1_000_000
 
-LONGEST_INTERFACE = 15  # IFNAMSIZ, with its NUL
-LONGEST_SOCKET = 107  # sun_path, with its NUL
+MAX_INTERFACE_LENGTH = 15  # IFNAMSIZ, with its NUL
+MAX_SOCKET_PATH = 107  # sun_path, with its NUL
 SCOPED = "leave out the % and what follows, the interface is known."
 UNREACHABLE = "no host can be reached at that address."
 
@@ -26,10 +26,7 @@ def optional(check: Callable[[Any], Checked]) -> Callable[[Any], Checked]:
 
 
 def duration(low: float, high: float, default: int) -> Field:
-    """Seconds.
-
-    :param default: in microseconds, as the settings have it
-    """
+    """A duration in seconds; the default is in microseconds, as in the settings."""
     seconds = default / MILLION
     return Field(number(low, high, " seconds"), int(seconds) if seconds.is_integer() else seconds)
 
@@ -40,8 +37,8 @@ def microseconds(seconds: float) -> int:
 
 def interface(value: Any) -> Checked:
     found, wrong = word(value)
-    if not wrong and len(found) > LONGEST_INTERFACE:
-        return None, f"an interface's name has at most {LONGEST_INTERFACE} characters."
+    if not wrong and len(found) > MAX_INTERFACE_LENGTH:
+        return None, f"an interface's name has at most {MAX_INTERFACE_LENGTH} characters."
     return found, wrong
 
 
@@ -98,8 +95,8 @@ def path(value: Any) -> Checked:
 
 def socket_path(value: Any) -> Checked:
     found, wrong = path(value)
-    if not wrong and len(found.encode()) > LONGEST_SOCKET:
-        return None, f"the path of a socket has at most {LONGEST_SOCKET} bytes."
+    if not wrong and len(found.encode()) > MAX_SOCKET_PATH:
+        return None, f"the path of a socket has at most {MAX_SOCKET_PATH} bytes."
     return found, wrong
 
 

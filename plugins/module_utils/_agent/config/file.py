@@ -77,11 +77,11 @@ class Format(Generic[Parts, Settings]):
 
         :param host: is asked about the programs, files and users that the text names; None for another host's text
         """
-        given, faults = parse(text, path)
+        data, faults = parse(text, path)
         if faults:
             return None, faults
         try:
-            found = self._read(given, faults)
+            found = self._read(data, faults)
         except RecursionError:  # lists within lists, too many to be shown in a sentence
             return None, [f"{path} is nested too deeply."]
         answers = self._host_answers(found, host) if host else []
@@ -89,9 +89,9 @@ class Format(Generic[Parts, Settings]):
         return (None, faults) if faults else (self._settings(found), [])
 
 
-def kind(given: Any, path: str) -> Tuple[str, Faults]:
+def kind(data: Any, path: str) -> Tuple[str, Faults]:
     """Return which configuration this is, by its keys, or why that is not clear."""
-    keys = set(given) if isinstance(given, dict) else set()
+    keys = set(data) if isinstance(data, dict) else set()
     found = [name for name, own in OWN.items() if keys & set(own)]
     if len(found) == 1:
         return found[0], []

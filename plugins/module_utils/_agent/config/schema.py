@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 
 Faults = List[str]
 
-LONGEST_SHOWN = 200  # characters of a value in a sentence
+MAX_SHOWN = 200  # characters of a value in a sentence
 
 
 class Field(NamedTuple):
@@ -29,16 +29,16 @@ class Field(NamedTuple):
     secret: bool = False  # whether no sentence may show the value
 
 
-def read(schema: Mapping[str, Field], given: Any, place: str, faults: Faults) -> Dict[str, Any]:
+def read(schema: Mapping[str, Field], data: Any, place: str, faults: Faults) -> Dict[str, Any]:
     """Return every key of ``schema`` with a usable value; append what is wrong to ``faults``."""
-    if not isinstance(given, dict):
-        faults.append(f"{place} is {shown(given)}: a mapping with the keys {', '.join(schema)} is wanted.")
-        given = {}
+    if not isinstance(data, dict):
+        faults.append(f"{place} is {shown(data)}: a mapping with the keys {', '.join(schema)} is wanted.")
+        data = {}
         return {key: field.default for key, field in schema.items()}
-    faults.extend(unknown_keys(given, list(schema), place))
+    faults.extend(unknown_keys(data, list(schema), place))
     result = {}
     for key, field in schema.items():
-        value = given.get(key)
+        value = data.get(key)
         if value is None:
             if field.required:
                 faults.append(f"{place} lacks '{key}': add it.")
@@ -52,12 +52,12 @@ def read(schema: Mapping[str, Field], given: Any, place: str, faults: Faults) ->
     return result
 
 
-def read_list(schema: Mapping[str, Field], given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
+def read_list(schema: Mapping[str, Field], data: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
     """Read a list of mappings with one schema; names must be unique."""
-    if not isinstance(given, list):
-        faults.append(f"{place} is {shown(given)}: a list is wanted.")
+    if not isinstance(data, list):
+        faults.append(f"{place} is {shown(data)}: a list is wanted.")
         return []
-    items = [read(schema, item, place_of(place, at, item), faults) for at, item in enumerate(given)]
+    items = [read(schema, item, place_of(place, at, item), faults) for at, item in enumerate(data)]
     faults.extend(same_names(items, place))
     return items
 
@@ -84,13 +84,13 @@ def shown(value: Any) -> str:
     if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
         return "a list of mappings or lists"
     text_of_it = repr(value)
-    return text_of_it if len(text_of_it) <= LONGEST_SHOWN else f"{text_of_it[:LONGEST_SHOWN]}..."
+    return text_of_it if len(text_of_it) <= MAX_SHOWN else f"{text_of_it[:MAX_SHOWN]}..."
 
 
-def unknown_keys(given: Any, known: List[str], place: str) -> Faults:
+def unknown_keys(data: Any, known: List[str], place: str) -> Faults:
     """Return a sentence for each key that is not known, with the nearest one that is."""
     sentences = []
-    for key in given:
+    for key in data:
         if key in known:
             continue
         near = nearest(str(key), known)

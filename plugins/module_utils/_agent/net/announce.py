@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Announces to a whole link that an address is here now."""
+"""Announces to a link that this host now holds an address."""
 
 from __future__ import annotations
 

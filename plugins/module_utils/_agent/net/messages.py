@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The frame around netlink's messages: headers and attributes (netlink(7), RFC 3549, 2.3). Pure functions over bytes.
+"""The framing of netlink messages: headers and attributes (netlink(7), RFC 3549, 2.3). Pure functions over bytes.
 
 Everything is in the machine's byte order and aligned to 4. No message from the kernel raises here: a truncated message
 is left out, and everything after it, because its length cannot be trusted.
@@ -15,7 +15,7 @@ from typing import Dict, Iterator, NamedTuple
 ERROR, DONE = 2, 3
 REQUEST, ACKNOWLEDGE, DUMP_INTERRUPTED = 0x01, 0x04, 0x10
 EXCLUSIVE, CREATE, DUMP = 0x200, 0x400, 0x300
-KIND_OF_ATTRIBUTE = 0x3FFF  # without the marks for nesting and for byte order
+ATTRIBUTE_TYPE_MASK = 0x3FFF  # NLA_TYPE_MASK: without the flags for nesting and byte order
 
 _HEADER = struct.Struct("=IHHII")  # length, kind, flags, serial number, port
 _ACKNOWLEDGEMENT = struct.Struct("=IHHIIi")  # the same, and an errno
@@ -49,7 +49,7 @@ def decode(data: bytes) -> Iterator[Message]:
 
 
 def acknowledges(data: bytes, serial: int) -> bool:
-    """Whether a datagram says that a request was carried out."""
+    """Whether a datagram acknowledges that a request succeeded."""
     if len(data) < _ACKNOWLEDGEMENT.size:
         return False
     _length, kind, _flags, number, _port, failed = _ACKNOWLEDGEMENT.unpack_from(data)
@@ -69,13 +69,13 @@ def attributes(data: bytes) -> Dict[int, bytes]:
         length, kind = _ATTRIBUTE.unpack_from(data, at)
         if length < _ATTRIBUTE.size or at + length > len(data):
             break
-        found[kind & KIND_OF_ATTRIBUTE] = data[at + _ATTRIBUTE.size : at + length]
+        found[kind & ATTRIBUTE_TYPE_MASK] = data[at + _ATTRIBUTE.size : at + length]
         at += _aligned(length)
     return found
 
 
 def failure(message: Message) -> int:
-    """Return the errno in the message that ends an answer, 0 for success."""
+    """Return the errno in the last message of an answer, 0 for success."""
     return -_NUMBER.unpack_from(message.body)[0] if len(message.body) >= _NUMBER.size else 0
 
 

@@ -48,7 +48,7 @@ def advert_frame(target: str, own_mac: bytes, router: bool = False) -> bytes:
     message = advert(target, own_mac, router)
     ends = _packed(target) + _packed(ALL_NODES)
     pseudo = ends + struct.pack("!II", len(message), socket.IPPROTO_ICMPV6)  # RFC 8200, 8.1
-    # One's complement: the words' sum modulo 0xFFFF is the remainder of one big number, as in vrrp/packet.py.
+    # One's complement: the words' sum modulo 0xFFFF is the remainder of one big number, as in vrrp/core/packet.py.
     checksum = -int.from_bytes(pseudo + message, "big") % 0xFFFF
     message = message[:2] + struct.pack("!H", checksum) + message[4:]
     ethernet = ALL_NODES_MAC + own_mac + struct.pack("!H", IPV6)

@@ -5,9 +5,9 @@
 Reading and writing messages is pure; only ``Netlink`` uses sockets. It has two: one for requests, which the kernel
 answers at once, and one for events about all changes.
 
-To know everything, create a ``Netlink``, which starts listening, then read what there is, then follow the events. Those
-that arrived meanwhile may repeat changes that were read already: an address may be reported gone and back, but the
-final state is right.
+To miss nothing, create a ``Netlink``, which subscribes to events; then read all links and addresses; then follow the
+events. Those that arrived meanwhile may repeat changes that were read already: an address may be reported gone and
+back, but the final state is right.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ FAMILIES = {socket.AF_INET: 4, socket.AF_INET6: 16}  # the size of an address in
 
 ANSWER_SIZE = 65536
 ACKNOWLEDGEMENT_SIZE = 4096
-ANSWER_WAIT_S = 5  # the kernel answers at once; this is for a broken one
+ANSWER_TIMEOUT_S = 5  # the kernel answers at once; this is for a broken one
 RECEIVE_BUFFER = 8 << 20  # an event takes about 1 KiB of it
-# Datagrams read in one go, about 1 ms of work: an Advertisement may be due.
-AT_ONCE = 64
+# Datagrams read in one callback, about 1 ms of work: an Advertisement may be due.
+BATCH = 64
 DUMP_TRIES = 10
 
 
@@ -67,8 +67,8 @@ class Address(NamedTuple):
     usable: bool  # duplicate address detection is over and found none
 
 
-class LinkIs(NamedTuple):
-    """It is new, or something about it is: it may also be the same as before."""
+class LinkUpdated(NamedTuple):
+    """It is new or has changed; it may also be the same as before."""
 
     link: Link
 
@@ -77,8 +77,8 @@ class LinkGone(NamedTuple):
     link: Link
 
 
-class AddressIs(NamedTuple):
-    """It is new, or something about it is: it may also be the same as before."""
+class AddressUpdated(NamedTuple):
+    """It is new or has changed; it may also be the same as before."""
 
     address: Address
 
@@ -91,7 +91,7 @@ class Lost(NamedTuple):
     """Events were lost: read all links and addresses again, then follow the events."""
 
 
-Event = Union[LinkIs, LinkGone, AddressIs, AddressGone, Lost]
+Event = Union[LinkUpdated, LinkGone, AddressUpdated, AddressGone, Lost]
 
 
 def link_in(body: bytes) -> Optional[Link]:
@@ -103,12 +103,12 @@ def link_in(body: bytes) -> Optional[Link]:
     if len(body) < _LINK.size:
         return None
     family, _type, index, flags, _change = _LINK.unpack_from(body)
-    told = messages.attributes(body[_LINK.size :])
-    if family != socket.AF_UNSPEC or LINK_NAME not in told or LINK_WIRELESS in told:
+    found = messages.attributes(body[_LINK.size :])
+    if family != socket.AF_UNSPEC or LINK_NAME not in found or LINK_WIRELESS in found:
         return None
-    name = told[LINK_NAME].rstrip(b"\x00").decode("utf-8", "backslashreplace")
+    name = found[LINK_NAME].rstrip(b"\x00").decode("utf-8", "backslashreplace")
     up = flags & (IFF_UP | IFF_RUNNING) == IFF_UP | IFF_RUNNING
-    return Link(index, name, up, told.get(LINK_ADDRESS, b""))
+    return Link(index, name, up, found.get(LINK_ADDRESS, b""))
 
 
 def address_in(body: bytes) -> Optional[Address]:
@@ -116,20 +116,20 @@ def address_in(body: bytes) -> Optional[Address]:
     if len(body) < _ADDRESS.size:
         return None
     family, prefix, few_flags, _scope, index = _ADDRESS.unpack_from(body)
-    told = messages.attributes(body[_ADDRESS.size :])
+    found = messages.attributes(body[_ADDRESS.size :])
     # If both are present, the other one is the far end of a point-to-point link.
-    packed = told.get(ADDRESS_LOCAL, told.get(ADDRESS_ADDRESS, b""))
+    packed = found.get(ADDRESS_LOCAL, found.get(ADDRESS_ADDRESS, b""))
     if len(packed) != FAMILIES.get(family):
         return None
-    all_flags = told.get(ADDRESS_FLAGS, b"")
+    all_flags = found.get(ADDRESS_FLAGS, b"")
     flags = _FLAGS.unpack(all_flags)[0] if len(all_flags) == _FLAGS.size else few_flags
     return Address(index, socket.inet_ntop(family, packed), prefix, usable=not flags & (TENTATIVE | DAD_FAILED))
 
 
 READERS: Sequence[Tuple[int, Callable[[bytes], Any], Callable[[Any], Event]]] = (
-    (NEW_LINK, link_in, LinkIs),
+    (NEW_LINK, link_in, LinkUpdated),
     (DELETE_LINK, link_in, LinkGone),
-    (NEW_ADDRESS, address_in, AddressIs),
+    (NEW_ADDRESS, address_in, AddressUpdated),
     (DELETE_ADDRESS, address_in, AddressGone),
 )
 
@@ -169,13 +169,13 @@ def open_route_socket() -> socket.socket:
 
 
 class Netlink:
-    """The kernel's side of the current network namespace."""
+    """The links and addresses of the current network namespace."""
 
     def __init__(self, opener: Callable[[], Any] = open_route_socket) -> None:
         self._serial = 0
         self._request_socket = opener()
         self._event_socket = opener()
-        self._request_socket.settimeout(ANSWER_WAIT_S)
+        self._request_socket.settimeout(ANSWER_TIMEOUT_S)
         self._event_socket.setblocking(False)
         linux.set_receive_buffer(self._event_socket, RECEIVE_BUFFER)
         self._event_socket.bind((0, GROUPS))
@@ -211,9 +211,9 @@ class Netlink:
         return int(self._event_socket.fileno())
 
     def events(self) -> List[Event]:
-        """Return events, oldest first, or ``Lost`` alone; at most AT_ONCE datagrams, so more may be waiting."""
+        """Return events, oldest first, or ``Lost`` alone; at most BATCH datagrams, so more may be waiting."""
         found: List[Event] = []
-        for _turn in range(AT_ONCE):
+        for _turn in range(BATCH):
             try:
                 found += events_in(self._event_socket.recv(ANSWER_SIZE))
             except BlockingIOError:
@@ -221,11 +221,11 @@ class Netlink:
             except OSError as error:
                 if error.errno != errno.ENOBUFS:
                     raise
-                self._forget()
+                self._discard_pending()
                 return [Lost()]
         return found
 
-    def _forget(self) -> None:
+    def _discard_pending(self) -> None:
         """Discard waiting events: they are older than those that the kernel dropped.
 
         Reported after Lost, they could contradict what is read then: an address that was removed and added again would
@@ -262,7 +262,7 @@ class Netlink:
         """Read all objects of a kind; again if they changed meanwhile, because some may be missing."""
         found: List[Message] = []
         for _turn in range(DUMP_TRIES):
-            found = self._ask(*self._request(kind, messages.DUMP, body))
+            found = self._query(*self._request(kind, messages.DUMP, body))
             number = messages.failure(found[-1])
             if number:
                 raise OSError(number, os.strerror(number))
@@ -275,7 +275,7 @@ class Netlink:
         self._serial += 1
         return messages.encode(Message(kind, messages.REQUEST | flags, self._serial, body)), self._serial
 
-    def _ask(self, request: bytes, serial: int) -> List[Message]:
+    def _query(self, request: bytes, serial: int) -> List[Message]:
         """Send a request and return its answer, see ``_answer``."""
         self._request_socket.send(request)
         return self._answer(serial, self._request_socket.recv(ANSWER_SIZE))

@@ -21,9 +21,9 @@ class Network:
         self.netlink = Netlink()
         self._announcer = Announcer()
 
-    def open_port(self, interface: str, index: int, family: int, multicast: bool) -> sockets.Port:
+    def open_socket(self, interface: str, index: int, family: int, multicast: bool) -> sockets.RawSocket:
         """Open the VRRP socket of an interface for family 4 or 6."""
-        return sockets.open_port(interface, index, family, multicast)
+        return sockets.open_socket(interface, index, family, multicast)
 
     def announcing(self, link: Link, address: str) -> Callable[[], Any]:
         """Return a call that announces an address, without prefix."""

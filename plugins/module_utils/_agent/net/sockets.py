@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The raw sockets of VRRP, protocol 112: one for each interface and family.
 
-SO_BINDTODEVICE ties a socket to the interface's index, not to its name: a port, with its group, survives when the
+SO_BINDTODEVICE ties a socket to the interface's index, not to its name: a socket, with its group, survives when the
 interface is renamed, goes down or comes back up. An interface that was removed and created again has another index:
-then the port receives nothing and sending fails with ENODEV, so it must be closed and opened again.
+then the socket receives nothing and sending fails with ENODEV, so it must be closed and opened again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ANCILLARY = sum(socket.CMSG_SPACE(each.size) for each in (_PKTINFO, _NUMBER, _M
 Opener = Callable[[int, int, int], Any]
 
 
-class Port:
+class RawSocket:
     """Sends and receives VRRP messages on one interface, in one family. Never blocks.
 
     With ``multicast`` it receives the group of VRRP besides unicast, without it unicast alone. What it sends to the
@@ -100,7 +100,7 @@ class Port:
         raise NotImplementedError
 
 
-class Port4(Port):
+class RawSocket4(RawSocket):
     """IPv4: the kernel passes the header on, and lets us write it."""
 
     family = socket.AF_INET
@@ -124,7 +124,7 @@ class Port4(Port):
         return partial(self._socket.sendto, header + message, (destination, 0))
 
 
-class Port6(Port):
+class RawSocket6(RawSocket):
     """IPv6: the kernel keeps the header and reports its fields (RFC 3542, 6)."""
 
     family = socket.AF_INET6
@@ -143,8 +143,8 @@ class Port6(Port):
 
     def _receive(self) -> Optional[Datagram]:
         message, ancillary, _flags, source = self._socket.recvmsg(MAX_PACKET, _ANCILLARY)
-        told = {kind: data for level, kind, data in ancillary if level == socket.IPPROTO_IPV6}
-        where, hops = told.get(socket.IPV6_PKTINFO, b""), told.get(socket.IPV6_HOPLIMIT, b"")
+        fields = {kind: data for level, kind, data in ancillary if level == socket.IPPROTO_IPV6}
+        where, hops = fields.get(socket.IPV6_PKTINFO, b""), fields.get(socket.IPV6_HOPLIMIT, b"")
         if len(where) != _PKTINFO.size or len(hops) != _NUMBER.size:
             return None
         destination = socket.inet_ntop(socket.AF_INET6, where[:16])
@@ -171,6 +171,6 @@ def _age(ancillary: List[Tuple[int, int, bytes]]) -> int:
     return 0
 
 
-def open_port(interface: str, index: int, family: int, multicast: bool) -> Port:
-    """Open the port of an interface for family 4 or 6."""
-    return (Port6 if family == 6 else Port4)(interface, index, multicast)
+def open_socket(interface: str, index: int, family: int, multicast: bool) -> RawSocket:
+    """Open the VRRP socket of an interface for family 4 or 6."""
+    return (RawSocket6 if family == 6 else RawSocket4)(interface, index, multicast)

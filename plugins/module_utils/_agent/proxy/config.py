@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The proxy's configuration: JSON in the words of the collection's model, read into ``settings``.
+"""The proxy's configuration: JSON with the keys of the collection's model, read into ``settings``.
 
 Each fault is a sentence with its place, and all of them are found before anything is changed: ``check-config``, the
 start and a reload share ``load``. In the file times are seconds, in the settings microseconds.
@@ -29,7 +29,7 @@ from ..config.schema import (
 from . import rules, settings
 
 WEEK = 604800  # seconds
-LONGEST_NAME = 64  # characters
+MAX_NAME_LENGTH = 64  # characters
 
 Schema = Dict[str, Field]
 
@@ -37,8 +37,8 @@ Schema = Dict[str, Field]
 def _name(value: Any) -> fields.Checked:
     """A name that is short enough for messages."""
     found, wrong = word(value)
-    if not wrong and len(found) > LONGEST_NAME:
-        return None, f"a name of at most {LONGEST_NAME} characters is wanted."
+    if not wrong and len(found) > MAX_NAME_LENGTH:
+        return None, f"a name of at most {MAX_NAME_LENGTH} characters is wanted."
     return found, wrong
 
 
@@ -167,8 +167,8 @@ class Parts(NamedTuple):
     page: Optional[Dict[str, Any]]
 
 
-def _read(given: Any, faults: Faults) -> Parts:
-    whole = read(CONFIGURATION, given, file.WHOLE, faults)
+def _read(data: Any, faults: Faults) -> Parts:
+    whole = read(CONFIGURATION, data, file.WHOLE, faults)
     services = [
         read_service(item, place_of("services", at, item), faults, SERVICE, CHECK)
         for at, item in enumerate(whole["services"])
@@ -202,11 +202,11 @@ def read_service(item: Any, place: str, faults: Faults, keys: Schema, check_keys
     return service
 
 
-def _server(item: Any, its_services: Optional[int], place: str, faults: Faults) -> Dict[str, Any]:
-    """A bare address is the common case; everything else about it has a default."""
+def _server(item: Any, default_port: Optional[int], place: str, faults: Faults) -> Dict[str, Any]:
+    """Read a server. A bare address is the common case; everything else has a default."""
     server = read(SERVER, {"address": item} if isinstance(item, str) else item, place, faults)
     server["name"] = server["name"] or server["address"]
-    server["port"] = server["port"] or its_services
+    server["port"] = server["port"] or default_port
     return server
 
 
@@ -223,12 +223,12 @@ def _check(item: Any, place: str, faults: Faults, keys: Schema) -> Dict[str, Any
 
 
 def _host_answers(found: Parts, host: Any) -> List[Tuple[str, str, Optional[str]]]:
-    """What the host says about the files that are named."""
-    asked = [
+    """Check the files that are named on this host."""
+    files = [
         (f"{place_of('services', at, service)}.check.ca", service["check"]["ca"], host.authorities)
         for at, service in enumerate(found.services)
     ]
-    return [(place, name, ask(name)) for place, name, ask in asked if name]
+    return [(place, name, check(name)) for place, name, check in files if name]
 
 
 def _settings(found: Parts) -> settings.Settings:
@@ -259,7 +259,7 @@ def _health_of(check: Dict[str, Any]) -> settings.Health:
 
 
 def _monitor_of(item: Dict[str, Any]) -> settings.Monitor:
-    at_least = tuple(settings.Wanted(*pair) for pair in item["at_least"].items())
+    at_least = tuple(settings.Condition(*pair) for pair in item["at_least"].items())
     return settings.Monitor(**{**item, "bind": tuple(item["bind"]), "at_least": at_least})
 
 

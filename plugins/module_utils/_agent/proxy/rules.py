@@ -18,9 +18,9 @@ Item = Dict[str, Any]
 
 
 class Claim(NamedTuple):
-    """What listens at a place. Monitors may share one, with different paths."""
+    """A listening address and its owner. Monitors may share one, with different paths."""
 
-    who: str
+    owner: str
     place: Place
     path: Optional[str] = None
 
@@ -83,21 +83,24 @@ def _places(item: Item) -> List[Place]:
     return places(item["bind"], item["port"]) if item["port"] else []
 
 
-def clashes(wanted: List[Claim]) -> Faults:
+def clashes(listeners: List[Claim]) -> Faults:
     """Return which claims exclude each other."""
     faults = []
-    for one, other in combinations(wanted, 2):
+    for one, other in combinations(listeners, 2):
         if not one.place.overlaps(other.place):
             continue
         both_monitor = None not in (one.path, other.path) and one.place == other.place
         if both_monitor and one.path == other.path:
-            faults.append(f"{one.who} and {other.who} both answer {one.path} on {one.place}: change one of the paths.")
+            faults.append(
+                f"{one.owner} and {other.owner} both answer {one.path} on {one.place}: change one of the paths."
+            )
         elif not both_monitor:
             faults.append(_clash(one, other))
     return list(dict.fromkeys(faults))
 
 
 def _clash(one: Claim, other: Claim) -> str:
-    if one.who == other.who:
-        return f"{one.who}: bind has {one.place.address} and {other.place.address}, which overlap: leave one out."
-    return f"{one.who} and {other.who} both listen on {other.place}: change a port or bind them to different addresses."
+    if one.owner == other.owner:
+        return f"{one.owner}: bind has {one.place.address} and {other.place.address}, which overlap: leave one out."
+    both = f"{one.owner} and {other.owner} both listen on {other.place}"
+    return f"{both}: change a port or bind them to different addresses."

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the proxy is told to do: typed, complete, immutable. Times are microseconds.
+"""The proxy's settings: typed, complete, immutable. Times are microseconds.
 
-Values and names are those of the collection's model, meaning and defaults are HAProxy's.
+Names and values are those of the collection's model; meanings and defaults are HAProxy's.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Service(NamedTuple):
     send_proxy: bool = False  # send the client's address to the servers by the PROXY protocol, version 2
 
 
-class Wanted(NamedTuple):
+class Condition(NamedTuple):
     """The number of servers of a service that must be usable."""
 
     service: str
@@ -83,7 +83,7 @@ class Monitor(NamedTuple):
     bind: Tuple[str, ...]
     port: int
     path: str = "/"
-    at_least: Tuple[Wanted, ...] = ()  # none: 200 while the proxy runs
+    at_least: Tuple[Condition, ...] = ()  # none: 200 while the proxy runs
 
 
 class Timeouts(NamedTuple):

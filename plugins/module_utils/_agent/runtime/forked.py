@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A child process forked from one that may be real-time and holds sockets. It keeps nothing of these."""
+"""A child process, forked from one that may be real-time and hold sockets: it inherits neither."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ class Forked:
         :param serve: runs in the child, with the child's end of the connection
         :param kept: descriptors that the child keeps as well
         """
-        self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.connection, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             self.pid = os.fork()
         except OSError:
             self.connection.close()
-            theirs.close()
+            end.close()
             raise
         if not self.pid:
-            _live(name, serve, theirs, kept)
-        theirs.close()
+            _run_child(name, serve, end, kept)
+        end.close()
 
     @classmethod
     def inherited(cls, pid: int, connection: socket.socket) -> Forked:
@@ -99,15 +99,15 @@ class Forked:
             self.kill()
 
 
-def _live(name: str, serve: Callable[[socket.socket], None], theirs: socket.socket, kept: Sequence[int]) -> NoReturn:
+def _run_child(name: str, serve: Callable[[socket.socket], None], end: socket.socket, kept: Sequence[int]) -> NoReturn:
     code = 1
     try:
         # The parent's garbage may include sockets, whose descriptor numbers are soon reused here.
         gc.freeze()
-        _detach({2, theirs.fileno(), *kept})
+        _detach({2, end.fileno(), *kept})
         with open("/proc/self/comm", "w", encoding="ascii") as comm:
             comm.write(name)
-        serve(theirs)
+        serve(end)
         code = 0
     except BaseException:
         with open(2, "w", closefd=False, encoding="utf-8", errors="replace") as sys.stderr:

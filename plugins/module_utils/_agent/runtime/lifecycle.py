@@ -21,9 +21,7 @@ class Lifecycle:
     version = ""
 
     def __init__(self, path: str, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> None:
-        """
-        :param environ: the environment that this process was started with, for a new version of it
-        """
+        """``environ`` is what this process was started with: a new version of it is started with the same."""
         self.path, self.log, self.notifier, self._environ = path, log, notifier, environ
         self.since = time.time()
         self.missing_privileges: List[str] = []
@@ -32,19 +30,19 @@ class Lifecycle:
         self.loop = Loop()
 
     def stop(self) -> None:
-        """Stop in good order; when called twice, at once."""
+        """Stop gracefully; a second call stops at once."""
         raise NotImplementedError
 
     def upgrade(self) -> None:
-        """Let the version of this program that is installed now take over."""
+        """Hand over to the version of this program that is installed now."""
         raise NotImplementedError
 
     def reload(self) -> None:
-        """Switch to what the file says now; a file with a fault changes nothing."""
+        """Apply the configuration file; one with a fault changes nothing."""
         if not self.stopping:
             self.notifier.reloading()
             self._apply_file()
-            self._be_ready()  # even if it was refused: systemd waits for it
+            self._notify_ready()  # even if it was refused: systemd waits for it
 
     def describe(self) -> Dict[str, Any]:
         """Return the part of the report that is about this process."""
@@ -59,11 +57,11 @@ class Lifecycle:
         }
 
     def _load(self) -> List[str]:
-        """Put what the file says in force, or return why that is not possible."""
+        """Apply the configuration file, or return why that is not possible."""
         raise NotImplementedError
 
     def _apply_file(self) -> bool:
-        """Return whether what the file says is in force now."""
+        """Apply the configuration file and log the result; return whether it is in force."""
         self.reload_error = " ".join(self._load()) or None
         if self.reload_error:
             self.log.warning(f"The reload is refused, and nothing is changed: {self.reload_error}")
@@ -71,7 +69,7 @@ class Lifecycle:
             self.log.info(f"{self.path} is in force.")
         return not self.reload_error
 
-    def _be_ready(self) -> None:
+    def _notify_ready(self) -> None:
         self.notifier.ready()
 
     def _watch_signals(self) -> None:

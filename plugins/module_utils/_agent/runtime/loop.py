@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One clock, its timers, and what has something to read: a loop that is never late by more than a callback.
+"""An event loop: timers and descriptors on one clock, never late by more than a callback.
 
-epoll rounds its time-out to milliseconds, which 10 ms advertisements would feel: so select waits for the epoll
-descriptor alone, to the microsecond, however many descriptors are behind it.
+epoll rounds its timeout to milliseconds, which is too coarse for advertisements every 10 ms. So select, which is exact
+to the microsecond, waits for the epoll descriptor alone.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import time
 from typing import Callable, Dict, List, Optional, Tuple
 
 MILLION = 1_000_000
-MAX_WAIT = 60 * MILLION  # without a timer; for caution only
+MAX_WAIT = 60 * MILLION  # if no timer is due earlier; a precaution
 
 READ, WRITE = select.EPOLLIN, select.EPOLLOUT
 Callback = Callable[[], None]
 
 
 def microseconds() -> int:
-    """A clock that never jumps."""
+    """Return the monotonic clock, which never jumps."""
     return time.monotonic_ns() // 1000
 
 

@@ -11,7 +11,7 @@ Sample = Tuple[Dict[str, Any], float]  # labels and a value
 
 
 class Metric(NamedTuple):
-    """What Prometheus is told under one name. It is a counter if the name ends with ``_total``, otherwise a gauge."""
+    """A metric with its samples. It is a counter if the name ends with ``_total``, otherwise a gauge."""
 
     name: str
     help: str
@@ -19,7 +19,7 @@ class Metric(NamedTuple):
 
 
 def of_report(value: Callable[[Report], float], *labels: str) -> Callable[[Report], Iterable[Sample]]:
-    """Return what takes one sample of a whole report."""
+    """Return a function that takes one sample from a whole report."""
     return lambda report: [({key: report[key] for key in labels}, value(report))]
 
 

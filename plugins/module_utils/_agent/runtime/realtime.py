@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Being on time beside busy neighbours: real-time scheduling, memory that stays in, no long garbage collection.
+"""Keeps the daemon on time on a busy host: real-time scheduling, locked memory, no long garbage collections.
 
-Each helps without the others and none is required: what is not permitted is reported, and the agent goes on.
+Each helps without the others and none is required: the agent reports what is not permitted, and goes on.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 from typing import List, Optional
 
 PRIORITY = 10  # above all normal processes, and below the kernel's own threads, which have 50 and above
-# Two architectures of Linux have other values.
+# PowerPC and SPARC have other values.
 _UNIT = 0x2000 if os.uname().machine.startswith(("ppc", "sparc")) else 1
 MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT = _UNIT, _UNIT * 2, _UNIT * 4
 CAP_IPC_LOCK = 14

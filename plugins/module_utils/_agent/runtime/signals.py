@@ -19,9 +19,7 @@ class Signals:
     """Create it once in a process, in its main thread."""
 
     def __init__(self, loop: Loop, handlers: Mapping[signal.Signals, Callable[[], None]]) -> None:
-        """
-        :param handlers: by signal; if several have arrived, they are called in this order
-        """
+        """Handle these signals; if several have arrived, in this order."""
         self._loop, self._handlers = loop, handlers
         self._arrived: Set[int] = set()
         self._reader, self._writer = socket.socketpair()

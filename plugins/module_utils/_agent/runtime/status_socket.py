@@ -30,20 +30,18 @@ class Refused(Exception):
 class UnixSocketServer:
     """A request server at a path in the file system."""
 
-    def __init__(self, loop: Loop, path: str, answer: Answer, given: Optional[socket.socket] = None) -> None:
+    def __init__(self, loop: Loop, path: str, answer: Answer, inherited: Optional[socket.socket] = None) -> None:
         """
-        :param given: the socket, if the previous version has opened it
+        :param inherited: the socket, if the previous version has opened it
         :raises Refused: if another daemon answers at the path, or it cannot be used
         """
-        self.path, self.socket = path, given or listen(path)
+        self.path, self.socket = path, inherited or listen(path)
         self.server = RequestServer(loop, self.socket, answer)
 
-    def close(self, stays: bool = False) -> None:
-        """
-        :param stays: whether another process has the socket as well, and answers there from now on
-        """
+    def close(self, keep_path: bool = False) -> None:
+        """Close it, and remove the path unless another process goes on serving there."""
         self.server.close()
-        if not stays:
+        if not keep_path:
             with contextlib.suppress(OSError):  # the folder may be root's; the next daemon removes it
                 os.unlink(self.path)
         self.socket.close()
@@ -52,20 +50,20 @@ class UnixSocketServer:
 class StatusServer(UnixSocketServer):
     """Sends the report without reading a request."""
 
-    def __init__(self, loop: Loop, path: str, report: Report, given: Optional[socket.socket] = None) -> None:
-        super().__init__(loop, path, lambda _received, _ended: document(report()), given)
+    def __init__(self, loop: Loop, path: str, report: Report, inherited: Optional[socket.socket] = None) -> None:
+        super().__init__(loop, path, lambda _received, _ended: document(report()), inherited)
 
 
-def document(found: Dict[str, Any]) -> bytes:
+def document(content: Dict[str, Any]) -> bytes:
     """Return a report or an answer as it is sent."""
-    return json.dumps(found).encode() + b"\n"
+    return json.dumps(content).encode() + b"\n"
 
 
 def listen(path: str) -> socket.socket:
     """Return a socket at a path, replacing one that a killed daemon left. Raises Refused."""
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        _clear(path)
+        _remove_stale(path)
         return _bound(path)
     except OSError as error:
         raise Refused(f"the status socket {path} cannot be had: {error.strerror}.") from error
@@ -84,7 +82,7 @@ def _bound(path: str) -> socket.socket:
     return server
 
 
-def _clear(path: str) -> None:
+def _remove_stale(path: str) -> None:
     """Remove a socket that a killed daemon left, and nothing else."""
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):

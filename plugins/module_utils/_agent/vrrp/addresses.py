@@ -45,7 +45,7 @@ class VirtualAddresses:
     def _announcements(self, router: Router) -> List[Tuple[str, Callable[[], Any]]]:
         """Return the call that announces each address. Raises OSError."""
         link = router.egress.link
-        return [(where, self.network.announcing(link, where)) for where in router.advertisement.addresses]
+        return [(address, self.network.announcing(link, address)) for address in router.advertisement.addresses]
 
     def missing(self, router: Router) -> List[str]:
         """Return which of its addresses are not on the interface."""
@@ -68,7 +68,7 @@ class VirtualAddresses:
             self.log.fault(key, f"{router.name}: {address} cannot be put on {link.name}: {error.strerror}")
             return False
         self.log.cured(key, f"{router.name}: {address} could be put on {link.name}")
-        self.links.update(netlink.AddressIs(_as_known(link.index, address)))
+        self.links.update(netlink.AddressUpdated(_as_netlink(link.index, address)))
         return True
 
     def remove(self, router: Router, addresses: Iterable[str]) -> None:
@@ -82,7 +82,7 @@ class VirtualAddresses:
             except OSError as error:
                 self.log.warning(f"{router.name}: {address} cannot be taken off {link.name}: {error.strerror}")
             else:
-                self.links.update(netlink.AddressGone(_as_known(link.index, address)))
+                self.links.update(netlink.AddressGone(_as_netlink(link.index, address)))
 
     def announce(self, router: Router, prepared: Optional[PreparedCalls] = None) -> None:
         """Send gratuitous ARP/NA in bursts (it is unacknowledged) and refresh it periodically."""
@@ -138,6 +138,6 @@ class VirtualAddresses:
             self.log.cured(key, f"{router.name}: its addresses could be announced")
 
 
-def _as_known(index: int, address: str) -> netlink.Address:
+def _as_netlink(index: int, address: str) -> netlink.Address:
     text, _slash, prefix = address.partition("/")
     return netlink.Address(index, text, int(prefix), usable=True)

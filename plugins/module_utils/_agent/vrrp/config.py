@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The agent's configuration: JSON in the words of the collection's model, read into ``vrrp.settings``.
+"""The agent's configuration: JSON with the keys of the collection's model, read into ``vrrp.settings``.
 
 Each fault is a sentence with its place, and all of them are found before anything is changed: ``check-config``, the
 start and a reload share ``load``. In the file times are seconds, in the settings microseconds.
@@ -102,7 +102,7 @@ HTTP = {
     "path": Field(fields.url_path, "/"),
     "host": Field(word, ""),
 }
-CHECKS_OWN: Dict[str, Dict[str, Field]] = {
+TYPE_KEYS: Dict[str, Dict[str, Field]] = {
     check_settings.PROCESS: {"process": Field(fields.process, required=True)},
     check_settings.TCP: TCP,
     check_settings.HTTP: HTTP,
@@ -112,7 +112,7 @@ CHECKS_OWN: Dict[str, Dict[str, Field]] = {
     check_settings.INTERFACE: {"interface": Field(fields.interface, required=True)},
 }
 
-ANY_CHECKS_OWN = {key for own in CHECKS_OWN.values() for key in own}
+ALL_TYPE_KEYS = {key for own in TYPE_KEYS.values() for key in own}
 
 SYNC_GROUP = {
     "name": Field(word, required=True),
@@ -130,8 +130,8 @@ class Parts(NamedTuple):
     checks: List[Dict[str, Any]]
 
 
-def _read(given: Any, faults: Faults) -> Parts:
-    whole = read(CONFIGURATION, given, file.WHOLE, faults)
+def _read(data: Any, faults: Faults) -> Parts:
+    whole = read(CONFIGURATION, data, file.WHOLE, faults)
     checks = [_check(item, place_of("checks", at, item), faults) for at, item in enumerate(whole["checks"])]
     faults.extend(same_names(checks, "checks"))
     instances = _instances(whole["instances"], faults)
@@ -152,19 +152,19 @@ def _placed(place: str, items: List[Dict[str, Any]]) -> List[Tuple[str, Dict[str
 
 def _check(item: Any, place: str, faults: Faults) -> Dict[str, Any]:
     kind = item.get("type") if isinstance(item, dict) else None
-    if not isinstance(kind, str) or kind not in CHECKS_OWN:  # its other keys are not known
-        rest = {key: item[key] for key in item if key not in ANY_CHECKS_OWN} if isinstance(item, dict) else item
+    if not isinstance(kind, str) or kind not in TYPE_KEYS:  # its other keys are not known
+        rest = {key: item[key] for key in item if key not in ALL_TYPE_KEYS} if isinstance(item, dict) else item
         return read(EVERY_CHECK, rest, place, faults)
-    schema = {**EVERY_CHECK, **CHECKS_OWN[kind]}
-    strange = [key for key in item if key in ANY_CHECKS_OWN and key not in schema]
-    for key in strange:
-        types = ", ".join(name for name, own in CHECKS_OWN.items() if key in own)
+    schema = {**EVERY_CHECK, **TYPE_KEYS[kind]}
+    misplaced = [key for key in item if key in ALL_TYPE_KEYS and key not in schema]
+    for key in misplaced:
+        types = ", ".join(name for name, own in TYPE_KEYS.items() if key in own)
         faults.append(f"{place}.{key} is for a check of type {types}, and this one is {kind}: leave it out.")
-    return read(schema, {key: item[key] for key in item if key not in strange}, place, faults)
+    return read(schema, {key: item[key] for key in item if key not in misplaced}, place, faults)
 
 
-def _instances(given: List[Any], faults: Faults) -> List[Dict[str, Any]]:
-    instances = read_list(INSTANCE, given, "instances", faults)
+def _instances(data: List[Any], faults: Faults) -> List[Dict[str, Any]]:
+    instances = read_list(INSTANCE, data, "instances", faults)
     for place, instance in _placed("instances", instances):
         tracked = rules.spelled_out(instance["track"])
         instance["track"] = read_list(rules.TRACKED, tracked, f"{place}.track", faults)
@@ -173,27 +173,27 @@ def _instances(given: List[Any], faults: Faults) -> List[Dict[str, Any]]:
     return instances
 
 
-def _password(given: Any, place: str, faults: Faults) -> str:
+def _password(data: Any, place: str, faults: Faults) -> str:
     """Read a password here, because the sentences of ``schema.read`` show the refused value."""
-    if not isinstance(given, str) or not given.isprintable():
+    if not isinstance(data, str) or not data.isprintable():
         faults.append(f"{place} is of a wrong kind: a text of printable characters is wanted.")
         return ""
-    faults.extend(rules.too_long(given, place))
-    return given
+    faults.extend(rules.too_long(data, place))
+    return data
 
 
 def _host_answers(found: Parts, host: Any) -> List[Tuple[str, str, Optional[str]]]:
-    """What the host says about the programs that are named."""
+    """Check the programs that are named on this host."""
     runner = found.whole["script_user"]
-    asked = []
+    answers = []
     for place, item in _placed("instances", found.instances) + _placed("sync_groups", found.groups):
         if item["notify"]:
-            asked.append((f"{place}.notify", item["notify"][0], host.program(item["notify"][0], runner)))
+            answers.append((f"{place}.notify", item["notify"][0], host.program(item["notify"][0], runner)))
     for place, check in _placed("checks", found.checks):
         if check.get("command"):
             program = check["command"][0]
-            asked.append((f"{place}.command", program, host.program(program, check["user"] or runner)))
-    return asked
+            answers.append((f"{place}.command", program, host.program(program, check["user"] or runner)))
+    return answers
 
 
 def _settings(found: Parts) -> settings.Settings:

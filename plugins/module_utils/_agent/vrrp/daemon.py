@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The VRRP daemon: gives the state machines a clock, sockets and addresses, and does what they want, in their order.
+"""The VRRP daemon: gives the state machines a clock and events, and carries out their effects in order.
 
 Everything outside comes in through ``Dependencies``, so that tests can replace it. Nothing here blocks: checks and
 notify programs run in a process of their own, and what cannot be sent at once is dropped.
@@ -55,20 +55,20 @@ class Daemon:
         self.loop, self.network, self.checks, self.log, self.wall = dependencies
         self.settings = settings.Settings(())
         self.routers: Dict[str, Router] = {}
-        self.found: Dict[str, CheckState] = {}
+        self.results: Dict[str, CheckState] = {}
         self.links = links.Links()
         self.addresses = VirtualAddresses(self.loop, self.network, self.links, self.log)
-        self.transport = Transport(self.loop, self.network, self.links, self.log, self.tell)
+        self.transport = Transport(self.loop, self.network, self.links, self.log, self.step)
         self._virtual_addresses: Set[str] = set()
         self._retry: Optional[Timer] = None
         self._on_resigned: Optional[Callable[[], None]] = None
-        self._group_states: Dict[str, str] = {}
+        self._groups: Dict[str, str] = {}  # their states
 
-    def start(self, wanted: settings.Settings, later: bool = False) -> None:
+    def start(self, new: settings.Settings, later: bool = False) -> None:
         """Start all routers; with ``later`` they do not take part until ``resume``."""
         self.loop.watch(self.network.netlink.fileno(), self._receive_netlink)
         self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
-        self.apply(wanted, later)
+        self.apply(new, later)
         if later:
             self.transport.discard_pending()
 
@@ -76,8 +76,8 @@ class Daemon:
         """Return the state for ``resume`` in another process."""
         return {
             "routers": {name: router.to_json() for name, router in self.routers.items()},
-            "checks": [{**found.result._asdict(), "since": found.since} for found in self.found.values()],
-            "groups": self._group_states,
+            "checks": [{**found.result._asdict(), "since": found.since} for found in self.results.values()],
+            "groups": self._groups,
         }
 
     def resume(self, known: Dict[str, Any]) -> None:
@@ -85,10 +85,10 @@ class Daemon:
 
         :param known: from that process's ``to_json``
         """
-        self._group_states.update(known["groups"])
+        self._groups.update(known["groups"])
         for each in known["checks"]:
-            self.found[each["name"]] = CheckState(Result(*(each[field] for field in Result._fields)), each["since"])
-        results = [found.result for found in self.found.values()]
+            self.results[each["name"]] = CheckState(Result(*(each[key] for key in Result._fields)), each["since"])
+        results = [found.result for found in self.results.values()]
         self.checks.want(self.settings.checks, self.settings.script_user, results)
         for router in self.routers.values():
             router.restore(known["routers"][router.name])
@@ -118,7 +118,7 @@ class Daemon:
             for call in calls.values():
                 call.run_early()
         for router in self.routers.values():
-            self.tell(router, machine.Stop(linger=True), prepared=resignations)
+            self.step(router, machine.Stop(linger=True), prepared=resignations)
         self._finish_resigning()
 
     def _finish_resigning(self) -> None:
@@ -128,22 +128,22 @@ class Daemon:
     def stop(self) -> None:
         """Stop all routers at once."""
         for router in self.routers.values():
-            self.tell(router, machine.Stop())
+            self.step(router, machine.Stop())
         self.transport.close()
 
-    def apply(self, wanted: settings.Settings, later: bool = False) -> None:
-        """Switch to other settings. Unchanged routers go on undisturbed; with ``later`` new ones do not start yet."""
-        identities = {settings.identity(instance) for instance in wanted.instances}
+    def apply(self, new: settings.Settings, later: bool = False) -> None:
+        """Switch to other settings. Unchanged routers go on; with ``later`` new ones do not start yet."""
+        identities = {settings.identity(instance) for instance in new.instances}
         for router in [router for router in self.routers.values() if router.identity not in identities]:
-            self.tell(router, machine.Stop())
+            self.step(router, machine.Stop())
             del self.routers[router.name]
-        before, self.settings = self.settings, wanted
-        self._virtual_addresses = {address.partition("/")[0] for each in wanted.instances for address in each.addresses}
+        before, self.settings = self.settings, new
+        self._virtual_addresses = {address.partition("/")[0] for each in new.instances for address in each.addresses}
         kept = dict(self.routers)
-        self.routers = {each.name: kept.get(each.name) or Router(each, self.wall) for each in wanted.instances}
+        self.routers = {each.name: kept.get(each.name) or Router(each, self.wall) for each in new.instances}
         if not later:
             self._want_checks(before)
-        changed = [each for each in wanted.instances if each.name in kept and self._is_changed(each, before)]
+        changed = [each for each in new.instances if each.name in kept and self._is_changed(each, before)]
         for instance in changed:
             self._reconfigure(kept[instance.name], instance)
         self.transport.listen_for(self.routers.values())
@@ -152,21 +152,21 @@ class Daemon:
             self._resume_reconfigured(kept[instance.name])
         for router in [router for router in self.routers.values() if not (later or router.name in kept)]:
             self._start_router(router)
-        known = self._group_states
-        self._group_states = {each.name: known.get(each.name, machine.INITIALIZE) for each in wanted.groups}
-        for together in wanted.groups:
-            self._report_group(together)
+        known = self._groups
+        self._groups = {each.name: known.get(each.name, machine.INITIALIZE) for each in new.groups}
+        for group in new.groups:
+            self._report_group(group)
 
     def _want_checks(self, before: settings.Settings) -> None:
         """Forget the results of checks that have changed."""
         unchanged = {check.name for check in self.settings.checks if check in before.checks}
-        self.found = {name: found for name, found in self.found.items() if name in unchanged}
+        self.results = {name: found for name, found in self.results.items() if name in unchanged}
         self.checks.want(self.settings.checks, self.settings.script_user)
 
     def _start_router(self, router: Router) -> None:
         self._update_trackers(router)
         held = self.links.held(router.instance.interface, router.instance.addresses)
-        self.tell(router, machine.Start(holding=bool(held)))
+        self.step(router, machine.Start(holding=bool(held)))
 
     def _is_changed(self, new: settings.Instance, before: settings.Settings) -> bool:
         return new not in before.instances or settings.group_of(before, new.name) != settings.group_of(
@@ -186,7 +186,7 @@ class Daemon:
     def _resume_reconfigured(self, router: Router) -> None:
         """Go on with new settings, once every router of its sync group has them."""
         self._update_trackers(router)
-        self.tell(router, machine.TrackerUpdate(CONFIGURATION_READING, 0))  # may end a wait or a fault
+        self.step(router, machine.TrackerUpdate(CONFIGURATION_READING, 0))  # may end a wait or a fault
         if router.active:
             self._restore_addresses(router, "new")
             self.addresses.reschedule_announcement(router)
@@ -202,21 +202,21 @@ class Daemon:
         self.log.warning(f"{router.name}: {', '.join(missing)} put on {router.instance.interface}: {why}")
         self.addresses.announce(router)
 
-    def tell(
+    def step(
         self, router: Router, event: machine.Event, when: Optional[int] = None, prepared: Optional[PreparedCalls] = None
     ) -> None:
-        """Give an event to a router's state machine, and carry out the effects.
+        """Step a router's state machine with an event, and carry out the effects.
 
         :param when: the time of the event, if not now
         :param prepared: calls that were prepared for these effects
         """
         members = self._members(router)
         routers, states = [member.machine for member in members], [member.state for member in members]
-        after, wanted = sync_group.step(routers, states, members.index(router), event, when or self.loop.now())
+        after, actions = sync_group.step(routers, states, members.index(router), event, when or self.loop.now())
         for member, state in zip(members, after):
             member.state = state
         refused: Set[int] = set()
-        for at, effect in wanted:
+        for at, effect in actions:
             if at not in refused and not self._perform(members[at], effect, prepared):
                 refused.add(at)
         for member in members:
@@ -226,8 +226,8 @@ class Daemon:
 
     def _members(self, router: Router) -> Sequence[Router]:
         """Return the router's sync group; without one, the router alone."""
-        together = settings.group_of(self.settings, router.name)
-        found = [self.routers[name] for name in together.instances if name in self.routers] if together else []
+        group = settings.group_of(self.settings, router.name)
+        found = [self.routers[name] for name in group.instances if name in self.routers] if group else []
         return found if router in found else [router]
 
     def _set_timer(self, router: Router) -> None:
@@ -244,7 +244,7 @@ class Daemon:
         router.timer = None
         takeover = self._await_expiry(router) if router.awaiting_timeout else None
         if self._is_expired(router):
-            self.tell(router, machine.Timeout(), prepared=takeover.calls if takeover else None)
+            self.step(router, machine.Timeout(), prepared=takeover.calls if takeover else None)
             self._finish_resigning()
         self._set_timer(router)
 
@@ -284,19 +284,19 @@ class Daemon:
         router.changed(change.reason)
         self.log.info(f"{router.name}: {change.before} to {change.after}: {change.reason}")
         self._notify(router.instance.notify, "INSTANCE", router.name, change.after, router.priority)
-        together = settings.group_of(self.settings, router.name)
-        if together:
-            self._report_group(together)
+        group = settings.group_of(self.settings, router.name)
+        if group:
+            self._report_group(group)
 
-    def _report_group(self, together: settings.Group) -> None:
+    def _report_group(self, group: settings.Group) -> None:
         """Log and notify when all members of a sync group have reached another state."""
-        states = {self.routers[name].state.name for name in together.instances if name in self.routers}
-        if len(states) != 1 or states == {self._group_states.get(together.name)}:
+        states = {self.routers[name].state.name for name in group.instances if name in self.routers}
+        if len(states) != 1 or states == {self._groups.get(group.name)}:
             return
         (state,) = states
-        self._group_states[together.name] = state
-        self.log.info(f"{together.name}: the sync group is {state}")
-        self._notify(together.notify, "GROUP", together.name, state, 0)
+        self._groups[group.name] = state
+        self.log.info(f"{group.name}: the sync group is {state}")
+        self._notify(group.notify, "GROUP", group.name, state, 0)
 
     def _notify(self, program: Sequence[str], kind: str, name: str, state: str, priority: int) -> None:
         if program:
@@ -305,27 +305,27 @@ class Daemon:
     def _addresses_refused(self, router: Router) -> None:
         """Enter FAULT: without its addresses a router must not be Active, and another one may get them."""
         router.refused_for = min(max(ADDRESS_BACKOFF, 2 * router.refused_for), ADDRESS_BACKOFF_MAX)
-        self.tell(router, machine.TrackerUpdate(ADDRESSES, tracking.FAULT))
+        self.step(router, machine.TrackerUpdate(ADDRESSES, tracking.FAULT))
         self.loop.after(router.refused_for, lambda: self._retry_addresses(router))
 
     def _retry_addresses(self, router: Router) -> None:
         if router.state.readings.get(ADDRESSES, 0) is tracking.FAULT:
-            self.tell(router, machine.TrackerUpdate(ADDRESSES, 0))
+            self.step(router, machine.TrackerUpdate(ADDRESSES, 0))
 
     def take_result(self, result: Result) -> None:
         """Apply the result of a check."""
         check = next((check for check in self.settings.checks if check.name == result.name), None)
         if check is None:  # it was removed while the result was under way
             return
-        self.found[check.name] = CheckState(result, self.wall())
+        self.results[check.name] = CheckState(result, self.wall())
         for router in self.routers.values():
             for event in router.tracker_updates(check, result.up, result.value):
-                self.tell(router, event)
+                self.step(router, event)
 
     def _lose_egress(self, router: Router, egress: links.Egress) -> None:
         """Resign through the old egress, as long as anything can still be sent there."""
-        there = egress.up and egress.follows(router.egress)
-        for name, good in ((router.link_reading, there), (router.source_reading, bool(egress.source))):
+        usable = egress.up and egress.follows(router.egress)
+        for name, good in ((router.link_reading, usable), (router.source_reading, bool(egress.source))):
             if not good:
                 self._update_tracker(router, name, good)
 
@@ -339,15 +339,15 @@ class Daemon:
     def _update_tracker(self, router: Router, name: str, good: bool) -> None:
         reading = tracking.check(0, good)
         if router.state.readings.get(name, "not read") != reading:
-            self.tell(router, machine.TrackerUpdate(name, reading))
+            self.step(router, machine.TrackerUpdate(name, reading))
 
     def _update_trackers(self, router: Router) -> None:
         """Update all trackers of a router."""
         self._use_egress(router, router.egress)
         for check in self.settings.checks:
-            found = self.found.get(check.name)
+            found = self.results.get(check.name)
             for event in router.tracker_updates(check, found.result.up, found.result.value) if found else []:
-                self.tell(router, event)
+                self.step(router, event)
 
     def _receive_netlink(self, _events: int) -> None:
         """Process changes of links and addresses."""
@@ -366,13 +366,13 @@ class Daemon:
 
     def _is_virtual(self, event: Any) -> bool:
         """Whether it is about a virtual address, which does not change an egress: with 255 routers there are many."""
-        about_address = isinstance(event, (netlink.AddressIs, netlink.AddressGone))
+        about_address = isinstance(event, (netlink.AddressUpdated, netlink.AddressGone))
         return about_address and event.address.address in self._virtual_addresses
 
     def _follow_links(self) -> None:
         """Find where each router can send from now."""
-        wanted = {router.egress_key for router in self.routers.values()}
-        found = {key: self.links.egress(*key, self._virtual_addresses) for key in wanted}
+        keys = {router.egress_key for router in self.routers.values()}
+        found = {key: self.links.egress(*key, self._virtual_addresses) for key in keys}
         for router in self.routers.values():
             self._lose_egress(router, found[router.egress_key])
         if self._retry:
@@ -389,10 +389,10 @@ class Daemon:
         link = self.links.named(check.interface)
         detail = "" if link and link.up else f"interface {check.interface} is {'down' if link else 'not there'}"
         result = Result(check.name, not detail, 0, detail)
-        known = self.found.get(check.name)
+        known = self.results.get(check.name)
         if known is None or known.result != result:
             self.take_result(result)
 
     def report(self) -> Dict[str, Any]:
         """Return the report on instances, groups, checks and sockets."""
-        return report.build(self.settings, self.routers, self._group_states, self.found, self.links, self.transport)
+        return report.build(self.settings, self.routers, self._groups, self.results, self.links, self.transport)

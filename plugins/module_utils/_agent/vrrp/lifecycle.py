@@ -16,7 +16,8 @@ from ..net.network import Network
 from ..runtime import lifecycle, realtime, status_socket
 from ..runtime.log import Log
 from ..runtime.sd_notify import Notifier
-from . import config, daemon, settings
+from . import config, daemon
+from .settings import Settings
 from .upgrade import NewProcess, OldProcess, UpgradeAborted
 
 
@@ -43,11 +44,11 @@ class Lifecycle(lifecycle.Lifecycle):
         self._old_process = old_process
         self._new_process: Optional[NewProcess] = None
 
-    def run(self, wanted: settings.Settings) -> None:
-        """Run until told to stop. Raises Refused, or UpgradeAborted, before anything is changed."""
+    def run(self, settings: Settings) -> None:
+        """Run until it is stopped. Raises Refused, or UpgradeAborted, before anything is changed."""
         before = self._old_process
         if before is None:
-            self.status_socket = status_socket.StatusServer(self.loop, wanted.status_socket, self.report)
+            self.status_socket = status_socket.StatusServer(self.loop, settings.status_socket, self.report)
         self._watch_signals()
         self.missing_privileges = realtime.prepare()
         for missing in self.missing_privileges:
@@ -56,17 +57,17 @@ class Lifecycle(lifecycle.Lifecycle):
             self._take_over(before)
         try:
             if before is None:
-                self._start(wanted)
+                self._start(settings)
             elif file.load(self.path)[0] != self.text:
                 self._apply_file()
             self.loop.run()
         finally:
             self.end()
 
-    def _start(self, wanted: settings.Settings) -> None:
+    def _start(self, settings: Settings) -> None:
         self.text = file.load(self.path)[0]
-        self.daemon.start(wanted)
-        self._be_ready()
+        self.daemon.start(settings)
+        self._notify_ready()
         self._feed_watchdog()
 
     def end(self) -> None:
@@ -76,7 +77,7 @@ class Lifecycle(lifecycle.Lifecycle):
         self.checks.stop()
         self.network.close()
         if self.status_socket:
-            self.status_socket.close(stays=self.handed_over)
+            self.status_socket.close(keep_path=self.handed_over)
         self.log.info(f"The addresses are {'handed over' if self.handed_over else 'given up'}; goodbye.")
         if self._new_process:
             self._forward_signals(self._new_process.pid)
@@ -107,11 +108,11 @@ class Lifecycle(lifecycle.Lifecycle):
 
     def _load(self) -> List[str]:
         text, faults = file.load(self.path)
-        wanted, faults = (None, faults) if faults else config.parse(text, self.path, host)
-        if wanted:
-            faults = self._move_status_socket(wanted.status_socket)
-        if wanted and not faults:
-            self.daemon.apply(wanted)
+        settings, faults = (None, faults) if faults else config.parse(text, self.path, host)
+        if settings:
+            faults = self._move_status_socket(settings.status_socket)
+        if settings and not faults:
+            self.daemon.apply(settings)
             self.text = text
         return faults
 
@@ -136,9 +137,9 @@ class Lifecycle(lifecycle.Lifecycle):
             return
         self.reload_error = None
         self.notifier.reloading()
-        left = {"config": self.text, "door": [self.status_socket.path, self.status_socket.socket.fileno()]}
+        state = {"config": self.text, "door": [self.status_socket.path, self.status_socket.socket.fileno()]}
         try:
-            self._new_process = NewProcess(self.loop, self._environ, left, self._hand_over, self._abort_upgrade)
+            self._new_process = NewProcess(self.loop, self._environ, state, self._hand_over, self._abort_upgrade)
         except OSError as error:
             self._abort_upgrade(f"it cannot be started: {in_words(error)}")
 
@@ -162,7 +163,7 @@ class Lifecycle(lifecycle.Lifecycle):
         self._new_process = None
         self.reload_error = f"The new version does not take over: {why}."
         self.log.warning(f"{self.reload_error} The old one goes on.")
-        self._be_ready()
+        self._notify_ready()
 
     def _cancel_upgrade(self) -> bool:
         """Return whether an upgrade was under way."""
@@ -173,11 +174,11 @@ class Lifecycle(lifecycle.Lifecycle):
 
     def _take_over(self, before: OldProcess) -> None:
         """Go on as the process that started this one. If this raises, the old process goes on itself."""
-        wanted, faults = config.parse(before.text, self.path)
-        if wanted is None:
+        settings, faults = config.parse(before.text, self.path)
+        if settings is None:
             raise status_socket.Refused(f"What is in force is not understood by this version: {' '.join(faults)}")
         self.text = before.text
-        self.daemon.start(wanted, later=True)
+        self.daemon.start(settings, later=True)
         known = before.request_handover()
         self.since = known["since"]
         self.daemon.resume(known["daemon"])
@@ -190,15 +191,15 @@ class Lifecycle(lifecycle.Lifecycle):
             self.loop.after(self.notifier.watchdog, self._feed_watchdog)
 
 
-def main(path: str, wanted: settings.Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
+def main(path: str, settings: Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
     """Run the daemon; return the exit code."""
     try:
-        one = Lifecycle(path, log, notifier, environ, OldProcess.of(os.environ))
+        running = Lifecycle(path, log, notifier, environ, OldProcess.of(os.environ))
     except OSError as error:
         log.fault("start", f"The network cannot be had: {error.strerror}.")
         return 1
     try:
-        one.run(wanted)
+        running.run(settings)
     except (status_socket.Refused, UpgradeAborted) as refused:
         log.fault("start", str(refused))
         return 1

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The host's interfaces and their addresses, as the kernel last told them. It asks nothing itself.
+"""The host's interfaces and their addresses, as the kernel last reported them. It makes no requests itself.
 
 An interface is known to users by its name and to the kernel by its index, and both may change under a running
 program: so everything here is looked up by the name that is in force now.
@@ -43,13 +43,13 @@ class Links:
         self._addresses = {_key(address): address for address in addresses}
 
     def update(self, event: netlink.Event) -> None:
-        if isinstance(event, netlink.LinkIs):
+        if isinstance(event, netlink.LinkUpdated):
             self._links[event.link.index] = event.link
         elif isinstance(event, netlink.LinkGone):
             self._links.pop(event.link.index, None)
             for key in [key for key in self._addresses if key[0] == event.link.index]:
                 del self._addresses[key]
-        elif isinstance(event, netlink.AddressIs):
+        elif isinstance(event, netlink.AddressUpdated):
             self._addresses[_key(event.address)] = event.address
         elif isinstance(event, netlink.AddressGone):
             self._addresses.pop(_key(event.address), None)
@@ -65,26 +65,26 @@ class Links:
         split = [(address, *address.split("/")) for address in addresses]
         return [whole for whole, address, prefix in split if (link.index, address, int(prefix)) in self._addresses]
 
-    def egress(self, interface: str, family: int, wanted: Optional[str], floating: Set[str]) -> Egress:
+    def egress(self, interface: str, family: int, source: Optional[str], virtual: Set[str]) -> Egress:
         """Return where a Virtual Router sends from.
 
-        RFC 9568 section 6.1 wants the primary address: of IPv4 the first of the interface's own, of IPv6 its link-local
-        one. A source that the user names may be on any interface, for VIPs that are routed to.
+        RFC 9568 section 6.1 requires the primary address: the first one for IPv4, the link-local one for IPv6.
+        A source that the user names may be on any interface, for VIPs that are routed to.
 
-        :param floating: the virtual addresses, without prefix length, which come and go
+        :param virtual: the virtual addresses, without prefix length, which come and go
         """
         link = self.named(interface)
         if link is None:
             return Egress()
-        if wanted:
-            there = any(found.address == wanted and found.usable for found in self._addresses.values())
-            return Egress(link, wanted if there else None)
+        if source:
+            there = any(found.address == source and found.usable for found in self._addresses.values())
+            return Egress(link, source if there else None)
         own = [
             found.address
             for found in self._addresses.values()
             if found.index == link.index
             and found.usable
-            and found.address not in floating
+            and found.address not in virtual
             and _fits(found.address, family)
         ]
         return Egress(link, own[0] if own else None)

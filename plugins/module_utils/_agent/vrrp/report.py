@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the daemon says of its instances, groups, checks and sockets; docs/agent.md has the fields."""
+"""The report on instances, groups, checks and sockets; docs/agent.md describes the fields."""
 
 from __future__ import annotations
 
@@ -15,31 +15,34 @@ NOT_KNOWN = {"up": None, "since": None, "value": 0, "detail": ""}  # of a check 
 
 
 def build(
-    wanted: settings.Settings,
+    applied: settings.Settings,
     routers: Mapping[str, Router],
     groups: Mapping[str, str],
-    found: Mapping[str, Any],
+    checks: Mapping[str, Any],
     known: links.Links,
-    ears: Iterable[InterfaceSocket],
+    sockets: Iterable[InterfaceSocket],
 ) -> Dict[str, Any]:
     """
     :param groups: the state of each sync group
-    :param found: what each check has found, a ``daemon.Found``
+    :param checks: the ``daemon.CheckState`` of each check that has a result
     """
     return {
-        "instances": [_instance(router, wanted, known) for router in routers.values()],
+        "instances": [_instance(router, applied, known) for router in routers.values()],
         "groups": [
-            {"name": each.name, "instances": list(each.instances), "state": groups[each.name]} for each in wanted.groups
+            {"name": each.name, "instances": list(each.instances), "state": groups[each.name]}
+            for each in applied.groups
         ],
-        "checks": [_check(check, found.get(check.name)) for check in wanted.checks],
-        "links": [{"interface": ear.interface, "family": ear.family, "discarded": ear.discarded} for ear in ears],
+        "checks": [_check(check, checks.get(check.name)) for check in applied.checks],
+        "links": [
+            {"interface": each.interface, "family": each.family, "discarded": each.discarded} for each in sockets
+        ],
     }
 
 
-def _instance(router: Router, wanted: settings.Settings, known: links.Links) -> Dict[str, Any]:
-    together = settings.group_of(wanted, router.name)
+def _instance(router: Router, applied: settings.Settings, known: links.Links) -> Dict[str, Any]:
+    group = settings.group_of(applied, router.name)
     held = known.held(router.instance.interface, router.instance.addresses)
-    return router.report(held, together.name if together else None)
+    return router.report(held, group.name if group else None)
 
 
 def _check(check: Check, found: Any) -> Dict[str, Any]:

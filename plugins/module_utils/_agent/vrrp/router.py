@@ -14,7 +14,7 @@ from .core import machine, packet, tracking
 
 Senders = List[Tuple[str, Callable[[], Any]]]  # a destination, and the call that sends to it
 ADDRESSES = "the virtual addresses"  # a reading: FAULT while the kernel refuses them
-REMEMBERED = ("since", "reason", "last", "sent", "received", "transitions", "discarded", "refused_for")
+SAVED = ("since", "reason", "last", "sent", "received", "transitions", "discarded", "refused_for")
 
 
 class LastAdvertisement(NamedTuple):
@@ -47,10 +47,10 @@ class Router:
         self._senders: Dict[Tuple[Any, int], Senders] = {}
         self.move(self.egress)
 
-    def move(self, place: links.Egress) -> None:
+    def move(self, egress: links.Egress) -> None:
         """Send from another interface or address."""
-        self.egress = place
-        source = place.source or ("0.0.0.0" if self.instance.family == 4 else "::")
+        self.egress = egress
+        source = egress.source or ("0.0.0.0" if self.instance.family == 4 else "::")
         self.machine = settings.router(self.instance, source, tuple(self.names))
         self.ours = validation.LocalInstance(self.instance, self.advertisement, source)
         self._senders.clear()
@@ -81,7 +81,7 @@ class Router:
         return settings.identity(self.instance)
 
     @property
-    def port(self) -> Tuple[str, int]:
+    def socket_key(self) -> Tuple[str, int]:
         """The key of its socket in ``Transport``."""
         return self.instance.interface, self.instance.family
 
@@ -132,13 +132,13 @@ class Router:
         ]
 
     def to_json(self) -> Dict[str, Any]:
-        """Return what ``recall`` needs in another process, as JSON has it."""
-        return {"state": machine.to_json(self.state), **{key: getattr(self, key) for key in REMEMBERED}}
+        """Return what ``restore`` needs in another process, as JSON."""
+        return {"state": machine.to_json(self.state), **{key: getattr(self, key) for key in SAVED}}
 
     def restore(self, known: Dict[str, Any]) -> None:
         """Take over the state that this Virtual Router had in another process."""
         self.state = machine.from_json(known["state"])
-        for key in REMEMBERED:
+        for key in SAVED:
             setattr(self, key, known[key])
         self.last = self.last and LastAdvertisement(*self.last)
 

@@ -39,9 +39,9 @@ def vip(value: Any) -> Tuple[Any, Optional[str]]:
     return (str(interface) if "/" in str(value) else f"{interface.ip}/{interface.max_prefixlen}"), None
 
 
-def spelled_out(given: Any) -> Any:
+def spelled_out(track: Any) -> Any:
     """Turn bare names, the common case, into mappings."""
-    return [{"name": item} if isinstance(item, str) else item for item in given] if isinstance(given, list) else given
+    return [{"name": item} if isinstance(item, str) else item for item in track] if isinstance(track, list) else track
 
 
 def family(instance: Dict[str, Any], place: str, faults: Faults) -> int:

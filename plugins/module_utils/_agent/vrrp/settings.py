@@ -66,9 +66,9 @@ def identity(instance: Instance) -> Tuple[str, str, int, int, int]:
     return instance.name, instance.interface, instance.vrid, instance.version, instance.family
 
 
-def group_of(wanted: Settings, name: str) -> Optional[Group]:
+def group_of(settings: Settings, name: str) -> Optional[Group]:
     """Return the sync group of an instance."""
-    return next((each for each in wanted.groups if name in each.instances), None)
+    return next((each for each in settings.groups if name in each.instances), None)
 
 
 def router(instance: Instance, source: str, tracked: Tuple[str, ...]) -> machine.VirtualRouter:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The agent's report for people, and for Prometheus. Pure: a report (docs/agent.md has its fields) becomes text."""
+"""The daemon's report as a table and as Prometheus metrics; docs/agent.md describes its fields. Pure."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _states(report: Report) -> Iterable[Sample]:
             yield {**_of(instance), "state": state}, instance["state"] == state
 
 
-def _last_heard(report: Report) -> Iterable[Sample]:
+def _last_received(report: Report) -> Iterable[Sample]:
     for instance in report["instances"]:
         if instance["last_advertisement"]:
             yield _of(instance), instance["last_advertisement"]["at"]
@@ -109,7 +109,7 @@ def _discarded(report: Report) -> Iterable[Sample]:
             yield {**_of(instance), "reason": reason}, count
 
 
-def _foreign(report: Report) -> Iterable[Sample]:
+def _discarded_unknown(report: Report) -> Iterable[Sample]:
     for link in report["links"]:
         for reason, count in link["discarded"].items():
             yield {"interface": link["interface"], "family": link["family"], "reason": reason}, count
@@ -124,16 +124,16 @@ def _check_states(report: Report) -> Iterable[Sample]:
 METRICS = (
     *PROCESS,
     Metric("state", "1 for the state in which an instance is, 0 for the others.", _states),
-    Metric("state_since_seconds", "Since when an instance is in its state, since 1970.", _each(lambda i: i["since"])),
+    Metric("state_since_seconds", "When an instance entered its state, since 1970.", _each(lambda i: i["since"])),
     Metric("priority", "The priority that an instance advertises.", _each(lambda i: i["priority"]["effective"])),
     Metric("priority_configured", "The priority as configured.", _each(lambda i: i["priority"]["configured"])),
     Metric("addresses", "How many virtual addresses an instance has.", _each(lambda i: len(i["addresses"]))),
     Metric("addresses_held", "How many of them are on this host's interface.", _each(lambda i: len(i["held"]))),
     Metric("transitions_total", "Changes of state.", _each(lambda i: i["transitions"])),
     Metric("advertisements_sent_total", "Advertisements sent.", _each(lambda i: i["sent"])),
-    Metric("advertisements_received_total", "Advertisements received that count.", _each(lambda i: i["received"])),
-    Metric("last_advertisement_seconds", "When one was last received, since 1970.", _last_heard),
+    Metric("advertisements_received_total", "Valid Advertisements received.", _each(lambda i: i["received"])),
+    Metric("last_advertisement_seconds", "When one was last received, since 1970.", _last_received),
     Metric("discarded_total", "Messages for an instance that were discarded, by reason.", _discarded),
-    Metric("discarded_unknown_total", "Messages for no instance that were discarded, by reason.", _foreign),
+    Metric("discarded_unknown_total", "Messages for no instance that were discarded, by reason.", _discarded_unknown),
     Metric("check_up", "Whether a check succeeds; absent until it is known.", _check_states),
 )

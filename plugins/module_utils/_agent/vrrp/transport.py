@@ -43,9 +43,9 @@ class Transport:
     """All sockets; they follow their interfaces, which may vanish and be created again."""
 
     def __init__(
-        self, loop: Loop, network: Any, known: links.Links, log: Any, tell: Callable[[Router, machine.Event, int], None]
+        self, loop: Loop, network: Any, known: links.Links, log: Any, step: Callable[[Router, machine.Event, int], None]
     ) -> None:
-        self.loop, self.network, self.links, self.log, self.tell = loop, network, known, log, tell
+        self.loop, self.network, self.links, self.log, self.step = loop, network, known, log, step
         self._sockets: Dict[Key, InterfaceSocket] = {}
         self._faults: Dict[Tuple[str, str], int] = {}  # when each kind of message last arrived
         self._expiring = False
@@ -54,10 +54,10 @@ class Transport:
         return iter(self._sockets.values())
 
     def listen_for(self, routers: Iterable[Router]) -> None:
-        """Have the sockets that these routers need, and no others."""
+        """Keep the sockets that these routers need, and no others."""
         by_key: Dict[Key, Dict[int, Router]] = {}
         for router in routers:
-            by_key.setdefault(router.port, {})[router.instance.vrid] = router
+            by_key.setdefault(router.socket_key, {})[router.instance.vrid] = router
         for key in [key for key in self._sockets if key not in by_key]:
             self._close(self._sockets.pop(key))
         for key, members in by_key.items():
@@ -77,7 +77,7 @@ class Transport:
     def _open(self, sock: InterfaceSocket, index: int, multicast: bool) -> None:
         key = f"open {sock.name}"
         try:
-            sock.port = self.network.open_port(sock.interface, index, sock.family, multicast)
+            sock.port = self.network.open_socket(sock.interface, index, sock.family, multicast)
         except OSError as error:
             self.log.fault(key, f"{sock.name}: no socket for VRRP: {error.strerror}")
             return
@@ -96,7 +96,7 @@ class Transport:
             self._close(sock)
 
     def is_open(self, router: Router) -> bool:
-        sock = self._sockets.get(router.port)
+        sock = self._sockets.get(router.socket_key)
         return bool(sock and sock.port)
 
     def send(self, router: Router, priority: int, prepared: Optional[PreparedCalls] = None) -> None:
@@ -124,12 +124,12 @@ class Transport:
 
     def _egress_socket(self, router: Router) -> Any:
         """Return the socket that a router can send through now, if there is one."""
-        sock = self._sockets.get(router.port)
+        sock = self._sockets.get(router.socket_key)
         return sock.port if sock and router.egress.source else None
 
     def catch_up(self, router: Router) -> None:
         """Read what has arrived for a router before its timer is taken to have expired."""
-        sock = self._sockets.get(router.port)
+        sock = self._sockets.get(router.socket_key)
         if sock:
             self._read(sock, BACKLOG)
 
@@ -154,7 +154,7 @@ class Transport:
             self._discard(router or sock, datagram.source, received)
         elif received and router:
             self._compare(router, received, datagram.source)
-            self.tell(router, router.record(received, datagram.source), arrived)
+            self.step(router, router.record(received, datagram.source), arrived)
 
     def _discard(self, where: Any, source: str, why: packet.Discard) -> None:
         where.discard(why.reason)

@@ -36,14 +36,14 @@ class NewProcess:
         self,
         loop: Loop,
         environ: Mapping[str, str],
-        left: Dict[str, Any],
+        state: Dict[str, Any],
         on_ready: Callable[[], None],
         on_failure: Callable[[str], None],
     ) -> None:
         """Start it. Raises OSError.
 
         :param environ: the environment that this process was started with
-        :param left: what it must know before it is ready, with ``door``: the status socket's path and descriptor
+        :param state: what it must know before it is ready, with ``door``: the status socket's path and descriptor
         :param on_ready: called once the new process is ready; must call ``commit``
         :param on_failure: called instead, with the reason why it will not get ready
         """
@@ -53,16 +53,16 @@ class NewProcess:
         self._channel, theirs = socket.socketpair()
         self._channel.setblocking(False)
         with theirs:
-            self._start(environ, {**left, "channel": theirs.fileno()})
+            self._start(environ, {**state, "channel": theirs.fileno()})
         loop.watch(self._channel.fileno(), self._receive)
         self._timeout = loop.after(READY_TIMEOUT, lambda: self._fail("it is not ready in time"))
 
-    def _start(self, environ: Mapping[str, str], left: Dict[str, Any]) -> None:
+    def _start(self, environ: Mapping[str, str], state: Dict[str, Any]) -> None:
         """It inherits three descriptors, but neither the real-time priority nor the locked memory."""
-        descriptors = (left["channel"], left["door"][1])
+        descriptors = (state["channel"], state["door"][1])
         own = {name: value for name, value in environ.items() if name != "WATCHDOG_PID"}  # names this process
         try:
-            with upgrade_state.passed_on(left, descriptors, own) as whole:
+            with upgrade_state.passed_on(state, descriptors, own) as whole:
                 pid = os.posix_spawn(sys.executable, upgrade_state.command_line(), whole)
         except OSError:
             self._channel.close()
@@ -112,24 +112,24 @@ class NewProcess:
 class OldProcess:
     """The old process, as the new one sees it."""
 
-    def __init__(self, left: Dict[str, Any]) -> None:
-        self.text: str = left["config"]  # of the configuration that is in force
-        self.status_path: str = left["door"][0]
-        self.status_socket = upgrade_state.socket_of(left["door"][1])
-        self._channel = upgrade_state.socket_of(left["channel"])
+    def __init__(self, state: Dict[str, Any]) -> None:
+        self.text: str = state["config"]  # of the configuration that is in force
+        self.status_path: str = state["door"][0]
+        self.status_socket = upgrade_state.socket_of(state["door"][1])
+        self._channel = upgrade_state.socket_of(state["channel"])
         self._channel.setblocking(True)
         self._send(str(os.getpid()))
 
     @classmethod
     def of(cls, environ: MutableMapping[str, str]) -> Optional[OldProcess]:
         """Return the old process that started this one, None if this is no upgrade."""
-        left = upgrade_state.load(environ)
-        if left is None:
+        state = upgrade_state.load(environ)
+        if state is None:
             return None
         if os.fork():
             # systemd notices the end of a main process only if it is its own child, as an orphan is.
             os._exit(0)
-        return cls(left)
+        return cls(state)
 
     def request_handover(self) -> Dict[str, Any]:
         """Report that everything is ready; return the state of the old process. Raises UpgradeAborted."""

@@ -31,41 +31,39 @@ class Counters:
     """Sums over workers, each known by its process number."""
 
     def __init__(self, ended: Dict[str, Counts]) -> None:
-        """
-        :param ended: sums of workers that have ended
-        """
-        self.ended = ended
+        self.ended = ended  # the sums of workers that have ended
         self._samples: Dict[int, Dict[str, Sample]] = {}
 
     def update(self, worker: int, counters: Dict[str, Counts], now: int) -> None:
         """Take a worker's counts since its start."""
-        told = self._samples.setdefault(worker, {})
+        samples = self._samples.setdefault(worker, {})
         for key, counts in counters.items():
-            told[key] = Sample(counts, now, _rates(told.get(key), counts, now))
+            samples[key] = Sample(counts, now, _rates(samples.get(key), counts, now))
 
     def fold_in(self, worker: int) -> None:
         """Add the counts of a worker that has ended to the sums; its current sessions are over."""
-        for key, told in self._samples.pop(worker, {}).items():
+        for key, sample in self._samples.pop(worker, {}).items():
             ended = self.ended.setdefault(key, {})
-            for what, count in told.counts.items():
+            for what, count in sample.counts.items():
                 if what != CURRENT:
                     ended[what] = ended.get(what, 0) + count
 
     def of(self, key: str, now: int) -> Dict[str, Any]:
         """Return the sums for a key, and the ``rates`` of some."""
-        all_told = [told[key] for told in self._samples.values() if key in told]
-        parts = [self.ended.get(key, {}), *(told.counts for told in all_told)]
+        samples = [of_worker[key] for of_worker in self._samples.values() if key in of_worker]
+        parts = [self.ended.get(key, {}), *(sample.counts for sample in samples)]
         # A worker does not report unchanged counters.
-        fresh = [told.rates for told in all_told if now - told.at < 2 * REPORT_INTERVAL]
+        fresh = [sample.rates for sample in samples if now - sample.at < 2 * REPORT_INTERVAL]
         sums = {what: sum(part.get(what, 0) for part in parts) for what in ALL}
         return {**sums, "rates": {what: sum(rates.get(what, 0) for rates in fresh) for what in RATED}}
 
     def current(self, worker: int) -> int:
         """Return a worker's current sessions."""
-        return sum(told.counts.get(CURRENT, 0) for key, told in self._samples.get(worker, {}).items() if "/" not in key)
+        samples = self._samples.get(worker, {})
+        return sum(sample.counts.get(CURRENT, 0) for key, sample in samples.items() if "/" not in key)
 
     def by_worker(self) -> Dict[int, Dict[str, Counts]]:
-        return {worker: {key: each.counts for key, each in told.items()} for worker, told in self._samples.items()}
+        return {worker: {key: each.counts for key, each in known.items()} for worker, known in self._samples.items()}
 
 
 def _rates(before: Any, counts: Counts, now: int) -> Dict[str, float]:

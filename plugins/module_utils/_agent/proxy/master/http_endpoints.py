@@ -20,23 +20,21 @@ class HttpEndpoints:
     """Serves the monitors and the page, each at its sockets."""
 
     def __init__(self, loop: Loop, usable: Usable, pages: Routes) -> None:
-        """
-        :param pages: the routes of the page
-        """
+        """``pages`` are the routes of the status page."""
         self._loop, self._usable, self._pages = loop, usable, pages
         self._routes: Dict[Place, Routes] = {}
         self._request_servers: Dict[Place, RequestServer] = {}
         self.stopping = False
 
     def apply(self, settings: Settings, sockets: Sockets) -> None:
-        """Serve what the settings want. Sockets that stay go on undisturbed.
+        """Serve what the settings want. Sockets that stay are not interrupted.
 
         Call this while sockets that are no longer wanted are still open.
         """
         routes: Dict[Place, Routes] = {}
         for monitor in settings.monitors:
             for place in places(monitor.bind, monitor.port):
-                routes.setdefault(place, {})[monitor.path] = self._watched(monitor)
+                routes.setdefault(place, {})[monitor.path] = self._monitor_page(monitor)
         if settings.page:
             for place in places(settings.page.bind, settings.page.port):
                 routes[place] = self._pages
@@ -56,21 +54,21 @@ class HttpEndpoints:
         return list(self._request_servers.values())
 
     def close(self) -> None:
-        for visitors in self._request_servers.values():
-            visitors.close()
+        for server in self._request_servers.values():
+            server.close()
         self._request_servers.clear()
 
     def failing_conditions(self, monitor: Monitor) -> List[str]:
         """Return why a monitor fails; empty if it does not."""
         if self.stopping:
             return ["the proxy is stopping"]
-        counted = [(wanted.service, self._usable(wanted.service), wanted.servers) for wanted in monitor.at_least]
-        return [f"{service} has {there} of {wanted} servers" for service, there, wanted in counted if there < wanted]
+        counted = [(each.service, self._usable(each.service), each.servers) for each in monitor.at_least]
+        return [f"{service} has {up} of {required} servers" for service, up, required in counted if up < required]
 
-    def _watched(self, monitor: Monitor) -> Callable[[], http.Page]:
+    def _monitor_page(self, monitor: Monitor) -> Callable[[], http.Page]:
         def page() -> http.Page:
-            lacking = self.failing_conditions(monitor)
-            return http.Page(f"{monitor.name}: {', '.join(lacking) or 'good'}\n", 503 if lacking else 200)
+            failing = self.failing_conditions(monitor)
+            return http.Page(f"{monitor.name}: {', '.join(failing) or 'good'}\n", 503 if failing else 200)
 
         return page
 

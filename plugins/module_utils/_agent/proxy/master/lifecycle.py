@@ -41,14 +41,14 @@ class Lifecycle(lifecycle.Lifecycle):
         self.master = Master(self.loop, log, self.describe, self.loop.stop)
         self._config_test: Optional[upgrade.ConfigTest] = None
 
-    def run(self, wanted: Settings) -> None:
+    def run(self, settings: Settings) -> None:
         """Run until the last worker has ended. Raises Refused before anything is served."""
         inherited = upgrade_state.load(os.environ)
         if inherited:
             self.since = inherited["since"]
             self.master.inherit(inherited)
             upgrade_state.reap(self.loop, inherited["checks"])
-        prepared = self.master.prepare(wanted)
+        prepared = self.master.prepare(settings)
         self.missing_privileges = self._raise_nofile(prepared.settings)
         for missing in self.missing_privileges:
             self.log.warning(f"Not available: {missing}.")
@@ -69,13 +69,13 @@ class Lifecycle(lifecycle.Lifecycle):
             self.master.start(self.checks, prepared, inherited)
         except OSError as error:
             raise Refused([f"no worker can be started: {in_words(error)}."]) from error
-        self._be_ready()
+        self._notify_ready()
         self._feed_watchdog()
         self.log.info(f"onprem.lb {VERSION} serves by {self.path}.")
 
-    def _raise_nofile(self, wanted: Settings) -> List[str]:
+    def _raise_nofile(self, settings: Settings) -> List[str]:
         """Raise the limit of open files as far as the sessions need it; return a sentence if it stays too low."""
-        sessions = wanted.maxconn // wanted.workers
+        sessions = settings.maxconn // settings.workers
         missing = privileges.raise_nofile(
             SESSION_DESCRIPTORS * sessions + WORKER_DESCRIPTORS,
             SPLICED_SESSION_DESCRIPTORS * sessions + WORKER_DESCRIPTORS,
@@ -96,21 +96,21 @@ class Lifecycle(lifecycle.Lifecycle):
         sessions = self.master.drain(duration)
         self.log.info(f"Stopping: {sessions} sessions may finish within {duration // MILLION} s.")
 
-    def _be_ready(self) -> None:
+    def _notify_ready(self) -> None:
         settings = self.master.settings
         self.notifier.status(f"{len(settings.services)} services, {settings.workers} workers")
-        super()._be_ready()
+        super()._notify_ready()
 
     # -- the configuration
 
     def _load(self) -> List[str]:
-        wanted, faults = config.load(self.path)
-        return self._switch_to(wanted) if wanted else faults
+        new, faults = config.load(self.path)
+        return self._switch_to(new) if new else faults
 
-    def _switch_to(self, wanted: Settings) -> List[str]:
+    def _switch_to(self, new: Settings) -> List[str]:
         """Switch to other settings, or return why that is not possible; then nothing is changed."""
         try:
-            prepared = self.master.prepare(wanted)
+            prepared = self.master.prepare(new)
         except Refused as refused:
             return refused.reasons
         try:
@@ -156,13 +156,13 @@ class Lifecycle(lifecycle.Lifecycle):
             self.log.warning(f"The new version cannot be started: {in_words(error)}.")
             self._config_test = None
             self.master.resume()
-            self._be_ready()
+            self._notify_ready()
 
 
-def main(path: str, wanted: Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
+def main(path: str, settings: Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
     """Run the proxy; return the exit code."""
     try:
-        Lifecycle(path, log, notifier, environ).run(wanted)
+        Lifecycle(path, log, notifier, environ).run(settings)
     except Refused as refused:
         for reason in refused.reasons:
             log.fault(reason, reason)

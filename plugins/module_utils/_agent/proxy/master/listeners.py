@@ -33,11 +33,8 @@ Sockets = Dict[Place, socket.socket]
 class Listeners:
     """All listening sockets."""
 
-    def __init__(self, given: Sockets) -> None:
-        """
-        :param given: sockets of the previous version
-        """
-        self._sockets = given
+    def __init__(self, inherited: Sockets) -> None:
+        self._sockets = inherited
 
     def items(self) -> List[Tuple[Place, socket.socket]]:
         return list(self._sockets.items())
@@ -50,11 +47,11 @@ class Listeners:
         """
         found: Sockets = {}
         reasons = []
-        for place, who in wanted.items():
+        for place, purpose in wanted.items():
             try:
-                found[place] = self._sockets.get(place) or _open(place, self._in_the_way(place))
+                found[place] = self._sockets.get(place) or _open(place, self._overlapping(place))
             except OSError as fault:
-                reasons.append(f"{who}: {place} {_why(fault, place)}")
+                reasons.append(f"{purpose}: {place} {_why(fault, place)}")
         if reasons:
             self.discard(found)
             raise Refused(reasons)
@@ -72,7 +69,7 @@ class Listeners:
     def close(self) -> None:
         self.keep({})
 
-    def _in_the_way(self, place: Place) -> List[socket.socket]:
+    def _overlapping(self, place: Place) -> List[socket.socket]:
         return [each for own, each in self._sockets.items() if own.overlaps(place)]
 
 

@@ -68,7 +68,7 @@ class Master:
 
     def prepare(self, wanted: Settings) -> Prepared:
         """Open the sockets that settings want and are not open yet. Raises Refused."""
-        sockets = self._listeners.prepare(wants(wanted))
+        sockets = self._listeners.prepare(listeners_of(wanted))
         if self._status_socket and self._status_socket.path == wanted.status_socket:
             return Prepared(wanted, sockets, self._status_socket)
         try:
@@ -178,10 +178,10 @@ class Master:
             self.counters.fold_in(pid)
             upgrade_state.reap(self._loop, pid)
 
-    def _open_status_socket(self, path: str, given: int = -1) -> status_socket.UnixSocketServer:
+    def _open_status_socket(self, path: str, inherited: int = -1) -> status_socket.UnixSocketServer:
         answer = admin.answers(self.report, lambda request: admin.execute(self.health, request))
         return status_socket.UnixSocketServer(
-            self._loop, path, answer, upgrade_state.socket_of(given) if given >= 0 else None
+            self._loop, path, answer, upgrade_state.socket_of(inherited) if inherited >= 0 else None
         )
 
     # -- the workers
@@ -205,7 +205,7 @@ class Master:
             self._gone()
 
 
-def wants(settings: Settings) -> Dict[Place, str]:
+def listeners_of(settings: Settings) -> Dict[Place, str]:
     """Return the places that settings want to listen on, each with what it is for."""
     wanted: Dict[Place, List[str]] = {}
     for what, items in (("service", settings.services), ("monitor", settings.monitors)):
@@ -214,7 +214,7 @@ def wants(settings: Settings) -> Dict[Place, str]:
                 wanted.setdefault(place, []).append(f"{what} {item.name}")
     for place in _places(settings.page) if settings.page else []:
         wanted.setdefault(place, []).append("page")
-    return {place: ", ".join(who) for place, who in wanted.items()}
+    return {place: ", ".join(users) for place, users in wanted.items()}
 
 
 def _places(item: Any) -> List[Place]:

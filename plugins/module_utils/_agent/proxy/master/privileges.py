@@ -26,10 +26,10 @@ def drop_capabilities() -> None:
     _control(PR_SET_NO_NEW_PRIVS, 1)
 
 
-def raise_nofile(needed: int, liked: int) -> Optional[str]:
-    """Raise the limit of open files to ``liked`` if possible; return a sentence if it stays below ``needed``."""
+def raise_nofile(needed: int, desired: int) -> Optional[str]:
+    """Raise the limit of open files to ``desired`` if possible; return a sentence if it stays below ``needed``."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    for limits in ((liked, max(liked, hard)), (hard, hard)):
+    for limits in ((desired, max(desired, hard)), (hard, hard)):
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         except (OSError, ValueError):  # only root may raise the hard limit

@@ -17,7 +17,7 @@ from ..settings import LEAST_CONNECTIONS, ROUND_ROBIN, SOURCE
 # Strides are whole numbers, so that positions never drift: this is divided by weights.
 STRIDE_UNIT = 1 << 40
 MASK = (1 << 64) - 1
-MAX_CLIENTS = 4096  # clients
+MAX_CLIENTS = 4096  # whose choice is remembered
 
 
 class RoundRobin:
@@ -27,22 +27,22 @@ class RoundRobin:
     """
 
     def __init__(self) -> None:
-        self._line: List[Tuple[int, int, int, Any]] = []  # position, order, stride, member
+        self._queue: List[Tuple[int, int, int, Any]] = []  # position, order, stride, member
 
     def change(self, members: Iterable[Any]) -> None:
         """Set the members. Those that stay keep their positions, so that frequent changes favour none."""
-        now = self._line[0][0] if self._line else 0
-        places = {member.name: place for place, _order, _stride, member in self._line}
-        self._line = []
+        now = self._queue[0][0] if self._queue else 0
+        positions = {member.name: position for position, _order, _stride, member in self._queue}
+        self._queue = []
         for order, member in enumerate(members):
             stride = int(STRIDE_UNIT / member.weight)  # a weight may be a fraction, during a slow start
-            place = min(places.get(member.name, now + stride // 2), now + stride)
-            self._line.append((place, order, stride, member))
-        heapq.heapify(self._line)
+            position = min(positions.get(member.name, now + stride // 2), now + stride)
+            self._queue.append((position, order, stride, member))
+        heapq.heapify(self._queue)
 
     def choose(self, _client: str) -> Any:
-        place, order, stride, member = self._line[0]
-        heapq.heapreplace(self._line, (place + stride, order, stride, member))
+        position, order, stride, member = self._queue[0]
+        heapq.heapreplace(self._queue, (position + stride, order, stride, member))
         return member
 
 
@@ -77,19 +77,19 @@ class Source:
 
     def __init__(self) -> None:
         self._members: List[Tuple[int, Any]] = []
-        self._known: Dict[str, Any] = {}
+        self._choices: Dict[str, Any] = {}
 
     def change(self, members: Iterable[Any]) -> None:
         self._members = [(crc32(member.name.encode()), member) for member in members]
-        self._known.clear()
+        self._choices.clear()
 
     def choose(self, client: str) -> Any:
-        chosen = self._known.get(client)
+        chosen = self._choices.get(client)
         if chosen is None:
             chosen = self._draw(client)
-            if len(self._known) >= MAX_CLIENTS:
-                self._known.clear()
-            self._known[client] = chosen
+            if len(self._choices) >= MAX_CLIENTS:
+                self._choices.clear()
+            self._choices[client] = chosen
         return chosen
 
     def _draw(self, client: str) -> Any:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """One side of a session, and one direction of its bytes: received here, sent at the other endpoint. A direction is
 
-    free     bytes are sent on at once. While both directions are free, ``forward`` is set and ``event_loop`` moves them
+    free     bytes are sent at once. While both directions are free, ``forward`` is set and ``event_loop`` moves them
     held     the other endpoint did not take all: the rest is pending, and nothing more is read until it is sent.
              So a session uses the memory of one read at most, and TCP makes the sender wait
     spliced  free or held, but through a pipe: bulk data never enter this process
@@ -56,9 +56,9 @@ class Endpoint(Handler):
         self.receive = connection.recv
         self.forward: Any = None  # the other endpoint's ``send`` while both directions are free
         self.other: Any = None
-        self.count = 0  # bytes received since the session last looked
+        self.count = 0  # bytes received since the session last counted them
         self.pending = b""  # bytes that the other endpoint has not taken yet
-        self.unacked = 0  # bytes when last looked at, with those in the other socket's buffer
+        self.unacked = 0  # at the last check: bytes pending here and in the other socket's send buffer
         self.pipe: Optional[Pipe] = None
         self.large_reads = 0  # consecutive reads of LARGE_READ or more
         self.ending = 0  # LAST, CAREFUL
@@ -91,7 +91,7 @@ class Endpoint(Handler):
             self.session.enable_fast_path()
 
     def transfer(self) -> None:
-        """Send on what has arrived, as much as is fair to other sessions."""
+        """Forward what has arrived, as much as is fair to other sessions."""
         if self.session.state != RELAYING or self.shut or self.pending:
             return None
         if self.ending == CAREFUL:
@@ -129,8 +129,8 @@ class Endpoint(Handler):
         if self.pipe:
             self._drain(self.pipe)
         elif self.pending:
-            kept, self.pending = self.pending, b""
-            self.pass_on(kept)
+            data, self.pending = self.pending, b""
+            self.pass_on(data)
         if not self.held():
             self.transfer()
 
@@ -196,7 +196,7 @@ class Endpoint(Handler):
         self.count += moved
         self._drain(pipe)
         if not pipe.held:
-            self._turn_later()
+            self._defer()
         return None
 
     def _drain(self, pipe: Pipe) -> None:
@@ -210,9 +210,9 @@ class Endpoint(Handler):
         """After a large read there may be more; after several of them a pipe is worthwhile."""
         self.large_reads += 1
         if size == SIZE or self.ending or self.large_reads == SPLICE_AFTER:
-            self._turn_later()
+            self._defer()
 
-    def _turn_later(self) -> None:
+    def _defer(self) -> None:
         """Continue after the other sessions have had their turn."""
         self.session.loop.deferred.append(self.transfer)
 

@@ -26,7 +26,7 @@ BOTH_WAYS = INWARDS | OUT
 NOT_FAST = ~(IN | OUT)  # anything but that bytes have arrived, or can be sent
 
 SIZE = 1 << 16  # bytes of one read
-LARGE_READ = 1 << 14  # bytes in one read, from which on the endpoint looks at it
+LARGE_READ = 1 << 14  # bytes in one read from which on the endpoint handles it
 BATCH = 256  # events in one round
 
 
@@ -83,12 +83,12 @@ class EventLoop:
         loads, no object created but the bytes, no Python function called. Everything else is left to the endpoint:
         ``ready``, ``slow_path`` and the like.
         """
-        parties, poll = self.handlers, self._epoll.poll
+        handlers, poll = self.handlers, self._epoll.poll
         timeout, self._running = 0.0, True
         while self._running:
             deferred, self.deferred = self.deferred, []
             for descriptor, events in poll(0 if deferred else timeout, BATCH):
-                end = parties[descriptor]
+                end = handlers[descriptor]
                 forward = end.forward
                 if forward is None or events & NOT_FAST:
                     end.ready(events)

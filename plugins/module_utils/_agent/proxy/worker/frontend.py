@@ -37,8 +37,8 @@ class Timeouts(NamedTuple):
     fin: float
 
     @classmethod
-    def of(cls, given: settings.Timeouts) -> Timeouts:
-        return cls(*(each / settings.MILLION for each in given))
+    def of(cls, timeouts: settings.Timeouts) -> Timeouts:
+        return cls(*(each / settings.MILLION for each in timeouts))
 
 
 class Limits(NamedTuple):
@@ -56,9 +56,7 @@ class WorkerContext:
     """What all services of a worker share: the event loop, the limits, and the channel to the master."""
 
     def __init__(self, loop: EventLoop, limits: Limits, timeouts: Timeouts, tell: Tell) -> None:
-        """
-        :param tell: sends a message to the master
-        """
+        """``tell`` sends a message to the master."""
         self.loop, self.limits, self.timeouts, self.tell = loop, limits, timeouts, tell
         self.limit = limits.share()
         self.current = 0
@@ -114,12 +112,12 @@ class WorkerContext:
 class Frontend:
     """The frontend of a service: its sessions' view of it."""
 
-    def __init__(self, given: settings.Service, pool: servers.Pool, context: WorkerContext) -> None:
+    def __init__(self, service: settings.Service, pool: servers.Pool, context: WorkerContext) -> None:
         self.pool, self.context = pool, context
         self.loop, self.timeouts, self.out_of_resources = context.loop, context.timeouts, context.out_of_resources
-        self.limit = context.limits.share(given.maxconn)
+        self.limit = context.limits.share(service.maxconn)
         self.current = 0
-        self.header = proxy_header.of if given.send_proxy else proxy_header.none
+        self.header = proxy_header.of if service.send_proxy else proxy_header.none
 
     def session_over(self) -> None:
         """Call when a session is over."""
@@ -131,9 +129,9 @@ class Frontend:
     def failed(self, server: servers.Server, fault: int) -> None:
         """Call when a server could not be reached."""
         server.connect_errors += 1
-        news = self.pool.back_off(server, monotonic() + BACKOFF)
+        is_new = self.pool.back_off(server, monotonic() + BACKOFF)
         # A lack of local ports is not the server's fault, but other servers may still be reached.
-        if news and fault != errno.EADDRNOTAVAIL:
+        if is_new and fault != errno.EADDRNOTAVAIL:
             self.context.tell({"failed": server.key, "why": os.strerror(fault)})
 
 
@@ -144,7 +142,7 @@ class Acceptor(Handler):
 
     def __init__(self, frontend: Frontend, listener: socket.socket) -> None:
         self.frontend, self.listener = frontend, listener
-        # The C type's method: socket.accept() creates a more comfortable object, which takes time.
+        # The C type's method: socket.accept() wraps the result in a Python object, which takes time.
         self._accept, self._family = listener._accept, int(listener.family)  # type: ignore[attr-defined]
         self._open = False
 

@@ -23,7 +23,7 @@ class Server:
     __slots__ = (
         "key",
         "name",
-        "place",
+        "address",
         "family",
         "may_self_connect",
         "backup",
@@ -39,12 +39,12 @@ class Server:
         "resets",
     )
 
-    def __init__(self, service: settings.Service, given: settings.Server) -> None:
-        self.key, self.name = f"{service.name}/{given.name}", given.name
-        self.place: Tuple[str, int] = (given.address, given.port)
-        self.family = socket.AF_INET6 if ":" in given.address else socket.AF_INET
-        self.may_self_connect = given.port >= EPHEMERAL
-        self.backup, self.weight = given.backup, given.weight
+    def __init__(self, service: settings.Service, server: settings.Server) -> None:
+        self.key, self.name = f"{service.name}/{server.name}", server.name
+        self.address: Tuple[str, int] = (server.address, server.port)
+        self.family = socket.AF_INET6 if ":" in server.address else socket.AF_INET
+        self.may_self_connect = server.port >= EPHEMERAL
+        self.backup, self.weight = server.backup, server.weight
         self.state = settings.UP
         self.backoff_until = 0.0  # after a failed connection; seconds, monotonic; 0: not backed off
         self.current = 0  # sessions, including those that are being connected
@@ -94,11 +94,11 @@ class Pool:
 
     def back_off(self, server: Server, until: float) -> bool:
         """Give a server no connections for a while, if there are others. Return whether this is new."""
-        news = not server.backoff_until
+        is_new = not server.backoff_until
         server.backoff_until = until
-        if news:
+        if is_new:
             self.changed()
-        return news
+        return is_new
 
     def restore(self, now: float) -> None:
         """Restore the servers whose back-off is over."""

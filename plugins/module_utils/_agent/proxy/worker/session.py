@@ -39,7 +39,7 @@ LOCAL_FAILURES = (
     errno.ENOSPC,
 )  # of this host, not of a server
 FIRST_READ = 1 << 12  # bytes read from a client before it has a server: a request, or TLS's hello
-SPLICE_BELOW = 1 << 18  # bytes between two looks; below this a pipe is not worthwhile
+SPLICE_BELOW = 1 << 18  # bytes between two checks; below this a pipe is not worthwhile
 CLIENT_SENT, SERVER_SENT, BOTH_SENT = 1, 2, 3
 
 
@@ -106,7 +106,7 @@ class Session(Handler):
             if self.client.pending:
                 # Then the first data complete the handshake: one packet less, and the server wakes up only once.
                 connection.setsockopt(IPPROTO_TCP, TCP_QUICKACK, 0)
-            fault = connection.connect_ex(target.place)
+            fault = connection.connect_ex(target.address)
             self.loop.watch(self.server.descriptor, self, BOTH_WAYS)
         except OSError as raised:
             fault = raised.errno or errno.EIO
@@ -180,7 +180,7 @@ class Session(Handler):
     # -- time
 
     def check_timeouts(self, now: float) -> None:
-        """Apply the time-outs to what has happened since the last look."""
+        """Apply the time-outs to what has happened since the last check."""
         if self.state == RELAYING:
             self._account(now)
         quiet = now - self.since

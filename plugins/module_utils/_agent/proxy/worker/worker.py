@@ -27,16 +27,16 @@ from itertools import islice
 from time import monotonic
 from typing import Any, Deque, Dict, Iterator, List, Sequence, Tuple
 
-from .. import settings
+from ..settings import MILLION, Settings
 from .endpoint import RELAYING
 from .event_loop import IN, EventLoop, Handler
 from .frontend import Acceptor, Frontend, Limits, Timeouts, WorkerContext
 from .servers import Counts, Table
 from .session import Session
 
-TICK = 0.1  # seconds between two looks at sessions
-REPORT_INTERVAL = 1.0  # seconds until all of them were looked at, however many there are
-MIN_CHECKED = 1000  # handlers that are looked at in a tick
+TICK = 0.1  # seconds between two checks of sessions
+REPORT_INTERVAL = 1.0  # seconds in which each of them is checked once, however many there are
+MIN_CHECKED = 1000  # handlers that are checked in a tick, at least
 MAX_MESSAGE = 1 << 16  # bytes of a message
 COUNTERS_PER_MESSAGE = 100  # entries of one message with counters
 FINISH_TIMEOUT = 1.0  # seconds for them to be taken
@@ -94,21 +94,21 @@ class Worker:
     """Runs in a process of its own; tests run it in theirs."""
 
     def __init__(
-        self, given: settings.Settings, listeners: Sequence[Tuple[str, socket.socket]], channel: socket.socket
+        self, settings: Settings, listeners: Sequence[Tuple[str, socket.socket]], channel: socket.socket
     ) -> None:
         """
         :param listeners: listening sockets, non-blocking, each with the name of its service
         :param channel: the worker's end of a SOCK_SEQPACKET pair
         """
         self.loop = EventLoop()
-        self.table = Table(given.services)
+        self.table = Table(settings.services)
         self.channel = Channel(channel, self)
-        limits = Limits(given.maxconn, given.workers)
-        self.context = WorkerContext(self.loop, limits, Timeouts.of(given.timeouts), self.channel.tell)
-        frontends = {each.name: Frontend(each, self.table.pools[each.name], self.context) for each in given.services}
+        limits = Limits(settings.maxconn, settings.workers)
+        self.context = WorkerContext(self.loop, limits, Timeouts.of(settings.timeouts), self.channel.tell)
+        frontends = {each.name: Frontend(each, self.table.pools[each.name], self.context) for each in settings.services}
         for name, listener in listeners:
             self.context.add(Acceptor(frontends[name], listener))
-        self._hard_stop_after = given.hard_stop_after / settings.MILLION
+        self._hard_stop_after = settings.hard_stop_after / MILLION
         self._deadline = 0.0  # of draining; 0: not draining
         self._reported: Dict[str, Counts] = {}
         self._next_tick = self._next_report = 0.0

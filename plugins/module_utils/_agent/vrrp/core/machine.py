@@ -38,7 +38,7 @@ class VirtualRouter(NamedTuple):
     source: str  # the primary address, which decides between equal Active routers
     preempt: bool = True
     preempt_delay: int = 0
-    tracked: FrozenSet[str] = frozenset()  # things that must have been read before the router takes part
+    tracked: FrozenSet[str] = frozenset()  # objects that must have been read before the router takes part
 
 
 class State(NamedTuple):
@@ -78,7 +78,7 @@ class Received(NamedTuple):
 
 
 class TrackerUpdate(NamedTuple):
-    """A tracked thing was read: the change of priority that it asks for, or FAULT."""
+    """A tracked object was read: the change of priority that it asks for, or FAULT."""
 
     name: str
     reading: tracking.PriorityDelta

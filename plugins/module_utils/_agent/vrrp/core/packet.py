@@ -54,11 +54,11 @@ _HEADER = struct.Struct("!BBBBHH")
 
 
 class Advertisement(NamedTuple):
-    """One advertisement. ``checksum`` is set by ``decode``: the reading by which the checksum is right."""
+    """One advertisement. ``checksum`` is set by ``decode``: the variant that matches."""
 
     version: int  # 2 or 3
     vrid: int  # 1 to 255
-    priority: int  # 0 = giving up, 255 = the owner of the addresses
+    priority: int  # 0: resigns; 255: the address owner
     interval: int  # microseconds: version 2 whole seconds up to 255, version 3 centiseconds up to 4095
     addresses: Tuple[str, ...]
     auth_type: int = NO_AUTHENTICATION  # version 2 only
@@ -84,12 +84,12 @@ class _Path(NamedTuple):
 def encode(advertisement: Advertisement, source: str, destination: str, checksum: str = RFC5798) -> bytes:
     """The message, without an IP header.
 
-    ``checksum`` chooses between the readings for version 3 over IPv4; elsewhere there is only one.
+    ``checksum`` chooses between the variants for version 3 over IPv4; elsewhere there is only one.
     Raises ValueError for values that no message can carry.
     """
     path = _path(source, destination)
     _refuse_impossible(advertisement, path, checksum)
-    version, vrid, priority, interval, addresses, auth_type, auth_pass, _reading = advertisement
+    version, vrid, priority, interval, addresses, auth_type, auth_pass, _checksum = advertisement
     first = version << 4 | ADVERTISEMENT
     word = auth_type << 8 | interval // UNITS[version][0]
     message = _HEADER.pack(first, vrid, priority, len(addresses), word, 0)
@@ -121,8 +121,8 @@ def decode(
     first, vrid, priority, count, word, _checksum = _HEADER.unpack_from(message)
     version = first >> 4
     message = message[: _length(version, count, path)]
-    reading = _reading(message, version, path)
-    if not reading:
+    variant = _checksum_variant(message, version, path)
+    if not variant:
         return Discard(CHECKSUM, f"the checksum is wrong in version {version}, VRID {vrid}, {len(message)} bytes")
     auth_type = word >> 8 if version == 2 else NO_AUTHENTICATION
     unit, largest = UNITS[version]
@@ -135,7 +135,7 @@ def decode(
     )
     # RFC 3768, 5.3.10: without authentication the data are ignored on receipt.
     auth_pass = message[end:].rstrip(b"\x00") if auth_type == PASSWORD else b""
-    return Advertisement(version, vrid, priority, (word & largest) * unit, addresses, auth_type, auth_pass, reading)
+    return Advertisement(version, vrid, priority, (word & largest) * unit, addresses, auth_type, auth_pass, variant)
 
 
 def mismatch(advertisement: Advertisement, own: Advertisement) -> Optional[Discard]:
@@ -167,7 +167,7 @@ def _unreadable(message: bytes, path: _Path, hop_limit: int) -> Optional[Discard
     if _is_carp(message):
         return Discard(CARP, f"a CARP advertisement of VHID {message[1]}, which shares VRRP's protocol number")
     version, kind, count = message[0] >> 4, message[0] & 0x0F, message[3]
-    # Version 2 knows no IPv6.
+    # Version 2 is for IPv4 only.
     if version not in UNITS or (version == 2 and path.family == socket.AF_INET6):
         return Discard(VERSION, f"version {version} received over {_family_name(path)}")
     # Before the length, because another type may look different behind its first byte.
@@ -201,15 +201,15 @@ def _is_carp(message: bytes) -> bool:
     return len(message) == 36 and message[0] == 0x21 and message[3] == 7
 
 
-def _reading(message: bytes, version: int, path: _Path) -> str:
-    """The name of the reading by which the checksum is right, empty if it is wrong by all of them."""
+def _checksum_variant(message: bytes, version: int, path: _Path) -> str:
+    """Return the variant of the checksum that matches, empty if none does."""
     total = _sum(message)
     if version == 2:
-        return RFC3768 if _right(total) else ""
-    if _right(total + path.pseudo + len(message)):
+        return RFC3768 if _is_valid(total) else ""
+    if _is_valid(total + path.pseudo + len(message)):
         return RFC5798
     # RFC 9568, 5.2.8 takes the pseudo-header away from IPv4; RFC 5798, which most routers follow, has it.
-    if path.family == socket.AF_INET and _right(total):
+    if path.family == socket.AF_INET and _is_valid(total):
         return RFC9568
     return ""
 
@@ -221,7 +221,7 @@ def _sum(data: bytes) -> int:
     return int.from_bytes(data, "big") % 0xFFFF
 
 
-def _right(total: int) -> bool:
+def _is_valid(total: int) -> bool:
     """Whether a sum with the checksum in it is all ones (RFC 1071, 1), which modulo 0xFFFF is 0."""
     return total % 0xFFFF == 0
 
@@ -231,7 +231,7 @@ def _length(version: int, count: int, path: _Path) -> int:
 
 
 def _refuse_impossible(advertisement: Advertisement, path: _Path, checksum: str) -> None:
-    version, vrid, priority, interval, addresses, auth_type, auth_pass, _reading = advertisement
+    version, vrid, priority, interval, addresses, auth_type, auth_pass, _checksum = advertisement
     if version not in UNITS:
         raise ValueError(f"there is no VRRP version {version}")
     if version == 2 and path.family == socket.AF_INET6:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a tracked thing does to a Virtual Router's priority, as keepalived defines it. Pure.
+"""How a tracked object changes a Virtual Router's priority, as keepalived defines it. Pure.
 
 A reading is a change of the priority, or ``FAULT``: the Virtual Router must not be Active at all.
 """

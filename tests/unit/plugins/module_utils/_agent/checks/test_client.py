@@ -306,10 +306,14 @@ def test_the_last_notify_programs_are_run_before_the_end(vrrp, tmp_path):
 
 
 def test_while_the_last_notify_programs_run_nothing_is_checked_any_more(vrrp, tmp_path):
-    runs, first, second = (tmp_path / name for name in ("runs", "first", "second"))
-    vrrp.want(script(f"echo run >>{runs}"))
+    """The program counts from the moment when the check that was under way has been ended."""
+    runs, mark, first, second = (tmp_path / name for name in ("runs", "mark", "first", "second"))
+    endless = script(f"echo $$ >{mark}; exec sleep 60", "endless", timeout=60 * SECOND)
+    vrrp.want(script(f"echo run >>{runs}"), endless)
+    run_until(vrrp.loop, lambda: pids(mark))
     vrrp.hears("script")
-    vrrp.checks.run(shell(f"sleep 0.3; wc -l <{runs} >{first}; sleep 0.3; wc -l <{runs} >{second}"), ME)
+    ended = f"while kill -0 {pids(mark)[0]}; do sleep 0.01; done"
+    vrrp.checks.run(shell(f"{ended}; wc -l <{runs} >{first}; sleep 0.3; wc -l <{runs} >{second}"), ME)
     vrrp.checks.stop()
     assert text(first) == text(second) != ""
 

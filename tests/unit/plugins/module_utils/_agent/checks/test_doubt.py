@@ -31,12 +31,12 @@ class Recorded(Probe):
 
 class Case:
     def __init__(self, monkeypatch, **fields):
-        self.time, self.told, self.ran = Time(), [], []
+        self.time, self.results, self.ran = Time(), [], []
         self.probe = Recorded(self.time)
         monkeypatch.setattr(runner, "probe_of", lambda *_arguments: self.probe)
         check = Check("name", TCP, **{"interval": 4 * SECOND, "rise": 2, "fall": 3, **fields})
         self.watch = runner.CheckRunner(
-            self.time, check, None, lambda up, _value, why: self.told.append((up, why)), self.ran.append
+            self.time, check, None, lambda up, _value, why: self.results.append((up, why)), self.ran.append
         )
 
     def pass_(self, seconds):
@@ -53,12 +53,12 @@ def test_on_its_way_down_and_up_a_check_runs_at_the_fast_interval(case):
     check.pass_(4)
     check.probe.good = False
     check.pass_(5.5)
-    assert check.told == [(True, "by itself")]
+    assert check.results == [(True, "by itself")]
     check.pass_(1)
-    assert check.told[1:] == [(False, "by itself")]
+    assert check.results[1:] == [(False, "by itself")]
     check.probe.good = True
     check.pass_(13)
-    assert check.told[2:] == [(True, "by itself")]
+    assert check.results[2:] == [(True, "by itself")]
     assert check.probe.runs == [0, 4, 8, 9, 10, 14, 15, 19, 23]
 
 
@@ -74,10 +74,10 @@ def test_a_doubt_counts_as_a_failure_and_is_looked_into_at_once(case):
     check.pass_(1)
     check.probe.good = False
     check.watch.report_failure("connection refused")
-    assert check.told == [(True, "by itself")]
+    assert check.results == [(True, "by itself")]
     check.pass_(0)
     assert check.probe.runs == [0, 1]
-    assert check.told[1:] == [(False, "by itself")]
+    assert check.results[1:] == [(False, "by itself")]
 
 
 def test_enough_doubts_make_it_down(case):
@@ -85,7 +85,7 @@ def test_enough_doubts_make_it_down(case):
     check.pass_(1)
     check.watch.report_failure("first")
     check.watch.report_failure("second")
-    assert check.told[1:] == [(False, "second")]
+    assert check.results[1:] == [(False, "second")]
 
 
 def test_a_doubt_that_a_run_dispels_changes_nothing(case):
@@ -94,7 +94,7 @@ def test_a_doubt_that_a_run_dispels_changes_nothing(case):
     for _each in range(5):
         check.watch.report_failure("a slip")
         check.pass_(0)
-    assert check.told == [(True, "by itself")]
+    assert check.results == [(True, "by itself")]
 
 
 def test_what_is_down_already_cannot_be_doubted(case):
@@ -103,7 +103,7 @@ def test_what_is_down_already_cannot_be_doubted(case):
     check.pass_(0)
     check.watch.report_failure("connection refused")
     check.pass_(1)
-    assert check.told == [(False, "by itself")] and check.probe.runs == [0]
+    assert check.results == [(False, "by itself")] and check.probe.runs == [0]
 
 
 def test_each_run_and_each_doubt_is_told_of_where_that_is_wanted(case):
@@ -116,7 +116,7 @@ def test_each_run_and_each_doubt_is_told_of_where_that_is_wanted(case):
     found = [(outcome.success, outcome.detail) for outcome in check.ran]
     doubted = [(False, "connection refused"), (False, "by itself")]  # and looked at again
     assert found == [(True, "by itself")] * 2 + [(False, "by itself")] + doubted
-    assert check.told == [(True, "by itself"), (False, "by itself")]
+    assert check.results == [(True, "by itself"), (False, "by itself")]
 
 
 def test_no_run_is_told_of_where_nobody_asks(case):

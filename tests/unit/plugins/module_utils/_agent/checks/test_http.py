@@ -17,8 +17,8 @@ OK = b"HTTP/1.1 200 OK\r\n\r\nall is well"
 
 
 def ask(loop, server, host="site.example", path="/", wanted=(200, 399), timeout=5 * SECOND):
-    talk = http.talk(host, path, wanted)
-    return Runs(loop, NetworkProbe(loop, "127.0.0.1", server.port, timeout, talk)).one()
+    dialogue = http.dialogue(host, path, wanted)
+    return Runs(loop, NetworkProbe(loop, "127.0.0.1", server.port, timeout, dialogue)).one()
 
 
 def test_the_request_names_the_host_and_asks_for_an_end(loop):

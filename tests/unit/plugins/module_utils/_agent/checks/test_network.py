@@ -8,7 +8,7 @@ import errno
 import socket
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import NetworkProbe, Unfit, after
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import BadResponse, NetworkProbe, after
 from support.agent.loops import SECOND, Runs, run_until
 
 
@@ -94,28 +94,28 @@ def test_an_address_that_cannot_be_reached_is_down(loop, no_leak):
 
 
 def test_what_the_talk_finds_unfit_is_down(loop, server, no_leak):
-    def talk(_stream):
+    def dialogue(_stream):
         yield from ()
-        raise Unfit("not what was wanted")
+        raise BadResponse("not what was wanted")
 
-    assert probe(loop, server.getsockname(), talk=talk).one()[:2] == (False, "not what was wanted")
+    assert probe(loop, server.getsockname(), dialogue=dialogue).one()[:2] == (False, "not what was wanted")
 
 
 def test_the_time_covers_the_talk_too_and_says_what_was_lacking(loop, server, no_leak):
-    def talk(stream):
+    def dialogue(stream):
         stream.expect("no greeting")
         return (yield from stream.receive(1)).decode()
 
-    outcome = probe(loop, server.getsockname(), SECOND // 10, talk=talk).one()
+    outcome = probe(loop, server.getsockname(), SECOND // 10, dialogue=dialogue).one()
     assert (outcome.success, outcome.detail) == (False, "no greeting within 0.1 s")
 
 
 def test_a_greeting_is_the_first_that_the_server_reads(loop, server, no_leak):
-    def talk(stream):
+    def dialogue(stream):
         yield from stream.send(b"question")
         return "asked"
 
-    assert probe(loop, server.getsockname(), talk=after(b"greeting ", talk)).one()[:2] == (True, "asked")
+    assert probe(loop, server.getsockname(), dialogue=after(b"greeting ", dialogue)).one()[:2] == (True, "asked")
     with server.accept()[0] as accepted:
         assert accepted.recv(100) == b"greeting question"
 
@@ -123,12 +123,12 @@ def test_a_greeting_is_the_first_that_the_server_reads(loop, server, no_leak):
 def test_more_is_sent_than_the_connection_takes_at_once(loop, server, no_leak):
     size = 400_000
 
-    def talk(stream):
+    def dialogue(stream):
         stream.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 10_000)
         yield from stream.send(b"x" * size)
         return "sent"
 
-    runs = probe(loop, server.getsockname(), talk=talk)
+    runs = probe(loop, server.getsockname(), dialogue=dialogue)
     runs.start()
     accepted = server.accept()[0]
     with accepted:

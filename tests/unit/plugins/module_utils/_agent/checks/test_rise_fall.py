@@ -12,12 +12,12 @@ UP, DOWN, MAYBE = "U", "D", "?"
 
 def story(outcomes, rise, fall):
     """Return what is believed after each outcome, + or -; in small letters where it is in doubt."""
-    board, told = rise_fall.UNKNOWN, ""
+    state, letters = rise_fall.UNKNOWN, ""
     for outcome in outcomes:
-        board = rise_fall.count(board, outcome == "+", rise, fall)
-        letter = {True: UP, False: DOWN, None: MAYBE}[board.up]
-        told += letter if board.certain else letter.lower()
-    return told
+        state = rise_fall.count(state, outcome == "+", rise, fall)
+        letter = {True: UP, False: DOWN, None: MAYBE}[state.up]
+        letters += letter if state.certain else letter.lower()
+    return letters
 
 
 def test_nothing_is_believed_at_first():

@@ -140,7 +140,8 @@ def test_nothing_is_told_after_the_end(case):
 def test_the_host_is_the_address_where_no_other_is_given(monkeypatch, fields, line):
     asked = []
     monkeypatch.setattr(
-        "ansible_collections.onprem.lb.plugins.module_utils._agent.checks.http.talk", lambda *what: asked.append(what)
+        "ansible_collections.onprem.lb.plugins.module_utils._agent.checks.http.dialogue",
+        lambda *what: asked.append(what),
     )
     check = Check("name", address="192.0.2.1", path="/ready", status=(200, 299), **fields)
     assert isinstance(runner.probe_of(None, check, None, None), NetworkProbe)

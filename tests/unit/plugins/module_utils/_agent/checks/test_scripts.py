@@ -72,6 +72,18 @@ def test_a_program_that_cannot_be_run_is_a_failure_that_says_why(script, command
     assert script((command,)).one()[:2] == (False, detail)
 
 
+def test_a_program_that_is_stopped_at_once_does_not_run(loop, children):
+    """Although it begins in a process that ignores SIGTERM, as the checks process does."""
+    endings, before = [], signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        for _each in range(5):
+            children.start(shell("exit 0"), accounts.named(ME), endings.append).stop()
+        run_until(loop, lambda: len(endings) == 5)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert endings == ["signal 15"] * 5
+
+
 def test_the_arguments_are_the_programs_own_and_no_shells(script, tmp_path):
     result = tmp_path / "result"
     script(("/bin/sh", "-c", 'printf "%s\\n" "$@" >"$0"', str(result), "a b", "$HOME", "*")).one()

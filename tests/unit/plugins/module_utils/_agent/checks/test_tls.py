@@ -58,8 +58,8 @@ def secured(certificate, behave, names=None, shut=True):
 
 
 def ask(loop, server, name="site.example", verify=False, ca="", timeout=5 * SECOND):
-    talk = tls.talk(name, verify, ca, http.talk("site.example", "/", (200, 399)))
-    return Runs(loop, NetworkProbe(loop, "127.0.0.1", server.port, timeout, talk)).one()
+    dialogue = tls.dialogue(name, verify, ca, http.dialogue("site.example", "/", (200, 399)))
+    return Runs(loop, NetworkProbe(loop, "127.0.0.1", server.port, timeout, dialogue)).one()
 
 
 def test_any_certificate_will_do_where_none_is_asked_for(loop, certificate, no_leak):
@@ -124,8 +124,8 @@ def test_a_renewed_authority_counts_from_the_next_run(loop, certificate, another
     shutil.copy(another.file, str(ca))
     os.utime(ca, ns=(1, 1))
     with Server(secured(certificate, answering(OK))) as server:
-        talk = tls.talk("site.example", True, str(ca), http.talk("site.example", "/", (200, 399)))
-        runs = Runs(loop, NetworkProbe(loop, "127.0.0.1", server.port, 5 * SECOND, talk))
+        dialogue = tls.dialogue("site.example", True, str(ca), http.dialogue("site.example", "/", (200, 399)))
+        runs = Runs(loop, NetworkProbe(loop, "127.0.0.1", server.port, 5 * SECOND, dialogue))
         assert not runs.one().success
         shutil.copy(certificate.file, str(ca))
         assert runs.one().success

@@ -23,8 +23,8 @@ ipv6 = st.integers(1, 2**128 - 1).map(lambda n: str(ipaddress.IPv6Address(n)))
 @given(macs, ipv6)
 def test_every_advertisement_claims_its_target(mac, target):
     message = ndisc.advert(target, mac)
-    claim, told = ndisc.advert_claim(message, 255)
-    assert (ipaddress.ip_address(claim), told) == (ipaddress.ip_address(target), mac_text(mac))
+    claim, claimed_by = ndisc.advert_claim(message, 255)
+    assert (ipaddress.ip_address(claim), claimed_by) == (ipaddress.ip_address(target), mac_text(mac))
 
 
 @given(st.binary(max_size=100))

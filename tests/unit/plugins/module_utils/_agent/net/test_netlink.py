@@ -16,10 +16,10 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net.messages impo
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink import (
     Address,
     AddressGone,
-    AddressIs,
+    AddressUpdated,
     Link,
     LinkGone,
-    LinkIs,
+    LinkUpdated,
     Lost,
 )
 from hypothesis import given
@@ -37,15 +37,15 @@ def same(events, expected):
     return [(type(event), event) for event in events] == [(type(event), event) for event in expected]
 
 
-def link_body(flags=UP | RUNNING | MULTICAST, family=0, told=((3, b"eth0\0"), (1, MAC))):
-    return struct.pack("=BxHiII", family, 1, 2, flags, 0) + b"".join(itertools.starmap(messages.attribute, told))
+def link_body(flags=UP | RUNNING | MULTICAST, family=0, attrs=((3, b"eth0\0"), (1, MAC))):
+    return struct.pack("=BxHiII", family, 1, 2, flags, 0) + b"".join(itertools.starmap(messages.attribute, attrs))
 
 
-def address_body(address="192.0.2.10", prefix=32, flags=0, told=None):
+def address_body(address="192.0.2.10", prefix=32, flags=0, attrs=None):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     packed = socket.inet_pton(family, address)
-    told = told if told is not None else ((1, packed),)
-    return struct.pack("=BBBBI", family, prefix, flags, 0, 2) + b"".join(itertools.starmap(messages.attribute, told))
+    attrs = attrs if attrs is not None else ((1, packed),)
+    return struct.pack("=BBBBI", family, prefix, flags, 0, 2) + b"".join(itertools.starmap(messages.attribute, attrs))
 
 
 @pytest.mark.parametrize("flags, up", [(UP | RUNNING, True), (UP, False), (RUNNING, False), (0, False)])
@@ -59,11 +59,11 @@ def test_what_a_bridge_tells_of_its_port_is_not_about_the_link():
 
 
 def test_a_wireless_event_does_not_describe_the_link():
-    assert netlink.link_in(link_body(told=((3, b"wlan0\0"), (11, b"scan")))) is None
+    assert netlink.link_in(link_body(attrs=((3, b"wlan0\0"), (11, b"scan")))) is None
 
 
 def test_a_link_without_an_ethernet_address_or_with_a_strange_name_is_read():
-    assert netlink.link_in(link_body(told=((3, b"tun\xff\0"),))) == Link(2, "tun\\xff", True, b"")
+    assert netlink.link_in(link_body(attrs=((3, b"tun\xff\0"),))) == Link(2, "tun\\xff", True, b"")
 
 
 @pytest.mark.parametrize(
@@ -82,18 +82,18 @@ def test_the_state_of_an_address_is_read_from_its_flags(flags, usable):
     packed = socket.inet_pton(socket.AF_INET6, "2001:db8::10")
     assert netlink.address_in(address_body("2001:db8::10", 64, flags)) == expected
     # Where there are all of them the byte does not count.
-    told = ((1, packed), (8, struct.pack("=I", 0x100 | flags)))
-    assert netlink.address_in(address_body("2001:db8::10", 64, 0xFF, told)) == expected
+    attrs = ((1, packed), (8, struct.pack("=I", 0x100 | flags)))
+    assert netlink.address_in(address_body("2001:db8::10", 64, 0xFF, attrs)) == expected
 
 
 def test_the_near_end_of_a_point_to_point_link_is_its_address():
-    told = ((1, FAR_END), (2, socket.inet_aton("192.0.2.10")))
-    assert netlink.address_in(address_body(told=told)) == VIP
+    attrs = ((1, FAR_END), (2, socket.inet_aton("192.0.2.10")))
+    assert netlink.address_in(address_body(attrs=attrs)) == VIP
 
 
-@pytest.mark.parametrize("told", [(), ((1, b""),), ((1, FAR_END + b"\0"),), ((8, b"\0" * 4),)])
-def test_an_address_that_makes_no_sense_is_nothing(told):
-    assert netlink.address_in(address_body(told=told)) is None
+@pytest.mark.parametrize("attrs", [(), ((1, b""),), ((1, FAR_END + b"\0"),), ((8, b"\0" * 4),)])
+def test_an_address_that_makes_no_sense_is_nothing(attrs):
+    assert netlink.address_in(address_body(attrs=attrs)) is None
 
 
 def test_an_address_of_another_family_is_nothing():
@@ -110,7 +110,7 @@ def datagram(*kinds_and_bodies, flags=0, serial=0):
 
 def test_events_are_told_in_order_and_what_is_not_of_interest_is_not_told():
     data = datagram((16, link_body()), (20, address_body()), (24, b"a route"), (21, address_body()), (17, link_body()))
-    assert same(netlink.events_in(data), [LinkIs(ETH0), AddressIs(VIP), AddressGone(VIP), LinkGone(ETH0)])
+    assert same(netlink.events_in(data), [LinkUpdated(ETH0), AddressUpdated(VIP), AddressGone(VIP), LinkGone(ETH0)])
 
 
 @given(st.binary(max_size=120), st.sampled_from([16, 17, 20, 21]), st.integers(0, 60))
@@ -140,13 +140,13 @@ def test_an_ipv4_address_is_written_as_ip_addr_add_does():
 def test_an_ipv6_address_is_usable_at_once_and_never_a_source_where_it_is_alone(address, adding, flags, deprecated):
     body = netlink.address_body(2, address, adding)
     assert body[:8] == struct.pack("=BBBBI", 10, int(address.rpartition("/")[2]), flags, 0, 2)
-    told = messages.attributes(body[8:])
-    assert told[1] == told[2] == socket.inet_pton(socket.AF_INET6, "2001:db8::10")
-    assert told.get(6) == (struct.pack("=IIII", 0, 0xFFFFFFFF, 0, 0) if deprecated else None)
+    attributes = messages.attributes(body[8:])
+    assert attributes[1] == attributes[2] == socket.inet_pton(socket.AF_INET6, "2001:db8::10")
+    assert attributes.get(6) == (struct.pack("=IIII", 0, 0xFFFFFFFF, 0, 0) if deprecated else None)
 
 
 class Kernel:
-    """Both sockets of a ``Netlink``: answers what it is asked, and tells what it is told to."""
+    """Both sockets of a ``Netlink``: answers what it is asked, and returns the prepared data."""
 
     def __init__(self, *answers):
         self.answers = list(answers)  # for each request: a list of datagrams, made for its serial number
@@ -255,7 +255,7 @@ def test_a_late_answer_to_an_earlier_question_is_not_taken_for_this_ones():
 
 
 def test_all_links_are_told():
-    kernel_side, kernel = opened(dump(link_body(), link_body(told=((3, b"eth1\0"),)), kind=16))
+    kernel_side, kernel = opened(dump(link_body(), link_body(attrs=((3, b"eth1\0"),)), kind=16))
     assert kernel_side.links() == [ETH0, Link(2, "eth1", True, b"")]
     assert [(m.kind, m.flags, m.body) for m in kernel.asked] == [(18, 0x301, bytes(16))]
 
@@ -296,7 +296,7 @@ def test_it_listens_for_links_and_addresses_before_anything_is_asked():
 def test_events_are_told_oldest_first_until_there_are_none():
     kernel_side, kernel = opened()
     kernel.arriving = [datagram((20, address_body())), datagram((24, b"a route")), datagram((21, address_body()))]
-    assert same(kernel_side.events(), [AddressIs(VIP), AddressGone(VIP)])
+    assert same(kernel_side.events(), [AddressUpdated(VIP), AddressGone(VIP)])
     assert kernel_side.events() == []
 
 
@@ -310,19 +310,19 @@ def test_what_is_older_than_a_loss_is_not_told_after_it():
     kernel.arriving = [datagram((16, link_body())), lost(), datagram((21, address_body()))]
     assert same(kernel_side.events(), [Lost()])
     kernel.arriving = [datagram((20, address_body()))]
-    assert same(kernel_side.events(), [AddressIs(VIP)])
+    assert same(kernel_side.events(), [AddressUpdated(VIP)])
 
 
 def test_a_flood_is_told_in_parts_so_that_an_advertisement_may_go_between_them():
     kernel_side, kernel = opened()
-    kernel.arriving = [datagram((20, address_body()))] * (netlink.AT_ONCE + 1)
-    assert same(kernel_side.events(), [AddressIs(VIP)] * netlink.AT_ONCE)
-    assert same(kernel_side.events(), [AddressIs(VIP)])
+    kernel.arriving = [datagram((20, address_body()))] * (netlink.BATCH + 1)
+    assert same(kernel_side.events(), [AddressUpdated(VIP)] * netlink.BATCH)
+    assert same(kernel_side.events(), [AddressUpdated(VIP)])
 
 
 def test_a_loss_is_told_once_however_much_is_thrown_away_for_it():
     kernel_side, kernel = opened()
-    kernel.arriving = [lost(), *[datagram((21, address_body()))] * netlink.AT_ONCE, lost(), datagram((17, link_body()))]
+    kernel.arriving = [lost(), *[datagram((21, address_body()))] * netlink.BATCH, lost(), datagram((17, link_body()))]
     assert same(kernel_side.events(), [Lost()])
     assert kernel_side.events() == []
 

@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import network
 
 CALLS = [
-    ("open_port", ("eth0", 7, 4, True)),
+    ("open_socket", ("eth0", 7, 4, True)),
     ("announcing", ("a link", "192.0.2.10")),
 ]
 
@@ -30,7 +30,7 @@ def calls(monkeypatch):
 
     monkeypatch.setattr(network, "Netlink", lambda: Part("netlink"))
     monkeypatch.setattr(network, "Announcer", lambda: Part("announcer"))
-    monkeypatch.setattr(network.sockets, "open_port", lambda *given: found.append(("open_port", given)))
+    monkeypatch.setattr(network.sockets, "open_socket", lambda *given: found.append(("open_socket", given)))
     return found
 
 

@@ -54,7 +54,7 @@ class Wire:
 
 
 def opened(family, wire, multicast=True):
-    return {4: sockets.Port4, 6: sockets.Port6}[family]("eth0", 7, multicast, wire.make)
+    return {4: sockets.RawSocket4, 6: sockets.RawSocket6}[family]("eth0", 7, multicast, wire.make)
 
 
 @pytest.mark.parametrize("family, number", [(4, socket.AF_INET), (6, socket.AF_INET6)])
@@ -102,7 +102,7 @@ def test_ipv6_is_sent_from_the_source_and_the_interface_that_were_named():
     assert ancillary == [(41, 50, socket.inet_pton(socket.AF_INET6, A6) + struct.pack("=i", 7))]
 
 
-def told(destination=GROUP6, hop_limit=255):
+def cmsgs(destination=GROUP6, hop_limit=255):
     where = socket.inet_pton(socket.AF_INET6, destination) + struct.pack("=i", 7)
     return [(41, 50, where), (41, 52, struct.pack("=i", hop_limit))]
 
@@ -114,7 +114,12 @@ def test_ipv4_is_received_with_its_envelope():
 
 
 def test_ipv6_is_received_with_its_envelope():
-    wire = Wire([(MESSAGE6, told("fe80::2", 64), 0, (A6, 0, 0, 7)), (MESSAGE6, told(), 0, ("fe80::3%eth0", 0, 0, 7))])
+    wire = Wire(
+        [
+            (MESSAGE6, cmsgs("fe80::2", 64), 0, (A6, 0, 0, 7)),
+            (MESSAGE6, cmsgs(), 0, ("fe80::3%eth0", 0, 0, 7)),
+        ]
+    )
     port = opened(6, wire)
     assert port.receive() == (A6, "fe80::2", 64, MESSAGE6, True, 0)
     assert port.receive() == ("fe80::3", GROUP6, 255, MESSAGE6, True, 0)
@@ -133,7 +138,10 @@ def stamped(ago):
 @pytest.mark.parametrize("family", [4, 6])
 def test_how_old_a_message_is_counts_if_no_clock_can_have_been_set_meanwhile(monkeypatch, family, ago, age):
     monkeypatch.setattr(sockets.time, "time_ns", lambda: NOW)
-    arriving = {4: (ipv4(), [stamped(ago)], 0, None), 6: (MESSAGE6, [*told(), stamped(ago)], 0, (A6, 0, 0, 7))}
+    arriving = {
+        4: (ipv4(), [stamped(ago)], 0, None),
+        6: (MESSAGE6, [*cmsgs(), stamped(ago)], 0, (A6, 0, 0, 7)),
+    }
     wire = Wire([arriving[family]])
     assert opened(family, wire).receive().age == age
     assert (socket.SOL_SOCKET, 35, 1) in wire.options
@@ -150,21 +158,24 @@ def test_what_is_no_vrrp_over_ipv4_is_skipped(nonsense):
     assert opened(4, Wire([nonsense])).receive() is None
 
 
-@pytest.mark.parametrize("ancillary", [[], told()[:1], told()[1:], [(41, 50, b"\0"), (41, 52, b"\0")]])
+@pytest.mark.parametrize("ancillary", [[], cmsgs()[:1], cmsgs()[1:], [(41, 50, b"\0"), (41, 52, b"\0")]])
 def test_a_message_over_ipv6_of_which_not_all_is_told_is_skipped(ancillary):
-    arriving = [(MESSAGE6, ancillary, 0, (A6, 0, 0, 7)), (MESSAGE6, told(), 0, (A6, 0, 0, 7))]
+    arriving = [(MESSAGE6, ancillary, 0, (A6, 0, 0, 7)), (MESSAGE6, cmsgs(), 0, (A6, 0, 0, 7))]
     assert opened(6, Wire(arriving)).receive().hop_limit == 255
 
 
 @pytest.mark.parametrize("multicast, destination", [(True, "ff02::1"), (False, "ff02::1"), (False, GROUP6)])
 def test_an_ipv6_group_that_somebody_else_on_this_host_is_in_is_skipped(multicast, destination):
-    arriving = [(MESSAGE6, told(destination), 0, (A6, 0, 0, 7)), (MESSAGE6, told("fe80::2"), 0, (A6, 0, 0, 7))]
+    arriving = [
+        (MESSAGE6, cmsgs(destination), 0, (A6, 0, 0, 7)),
+        (MESSAGE6, cmsgs("fe80::2"), 0, (A6, 0, 0, 7)),
+    ]
     assert opened(6, Wire(arriving), multicast).receive().destination == "fe80::2"
 
 
-@pytest.mark.parametrize("family, kind", [(4, sockets.Port4), (6, sockets.Port6)])
+@pytest.mark.parametrize("family, kind", [(4, sockets.RawSocket4), (6, sockets.RawSocket6)])
 def test_the_family_chooses_the_port(monkeypatch, family, kind):
     made = []
     monkeypatch.setattr(kind, "__init__", lambda self, *arguments: made.append(arguments))
-    assert isinstance(sockets.open_port("eth0", 7, family, True), kind)
+    assert isinstance(sockets.open_socket("eth0", 7, family, True), kind)
     assert made == [("eth0", 7, True)]

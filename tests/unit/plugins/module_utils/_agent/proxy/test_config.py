@@ -57,7 +57,9 @@ def test_a_good_configuration_is_read_in_microseconds():
     assert dns == settings.Service("dns", ("192.0.2.10",), 53, (settings.Server("a", "192.0.2.1", 53),))
     assert found.monitors == (
         settings.Monitor("alive", ("127.0.0.1",), 9444),
-        settings.Monitor("web", ("127.0.0.1",), 9444, "/web", (settings.Wanted("web", 1), settings.Wanted("dns", 1))),
+        settings.Monitor(
+            "web", ("127.0.0.1",), 9444, "/web", (settings.Condition("web", 1), settings.Condition("dns", 1))
+        ),
     )
     assert found.timeouts == settings.Timeouts(client=60 * SECOND, tunnel=7200 * SECOND)
     assert found.page == settings.Page(("192.0.2.10",), 9000)

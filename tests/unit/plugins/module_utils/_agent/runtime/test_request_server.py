@@ -23,18 +23,18 @@ def shout(received, ended):
 
 
 @pytest.fixture
-def door():
+def listener():
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         yield server
 
 
 @pytest.fixture
-def serve(loop, door):
+def serve(loop, listener):
     made = []
 
     def make(answer=shout):
-        made.append(RequestServer(loop, door, answer))
+        made.append(RequestServer(loop, listener, answer))
         return made[-1]
 
     yield make
@@ -45,8 +45,8 @@ def serve(loop, door):
         assert len(set(os.listdir("/proc/self/fd"))) == len(before) - inside
 
 
-def come(door):
-    return socket.create_connection(door.getsockname(), 10)
+def come(listener):
+    return socket.create_connection(listener.getsockname(), 10)
 
 
 def hear(client):
@@ -58,18 +58,18 @@ def hear(client):
         heard += data
 
 
-def ask(door, *parts):
-    with come(door) as client:
+def ask(listener, *parts):
+    with come(listener) as client:
         for part in parts:
             client.sendall(part)
         return hear(client)
 
 
-def test_a_question_may_come_in_parts(loop, door, serve):
+def test_a_question_may_come_in_parts(loop, listener, serve):
     serve()
 
     def visit():
-        with come(door) as client:
+        with come(listener) as client:
             for part in (b"who", b" is ", b"there\n"):
                 client.sendall(part)
                 time.sleep(0.01)  # so that they are parts for the other end too
@@ -78,11 +78,11 @@ def test_a_question_may_come_in_parts(loop, door, serve):
     assert while_running(loop, visit) == b"WHO IS THERE\n"
 
 
-def test_what_comes_before_the_end_may_be_a_question(loop, door, serve):
+def test_what_comes_before_the_end_may_be_a_question(loop, listener, serve):
     serve()
 
     def visit():
-        with come(door) as client:
+        with come(listener) as client:
             client.sendall(b"no line")
             client.shutdown(socket.SHUT_WR)
             return hear(client)
@@ -90,26 +90,26 @@ def test_what_comes_before_the_end_may_be_a_question(loop, door, serve):
     assert while_running(loop, visit) == b"NO LINE"
 
 
-def test_who_asks_for_more_than_a_socket_takes_gets_all_of_it(loop, door, serve):
+def test_who_asks_for_more_than_a_socket_takes_gets_all_of_it(loop, listener, serve):
     serve(lambda _received, _ended: b"x" * 5_000_000)
-    assert len(while_running(loop, lambda: ask(door, b"?"))) == 5_000_000
+    assert len(while_running(loop, lambda: ask(listener, b"?"))) == 5_000_000
 
 
-def test_who_says_too_much_still_hears_the_answer(loop, door, serve):
+def test_who_says_too_much_still_hears_the_answer(loop, listener, serve):
     """Closed with something unread, the connection would be reset, and the answer lost."""
     serve()
-    assert while_running(loop, lambda: ask(door, b"hi\n" + b"x" * 3000, b"y" * 3000)).startswith(b"HI\n")
+    assert while_running(loop, lambda: ask(listener, b"hi\n" + b"x" * 3000, b"y" * 3000)).startswith(b"HI\n")
 
 
-def test_who_never_ends_or_never_listens_is_left_and_keeps_nobody_waiting(loop, door, serve, monkeypatch):
+def test_who_never_ends_or_never_listens_is_left_and_keeps_nobody_waiting(loop, listener, serve, monkeypatch):
     monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 1_500_000)
     served = serve(lambda received, _ended: b"x" * 5_000_000 if b"\n" in received else None)
 
     def visit():
-        with come(door) as silent, come(door) as slow, come(door) as deaf:
+        with come(listener) as silent, come(listener) as slow, come(listener) as deaf:
             slow.sendall(b"I am just")
             deaf.sendall(b"tell me\n")
-            length = len(ask(door, b"quick\n"))
+            length = len(ask(listener, b"quick\n"))
             left, _writable, _faulty = select.select([silent, slow], [], [], 0)
             return length, left, silent.recv(1), slow.recv(1)
 
@@ -118,12 +118,12 @@ def test_who_never_ends_or_never_listens_is_left_and_keeps_nobody_waiting(loop, 
     run_until(loop, lambda: len(served) == 0)
 
 
-def test_who_talks_without_end_is_left(loop, door, serve, monkeypatch):
+def test_who_talks_without_end_is_left(loop, listener, serve, monkeypatch):
     monkeypatch.setattr(request_server, "MAX_REQUEST", 10_000)
     serve(lambda received, ended: None)
 
     def visit():
-        with come(door) as client, pytest.raises(OSError):
+        with come(listener) as client, pytest.raises(OSError):
             for _each in range(10_000):
                 client.sendall(b"x" * 1000)
                 time.sleep(0.001)
@@ -132,14 +132,14 @@ def test_who_talks_without_end_is_left(loop, door, serve, monkeypatch):
     assert while_running(loop, visit)
 
 
-def test_when_there_are_too_many_the_one_who_has_been_there_longest_goes(loop, door, serve, monkeypatch):
+def test_when_there_are_too_many_the_one_who_has_been_there_longest_goes(loop, listener, serve, monkeypatch):
     """So that silent ones cannot keep those out who say at once what they want."""
     monkeypatch.setattr(request_server, "MAX_CLIENTS", 5)
     served = serve()
 
     def visit():
-        silent = [come(door) for _each in range(20)]
-        answers = [ask(door, b"quick\n") for _each in range(20)]
+        silent = [come(listener) for _each in range(20)]
+        answers = [ask(listener, b"quick\n") for _each in range(20)]
         for each in silent:
             each.close()
         return answers
@@ -148,21 +148,21 @@ def test_when_there_are_too_many_the_one_who_has_been_there_longest_goes(loop, d
     assert len(served) <= 5
 
 
-def test_who_is_gone_at_once_harms_nobody(loop, door, serve):
+def test_who_is_gone_at_once_harms_nobody(loop, listener, serve):
     serve(lambda _received, _ended: b"x" * 5_000_000)
 
     def visit():
         for _each in range(20):
-            with come(door) as client:
+            with come(listener) as client:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
                 client.sendall(b"x")
-        return len(ask(door, b"x"))
+        return len(ask(listener, b"x"))
 
     assert while_running(loop, visit) == 5_000_000
 
 
 class Full:
-    """A door of a host that has no descriptors left."""
+    """A listener of a host that has no descriptors left."""
 
     def __init__(self, real, asked):
         self.fileno, self._asked = real.fileno, asked
@@ -196,16 +196,16 @@ def test_after_the_end_nobody_is_let_in_even_where_it_paused(loop, monkeypatch):
     assert len(asked) == 1
 
 
-def test_while_it_rests_newcomers_wait_and_those_inside_are_answered(loop, door, serve):
+def test_while_it_rests_newcomers_wait_and_those_inside_are_answered(loop, listener, serve):
     served = serve()
 
     def visit():
-        with come(door) as inside, come(door) as outside:
+        with come(listener) as inside, come(listener) as outside:
             inside.sendall(b"in")
             loop_says(lambda: len(served) == 2)
             asking.append(1)
             loop_says(lambda: not served._open)
-            with come(door) as late:
+            with come(listener) as late:
                 late.sendall(b"late\n")
                 inside.sendall(b"side\n")
                 outside.sendall(b"\n")

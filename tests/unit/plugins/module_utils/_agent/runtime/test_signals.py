@@ -10,8 +10,10 @@ import signal
 import threading
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.signals import Signals
-from support.agent.loops import run_until
+from support.agent.loops import LIMIT, SECOND, run_until
+from support.waiting import until
 
 USR1, USR2 = signal.SIGUSR1, signal.SIGUSR2
 
@@ -54,22 +56,51 @@ def test_what_came_while_it_was_blocked_is_heard(loop, hear):
     run_until(loop, lambda: heard == [USR1])
 
 
-def test_a_loop_that_waits_heeds_a_signal_before_anything_else_that_wakes_it(loop, hear):
-    heard = hear(USR1)
-    first, second = os.pipe()
-    loop.watch(first, lambda _events: heard.append(os.read(first, 1)))
+def test_a_loop_that_waits_heeds_a_signal_before_anything_else_that_wakes_it():
+    """In a process of its own, stopped while it waits: when it runs again both are there, and the data came first."""
+    answer, answers = os.pipe()
+    data, sender = os.pipe()
     child = os.fork()
-    if not child:  # it acts while we wait
-        select.select([], [], [], 0.05)
-        os.kill(os.getppid(), USR1)
-        os.write(second, b"!")
-        os._exit(0)
-    run_until(loop, lambda: len(heard) == 2)
-    os.waitpid(child, 0)
-    loop.forget(first)
-    os.close(first)
-    os.close(second)
-    assert heard == [USR1, b"!"]
+    if not child:
+        _report_the_order(data, answers)
+    try:
+        until(lambda: _state(child) == "S")
+        os.kill(child, signal.SIGSTOP)
+        until(lambda: _state(child) == "T")
+        os.write(sender, b"!")
+        os.kill(child, USR1)
+        os.kill(child, signal.SIGCONT)
+        assert select.select([answer], [], [], LIMIT / SECOND)[0], "it hangs"
+        assert os.read(answer, 100) == b"signal data"
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        for descriptor in (answer, answers, data, sender):
+            os.close(descriptor)
+
+
+def _report_the_order(data, answers):
+    """Wait for a signal and for data, in a child process; write which was handled first."""
+    try:
+        own, order = Loop(), []
+
+        def note(what):
+            order.append(what)
+            if len(order) == 2:
+                own.stop()
+
+        Signals(own, {USR1: lambda: note("signal")})
+        own.watch(data, lambda _events: [os.read(data, 1), note("data")])
+        own.run()
+        os.write(answers, " ".join(order).encode())
+    finally:
+        os._exit(1)
+
+
+def _state(pid):
+    """Return a process's state, as in proc(5): S while it waits, T while it is stopped."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        return stat.read().rpartition(") ")[2][0]
 
 
 def test_a_signal_that_comes_while_another_is_heeded_waits_for_its_turn(loop):

@@ -280,8 +280,8 @@ def test_an_interface_can_be_tracked_without_any_other_process(host):
 
 
 def test_a_notify_program_is_told_what_keepalived_would_tell_it(host):
-    told = TRACKING._replace(notify=("/bin/tell", "a b"))
-    host.start(told, checks=(HAPROXY, LOAD), script_user="watch")
+    notifying = TRACKING._replace(notify=("/bin/tell", "a b"))
+    host.start(notifying, checks=(HAPROXY, LOAD), script_user="watch")
     for name in ("load", "haproxy"):
         host.finds(name)
     host.let(DOWN_INTERVAL)
@@ -293,8 +293,8 @@ def test_a_notify_program_is_told_what_keepalived_would_tell_it(host):
 
 
 def test_a_notify_program_is_told_the_priority_of_the_moment(host):
-    told = TRACKING._replace(notify=("/bin/tell",))
-    host.start(told, checks=(HAPROXY, LOAD))
+    notifying = TRACKING._replace(notify=("/bin/tell",))
+    host.start(notifying, checks=(HAPROXY, LOAD))
     host.finds("load", value=2)
     host.finds("haproxy")
     assert "run /bin/tell INSTANCE front BACKUP 80 as nobody" in host.done()
@@ -325,8 +325,8 @@ def test_a_fault_of_one_takes_the_whole_group_along(host):
     host.netlink.link("eth1", 3, up=False)
     host.let()
     assert host.states == {"front": "Fault", "back": "Fault", "six": "Active"}
-    told = "run /bin/all GROUP both FAULT 0 as nobody"
-    assert sorted(host.acts()) == sorted([*GONE, "send 0 to 198.51.100.2", "delete 198.51.100.10/32 from eth1", told])
+    notice = "run /bin/all GROUP both FAULT 0 as nobody"
+    assert sorted(host.acts()) == sorted([*GONE, "send 0 to 198.51.100.2", "delete 198.51.100.10/32 from eth1", notice])
     assert host.report()["priority"]["because"] == [{"name": "the sync group", "change": None}]
     host.netlink.link("eth1", 3)
     host.let()

@@ -32,7 +32,7 @@ def test_every_key_has_its_default_in_a_table(schema):
 
 @pytest.mark.parametrize("kind", settings.CHECK_TYPES)
 def test_every_type_of_check_has_its_keys_in_the_table(kind):
-    own = config.CHECKS_OWN[kind].keys() - (config.CHECKS_OWN["http"].keys() if kind == "https" else set())
+    own = config.TYPE_KEYS[kind].keys() - (config.TYPE_KEYS["http"].keys() if kind == "https" else set())
     described = TEXT[TEXT.index("| type | its own keys |") :]
     row = next(line for line in described.splitlines() if line.startswith(f"| `{kind}` |"))
     for key in own:

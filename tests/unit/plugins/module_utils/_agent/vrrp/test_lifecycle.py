@@ -102,8 +102,8 @@ def test_a_bad_file_changes_nothing_and_is_said_and_reported_until_there_is_a_go
 def test_systemd_is_told_that_a_refused_reload_is_over(world):
     """Otherwise `systemctl reload` would wait for it."""
     world.lives(lambda: world.path.write_text("{"), world.hup)
-    told = [line for line in world.journal if line.startswith("systemd")]
-    assert told == ["systemd: ready", "systemd: reloading", "systemd: ready", "systemd: stopping"]
+    notified = [line for line in world.journal if line.startswith("systemd")]
+    assert notified == ["systemd: ready", "systemd: reloading", "systemd: ready", "systemd: stopping"]
 
 
 def test_a_file_that_is_gone_changes_nothing(world):

@@ -55,14 +55,14 @@ def test_who_is_told_to_end_in_the_very_moment_passes_it_on_to_who_goes_on(world
         other.wait()
 
 
-@pytest.mark.parametrize("fails", ["to start", "before it is ready", "when it is told"])
+@pytest.mark.parametrize("fails", ["to start", "before it is ready", "when it is committed"])
 def test_a_new_version_that_fails_costs_a_line_and_is_reported(world, fails):
     faults = []
 
     def fail():
         if fails == "before it is ready":
             world.successors[0].on_end("it has ended")
-        elif fails == "when it is told":
+        elif fails == "when it is committed":
             world.successors[0].goes_on = False
             world.successors[0].on_ready()
 
@@ -146,8 +146,8 @@ def test_the_new_version_goes_over_to_a_file_that_is_another_one_by_now(world):
 def test_the_new_version_is_silent_towards_systemd_until_that_listens_to_it(world):
     world.notifier.watchdog = 30_000
     inherits(world).lives(*[lambda: None] * 5)
-    told = [line for line in world.journal if line.startswith("systemd")]
-    assert told[0] == "systemd: alive" and told[-1] == "systemd: stopping"
+    notified = [line for line in world.journal if line.startswith("systemd")]
+    assert notified[0] == "systemd: alive" and notified[-1] == "systemd: stopping"
 
 
 @pytest.mark.parametrize("why", ["gone", "another language"])

@@ -8,10 +8,10 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink import (
     Address,
     AddressGone,
-    AddressIs,
+    AddressUpdated,
     Link,
     LinkGone,
-    LinkIs,
+    LinkUpdated,
     Lost,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.links import Egress, Links
@@ -56,10 +56,10 @@ def test_it_never_sends_from_a_virtual_address(links):
 
 
 def test_it_never_sends_from_an_address_that_is_still_checked_for_duplicates(links):
-    links.update(AddressIs(LINK_LOCAL._replace(usable=False)))
+    links.update(AddressUpdated(LINK_LOCAL._replace(usable=False)))
     assert place(links, family=6).source is None
     assert place(links, family=6, wanted="fe80::1").source is None
-    links.update(AddressIs(LINK_LOCAL))
+    links.update(AddressUpdated(LINK_LOCAL))
     assert place(links, family=6).source == "fe80::1"
 
 
@@ -76,14 +76,14 @@ def test_where_there_is_no_interface_there_is_no_source(links):
 
 
 def test_an_address_that_is_reported_again_keeps_its_turn(links):
-    links.update(AddressIs(FIRST))
+    links.update(AddressUpdated(FIRST))
     assert place(links).source == "192.0.2.1"
 
 
 def test_the_next_address_takes_the_place_of_one_that_is_gone(links):
     links.update(AddressGone(FIRST))
     assert place(links).source == "192.0.2.7"
-    links.update(AddressIs(FIRST))
+    links.update(AddressUpdated(FIRST))
     assert place(links).source == "192.0.2.7"
 
 
@@ -91,25 +91,25 @@ def test_a_place_is_up_when_its_link_is(links):
     assert place(links).up
     assert not place(links, "eth1").up
     assert not place(links, "eth9").up
-    links.update(LinkIs(ETH1._replace(up=True)))
+    links.update(LinkUpdated(ETH1._replace(up=True)))
     assert place(links, "eth1").up
 
 
 def test_an_interface_is_found_by_the_name_that_it_has_now(links):
-    links.update(LinkIs(ETH0._replace(name="lan")))
+    links.update(LinkUpdated(ETH0._replace(name="lan")))
     assert links.named("eth0") is None
     assert place(links, "lan") == Egress(ETH0._replace(name="lan"), "192.0.2.1")
 
 
 def test_who_takes_the_name_of_another_one_has_addresses_of_its_own(links):
-    links.update(LinkIs(ETH0._replace(name="lan")))
-    links.update(LinkIs(ETH1._replace(name="eth0")))
+    links.update(LinkUpdated(ETH0._replace(name="lan")))
+    links.update(LinkUpdated(ETH1._replace(name="eth0")))
     assert place(links) == Egress(ETH1._replace(name="eth0"), "198.51.100.1")
 
 
 def test_an_interface_that_is_gone_has_taken_its_addresses_along(links):
     links.update(LinkGone(ETH0))
-    links.update(LinkIs(ETH0))
+    links.update(LinkUpdated(ETH0))
     assert place(links) == Egress(ETH0, None)
     assert place(links, wanted="198.51.100.1").source == "198.51.100.1"
 
@@ -122,7 +122,7 @@ def test_what_is_gone_twice_is_gone(links):
 
 
 def test_an_address_is_held_with_its_prefix_length_and_on_its_interface(links):
-    links.update(AddressIs(address("192.0.2.10", prefix=32)))
+    links.update(AddressUpdated(address("192.0.2.10", prefix=32)))
     assert links.held("eth0", ["192.0.2.10/32", "192.0.2.1/24", "192.0.2.11/32"]) == ["192.0.2.10/32", "192.0.2.1/24"]
     assert links.held("eth0", ["192.0.2.10/24"]) == []
     assert links.held("eth1", ["192.0.2.10/32"]) == []
@@ -130,10 +130,10 @@ def test_an_address_is_held_with_its_prefix_length_and_on_its_interface(links):
 
 
 def test_an_address_may_be_there_with_two_prefix_lengths(links):
-    links.update(AddressIs(address("192.0.2.1", prefix=32)))
+    links.update(AddressUpdated(address("192.0.2.1", prefix=32)))
     links.update(AddressGone(FIRST))
     assert links.held("eth0", ["192.0.2.1/32", "192.0.2.1/24"]) == ["192.0.2.1/32"]
-    links.update(AddressIs(FIRST))
+    links.update(AddressUpdated(FIRST))
     links.update(AddressGone(address("192.0.2.1", prefix=32)))
     assert links.held("eth0", ["192.0.2.1/32", "192.0.2.1/24"]) == ["192.0.2.1/24"]
 
@@ -164,7 +164,7 @@ def test_a_place_follows_another_one_on_the_same_interface(before, now, same):
 
 
 def test_one_address_with_two_prefix_lengths_is_two(links):
-    links.update(AddressIs(address("192.0.2.1", prefix=32)))
+    links.update(AddressUpdated(address("192.0.2.1", prefix=32)))
     links.update(AddressGone(address("192.0.2.1", prefix=32)))
     assert links.held("eth0", ["192.0.2.1/24", "192.0.2.1/32"]) == ["192.0.2.1/24"]
     assert place(links) == Egress(ETH0, "192.0.2.1")

@@ -50,9 +50,9 @@ def test_what_came_of_it_is_told_in_its_turn_and_stops_what_depends_on_it(requir
     call = Call(OSError(errno.EACCES, "no"))
     deed = PreparedCall(call, required)
     assert deed.run_early() is not required
-    with pytest.raises(OSError) as told:
+    with pytest.raises(OSError) as raised:
         deed()
-    assert (told.value, call.made) == (call.fault, 1)
+    assert (raised.value, call.made) == (call.fault, 1)
 
 
 def test_all_that_others_see_comes_before_anything_is_written_down(host):

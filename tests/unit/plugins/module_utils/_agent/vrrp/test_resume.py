@@ -99,7 +99,7 @@ def test_what_checks_have_found_counts_until_they_find_something_else(host):
     new = succeeded(host)
     assert is_the_same(host, new) and new.done() == []
     assert new.checks.wanted == [((HAPROXY, LINK), "nobody")]
-    assert Result("haproxy", True, 0, "pid 7") in new.checks.believed
+    assert Result("haproxy", True, 0, "pid 7") in new.checks.results
     new.finds("haproxy", up=False)
     assert new.state == "Fault"
 
@@ -157,14 +157,14 @@ def test_what_is_heard_while_it_waits_for_its_turn_counts(host):
 def test_what_was_heard_before_all_was_ready_is_for_the_old_one(host):
     new = Host()
     port = []
-    opened = new.network.open_port
+    opened = new.network.open_socket
 
-    def open_port(*where):
+    def open_socket(*where):
         port.append(opened(*where))
         new.deliver(200)
         return port[-1]
 
-    new.network.open_port = open_port
+    new.network.open_socket = open_socket
     new.daemon.start(settings.Settings((FRONT,)), later=True)
     assert port[0].inbox == []
 

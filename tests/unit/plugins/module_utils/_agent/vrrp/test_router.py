@@ -102,9 +102,9 @@ def test_it_sends_to_its_peers_or_to_the_group(instance, destinations):
     assert Router(instance).destinations() == destinations
 
 
-def test_it_has_all_that_a_port_is_shared_by():
-    assert Router(FRONT).port == ("eth0", 4)
-    assert Router(SIX).port == ("eth0", 6)
+def test_routers_of_one_interface_and_family_share_a_socket():
+    assert Router(FRONT).socket_key == ("eth0", 4)
+    assert Router(SIX).socket_key == ("eth0", 6)
     assert Router(FRONT._replace(source=OWN)).egress_key == ("eth0", 4, OWN)
 
 

@@ -26,9 +26,9 @@ def ask(tmp_path, health):
     """Visit the socket."""
     loop, path = Loop(), str(tmp_path / "proxy.sock")
     answer = admin.answers(lambda: {"services": []}, lambda request: admin.execute(health, request))
-    door = status_socket.UnixSocketServer(loop, path, answer)
+    server = status_socket.UnixSocketServer(loop, path, answer)
     yield lambda visit, *arguments, **named: while_running(loop, lambda: visit(path, *arguments, **named))
-    door.close()
+    server.close()
     loop.close()
 
 

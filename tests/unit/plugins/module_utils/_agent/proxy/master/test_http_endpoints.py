@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.http_endpoints import HttpEndpoints
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.listeners import Listeners
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.master import wants
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.master import listeners_of
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import http
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
@@ -22,8 +22,8 @@ from support.proxy.proxies import LOCAL
 from support.waiting import until
 
 
-class House:
-    """A desk whose settings and servers a test changes."""
+class EndpointsCase:
+    """Endpoints whose settings and servers a test changes."""
 
     def __init__(self):
         self.loop, self.listeners, self.there = Loop(), Listeners({}), {"web": 2, "api": 0}
@@ -32,7 +32,7 @@ class House:
 
     def apply(self, *monitors, page=None):
         given = settings.Settings((), monitors=monitors, page=page)
-        prepared = self.listeners.prepare(wants(given))
+        prepared = self.listeners.prepare(listeners_of(given))
         self.endpoints.apply(given, prepared)
         self.listeners.keep(prepared)
 
@@ -41,9 +41,9 @@ class House:
 
 
 @pytest.fixture
-def house():
+def case():
     before = set(os.listdir("/proc/self/fd"))
-    made = House()
+    made = EndpointsCase()
     yield made
     made.endpoints.close()
     made.listeners.close()
@@ -57,30 +57,30 @@ def port():
 
 
 def monitor(port, name="alive", path="/", bind=(LOCAL,), **at_least):
-    wanted = tuple(settings.Wanted(*pair) for pair in at_least.items())
+    wanted = tuple(settings.Condition(*pair) for pair in at_least.items())
     return settings.Monitor(name, bind, port, path, wanted)
 
 
-def test_a_monitor_that_wants_nothing_is_good_while_the_proxy_runs(house, port):
-    house.apply(monitor(port))
-    assert house.visit(get, port) == (200, "alive: good\n")
-    assert house.visit(get, port, "/other") == (404, "Not Found\n")
-    house.endpoints.stopping = True
-    assert house.visit(get, port) == (503, "alive: the proxy is stopping\n")
+def test_a_monitor_that_wants_nothing_is_good_while_the_proxy_runs(case, port):
+    case.apply(monitor(port))
+    assert case.visit(get, port) == (200, "alive: good\n")
+    assert case.visit(get, port, "/other") == (404, "Not Found\n")
+    case.endpoints.stopping = True
+    assert case.visit(get, port) == (503, "alive: the proxy is stopping\n")
 
 
-def test_a_monitor_counts_servers_at_that_moment(house, port):
-    house.apply(monitor(port, web=2), monitor(port, "both", "/both", web=1, api=1))
-    assert house.visit(get, port) == (200, "alive: good\n")
-    assert house.visit(get, port, "/both") == (503, "both: api has 0 of 1 servers\n")
-    house.there = {"web": 1, "api": 1}
-    assert house.visit(get, port) == (503, "alive: web has 1 of 2 servers\n")
-    assert house.visit(get, port, "/both") == (200, "both: good\n")
+def test_a_monitor_counts_servers_at_that_moment(case, port):
+    case.apply(monitor(port, web=2), monitor(port, "both", "/both", web=1, api=1))
+    assert case.visit(get, port) == (200, "alive: good\n")
+    assert case.visit(get, port, "/both") == (503, "both: api has 0 of 1 servers\n")
+    case.there = {"web": 1, "api": 1}
+    assert case.visit(get, port) == (503, "alive: web has 1 of 2 servers\n")
+    assert case.visit(get, port, "/both") == (200, "both: good\n")
 
 
-def test_a_reload_changes_what_is_answered_and_keeps_the_socket(house):
+def test_a_reload_changes_what_is_answered_and_keeps_the_socket(case):
     first, second = free_ports(2)
-    house.apply(monitor(first, web=1))
+    case.apply(monitor(first, web=1))
 
     def visit():
         with socket.create_connection((LOCAL, first), 10) as early:
@@ -91,21 +91,21 @@ def test_a_reload_changes_what_is_answered_and_keeps_the_socket(house):
             early.sendall(b"\r\n")
             return answer, early.recv(1000)
 
-    (before,) = house.endpoints.request_servers
-    house.loop.after(200_000, lambda: house.apply(monitor(first, api=1), monitor(second)))
-    answer, early = house.visit(visit)
-    assert before in house.endpoints.request_servers
+    (before,) = case.endpoints.request_servers
+    case.loop.after(200_000, lambda: case.apply(monitor(first, api=1), monitor(second)))
+    answer, early = case.visit(visit)
+    assert before in case.endpoints.request_servers
     assert answer[0] == 200 and early.startswith(b"HTTP/1.1 503 ")
-    house.apply(monitor(second))
+    case.apply(monitor(second))
     with pytest.raises(ConnectionRefusedError):
         get(first)
 
 
-def test_what_is_not_wanted_any_more_leaves_nothing_behind(house):
+def test_what_is_not_wanted_any_more_leaves_nothing_behind(case):
     """Whoever comes next may be given the same descriptor."""
     for port in free_ports(3):
-        house.apply(monitor(port))
-        assert house.visit(get, port)[0] == 200
+        case.apply(monitor(port))
+        assert case.visit(get, port)[0] == 200
 
 
 def served(port):
@@ -113,17 +113,17 @@ def served(port):
         return probe.connect_ex((LOCAL, port)) == 0
 
 
-def test_the_page_is_at_a_place_of_its_own(house):
+def test_the_page_is_at_a_place_of_its_own(case):
     first, second = free_ports(2)
-    house.apply(monitor(first), page=settings.Page((LOCAL, "::1"), second))
-    assert house.visit(get, second) == (200, "the page")
-    assert house.visit(get, second, "/metrics", "::1") == (200, "figures")
-    assert house.visit(get, first, "/metrics")[0] == 404
+    case.apply(monitor(first), page=settings.Page((LOCAL, "::1"), second))
+    assert case.visit(get, second) == (200, "the page")
+    assert case.visit(get, second, "/metrics", "::1") == (200, "figures")
+    assert case.visit(get, first, "/metrics")[0] == 404
 
 
-def test_requests_that_never_end_and_garbage_neither_keep_anybody_waiting_nor_stay(house, port, monkeypatch):
+def test_requests_that_never_end_and_garbage_neither_keep_anybody_waiting_nor_stay(case, port, monkeypatch):
     monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 300_000)
-    house.apply(monitor(port))
+    case.apply(monitor(port))
 
     def visit():
         slow = [socket.create_connection((LOCAL, port), 10) for _each in range(50)]
@@ -139,10 +139,10 @@ def test_requests_that_never_end_and_garbage_neither_keep_anybody_waiting_nor_st
             client.close()
         return answers, took, garbage[:12], endless[:12], ends
 
-    answers, took, garbage, endless, ends = house.visit(visit)
+    answers, took, garbage, endless, ends = case.visit(visit)
     assert answers == {200} and took < 1
     assert (garbage, endless, ends) == (b"HTTP/1.1 400", b"HTTP/1.1 431", {b""})
-    assert all(len(each) == 0 for each in house.endpoints._request_servers.values())
+    assert all(len(each) == 0 for each in case.endpoints._request_servers.values())
 
 
 def _rest(client):
@@ -152,10 +152,10 @@ def _rest(client):
         return b""
 
 
-def test_more_silent_clients_than_there_is_room_for_keep_no_check_out(house, port, monkeypatch):
+def test_more_silent_clients_than_there_is_room_for_keep_no_check_out(case, port, monkeypatch):
     monkeypatch.setattr(request_server, "MAX_CLIENTS", 10)
     monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 10_000_000)
-    house.apply(monitor(port))
+    case.apply(monitor(port))
 
     def visit():
         silent = [socket.create_connection((LOCAL, port), 10) for _each in range(40)]
@@ -164,4 +164,4 @@ def test_more_silent_clients_than_there_is_room_for_keep_no_check_out(house, por
             client.close()
         return found
 
-    assert house.visit(visit) == [200] * 20
+    assert case.visit(visit) == [200] * 20

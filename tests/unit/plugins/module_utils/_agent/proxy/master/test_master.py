@@ -25,7 +25,7 @@ from support.proxy.workers import FakeWorker
 A, B = settings.Server("a", "192.0.2.1", 80), settings.Server("b", "192.0.2.2", 80)
 
 
-class House:
+class MasterCase:
     """A master, and all that it has to do with."""
 
     def __init__(self, folder, monkeypatch):
@@ -76,8 +76,8 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path, monkeypatch):
-    made = House(tmp_path, monkeypatch)
+def case(tmp_path, monkeypatch):
+    made = MasterCase(tmp_path, monkeypatch)
     yield made
     made.master.close()
     for worker in made.workers:
@@ -91,69 +91,69 @@ def is_open(port):
         return client.connect_ex((LOCAL, port)) == 0
 
 
-def test_when_there_cannot_be_workers_everything_stays_and_nothing_is_left(house):
+def test_when_there_cannot_be_workers_everything_stays_and_nothing_is_left(case):
     port, other = free_ports(2)
-    house.serve(house.settings(port))
-    house.master.take_result(Result("web/a", False, 0, "refused"))
-    house.master.take_result(Result("web/b", False, 0, "refused"))
-    before = house.master.report()
-    prepared = house.master.prepare(house.settings(other, (A, B._replace(name="c")), "other"))
-    house.fails = True
+    case.serve(case.settings(port))
+    case.master.take_result(Result("web/a", False, 0, "refused"))
+    case.master.take_result(Result("web/b", False, 0, "refused"))
+    before = case.master.report()
+    prepared = case.master.prepare(case.settings(other, (A, B._replace(name="c")), "other"))
+    case.fails = True
     with pytest.raises(OSError, match="temporarily"):
-        house.master.switch_to(prepared)
-    house.master.discard(prepared)
-    assert house.master.report() == before
+        case.master.switch_to(prepared)
+    case.master.discard(prepared)
+    assert case.master.report() == before
     assert (is_open(port), is_open(other)) == (True, False)
-    assert os.listdir(house.folder) == ["door"]
+    assert os.listdir(case.folder) == ["door"]
 
 
-def test_what_cannot_be_prepared_leaves_nothing(house):
+def test_what_cannot_be_prepared_leaves_nothing(case):
     port, other = free_ports(2)
-    house.serve(house.settings(port))
-    (house.folder / "file").write_text("precious")
+    case.serve(case.settings(port))
+    (case.folder / "file").write_text("precious")
     with pytest.raises(Refused, match="something else") as refused:
-        house.master.prepare(house.settings(other, door="file"))
+        case.master.prepare(case.settings(other, door="file"))
     assert refused.value.__traceback__ and not is_open(other)
 
 
-def test_who_was_started_before_a_server_changed_is_not_heard_of_it(house):
+def test_who_was_started_before_a_server_changed_is_not_heard_of_it(case):
     (port,) = free_ports(1)
-    house.serve(house.settings(port))
-    house.say(0, failed="web/a", why="Connection refused")
-    run_until(house.loop, lambda: house.doubts == [("web/a", "connection refused")])
-    house.master.switch_to(house.master.prepare(house.settings(port, (A._replace(port=81), B))))
-    house.say(0, failed="web/a", why="Connection refused")
-    house.say(0, failed="web/b", why="Connection refused")
-    house.say(0, counters={"web": {"sessions": 7}})
-    run_until(house.loop, lambda: house.master.report()["services"][0]["sessions"] == 7)
-    assert house.doubts == [("web/a", "connection refused"), ("web/b", "connection refused")]
+    case.serve(case.settings(port))
+    case.say(0, failed="web/a", why="Connection refused")
+    run_until(case.loop, lambda: case.doubts == [("web/a", "connection refused")])
+    case.master.switch_to(case.master.prepare(case.settings(port, (A._replace(port=81), B))))
+    case.say(0, failed="web/a", why="Connection refused")
+    case.say(0, failed="web/b", why="Connection refused")
+    case.say(0, counters={"web": {"sessions": 7}})
+    run_until(case.loop, lambda: case.master.report()["services"][0]["sessions"] == 7)
+    assert case.doubts == [("web/a", "connection refused"), ("web/b", "connection refused")]
 
 
-def test_a_successor_goes_on_with_what_was_there(house):
+def test_a_successor_goes_on_with_what_was_there(case):
     (port,) = free_ports(1)
-    wanted = house.settings(port)
-    house.serve(wanted)
-    house.say(0, counters={"web": {"sessions": 7, "current": 2}})
-    run_until(house.loop, lambda: house.master.report()["workers"][0]["current"] == 2)
-    house.master.counters.ended["web"] = {"sessions": 100}
-    house.master.take_result(Result("web/a", False, 0, "refused"))
+    wanted = case.settings(port)
+    case.serve(wanted)
+    case.say(0, counters={"web": {"sessions": 7, "current": 2}})
+    run_until(case.loop, lambda: case.master.report()["workers"][0]["current"] == 2)
+    case.master.counters.ended["web"] = {"sessions": 100}
+    case.master.take_result(Result("web/a", False, 0, "refused"))
     gone = os.posix_spawn("/bin/true", ["true"], {})
     # Descriptors stay what they are when a program becomes another one.
-    known = json.loads(json.dumps({**house.master.to_json(), "gone": [gone]}))
+    known = json.loads(json.dumps({**case.master.to_json(), "gone": [gone]}))
     known["told"][str(gone)] = {"web": {"sessions": 1000, "current": 5}}
     for number in (known["door"], *known["listeners"]):
         number[-1] = os.dup(number[-1])
-    for hand in known["hands"]:
-        hand["connection"] = os.dup(hand["connection"])
-    before = house.master
-    house.master = house.new()
+    for worker in known["hands"]:
+        worker["connection"] = os.dup(worker["connection"])
+    before = case.master
+    case.master = case.new()
     try:
-        house.master.inherit(known)
-        run_until(house.loop, lambda: not os.path.exists(f"/proc/{gone}"))
-        house.master.start(house, house.master.prepare(wanted), known)
-        house.say(1)
-        run_until(house.loop, lambda: house.master.pool.workers[0].draining)
-        report = house.master.report()
+        case.master.inherit(known)
+        run_until(case.loop, lambda: not os.path.exists(f"/proc/{gone}"))
+        case.master.start(case, case.master.prepare(wanted), known)
+        case.say(1)
+        run_until(case.loop, lambda: case.master.pool.workers[0].draining)
+        report = case.master.report()
     finally:
         before.close()
     (service,) = report["services"]

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is believed of each server, and what the workers are told."""
+"""The state of each server, and the updates that the workers get."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.agent.loops import SECOND
 from support.proxy.health import A, B, HealthCase, service
 
 
-def told(state, weight=10, shutdown=False):
+def update(state, weight=10, shutdown=False):
     return {"state": state, "weight": weight, "shutdown": shutdown}
 
 
@@ -58,10 +58,10 @@ def test_where_servers_demand_a_proxy_header_a_check_of_their_port_has_one(send_
 def test_a_change_is_told_to_the_workers_and_to_the_log():
     case = HealthCase(service())
     assert case.found("web/a", True) == []
-    assert case.found("web/a", False, "connection refused") == [("web/a", told("down"))]
+    assert case.found("web/a", False, "connection refused") == [("web/a", update("down"))]
     assert case.log[-1] == "web/a is down: connection refused. 1 of 2 servers of web are up."
     assert case.found("web/a", False, "no connection within 2 s") == []
-    assert case.found("web/a", True, "connected") == [("web/a", told("up"))]
+    assert case.found("web/a", True, "connected") == [("web/a", update("up"))]
     assert case.log[-1] == "web/a is up: connected. 2 of 2 servers of web are up."
 
 
@@ -84,19 +84,19 @@ def test_that_nobody_is_left_is_said_and_that_somebody_is_back():
 
 def test_sessions_end_with_a_server_where_that_is_wanted():
     case = HealthCase(service(shutdown_sessions=True))
-    assert case.found("web/a", False) == [("web/a", told("down", shutdown=True))]
-    assert case.found("web/a", True) == [("web/a", told("up"))]
-    assert case.admin_state("web/a", "maint") == [("web/a", told("maint", shutdown=True))]
-    assert case.admin_state("web/a", "drain") == [("web/a", told("drain"))]
+    assert case.found("web/a", False) == [("web/a", update("down", shutdown=True))]
+    assert case.found("web/a", True) == [("web/a", update("up"))]
+    assert case.admin_state("web/a", "maint") == [("web/a", update("maint", shutdown=True))]
+    assert case.admin_state("web/a", "drain") == [("web/a", update("drain"))]
 
 
 def test_orders_stand_above_and_beside_what_checks_find():
     case = HealthCase(service())
-    assert case.admin_state("web/a", "drain") == [("web/a", told("drain"))]
-    assert case.found("web/a", False) == [("web/a", told("down"))]
-    assert case.admin_state("web/a", "maint") == [("web/a", told("maint"))]
-    assert case.found("web/a", True) == [("web/a", told("maint"))]
-    assert case.admin_state("web/a", "ready") == [("web/a", told("up"))]
+    assert case.admin_state("web/a", "drain") == [("web/a", update("drain"))]
+    assert case.found("web/a", False) == [("web/a", update("down"))]
+    assert case.admin_state("web/a", "maint") == [("web/a", update("maint"))]
+    assert case.found("web/a", True) == [("web/a", update("maint"))]
+    assert case.admin_state("web/a", "ready") == [("web/a", update("up"))]
     assert case.admin_state("web/a", "ready") == []
 
 
@@ -130,22 +130,22 @@ def test_a_live_failure_is_a_doubt_of_what_is_believed_to_be_up():
 def test_a_slow_start_raises_the_weight_in_steps():
     case = HealthCase(service(slow_start=60 * SECOND))
     case.found("web/a", False)
-    assert case.found("web/a", True) == [("web/a", told("up", 0.5))]
-    case.told.clear()
+    assert case.found("web/a", True) == [("web/a", update("up", 0.5))]
+    case.updates.clear()
     case.time.pass_(30 * SECOND)
-    assert [orders["web/a"]["weight"] for orders in case.told] == [0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5]
+    assert [orders["web/a"]["weight"] for orders in case.updates] == [0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5]
     assert case.health.updates()["web/a"]["weight"] == 5
     case.time.pass_(40 * SECOND)
-    assert case.told[-1] == {"web/a": told("up", 10)} and len(case.told) == 20
+    assert case.updates[-1] == {"web/a": update("up", 10)} and len(case.updates) == 20
 
 
 def test_who_was_up_at_the_start_or_is_ready_after_a_drain_starts_at_once():
     case = HealthCase(service(slow_start=60 * SECOND))
-    assert case.health.updates()["web/a"] == told("up", 10)
+    assert case.health.updates()["web/a"] == update("up", 10)
     case.admin_state("web/a", "drain")
-    assert case.admin_state("web/a", "ready") == [("web/a", told("up", 10))]
+    assert case.admin_state("web/a", "ready") == [("web/a", update("up", 10))]
     case.admin_state("web/a", "maint")
-    assert case.admin_state("web/a", "ready") == [("web/a", told("up", 0.5))]
+    assert case.admin_state("web/a", "ready") == [("web/a", update("up", 0.5))]
 
 
 def test_a_slow_start_ends_with_the_next_failure():
@@ -154,10 +154,10 @@ def test_a_slow_start_ends_with_the_next_failure():
     case.found("web/a", True)
     case.time.pass_(10 * SECOND)
     case.found("web/a", False)
-    case.told.clear()
+    case.updates.clear()
     case.time.pass_(70 * SECOND)
-    assert case.told == []
-    assert case.found("web/a", True) == [("web/a", told("up", 0.5))]
+    assert case.updates == []
+    assert case.found("web/a", True) == [("web/a", update("up", 0.5))]
 
 
 def test_a_slow_start_goes_on_over_a_reload_and_a_new_version():
@@ -170,9 +170,9 @@ def test_a_slow_start_goes_on_over_a_reload_and_a_new_version():
     remembered = json.loads(json.dumps(case.health.to_json()))
     for one in (case, HealthCase(slow, remembered=remembered, begun=30 * SECOND)):
         assert one.health.updates()["web/a"]["weight"] == 5
-        one.told.clear()
+        one.updates.clear()
         one.time.pass_(40 * SECOND)
-        assert one.told[-1] == {"web/a": told("up", 10)} and len(one.told) == 10
+        assert one.updates[-1] == {"web/a": update("up", 10)} and len(one.updates) == 10
     assert HealthCase(service(), remembered=remembered).health.updates()["web/a"]["weight"] == 10
 
 
@@ -180,7 +180,7 @@ def test_a_new_worker_is_told_everything():
     case = HealthCase(service())
     case.found("web/a", False)
     case.admin_state("web/b", "drain")
-    assert case.health.updates() == {"web/a": told("down"), "web/b": told("drain", 1)}
+    assert case.health.updates() == {"web/a": update("down"), "web/b": update("drain", 1)}
 
 
 def test_a_reload_keeps_what_is_believed_while_the_check_is_the_same():
@@ -244,4 +244,4 @@ def test_what_the_last_check_has_found_is_known_whatever_is_believed():
 def test_nothing_is_told_where_nothing_changes_for_the_workers(order):
     case = HealthCase(service())
     case.found("web/a", False)
-    assert case.admin_state("web/a", order) == ([] if order == "drain" else [("web/a", told("maint"))])
+    assert case.admin_state("web/a", order) == ([] if order == "drain" else [("web/a", update("maint"))])

@@ -25,11 +25,11 @@ from support.proxy.workers import FakeWorker
 
 class Case:
     def __init__(self, monkeypatch):
-        self.loop, self.log, self.workers, self.lost, self.told = Loop(), [], [], [], []
+        self.loop, self.log, self.workers, self.lost, self.messages = Loop(), [], [], [], []
         self.fails = 0  # how many of the next forks
         monkeypatch.setattr(workers, "Forked", self.fork)
         self.pool = WorkerPool(
-            self.loop, self, dict, lambda hand, message: self.told.append((hand.pid, message)), self.lost.append
+            self.loop, self, dict, lambda worker, message: self.messages.append((worker.pid, message)), self.lost.append
         )
 
     def fork(self, _name, _serve, _kept):
@@ -51,10 +51,10 @@ class Case:
 
     def begin(self, *workers):
         """Let these workers say that they are there."""
-        wanted = len(self.told) + len(workers)
+        wanted = len(self.messages) + len(workers)
         for worker in workers:
             self.workers[worker].end.send(b"{}")
-        self.until(lambda: len(self.told) == wanted)
+        self.until(lambda: len(self.messages) == wanted)
 
     def until(self, condition):
         run_until(self.loop, condition)
@@ -83,7 +83,7 @@ def test_a_new_generation_serves_and_the_old_one_is_told_how_long_it_may(case):
     case.employ(A, hard_stop_after=90 * SECOND)
     old, _other, new = case.workers
     assert old.heard() == [{"drain": 90}] and new.heard() == []
-    assert [(hand.pid, hand.draining, hand.generation.number) for hand in case.pool.workers] == [
+    assert [(worker.pid, worker.draining, worker.generation.number) for worker in case.pool.workers] == [
         (100, True, 1),
         (101, True, 1),
         (102, False, 2),
@@ -103,7 +103,7 @@ def test_the_old_ones_serve_until_all_the_new_ones_do(case):
     assert case.workers[0].heard() == [] and not case.pool.workers[0].draining
     case.begin(3)
     assert case.workers[0].heard() == [{"drain": 90}]
-    assert [hand.draining for hand in case.pool.workers] == [True, False, False]
+    assert [worker.draining for worker in case.pool.workers] == [True, False, False]
 
 
 def test_when_there_cannot_be_a_new_generation_the_old_one_goes_on(case, monkeypatch):
@@ -134,7 +134,7 @@ def test_who_dies_again_and_again_is_replaced_less_and_less_often(case, monkeypa
     first, second, third, *last = moments
     assert first < 140_000 < second and third >= 300_000 and all(moment >= 450_000 for moment in last)
     assert case.log[0] == "Worker 100 has ended (exit code 1) and is replaced; its sessions are lost."
-    assert [hand.pid for hand in case.lost] == [100, 101, 102, 103, 104]
+    assert [worker.pid for worker in case.lost] == [100, 101, 102, 103, 104]
 
 
 def test_a_replacement_that_cannot_be_had_is_tried_again(case, monkeypatch):
@@ -206,8 +206,8 @@ def test_every_message_of_a_worker_is_heard(case):
     case.employ(A)
     case.workers[0].end.send(b'{"counters": {}}')
     case.workers[0].end.send(b'{"drained": true}')
-    case.until(lambda: len(case.told) == 3)
-    assert case.told[1:] == [(100, {"counters": {}}), (100, {"drained": True})]
+    case.until(lambda: len(case.messages) == 3)
+    assert case.messages[1:] == [(100, {"counters": {}}), (100, {"drained": True})]
 
 
 def test_what_is_told_comes_in_parts_that_fit_into_a_message():
@@ -220,17 +220,17 @@ def test_what_is_told_comes_in_parts_that_fit_into_a_message():
     assert list(portions({})) == []
 
 
-def test_a_worker_may_be_remembered_and_recalled(case, monkeypatch):
+def test_a_worker_may_be_remembered_and_restored(case, monkeypatch):
     case.employ(A, B)
-    (hand,) = case.pool.workers
-    hand.draining, hand.deadline = True, 12345
-    known = json.loads(json.dumps(hand.to_json()))
+    (worker,) = case.pool.workers
+    worker.draining, worker.deadline = True, 12345
+    known = json.loads(json.dumps(worker.to_json()))
     monkeypatch.undo()
     with socket.socket() as connection:
-        recalled = workers.WorkerHandle.from_json(known, connection)
+        restored = workers.WorkerHandle.from_json(known, connection)
     for what in ("pid", "since", "draining", "deadline"):
-        assert getattr(recalled, what) == getattr(hand, what), what
-    assert recalled.generation == hand.generation._replace(settings=None, listeners=())
+        assert getattr(restored, what) == getattr(worker, what), what
+    assert restored.generation == worker.generation._replace(settings=None, listeners=())
 
 
 def test_who_was_to_end_by_a_moment_is_killed_by_the_next_program_too(case):
@@ -239,8 +239,8 @@ def test_who_was_to_end_by_a_moment_is_killed_by_the_next_program_too(case):
         WorkerHandle(Generation(2, {}), case.fork("", None, ()), 0.0),
     )
     late.draining, late.deadline = True, case.loop.now() + 50_000
-    for hand in (late, serving):
-        case.pool.adopt(hand)
+    for worker in (late, serving):
+        case.pool.adopt(worker)
     assert case.pool.generation.number == 2
     case.until(lambda: case.workers[0].killed)
     assert case.loop.now() >= late.deadline and not case.workers[1].killed

@@ -161,7 +161,7 @@ def test_not_every_client_there_ever_was_is_remembered(monkeypatch):
     monkeypatch.setattr(balance, "MAX_CLIENTS", 10)
     made = method(Source, members(a=1, b=1))
     before = names(made, CLIENTS[:100])
-    assert len(made._known) <= 10
+    assert len(made._choices) <= 10
     assert names(made, CLIENTS[:100]) == before
 
 

@@ -25,8 +25,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.spli
 class Front:
     """Of a service without servers."""
 
-    def __init__(self, relay) -> None:
-        self.loop = relay
+    def __init__(self, event_loop) -> None:
+        self.loop = event_loop
 
 
 class Stage:

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The loop: who is told of what, in which order, and what it moves without asking anybody."""
+"""The loop: who is calls of what, in which order, and what it moves without asking anybody."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.even
 )
 
 
-class Someone(Handler):
-    """Notes what happens to it; moves bytes like an end when it has a ``forward``."""
+class Recorder(Handler):
+    """Records its calls; moves bytes like an endpoint when it has a ``forward``."""
 
     def __init__(self, connection, forward=None) -> None:
         self.socket, self.descriptor = connection, connection.fileno()
         self.receive, self.forward = connection.recv, forward
         self.count, self.pipe = 0, None
-        self.told = []
-        self.then = None  # called when it is told
+        self.calls = []
+        self.then = None  # called at each call
 
     def _note(self, *what) -> None:
-        self.told.append(what)
+        self.calls.append(what)
         if self.then:
             self.then()
 
@@ -50,10 +50,10 @@ class Someone(Handler):
 
 
 @pytest.fixture
-def relay():
-    relay = EventLoop()
-    yield relay
-    relay.close()
+def event_loop():
+    event_loop = EventLoop()
+    yield event_loop
+    event_loop.close()
 
 
 @pytest.fixture
@@ -69,106 +69,108 @@ def pairs():
 
 
 @pytest.fixture
-def watched(relay, pairs):
-    """Somebody at one end of each pair."""
-    found = [Someone(ours) for _theirs, ours in pairs]
+def watched(event_loop, pairs):
+    """A handler at one end of each pair."""
+    found = [Recorder(ours) for _theirs, ours in pairs]
     for each in found:
-        relay.watch(each.descriptor, each, INWARDS)
+        event_loop.watch(each.descriptor, each, INWARDS)
     return found
 
 
-def turn(relay, rounds=1) -> None:
+def turn(event_loop, rounds=1) -> None:
     left = iter(range(rounds - 1, -1, -1))
 
-    def keep_house() -> float:
+    def on_tick() -> float:
         if not next(left):
-            relay.stop()
+            event_loop.stop()
         return 0.0
 
-    relay.run(keep_house)
+    event_loop.run(on_tick)
 
 
-# -- who is told
+# -- which handlers are called
 
 
-def test_whoever_is_watched_is_told_once_of_each_change(relay, pairs, watched):
+def test_a_watched_handler_is_called_once_for_each_change(event_loop, pairs, watched):
     pairs[0][0].send(b"some")
-    turn(relay, 3)
-    assert [each.told for each in watched] == [[("ready", IN)], [], []]
+    turn(event_loop, 3)
+    assert [each.calls for each in watched] == [[("ready", IN)], [], []]
     pairs[0][0].send(b"more")
-    turn(relay, 3)
-    assert watched[0].told == [("ready", IN)] * 2
+    turn(event_loop, 3)
+    assert watched[0].calls == [("ready", IN)] * 2
 
 
-def test_who_is_ignored_is_told_nothing(relay, pairs, watched):
-    relay.ignore(watched[0].descriptor)
+def test_an_ignored_handler_is_not_called(event_loop, pairs, watched):
+    event_loop.ignore(watched[0].descriptor)
     pairs[0][0].send(b"some")
-    turn(relay)
-    assert watched[0].told == []
+    turn(event_loop)
+    assert watched[0].calls == []
 
 
-def test_what_was_buried_in_a_round_hears_no_more_of_that_round(relay, pairs, watched):
-    watched[0].then = lambda: relay.close_later(watched[1])
-    watched[1].then = lambda: relay.close_later(watched[0])
+def test_a_handler_closed_in_a_round_is_not_called_again_in_it(event_loop, pairs, watched):
+    watched[0].then = lambda: event_loop.close_later(watched[1])
+    watched[1].then = lambda: event_loop.close_later(watched[0])
     for theirs, _ours in pairs[:2]:
         theirs.send(b"some")
-    turn(relay)
-    assert sorted(map(len, (watched[0].told, watched[1].told))) == [0, 1]
+    turn(event_loop)
+    assert sorted(map(len, (watched[0].calls, watched[1].calls))) == [0, 1]
 
 
-def test_what_was_buried_is_closed_after_the_round_and_not_before(relay, pairs, watched):
-    """Its number could be somebody else's at once, who would be told what was meant for it."""
+def test_a_closed_handlers_socket_is_closed_after_the_round_and_not_before(event_loop, pairs, watched):
+    """Its number could be reused at once, and the new socket would get the events of the old one."""
     still_there = []
 
     def close_later() -> None:
-        relay.close_later(watched[0])
+        event_loop.close_later(watched[0])
         still_there.append(watched[0].socket.fileno() >= 0)
 
     watched[0].then = close_later
     pairs[0][0].send(b"some")
-    turn(relay)
+    turn(event_loop)
     assert still_there == [True]
     assert watched[0].socket.fileno() == -1
 
 
-def test_a_buried_ones_pipe_is_used_again(relay, pairs, watched):
-    watched[0].pipe = relay.pipes.take()
-    relay.close_later(watched[0])
-    turn(relay)
-    another = relay.pipes.take()
-    relay.pipes.give(another)
+def test_a_closed_handlers_pipe_is_used_again(event_loop, pairs, watched):
+    watched[0].pipe = event_loop.pipes.take()
+    event_loop.close_later(watched[0])
+    turn(event_loop)
+    another = event_loop.pipes.take()
+    event_loop.pipes.give(another)
     assert another is watched[0].pipe
 
 
-def test_what_is_to_be_done_later_is_done_after_the_next_round_without_waiting_for_anything(relay, pairs, watched):
+def test_what_is_to_be_done_later_is_done_after_the_next_round_without_waiting_for_anything(event_loop, pairs, watched):
     order = []
-    watched[0].then = lambda: order.append("told")
-    relay.deferred.append(lambda: (order.append("done"), relay.deferred.append(lambda: order.append("done again"))))
+    watched[0].then = lambda: order.append("called")
+    event_loop.deferred.append(
+        lambda: (order.append("done"), event_loop.deferred.append(lambda: order.append("done again")))
+    )
     pairs[0][0].send(b"some")
 
-    def keep_house() -> float:
-        order.append("house")
+    def on_tick() -> float:
+        order.append("tick")
         if len(order) > 4:
-            relay.stop()
+            event_loop.stop()
         return 60.0  # and it would wait so long
 
-    relay.run(keep_house)
-    assert order == ["told", "done", "house", "done again", "house"]
+    event_loop.run(on_tick)
+    assert order == ["called", "done", "tick", "done again", "tick"]
 
 
-def test_a_round_has_an_end_however_many_there_are(relay):
+def test_a_round_has_an_end_however_many_there_are(event_loop):
     pairs = [socket.socketpair() for _each in range(BATCH + 10)]
     try:
-        told = []
+        calls = []
         for theirs, ours in pairs:
-            someone = Someone(ours)
-            someone.then = lambda: told.append(1)
-            relay.watch(ours.fileno(), someone, INWARDS)
+            recorder = Recorder(ours)
+            recorder.then = lambda: calls.append(1)
+            event_loop.watch(ours.fileno(), recorder, INWARDS)
             theirs.send(b"x")
-        turn(relay)
-        assert len(told) == BATCH
-        turn(relay)
-        assert len(told) == BATCH + 10
+        turn(event_loop)
+        assert len(calls) == BATCH
+        turn(event_loop)
+        assert len(calls) == BATCH + 10
     finally:
         for pair in pairs:
             for each in pair:
@@ -180,31 +182,31 @@ def test_a_round_has_an_end_however_many_there_are(relay):
 
 @pytest.fixture
 def mover(pairs, watched):
-    """Somebody whose bytes go on to the second pair."""
+    """A handler whose bytes go on to the second pair."""
     watched[0].forward = pairs[1][1].send
     return watched[0]
 
 
-def test_little_is_moved_without_a_word_and_counted(relay, pairs, mover):
+def test_a_small_read_is_moved_without_a_call_and_counted(event_loop, pairs, mover):
     pairs[0][0].send(b"a message")
-    turn(relay)
+    turn(event_loop)
     assert pairs[1][0].recv(100) == b"a message"
-    assert (mover.told, mover.count) == ([], 9)
+    assert (mover.calls, mover.count) == ([], 9)
 
 
-def test_much_is_moved_and_told_of(relay, pairs, mover):
-    for size, told in ((LARGE_READ - 1, []), (LARGE_READ, [("slow_path", LARGE_READ, LARGE_READ)])):
+def test_a_large_read_is_moved_and_reported(event_loop, pairs, mover):
+    for size, calls in ((LARGE_READ - 1, []), (LARGE_READ, [("slow_path", LARGE_READ, LARGE_READ)])):
         pairs[0][0].send(b"x" * size)
-        turn(relay)
+        turn(event_loop)
         assert len(pairs[1][0].recv(SIZE)) == size
-        assert mover.told == told
+        assert mover.calls == calls
 
 
-def test_what_was_not_taken_is_told_of(relay, pairs, mover):
+def test_a_partial_send_is_reported(event_loop, pairs, mover):
     mover.forward = lambda data: 2
     pairs[0][0].send(b"four")
-    turn(relay)
-    assert mover.told == [("slow_path", 4, 2)]
+    turn(event_loop)
+    assert mover.calls == [("slow_path", 4, 2)]
     assert mover.count == 4
 
     def full(data):
@@ -212,32 +214,34 @@ def test_what_was_not_taken_is_told_of(relay, pairs, mover):
 
     mover.forward = full
     pairs[0][0].send(b"more")
-    turn(relay)
-    assert mover.told[1:] == [("unwritable", BlockingIOError, b"more")]
+    turn(event_loop)
+    assert mover.calls[1:] == [("unwritable", BlockingIOError, b"more")]
 
 
-def test_what_cannot_be_read_is_told_of(relay, pairs, mover):
+def test_a_failed_read_is_reported(event_loop, pairs, mover):
     pairs[0][0].send(b"some")
 
     def gone(size):
         raise ConnectionResetError
 
     mover.receive = gone
-    turn(relay)
-    assert mover.told == [("unreadable", ConnectionResetError)]
+    turn(event_loop)
+    assert mover.calls == [("unreadable", ConnectionResetError)]
 
 
 @pytest.mark.parametrize("unusual", [RDHUP, PRI, ERR])
-def test_what_is_more_than_bytes_is_told_before_they_are_moved(relay, pairs, mover, monkeypatch, unusual):
+def test_an_event_beside_readable_bytes_is_reported_before_they_are_moved(
+    event_loop, pairs, mover, monkeypatch, unusual
+):
     class Poll:
-        """Tells of this once."""
+        """Returns one event."""
 
-        def poll(self, _patience, _batch):
+        def poll(self, _timeout, _batch):
             return [(mover.descriptor, IN | unusual)]
 
     pairs[0][0].send(b"some")
-    monkeypatch.setattr(relay, "_epoll", Poll())
-    turn(relay)
+    monkeypatch.setattr(event_loop, "_epoll", Poll())
+    turn(event_loop)
     monkeypatch.undo()
-    assert mover.told == [("ready", IN | unusual)]
+    assert mover.calls == [("ready", IN | unusual)]
     assert mover.count == 0

@@ -49,9 +49,9 @@ class Stage:
 
     def _close(self) -> None:
         self.context.stop_accepting()
-        for party in list(self.loop.handlers.values()):
-            if party.session:
-                party.session.reset()
+        for handler in list(self.loop.handlers.values()):
+            if handler.session:
+                handler.session.reset()
         self.round()
         self.loop.close()
 
@@ -78,7 +78,9 @@ class Stage:
         """Somebody leaves of those who are in a service."""
         front = self.fronts[number]
         next(
-            party.session for party in self.loop.handlers.values() if party.session and party.session.frontend is front
+            handler.session
+            for handler in self.loop.handlers.values()
+            if handler.session and handler.session.frontend is front
         ).reset()
 
 
@@ -231,7 +233,7 @@ def test_small_messages_to_a_server_are_not_held_back(stage):
     stage = stage()
     stage.connect()
     stage.round()
-    session = next(party.session for party in stage.loop.handlers.values() if party.session)
+    session = next(handler.session for handler in stage.loop.handlers.values() if handler.session)
     assert session.server.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 

@@ -40,5 +40,5 @@ def test_of_a_connection(address):
     except OSError:
         pytest.skip(f"no {address} here")
     with server, socket.create_connection(server.getsockname()[:2]) as client, server.accept()[0] as accepted:
-        told = proxy_header.encode(family, address, client.getsockname()[1], address, server.getsockname()[1])
-        assert proxy_header.of(accepted) == told
+        header = proxy_header.encode(family, address, client.getsockname()[1], address, server.getsockname()[1])
+        assert proxy_header.of(accepted) == header

@@ -250,8 +250,8 @@ def test_a_master_that_reads_nothing_stops_nobody_and_misses_nothing(server):
         nobody.bind((LOCAL, 0))
         with Proxy(*[nobody.getsockname()] * 20, server, narrow=True) as proxy:
             until(lambda: _is_served(proxy, server))
-            told = {proxy.hear_of("failed") for _each in range(20)}
-    assert told == {f"service/{number}" for number in range(20)}
+            failed = {proxy.hear_of("failed") for _each in range(20)}
+    assert failed == {f"service/{number}" for number in range(20)}
 
 
 def _is_served(proxy, server) -> bool:
