@@ -99,7 +99,7 @@ def test_what_checks_have_found_counts_until_they_find_something_else(host):
     new = succeeded(host)
     assert is_the_same(host, new) and new.done() == []
     assert new.checks.wanted == [((HAPROXY, LINK), "nobody")]
-    assert Result("haproxy", True, 0, "pid 7") in new.checks.believed
+    assert Result("haproxy", True, 0, "pid 7") in new.checks.results
     new.finds("haproxy", up=False)
     assert new.state == "Fault"
 
