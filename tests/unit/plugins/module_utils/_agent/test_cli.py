@@ -120,7 +120,7 @@ def test_each_fault_of_a_proxys_configuration_is_a_line(tmp_path, capsys):
     "content, has",
     [({}, "neither"), ([], "neither"), ({"servics": []}, "neither"), ({"instances": [], "page": {}}, "keys of both")],
 )
-def test_a_configuration_that_could_be_anybodys_is_one_sentence(content, has, tmp_path, capsys):
+def test_a_configuration_of_unclear_kind_is_one_sentence(content, has, tmp_path, capsys):
     path = tmp_path / "odd.json"
     path.write_text(json.dumps(content))
     assert cli.main(["check-config", "--config", str(path)]) == 1
@@ -154,7 +154,7 @@ def test_a_servers_state_is_changed_where_the_proxy_answers(monkeypatch, capsys)
     assert asked == [("/run/onprem-lb-proxy/status.sock", "web/a", "drain"), ("/x", "web/a", "ready")]
 
 
-def test_a_servers_state_that_nobody_can_change_is_a_sentence(tmp_path, capsys):
+def test_a_server_state_that_cannot_be_changed_is_a_sentence(tmp_path, capsys):
     path = str(tmp_path / "none.sock")
     assert cli.main(["server", "maint", "web/a", "--socket", path]) == 1
     assert capsys.readouterr().err == f"no agent answers at {path}: is it running?\n"

@@ -283,7 +283,7 @@ def test_a_process_that_takes_nothing_is_not_waited_for(vrrp):
     assert len(vrrp.results) == 1
 
 
-def test_a_notify_program_is_run_and_its_failure_is_said(vrrp, tmp_path):
+def test_a_notify_program_is_run_and_its_failure_is_logged(vrrp, tmp_path):
     vrrp.checks.run(shell(f"echo told >{tmp_path}/news; exit 4"), ME)
     run_until(vrrp.loop, lambda: vrrp.messages)
     assert text(tmp_path / "news") == "told\n"
@@ -371,7 +371,7 @@ def test_after_the_end_one_that_was_to_be_started_again_is_not(loop):
     assert vrrp.checks.pid == 0
 
 
-def test_that_programs_run_as_somebody_else_than_was_named_is_said_once(loop, monkeypatch):
+def test_that_programs_run_as_another_user_than_was_named_is_logged_once(loop, monkeypatch):
     monkeypatch.setattr(accounts, "may_change", lambda: False)
     vrrp = Vrrp(loop)
     try:

@@ -119,7 +119,7 @@ def test_each_run_and_each_doubt_is_told_of_where_that_is_wanted(case):
     assert check.results == [(True, "by itself"), (False, "by itself")]
 
 
-def test_no_run_is_told_of_where_nobody_asks(case):
+def test_runs_are_not_reported_unless_the_check_has_every(case):
     check = case()
     check.pass_(10)
     assert check.ran == [] and len(check.probe.runs) == 3
@@ -146,7 +146,7 @@ def test_a_doubt_reaches_the_checks_process(loop):
             check = check._replace(every=True)
             checks.want([check], "")
             run_until(loop, lambda: len(found) == 1)
-            checks.report_failure("web/b", "nobody knows that one")
+            checks.report_failure("web/b", "that one is not known")
             checks.report_failure("web/a", "connection refused")
             run_until(loop, lambda: len(found) == 3)  # and the look that follows finds it well
     finally:

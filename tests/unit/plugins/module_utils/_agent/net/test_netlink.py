@@ -305,7 +305,7 @@ def lost():
 
 
 def test_what_is_older_than_a_loss_is_not_told_after_it():
-    """Or an address that has come back meanwhile, of which nobody will tell any more, would seem gone."""
+    """Or an address that has come back meanwhile, which no later event reports, would seem gone."""
     kernel_side, kernel = opened()
     kernel.arriving = [datagram((16, link_body())), lost(), datagram((21, address_body()))]
     assert same(kernel_side.events(), [Lost()])

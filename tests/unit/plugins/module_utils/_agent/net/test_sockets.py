@@ -165,7 +165,7 @@ def test_a_message_over_ipv6_of_which_not_all_is_told_is_skipped(ancillary):
 
 
 @pytest.mark.parametrize("multicast, destination", [(True, "ff02::1"), (False, "ff02::1"), (False, GROUP6)])
-def test_an_ipv6_group_that_somebody_else_on_this_host_is_in_is_skipped(multicast, destination):
+def test_an_ipv6_group_that_another_socket_of_this_host_joined_is_skipped(multicast, destination):
     arriving = [
         (MESSAGE6, cmsgs(destination), 0, (A6, 0, 0, 7)),
         (MESSAGE6, cmsgs("fe80::2"), 0, (A6, 0, 0, 7)),

@@ -90,7 +90,7 @@ def echo(end):
         data = end.recv(100)
 
 
-def test_a_service_manager_that_signals_everybody_does_not_end_it():
+def test_a_service_manager_that_signals_all_processes_does_not_end_it():
     process = Forked("test-forked", echo)
     process.connection.settimeout(5)
     process.connection.send(b"ready?")

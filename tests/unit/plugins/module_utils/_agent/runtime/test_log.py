@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A log that nobody has to wait for."""
+"""A log that never blocks."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_message_longer_than_a_pipe_takes_at_once_is_cut(pipes):
     assert len(first) == log.MAX_LINE - 1 and second == "next"
 
 
-def test_a_reader_that_is_gone_is_nobodys_trouble():
+def test_a_reader_that_is_gone_is_no_fault():
     ours, theirs = socket.socketpair()
     theirs.close()
     with ours:

@@ -146,7 +146,7 @@ def test_a_timer_is_late_by_less_than_epolls_millisecond():
     assert min(late[1:]) < 500  # epoll would round 1.5 ms up to 2, each time; a busy machine is late now and then
 
 
-def test_a_timer_of_long_ago_that_is_cancelled_keeps_nobody_waiting():
+def test_an_overdue_timer_that_is_cancelled_delays_nothing():
     with real_time() as loop:
         for _count in range(1000):
             loop.after(1000, loop.stop).cancel()
@@ -188,7 +188,7 @@ def test_a_descriptor_is_asked_again_as_long_as_something_is_left(pair):
 
 
 def test_who_is_forgotten_hears_nothing_also_when_it_was_ready_in_the_same_turn(pair):
-    """Both ends are ready; whoever comes first forgets the other one."""
+    """Both ends are ready; the first callback forgets the other one."""
     called = []
     with real_time() as loop:
         for end in pair:

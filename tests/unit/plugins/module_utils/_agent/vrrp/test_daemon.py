@@ -69,7 +69,7 @@ def test_an_active_router_advertises_every_interval(host):
     assert host.acts() == [f"send 100 to {OTHER} x50"]
 
 
-def test_a_timer_is_never_later_than_the_wait_that_somebody_shortens(host):
+def test_a_timer_follows_a_deadline_that_is_moved_forward(host):
     host.start()
     host.hears(200)
     host.hears(0)
@@ -156,7 +156,7 @@ def test_an_interface_that_is_made_anew_gets_the_addresses_back(host):
     assert (host.state, host.held) == ("Active", [f"{VIP}/32"])
 
 
-def test_an_interface_that_was_made_anew_before_anybody_looked_is_another_one(host):
+def test_an_interface_that_was_recreated_between_two_events_is_another_one(host):
     host.start().activate()
     host.netlink.unlink("eth0")
     host.netlink.link("eth0", 9)
@@ -204,7 +204,7 @@ def test_after_lost_events_all_is_learnt_anew(host):
     assert host.states == {"front": "Fault", "back": "Active"}
 
 
-def test_news_of_addresses_that_come_and_go_with_the_routers_make_nobody_look_around(host):
+def test_events_of_virtual_addresses_do_not_recompute_the_egress(host):
     host.start()
     looked = []
     host.daemon.transport.follow = lambda: looked.append(1) or True
@@ -255,7 +255,7 @@ def test_a_check_counts_for_each_router_that_tracks_it(host):
     assert host.states == {"front": "Fault", "back": "Fault", "six": "Backup"}
 
 
-def test_the_result_of_a_check_that_nobody_wants_any_more_is_nothing(host):
+def test_the_result_of_a_removed_check_is_ignored(host):
     host.start()
     host.finds("haproxy", up=False)
     assert host.state == "Backup"

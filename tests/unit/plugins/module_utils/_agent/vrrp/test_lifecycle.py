@@ -31,14 +31,14 @@ def test_the_checks_have_their_process_before_this_one_is_real_time_and_systemd_
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_whoever_ends_it_gets_everything_in_good_order(world, number):
+def test_each_signal_that_ends_it_stops_it_gracefully(world, number):
     began = time.monotonic()
     world.lives(end=number)
     assert world.journal == [*BEGIN, "daemon: leave", *END]
     assert time.monotonic() - began < LIMIT / MILLION
 
 
-def test_who_leaves_serves_on_until_nobody_needs_it_and_takes_no_new_settings(world):
+def test_a_router_that_resigns_serves_until_it_is_not_needed_and_takes_no_new_settings(world):
     served = []
     world.linger = served.append
     one = world.lives(world.term, world.hup, first_of(served), end=None)
@@ -188,7 +188,7 @@ def test_systemds_watchdog_is_fed_by_the_loop_itself(world):
     assert world.journal.count("systemd: alive") >= 5
 
 
-def test_without_a_watchdog_nobody_is_fed(world):
+def test_without_a_watchdog_no_keep_alive_is_sent(world):
     world.lives()
     assert "systemd: alive" not in world.journal
 

@@ -221,7 +221,7 @@ def test_the_successor_is_heard_and_a_moment_later_the_addresses_go(host):
     assert (len(gone), host.held, host.acts()) == (1, [], [f"delete {VIP}/32 from eth0"])
 
 
-def test_without_a_successor_they_go_when_everybody_has_had_the_time(host):
+def test_without_a_new_active_router_they_go_when_the_linger_time_is_over(host):
     host.start().activate()
     gone = resign(host)
     host.let(1.199)

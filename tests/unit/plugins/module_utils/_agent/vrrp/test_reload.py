@@ -280,7 +280,7 @@ def test_a_check_that_is_known_already_counts_at_once_for_who_begins_to_track_it
     assert host.states == {"front": "Fault", "back": "Backup"}
 
 
-def test_a_check_that_is_not_what_it_was_is_believed_until_it_is_known_anew(host):
+def test_a_changed_check_keeps_its_reading_until_it_has_a_result(host):
     host.start(TRACKING, checks=(HAPROXY,))
     host.finds("haproxy")
     other = HAPROXY._replace(process="keepalived")

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A daemon that goes on as what another one was: nobody outside can tell."""
+"""A daemon that resumes with another one's state: other hosts see no difference."""
 
 from __future__ import annotations
 

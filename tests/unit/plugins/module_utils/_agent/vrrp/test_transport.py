@@ -41,7 +41,7 @@ def test_a_socket_is_in_the_group_when_one_of_its_routers_wants_it(host):
     assert opened(host) == [("eth0", 2, 4, False)]
 
 
-def test_a_socket_that_nobody_needs_any_more_is_closed(host):
+def test_a_socket_that_no_router_needs_any_more_is_closed(host):
     host.start(FRONT, BACK)
     host.apply(FRONT)
     assert opened(host) == [("eth0", 2, 4, False)]
@@ -103,7 +103,7 @@ def test_a_peer_that_cannot_be_reached_keeps_an_advertisement_from_no_other(host
     ]
 
 
-def test_what_nobody_could_be_sent_is_not_counted_as_sent(host):
+def test_an_advertisement_that_reached_no_peer_is_not_counted_as_sent(host):
     host.start()
     host.port().unreachable.add(OTHER)
     host.let(DOWN_INTERVAL + 10)
@@ -220,7 +220,7 @@ def test_what_is_discarded_is_counted_by_its_reason_and_told_of(host, reason):
     assert said.startswith(f"front: a message from {source} is discarded: ")
 
 
-def test_a_wrong_message_of_nobodys_vrid_is_counted_for_its_interface(host):
+def test_an_invalid_message_of_an_unknown_vrid_is_counted_for_its_interface(host):
     host.start(FRONT, SIX)
     host.done()
     host.hears(200, of=FRONT._replace(vrid=99), mangle=flip)
@@ -232,7 +232,7 @@ def test_a_wrong_message_of_nobodys_vrid_is_counted_for_its_interface(host):
     assert said.startswith(f"eth0, IPv4: a message from {OTHER} is discarded: ")
 
 
-def test_a_sound_message_of_nobodys_vrid_is_nothing(host):
+def test_a_valid_message_of_an_unknown_vrid_is_ignored(host):
     host.start()
     host.done()
     host.hears(200, of=FRONT._replace(vrid=99))
@@ -268,7 +268,7 @@ def test_a_fault_of_others_is_over_when_nothing_of_its_kind_has_come_for_a_minut
     assert host.report()["discarded"] == {"peer": 3}
 
 
-def test_nobody_looks_for_faults_that_are_over_when_there_are_none(host):
+def test_no_timer_runs_when_there_are_no_faults_to_expire(host):
     host.start().activate()
     before = host.loop.waiting
     host.hears(200, source=THIRD)
@@ -320,5 +320,5 @@ def test_no_line_has_a_password(host):
     assert "geheim" not in text
 
 
-def test_settings_have_no_default_that_is_heard_by_nobody():
+def test_multicast_is_off_by_default():
     assert settings.Instance._field_defaults["multicast"] is False

@@ -171,5 +171,5 @@ def test_one_that_is_given_up_before_its_time_hears_of_it(old):
     assert not old.said.exists()
 
 
-def test_who_was_started_by_somebody_else_has_no_predecessor():
+def test_a_process_that_no_old_one_started_has_no_old_process():
     assert upgrade.OldProcess.of({"HOME": "/"}) is None

@@ -78,7 +78,7 @@ def test_each_reason_to_discard_a_message_is_found(why):
     assert reason(datagram, ours(instance)) == why
 
 
-def test_multicast_counts_for_nobody_who_is_configured_for_unicast():
+def test_multicast_does_not_count_for_a_router_configured_for_unicast():
     assert reason(theirs(destination=packet.GROUP), ours()) == "destination"
     assert reason(theirs(SIX, "fe80::2", packet.GROUP6), ours(SIX._replace(multicast=False))) == "destination"
 
@@ -98,7 +98,7 @@ def test_a_wrong_message_is_wrong_whosever_it_is():
     assert reason(theirs(mangle=flip), None) == "checksum"
 
 
-def test_a_sound_message_of_somebody_elses_virtual_router_is_nothing():
+def test_a_valid_message_of_another_virtual_router_is_nothing():
     assert validate(theirs(vrid=52), None) is None
 
 

@@ -49,7 +49,7 @@ def test_an_order_is_done_and_confirmed(ask, health, order, state):
         ("12345", "there is no server 12345: write it as SERVICE/SERVER."),
     ],
 )
-def test_an_order_for_nobody_is_refused(ask, server, sentence):
+def test_an_order_for_an_unknown_server_is_refused(ask, server, sentence):
     def visit(path):
         with pytest.raises(status_socket.Refused) as refused:
             admin.request(path, server, "drain")

@@ -50,7 +50,7 @@ def start(tmp_path):
         yield begin
 
 
-def test_a_reload_under_load_refuses_nobody_and_cuts_nobody_off(start, echoes, port):
+def test_a_reload_under_load_refuses_and_cuts_no_connection(start, echoes, port):
     proxy = start(service(port, echoes))
     with Load(port) as load:
         for number in range(20):
@@ -58,7 +58,7 @@ def test_a_reload_under_load_refuses_nobody_and_cuts_nobody_off(start, echoes, p
             proxy.reload({"services": [service(port, echoes, balance=balance)], "workers": 1 + number % 2})
             load.more()
         assert load.faults == []
-        # The one who stays keeps its old worker alive, and nobody else.
+        # Only the client that stays keeps its old worker alive.
         until(lambda: len(proxy.report()["workers"]) <= 3)
     until(lambda: len(proxy.report()["workers"]) == 2)
     assert proxy.report()["workers"][-1]["generation"] == 21
@@ -222,7 +222,7 @@ def test_a_new_worker_knows_which_servers_are_down(start, echoes, port):
     assert proxy.server("web/a")["connect_errors"] == errors
 
 
-def test_sigterm_lets_the_last_session_finish_and_takes_nobody_new(start, echoes, port):
+def test_sigterm_lets_the_last_session_finish_and_accepts_no_other(start, echoes, port):
     (monitored,) = free_ports(1)
     proxy = start(service(port, echoes), monitors=[{"name": "alive", "bind": LOCAL, "port": monitored}])
     with socket.create_connection((LOCAL, port), LIMIT) as client:

@@ -146,7 +146,7 @@ def test_a_replacement_that_cannot_be_had_is_tried_again(case, monkeypatch):
     assert case.log[1:] == ["A worker cannot be started: resource temporarily unavailable."] * 2
 
 
-def test_after_a_reload_nobody_of_before_is_replaced(case):
+def test_after_a_reload_no_worker_of_the_old_generation_is_replaced(case):
     case.employ(A)
     case.employ(A)
     case.workers[0].die("exit code 0")
@@ -169,7 +169,7 @@ def test_who_dies_with_the_reload_is_not_replaced(case):
     assert len(case.workers) == 2
 
 
-def test_who_is_to_stop_starts_nobody_any_more(case):
+def test_a_draining_pool_starts_no_worker(case):
     case.employ(A, workers=2)
     case.pool._restart_delay._next = 50_000
     case.workers[0].die()

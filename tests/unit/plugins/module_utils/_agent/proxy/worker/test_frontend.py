@@ -75,7 +75,7 @@ class Stage:
         return [front.current for front in self.fronts]
 
     def leave(self, number=0) -> None:
-        """Somebody leaves of those who are in a service."""
+        """End a session of a service."""
         front = self.fronts[number]
         next(
             handler.session
@@ -111,7 +111,7 @@ def test_a_full_service_leaves_the_others_open(stage):
     assert stage.inside() == [2, 4]
     stage.leave(0)
     stage.round()
-    assert stage.inside() == [2, 4], "whoever leaves makes room for one"
+    assert stage.inside() == [2, 4], "a session that ends makes room for one"
 
 
 def test_a_full_house_is_full_for_all_services(stage):
@@ -174,7 +174,7 @@ def test_who_waits_for_room_is_sent_away_when_the_house_is_left(stage):
 # -- what the system gives
 
 
-def test_while_something_is_lacking_nobody_is_let_in(stage):
+def test_while_a_resource_is_missing_no_client_is_accepted(stage):
     stage = stage()
     stage.context.out_of_resources(errno.ENFILE)
     stage.connect(0)
@@ -201,7 +201,7 @@ def test_that_something_is_lacking_is_said_once_until_it_is_there_again_for_a_wh
     assert len(stage.said) == 3
 
 
-def test_pipes_that_nobody_uses_are_given_back_when_descriptors_are_lacking(stage):
+def test_unused_pipes_are_closed_when_descriptors_are_missing(stage):
     stage = stage()
     pipe = stage.loop.pipes.take()
     stage.loop.pipes.give(pipe)
@@ -219,7 +219,7 @@ def test_a_client_that_went_before_it_was_let_in_is_no_reason_to_close(stage):
 
     stage.doors[0]._accept = gone
     stage.doors[0].ready(0)
-    stage.doors[1].ready(0)  # nobody is there
+    stage.doors[1].ready(0)  # no client is waiting
     stage.connect(1)
     stage.round()
     assert (stage.inside(), stage.said) == ([0, 1], [])

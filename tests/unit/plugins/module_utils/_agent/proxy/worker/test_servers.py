@@ -35,7 +35,7 @@ def test_only_a_server_that_is_up_and_has_weight_gets_anything():
         assert chosen(table.pools["web"]) == {"b"}, (state, weight)
 
 
-def test_when_nobody_is_up_nobody_is_chosen():
+def test_when_no_server_is_up_none_is_chosen():
     table = Table((service(A),))
     table.change("web/a", "down", 1)
     assert chosen(table.pools["web"]) == {None}
@@ -87,7 +87,7 @@ def test_a_backup_is_not_used_because_others_are_avoided():
     assert chosen(web) == {"a"}
 
 
-def test_a_server_that_nobody_knows_is_nobodys():
+def test_an_unknown_server_is_none():
     table = Table((service(A),))
     assert table.change("web/x", "down", 1) is None
     assert chosen(table.pools["web"]) == {"a"}

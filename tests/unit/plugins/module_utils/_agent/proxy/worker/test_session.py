@@ -34,8 +34,8 @@ def other():
 
 
 @pytest.fixture
-def nobody():
-    """An address and a port that nobody listens on; it stays ours, so that nobody else does."""
+def closed_port():
+    """An address and a port without a listener; it stays ours, so that no other program listens there."""
     with socket.socket() as bound:
         bound.bind((LOCAL, 0))
         yield bound.getsockname()
@@ -174,7 +174,7 @@ def standing_still(proxy):
         os.kill(proxy.pid, signal.SIGCONT)
 
 
-def test_a_client_that_has_gone_already_is_not_connected_to_anybody(server):
+def test_a_client_that_has_gone_already_is_not_connected(server):
     with Proxy(server) as proxy:
         with standing_still(proxy):
             reset(proxy.connect())
@@ -187,8 +187,8 @@ def test_a_client_that_has_gone_already_is_not_connected_to_anybody(server):
 # -- servers that are not there
 
 
-def test_a_client_of_a_server_that_refuses_gets_another_one(server, nobody):
-    with Proxy(nobody, server) as proxy:
+def test_a_client_of_a_server_that_refuses_gets_another_one(server, closed_port):
+    with Proxy(closed_port, server) as proxy:
         for _each in range(6):
             with proxy.pair(server) as (client, accepted):
                 client.sendall(b"hello")
@@ -232,8 +232,8 @@ def test_a_lone_server_is_tried_again_after_a_pause(server):
                 assert client.recv(7) == b"welcome"
 
 
-def test_a_client_for_whom_all_is_tried_in_vain_is_reset(nobody):
-    with Proxy(nobody) as proxy, proxy.connect() as client:
+def test_a_client_for_whom_all_is_tried_in_vain_is_reset(closed_port):
+    with Proxy(closed_port) as proxy, proxy.connect() as client:
         began = time.monotonic()
         assert is_reset(client)
         assert time.monotonic() - began > 2, "no time was given to the server"
