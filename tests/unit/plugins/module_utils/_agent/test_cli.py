@@ -175,7 +175,7 @@ class Router:
 
 def test_the_router_starts_with_what_was_read(config, monkeypatch):
     router = Router(monkeypatch)
-    monkeypatch.setattr(cli, "_missing_right", lambda: None)
+    monkeypatch.setattr(cli, "_missing_privilege", lambda: None)
     monkeypatch.setenv("NOTIFY_SOCKET", "/run/x")
     assert cli.main(["vrrp", "--config", config]) == 7
     path, wanted, environ = router.started[0]
