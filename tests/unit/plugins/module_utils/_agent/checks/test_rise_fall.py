@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When it is up, when it is down, and when that is in doubt."""
+"""When it is up, when it is down, and when that is not certain."""
 
 from __future__ import annotations
 

@@ -119,12 +119,12 @@ def test_usable_is_who_gets_new_connections():
 def test_a_failed_connection_counts_as_a_failed_check_of_an_up_server():
     case = HealthCase(service(), service(name="free", type="none"))
     case.health.report_failure("web/a", "connection refused")
-    assert case.doubts == [("web/a", "connection refused")]
+    assert case.failures == [("web/a", "connection refused")]
     case.found("web/a", False)
     case.health.report_failure("web/a", "again")
     case.health.report_failure("free/a", "nobody checks it")
     case.health.report_failure("no/such", "a server of before")
-    assert len(case.doubts) == 1
+    assert len(case.failures) == 1
 
 
 def test_a_slow_start_raises_the_weight_in_steps():
