@@ -101,7 +101,7 @@ def proxy_config(tmp_path):
     return str(path)
 
 
-def test_a_proxys_configuration_is_told_by_its_keys(proxy_config, capsys):
+def test_a_proxys_configuration_is_recognized_by_its_keys(proxy_config, capsys):
     assert cli.main(["check-config", "--config", proxy_config]) == 0
     assert capsys.readouterr() == (f"{proxy_config} is good: 1 service, 2 servers, 0 monitors.\n", "")
 
@@ -227,7 +227,7 @@ def test_of_the_usual_sockets_those_that_are_there_are_asked(monkeypatch, capsys
 @pytest.mark.parametrize(
     "form, begins", [("json", '{\n  "agent"'), ("table", "onprem.lb 0.1.0, process 815"), ("prometheus", "# HELP ")]
 )
-def test_a_proxys_report_is_told_by_what_is_in_it(form, begins, monkeypatch, capsys):
+def test_a_proxys_report_is_recognized_by_its_keys(form, begins, monkeypatch, capsys):
     monkeypatch.setattr(status_socket, "fetch", lambda path: PROXY_REPORT)
     assert cli.main(["status", "--socket", "/x", "--format", form]) == 0
     out = capsys.readouterr().out

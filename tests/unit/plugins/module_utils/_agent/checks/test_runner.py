@@ -53,7 +53,7 @@ def case(monkeypatch):
 
 
 @pytest.mark.parametrize("success", [True, False])
-def test_the_first_run_is_told_at_once(case, success):
+def test_the_first_run_is_reported_at_once(case, success):
     assert case(rise=3, fall=3).finds(success, "because") == [(success, 0, "because")]
 
 
@@ -64,7 +64,7 @@ def test_an_inherited_state_takes_as_many_runs_as_ever_to_change(case):
     assert case(False, rise=1).finds(False, "still") == [(False, 0, "still")]
 
 
-def test_only_a_change_is_told(case):
+def test_only_a_change_is_reported(case):
     check = case(rise=2, fall=3)
     assert check.finds(True, "first") == [(True, 0, "first")]
     assert check.finds(True) == []
@@ -119,7 +119,7 @@ def test_without_news_a_failure_waits_for_the_next_run(case):
     assert len(check.results) == 1
 
 
-def test_nothing_is_told_after_the_end(case):
+def test_nothing_is_reported_after_the_end(case):
     check = case()
     check.finds(True)
     check.watch.stop()

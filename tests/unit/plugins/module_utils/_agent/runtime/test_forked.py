@@ -126,7 +126,7 @@ def wait(process):
     return ending
 
 
-def test_how_it_ended_is_told():
+def test_how_it_ended_is_reported():
     assert wait(Forked("test-forked", lambda end: None)) == "exit code 0"
     assert wait(Forked("test-forked", lambda end: os._exit(3))) == "exit code 3"
     assert wait(Forked("test-forked", lambda end: os.kill(os.getpid(), signal.SIGKILL))) == "signal 9"

@@ -53,7 +53,7 @@ def test_a_message_is_one_line(pipes):
     assert pipe.read() == ["front is Active", "two lines\\ud800"]
 
 
-def test_the_journal_is_told_how_grave_it_is(pipes):
+def test_the_journal_gets_the_severity(pipes):
     pipe = pipes(JOURNAL_STREAM="{0.st_dev}:{0.st_ino}")
     pipe.log.info("a")
     pipe.log.warning("b")
@@ -79,7 +79,7 @@ def test_a_fault_is_said_once_until_it_is_cured_whatever_its_words(pipes):
     assert pipe.read() == ["eth0 is down", "eth1 is down", "eth0 is up", "eth0 is gone"]
 
 
-def test_a_reader_that_sleeps_costs_messages_and_hears_how_many(pipes):
+def test_a_slow_reader_loses_messages_and_gets_their_number(pipes):
     pipe = pipes()
     for number in range(2000):  # would wait for ever
         pipe.log.info(f"message {number:04} {'x' * 80}")

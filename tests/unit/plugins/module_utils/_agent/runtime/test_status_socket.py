@@ -83,7 +83,7 @@ def test_only_its_owner_and_group_may_ask(path, serve):
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o660
 
 
-def test_what_a_killed_predecessor_left_is_replaced(loop, path, serve):
+def test_a_socket_that_a_killed_process_left_is_replaced(loop, path, serve):
     os.makedirs(os.path.dirname(path))
     with socket.socket(socket.AF_UNIX) as predecessor:
         predecessor.bind(path)

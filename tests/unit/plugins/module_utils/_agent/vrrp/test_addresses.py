@@ -109,7 +109,7 @@ def test_who_lost_and_won_within_a_moment_announces_at_once(host):
     assert f"{ANNOUNCE} x5" in host.done()
 
 
-def test_addresses_that_cannot_be_announced_are_told_of_once_and_tried_again(host):
+def test_addresses_that_cannot_be_announced_are_logged_once_and_tried_again(host):
     host.network.mute = errno.ENETDOWN
     host.start()
     host.let(DOWN_INTERVAL + 6)
@@ -189,14 +189,14 @@ def test_addresses_that_are_no_more_refused_are_taken(host):
     assert (host.state, host.held) == ("Active", [f"{VIP}/32"])
 
 
-def test_what_is_refused_is_told_of_once(host):
+def test_an_address_that_the_kernel_refuses_is_logged_once(host):
     host.netlink.refused[f"{VIP}/32"] = errno.EACCES
     host.start()
     host.let(100)
     assert sum("cannot be put" in line for line in host.says()) == 1
 
 
-def test_an_address_that_cannot_be_taken_off_is_told_of(host):
+def test_an_address_that_cannot_be_removed_is_logged(host):
     host.start().activate()
 
     def forbidden(_index, _address):

@@ -119,7 +119,7 @@ def test_an_interface_that_goes_down_is_a_fault_at_once_and_its_return_none(host
     assert host.done() == ["says front: Fault to Backup: interface eth0 is well again"]
 
 
-def test_a_renamed_interface_loses_the_addresses_and_is_told_a_last_word(host):
+def test_a_renamed_interface_loses_the_addresses_after_a_resignation(host):
     """It has another name now, and is up: the addresses would be served by two hosts."""
     host.start().activate()
     host.netlink.link("lan", 2)
@@ -279,7 +279,7 @@ def test_an_interface_can_be_tracked_without_any_other_process(host):
 # --- notify -----------------------------------------------------------------------------------------------------
 
 
-def test_a_notify_program_is_told_what_keepalived_would_tell_it(host):
+def test_a_notify_program_gets_the_arguments_that_keepalived_would_pass(host):
     notifying = TRACKING._replace(notify=("/bin/tell", "a b"))
     host.start(notifying, checks=(HAPROXY, LOAD), script_user="watch")
     for name in ("load", "haproxy"):
@@ -292,7 +292,7 @@ def test_a_notify_program_is_told_what_keepalived_would_tell_it(host):
     ]
 
 
-def test_a_notify_program_is_told_the_priority_of_the_moment(host):
+def test_a_notify_program_gets_the_current_priority(host):
     notifying = TRACKING._replace(notify=("/bin/tell",))
     host.start(notifying, checks=(HAPROXY, LOAD))
     host.finds("load", value=2)
@@ -303,7 +303,7 @@ def test_a_notify_program_is_told_the_priority_of_the_moment(host):
 BOTH = Group("both", ("front", "back"), ("/bin/all",))
 
 
-def test_a_sync_group_is_told_of_once_when_all_of_it_has_changed(host):
+def test_a_sync_group_is_reported_once_when_all_of_it_has_changed(host):
     host.start(FRONT, BACK._replace(priority=200), groups=(BOTH,))
     host.let(DOWN_INTERVAL)
     assert [line for line in host.done() if "both" in line] == [

@@ -35,7 +35,7 @@ def test_a_new_version_gets_all_that_is_known_and_the_old_one_gives_nothing_up(w
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_who_is_told_to_end_in_the_very_moment_passes_it_on_to_who_goes_on(world, monkeypatch, goes_on):
+def test_a_signal_in_the_moment_of_the_handover_is_forwarded_to_the_new_process(world, monkeypatch, goes_on):
     """systemd may not have heard yet who that is; and a router that nobody ends would be killed with its addresses."""
     other = subprocess.Popen(["sleep", "600"])
     monkeypatch.setattr(FakeNewProcess, "pid", other.pid)

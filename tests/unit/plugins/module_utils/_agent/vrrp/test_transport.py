@@ -60,7 +60,7 @@ def test_an_interface_that_comes_later_gets_its_socket_then(host):
     assert (opened(host), host.state) == ([("eth1", 7, 4, False)], "Backup")
 
 
-def test_a_socket_that_cannot_be_had_is_told_of_once_and_asked_for_every_ten_seconds(host):
+def test_a_socket_that_cannot_be_opened_is_logged_once_and_tried_every_ten_seconds(host):
     host.network.shut = errno.EPERM
     host.start()
     assert host.state == "Fault"
@@ -125,7 +125,7 @@ def test_what_is_heard_is_for_the_router_of_its_vrid_interface_and_family(host):
     assert {host.report(name)["received"] for name in host.states} == {1}
 
 
-def test_a_backup_that_was_late_hears_what_has_come_before_it_believes_in_silence(host):
+def test_a_backup_that_was_late_reads_what_has_arrived_before_its_timer_counts_as_expired(host):
     host.start()
     host.done()
     host.let(DOWN_INTERVAL - 0.1)
@@ -140,7 +140,7 @@ def test_a_backup_that_was_late_hears_what_has_come_before_it_believes_in_silenc
     assert host.state == "Active"
 
 
-def test_a_backup_that_was_late_hears_also_what_waits_behind_a_thousand_others(host):
+def test_a_backup_that_was_late_reads_even_behind_a_thousand_other_messages(host):
     host.start()
     host.let(DOWN_INTERVAL - 0.1)
     for _count in range(1000):
@@ -209,7 +209,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("reason", WRONG)
-def test_what_is_discarded_is_counted_by_its_reason_and_told_of(host, reason):
+def test_a_discarded_message_is_counted_by_its_reason_and_logged(host, reason):
     host.start(SECRET)
     host.done()
     host.hears(200, **{"of": SECRET, **WRONG[reason]})
@@ -276,7 +276,7 @@ def test_no_timer_runs_when_there_are_no_faults_to_expire(host):
     assert host.loop.waiting == before
 
 
-def test_other_addresses_are_told_of_once_and_never_discarded(host):
+def test_other_addresses_are_logged_once_and_never_discarded(host):
     host.start()
     host.done()
     for _second in range(100):

@@ -88,7 +88,7 @@ def test_without_a_password_of_ours_one_of_theirs_is_wrong_too():
     assert reason(theirs(), ours(SECRET)) == "authentication"
 
 
-def test_a_peer_behind_a_router_is_heard_as_keepalived_hears_it():
+def test_a_unicast_peer_behind_a_router_is_accepted_as_by_keepalived():
     """Over IPv6 keepalived sends unicast with a hop limit of 64."""
     instance = SIX._replace(multicast=False, peers=("fe80::2",))
     assert validate(theirs(instance, "fe80::2", "fe80::1", hop_limit=64), ours(instance)).vrid == 51

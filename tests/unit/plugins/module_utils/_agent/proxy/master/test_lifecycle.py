@@ -93,7 +93,7 @@ def _children(pid):
         return file.read().split()
 
 
-def test_who_is_told_to_renew_itself_while_it_does_goes_on_with_that(start, echoes, port):
+def test_a_second_sigusr2_during_an_upgrade_is_ignored(start, echoes, port):
     proxy = start(service(port, echoes))
     pid = proxy.process.pid
     proxy.process.send_signal(signal.SIGUSR2)
@@ -114,7 +114,7 @@ def test_a_new_version_that_does_not_take_the_configuration_is_refused(start, ec
     assert ask(port) in (b"a:hello", b"b:hello") and proxy.generation() == 1
 
 
-def test_a_faulty_file_changes_nothing_and_is_told(start, echoes, port):
+def test_a_faulty_file_changes_nothing_and_is_logged(start, echoes, port):
     proxy = start(service(port, echoes))
     proxy.reload({"services": [service(port, echoes, prot=1)]})
     assert "has the unknown key 'prot': did you mean 'port'?" in proxy.report()["config_fault"]
@@ -282,7 +282,7 @@ def test_when_the_master_is_killed_its_sessions_go_on_and_another_one_may_begin(
     until(lambda: not os.path.exists(f"/proc/{worker}"))
 
 
-def test_systemd_hears_that_it_is_ready_and_alive(tmp_path, start, echoes, port):
+def test_systemd_is_notified_that_it_is_ready_and_alive(tmp_path, start, echoes, port):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
         systemd.settimeout(LIMIT)

@@ -129,7 +129,7 @@ def test_who_was_started_before_a_server_changed_is_not_heard_of_it(case):
     assert case.failures == [("web/a", "connection refused"), ("web/b", "connection refused")]
 
 
-def test_a_successor_goes_on_with_what_was_there(case):
+def test_a_new_version_inherits_the_state(case):
     (port,) = free_ports(1)
     wanted = case.settings(port)
     case.serve(wanted)

@@ -55,7 +55,7 @@ def test_where_servers_demand_a_proxy_header_a_check_of_their_port_has_one(send_
     assert check.greeting.encode("latin-1") == (proxy_header.local() if greeted else b"")
 
 
-def test_a_change_is_told_to_the_workers_and_to_the_log():
+def test_a_change_is_sent_to_the_workers_and_logged():
     case = HealthCase(service())
     assert case.found("web/a", True) == []
     assert case.found("web/a", False, "connection refused") == [("web/a", update("down"))]
@@ -176,7 +176,7 @@ def test_a_slow_start_goes_on_over_a_reload_and_a_new_version():
     assert HealthCase(service(), remembered=remembered).health.updates()["web/a"]["weight"] == 10
 
 
-def test_a_new_worker_is_told_everything():
+def test_a_new_worker_gets_all_states():
     case = HealthCase(service())
     case.found("web/a", False)
     case.admin_state("web/b", "drain")
@@ -241,7 +241,7 @@ def test_the_result_of_the_last_check_is_reported_whatever_the_state_is():
 
 
 @pytest.mark.parametrize("order", ["drain", "maint"])
-def test_nothing_is_told_where_nothing_changes_for_the_workers(order):
+def test_no_update_is_sent_where_nothing_changes_for_the_workers(order):
     case = HealthCase(service())
     case.found("web/a", False)
     assert case.admin_state("web/a", order) == ([] if order == "drain" else [("web/a", update("maint"))])

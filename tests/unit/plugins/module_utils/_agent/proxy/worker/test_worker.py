@@ -214,7 +214,7 @@ def test_what_passes_right_before_the_end_is_counted_too(server):
     assert (proxy.count("bytes_in"), proxy.count("bytes_out")) == (5000, 50)
 
 
-def test_only_what_has_changed_is_told(server):
+def test_only_changed_counters_are_reported(server):
     with Proxy(server, server) as proxy:
         with proxy.pair(server):
             pass
@@ -225,7 +225,7 @@ def test_only_what_has_changed_is_told(server):
         assert proxy.heard[-1]["counters"] == {}
 
 
-def test_of_many_servers_all_is_told_at_once(server):
+def test_the_counters_of_many_servers_are_reported_together(server):
     with Proxy(*[server] * 250) as proxy:
         began = time.monotonic()
         until(lambda: proxy.hear() and len(proxy.counters) == 251)

@@ -226,7 +226,7 @@ LEAVING = """
 """
 
 
-def test_who_leaves_keeps_the_addresses_for_as_long_as_a_successor_may_need():
+def test_a_router_that_resigns_keeps_the_addresses_for_as_long_as_a_takeover_may_need():
     plays(
         router(),
         LEAVING
@@ -237,7 +237,7 @@ def test_who_leaves_keeps_the_addresses_for_as_long_as_a_successor_may_need():
     )
 
 
-def test_the_successors_first_word_shortens_that_and_no_later_one_lengthens_it():
+def test_the_new_active_routers_first_advertisement_shortens_that_and_no_later_one_lengthens_it():
     plays(
         router(),
         LEAVING
@@ -258,7 +258,7 @@ def test_the_grace_is_no_longer_than_an_interval():
     assert machine.step(who, state, event("hears 50"), 1000)[0].deadline == 1000 + SECOND // 100
 
 
-def test_who_is_told_to_stop_meanwhile_gives_them_up():
+def test_a_second_stop_removes_them():
     plays(router(), LEAVING + "4001  stop  -> Initialize | remove")
 
 
