@@ -73,7 +73,7 @@ def test_a_reload_takes_nothing_away_that_is_not_changed(stage, alone):
     assert statistics.median(gaps(stage.said(begin))) < 2 * INTERVAL
 
 
-def test_a_bad_file_changes_nothing_and_is_told_of(stage, alone):
+def test_a_bad_file_changes_nothing_and_is_logged(stage, alone):
     begin = time.time()
     alone.write([instance(stage.link.lb1, vrid=300)])
     alone.reload()
@@ -182,7 +182,7 @@ def test_a_renamed_interface_has_no_address_of_ours_and_gets_it_back_with_its_na
     stage.wait(lambda: stage.said(begin), "it does not advertise")
 
 
-def test_an_interface_that_is_renamed_while_it_is_up_is_told_a_last_word(stage, alone):
+def test_a_resignation_is_sent_when_an_interface_is_renamed_while_it_is_up(stage, alone):
     begin = time.time()
     try:
         stage.link.lb1.ip("link", "set", "eth0", "name", "lan0")
@@ -279,7 +279,7 @@ echo "$@" >> "{folder}/told"
 """
 
 
-def test_notify_programs_are_told_what_keepalived_would_tell_them(stage, tmp_path):
+def test_notify_programs_get_the_arguments_that_keepalived_would_pass(stage, tmp_path):
     node = stage.link.lb1
     program = tmp_path / "tell"
     program.write_text(NOTIFY.format(folder=tmp_path))

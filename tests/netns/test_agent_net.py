@@ -202,7 +202,7 @@ def test_a_port_for_unicast_is_not_in_the_group_even_when_another_one_on_this_ho
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_how_long_a_message_has_waited_is_told(quiet, opened, family):
+def test_the_age_of_a_message_is_reported(quiet, opened, family):
     near, far = (opened.port(node, family) for node in (quiet.lb1, quiet.lb2))
     for _try in range(100):
         say(near, quiet.lb1, family, group(family))

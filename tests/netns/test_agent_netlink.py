@@ -83,7 +83,7 @@ def is_at(kind, address):
 
 
 @pytest.mark.parametrize("vip, prefix", [(VIP, 32), (VIP, 24), (VIP6, 128), (VIP6, 64)])
-def test_whoever_changes_an_address_it_is_told_and_seen(link, kernel, vip, prefix):
+def test_a_change_of_an_address_is_reported_and_listed(link, kernel, vip, prefix):
     eth0 = named(kernel, "eth0").index
     ours = (kernel.adding(eth0, f"{vip}/{prefix}"), lambda: kernel.delete(eth0, f"{vip}/{prefix}"))
     theirs = tuple(lambda do=do: link.lb1.ip("addr", do, f"{vip}/{prefix}", "dev", "eth0") for do in ("add", "del"))
@@ -135,7 +135,7 @@ def test_an_ipv6_vip_is_usable_at_once_and_alone_never_a_source(link, kernel, pr
     assert added.usable
 
 
-def test_an_address_that_is_checked_for_duplicates_is_told_again_when_it_is_usable(link, kernel):
+def test_an_address_that_is_checked_for_duplicates_is_reported_again_when_it_is_usable(link, kernel):
     """And one that another host has is not usable."""
     for node in link.members:
         node.check_for_duplicates(True)
@@ -273,7 +273,7 @@ def test_who_did_not_read_for_a_while_has_lost_nothing_up_to_thousands(link, ker
     assert known.losses == 0
 
 
-def test_a_loss_is_told_and_all_is_known_after_it(link, monkeypatch, tmp_path):
+def test_a_loss_is_reported_and_all_is_known_after_it(link, monkeypatch, tmp_path):
     monkeypatch.setattr(netlink, "RECEIVE_BUFFER", 1 << 16)
     with kernel_of(link.lb1.namespace) as kernel:
         known = Known(kernel)

@@ -217,7 +217,7 @@ echo "$@" >> "{folder}/told"
 """
 
 
-def test_who_is_notified_hears_nothing_and_what_is_checked_counts_on(stage, archived, tmp_path):
+def test_an_upgrade_notifies_no_program_and_checks_go_on(stage, archived, tmp_path):
     """A check that fails right after a renewal has failed once, as it would have before."""
     program, works = tmp_path / "tell", tmp_path / "works"
     program.write_text(NOTIFY.format(folder=tmp_path))
@@ -265,7 +265,7 @@ class Systemd:
         self._socket.close()
 
 
-def test_systemd_is_told_who_is_the_main_process_by_who_was_and_is_fed_by_who_is(
+def test_the_old_process_reports_the_main_process_to_systemd_and_the_new_one_feeds_the_watchdog(
     stage, archived, monkeypatch, tmp_path
 ):
     systemd = Systemd(tmp_path / "notify")
@@ -291,7 +291,7 @@ def test_systemd_is_told_who_is_the_main_process_by_who_was_and_is_fed_by_who_is
         systemd.close()
 
 
-def test_who_is_told_to_end_meanwhile_ends_and_so_does_the_successor(stage, archived):
+def test_a_router_stopped_during_an_upgrade_ends_and_so_does_the_new_process(stage, archived):
     agent = archived(instance(stage.link.lb1))
     stage.held_by("lb1")
     agent.process.send_signal(signal.SIGUSR2)

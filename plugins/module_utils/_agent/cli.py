@@ -71,7 +71,7 @@ def _vrrp(options: Any) -> int:
     settings, faults = config.load(options.config)
     if settings is None:
         return _refuse(*faults)
-    missing = _missing_right()
+    missing = _missing_privilege()
     if missing:
         return _refuse(missing)
     from .runtime.log import Log
@@ -97,7 +97,7 @@ def _proxy(options: Any) -> int:
     return lifecycle.main(options.config, settings, Log(), Notifier(), environ)
 
 
-def _missing_right() -> Optional[str]:
+def _missing_privilege() -> Optional[str]:
     """Return which privilege is missing that the agent cannot do without, if any."""
     import socket
 
@@ -163,17 +163,17 @@ def _status(options: Any) -> int:
     from .runtime import status_socket
     from .vrrp.settings import Settings as Vrrp
 
-    usual = [Vrrp(()).status_socket, Proxy(()).status_socket]
+    defaults = [Vrrp(()).status_socket, Proxy(()).status_socket]
     exit_code = GOOD
-    for path in [options.socket] if options.socket else [path for path in usual if os.path.exists(path)] or usual:
+    for path in [options.socket] if options.socket else [path for path in defaults if os.path.exists(path)] or defaults:
         try:
-            sys.stdout.write(_shown(status_socket.fetch(path), options.format))
+            sys.stdout.write(_formatted(status_socket.fetch(path), options.format))
         except status_socket.Refused as refused:
             exit_code = _refuse(str(refused))
     return exit_code
 
 
-def _shown(report: Any, form: str) -> str:
+def _formatted(report: Any, form: str) -> str:
     import json
     import time
 

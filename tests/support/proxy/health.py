@@ -23,7 +23,7 @@ class HealthCase:
     def __init__(self, *services, remembered=None, begun=0):
         self.time, self.wall = Time(), 1000.0
         self.time.pass_(begun)
-        self.wanted, self.doubts, self.updates, self.log, self.faults = [], [], [], [], set()
+        self.wanted, self.failures, self.updates, self.log, self.faults = [], [], [], [], set()
         self.health = Health(Dependencies(self.time, self, self, self.updates.append, lambda: self.wall))
         self.health.apply(services, remembered)
 
@@ -33,7 +33,7 @@ class HealthCase:
         self.wanted = checks
 
     def report_failure(self, name, why):
-        self.doubts.append((name, why))
+        self.failures.append((name, why))
 
     def found(self, key, up, detail="because"):
         """Let a check find something; return the updates that the workers get."""

@@ -23,11 +23,11 @@ from support.waiting import until
 
 
 def _ports(first, last, share):
-    """Yield ports that nobody listens on, each once, downwards.
+    """Yield ports without a listener, each once, downwards.
 
     Tests in other processes, whose numbers are close to this one, begin elsewhere: a share for each.
     """
-    # Whoever begins lowest still has the last third for itself.
+    # The process that begins lowest still has the last third for itself.
     for port in range(first - os.getpid() * share % ((first - last) * 2 // 3), last - 1, -1):
         if _is_free(port):
             yield port
@@ -54,7 +54,7 @@ _ROOTS = _ports(1023, 600, share=2)
 
 
 def free_ports(count):
-    """Return ports that nobody listens on, and that nobody was given before."""
+    """Return ports without a listener that were not returned before."""
     return [next(_PORTS) for _each in range(count)]
 
 
@@ -89,7 +89,7 @@ class Echo:
         self.close()
 
     def close(self):
-        """Stop listening, and cut everybody off."""
+        """Stop listening, and reset every client."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._thread.join(LIMIT)
@@ -224,7 +224,7 @@ class Running:
     def __exit__(self, *fault):
         workers = self._workers()
         try:
-            # The first time its sessions may finish, which nobody waits for here.
+            # The first time its sessions may finish, which is not waited for here.
             self.process.send_signal(signal.SIGTERM)
             until(lambda: self.process.poll() is not None or self.lines("Stopping: "))
             self.process.send_signal(signal.SIGTERM)
@@ -277,7 +277,7 @@ class Running:
         return admin.request(self.socket, server, order)
 
     def generation(self):
-        """Return the number of the newest one, 0 while nobody answers."""
+        """Return the number of the newest one, 0 while the proxy does not answer."""
         return max((each["generation"] for each in self._workers_told()), default=0)
 
     def _workers(self):

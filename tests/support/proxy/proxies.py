@@ -202,7 +202,7 @@ def _place(server):
 
 def _keep_only(*kept: int) -> None:
     """Close what is the test's: a server that it closes must be closed."""
-    gc.freeze()  # of what this closes there are still objects, which would close somebody else's descriptor one day
+    gc.freeze()  # of what this closes there are still objects, which would close another descriptor of the same number
     for entry in os.listdir("/proc/self/fd"):
         if int(entry) not in (0, 1, 2, *kept):
             with contextlib.suppress(OSError):  # the one that listed them is closed already

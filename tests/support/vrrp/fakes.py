@@ -73,7 +73,7 @@ class Loop:
         return sum(timer.callback is not None for _at, _serial, timer in self._timers)
 
     def let(self, seconds=0.0):
-        """Let time pass: whoever is due comes first, then whoever has something to read, as in the real loop."""
+        """Let time pass: timers that are due first, then readable sockets, as in the real loop."""
         end = self.clock + round(seconds * SECOND)
         while True:
             if self._fire() or self._read():
@@ -312,7 +312,7 @@ class Host:
         self.loop.let(seconds)
 
     def activate(self):
-        """Nobody is heard for so long that the routers become Active; that is not recorded any more."""
+        """No Advertisement arrives for so long that the routers become Active; that is not recorded any more."""
         self.let(DOWN_INTERVAL)
         assert set(self.states.values()) == {"Active"}, self.states
         self.let(6)  # with the second round of announcements
@@ -339,7 +339,7 @@ class Host:
     def deliver(
         self, priority=100, source=OTHER, destination=OWN, of=FRONT, hop_limit=255, mangle=None, age=0, **changes
     ):
-        """A message is there, and nobody has read it yet."""
+        """A message has arrived and was not read yet."""
         said = settings.advertisement(of)._replace(priority=priority, **changes)
         message = packet.encode(said, source, destination)
         datagram = Datagram(source, destination, hop_limit, mangle(message) if mangle else message, True, age)

@@ -32,9 +32,9 @@ class Daemon:
     def __init__(self, world):
         self.world, self.settings = world, settings.Settings(())
 
-    def start(self, wanted, later=False):
+    def start(self, new, later=False):
         self.world.journal.append(f"daemon: start{' later' * later}")
-        self.settings = wanted
+        self.settings = new
         if self.world.start_fails:
             raise OSError(errno.EIO, "no kernel")
 
@@ -44,9 +44,9 @@ class Daemon:
     def resume(self, known):
         self.world.journal.append(f"daemon: resume {known}")
 
-    def apply(self, wanted):
-        self.world.journal.append(f"daemon: apply {wanted.instances[0].priority}")
-        self.settings = wanted
+    def apply(self, new):
+        self.world.journal.append(f"daemon: apply {new.instances[0].priority}")
+        self.settings = new
 
     def resign(self, gone):
         self.world.journal.append("daemon: leave")
@@ -79,18 +79,18 @@ class Checks:
         self.journal.append("checks: stop")
 
 
-class Successor:
-    """Of a version that behaves as the test says."""
+class FakeNewProcess:
+    """A process of a version that behaves as the test says."""
 
     pid = 4711
 
-    def __init__(self, world, _loop, environ, left, on_ready, on_end):
+    def __init__(self, world, _loop, environ, state, on_ready, on_end):
         self.world, self.on_ready, self.on_end = world, on_ready, on_end
-        self.environ, self.left, self.known, self.goes_on = environ, left, None, True
+        self.environ, self.state, self.known, self.goes_on = environ, state, None, True
         if world.start_fails:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory")
-        world.successors.append(self)
-        world.journal.append("successor: start")
+        world.new_processes.append(self)
+        world.journal.append("new process: start")
 
     def commit(self, known):
         self.known = known
@@ -98,11 +98,11 @@ class Successor:
         return self.goes_on
 
     def close(self):
-        self.world.journal.append("successor: close")
+        self.world.journal.append("new process: close")
 
 
-class Predecessor:
-    """One that has the same configuration in force, unless the test says something else."""
+class FakeOldProcess:
+    """A process with the same configuration in force, unless the test says something else."""
 
     def __init__(self, world, text=None):
         self.world = world
@@ -131,12 +131,12 @@ class World:
         self.limits = []
         self.start_fails = False
         self.linger = lambda gone: gone()
-        self.predecessor, self.successors, self.meanwhile = None, [], lambda: None
+        self.old_process, self.new_processes, self.meanwhile = None, [], lambda: None
         monkeypatch.setattr(lifecycle.daemon, "Daemon", lambda _around: Daemon(self))
         monkeypatch.setattr(lifecycle, "Network", lambda: Network(journal))
         monkeypatch.setattr(lifecycle, "Checks", Checks(journal))
         monkeypatch.setattr(lifecycle.realtime, "prepare", self.prepare)
-        monkeypatch.setattr(lifecycle, "NewProcess", lambda *given: Successor(self, *given))
+        monkeypatch.setattr(lifecycle, "NewProcess", lambda *arguments: FakeNewProcess(self, *arguments))
 
     def prepare(self):
         self.journal.append("real-time")
@@ -148,9 +148,9 @@ class World:
         return settings.Settings((FRONT,), status_socket=whole["status_socket"])
 
     def lives(self, *happens, end=signal.SIGTERM):
-        """Live; each of these happens after the other, and then the end is asked for, if it is to be."""
+        """Live; each of these happens after the other, and then it is stopped, unless ``end`` is None."""
         wanted = self.write()
-        one = lifecycle.Lifecycle(str(self.path), self.log, self.notifier, {"HOME": "/"}, self.predecessor)
+        one = lifecycle.Lifecycle(str(self.path), self.log, self.notifier, {"HOME": "/"}, self.old_process)
         self.life = one
         waiting = [*happens, *([lambda: os.kill(os.getpid(), end)] if end else [])]
 
@@ -179,10 +179,10 @@ class World:
         os.kill(os.getpid(), signal.SIGUSR2)
 
     def first_is_ready(self):
-        self.successors[0].on_ready()
+        self.new_processes[0].on_ready()
 
     def second_is_ready(self):
-        self.successors[1].on_ready()
+        self.new_processes[1].on_ready()
 
 
 def first_of(callbacks):

@@ -12,12 +12,12 @@ Once the link is whole and `settling_time` is over:
 
 Already as soon as an Active one has advertised on the whole link:
 
-(e) nobody takes over who has to accept its Advertisements.
+(e) no member takes over that has to accept its Advertisements.
 
 At every moment of the schedule:
 
-(f) nobody is Active while one of its readings is FAULT or missing;
-(g) addresses are held by the Active ones, and by nobody else;
+(f) no member is Active while one of its readings is FAULT or missing;
+(g) only Active members hold addresses;
 (h) Advertisements do not answer each other without end;
 (i) the seats of a sync group are Active together, but while they start or stop one after the other.
 """

@@ -3,7 +3,7 @@
 """Random schedules for the simulator: who takes part in a cluster, and what befalls it until the link is whole again.
 
 Two to four members share one or two Virtual Routers. First comes chaos: Advertisements get lost, late, doubled and
-overtaken; members crash, stop, hang and come back; what they track fails and recovers. Then everybody gets a fate for
+overtaken; members crash, stop, hang and come back; what they track fails and recovers. Then every member has a fate for
 good, the link is whole, and nothing happens any more.
 """
 
@@ -172,7 +172,7 @@ def _chaos(
 
 
 def _fates(rng: random.Random, members: List[Member], things: List[List[Thing]], end: int) -> Iterator[Action]:
-    """What becomes of everybody at the end of the chaos, for good."""
+    """What becomes of every member at the end of the chaos, for good."""
     yield Action(end, "heal")
     for seat, some in enumerate(things):
         name = members[seat % len(members)].name

@@ -62,8 +62,8 @@ class Process(Probe):
 def candidates(name: str, proc: str = "/proc") -> Iterator[int]:
     """Yield the processes of a name; those named only by their first argument come last: reading it costs more."""
     pids = [entry for entry in os.listdir(proc) if entry.isdigit()]
-    wanted = os.fsencode(name)
-    for read_name, expected in ((_comm, wanted[:COMM_LENGTH]), (_program, wanted)):
+    full_name = os.fsencode(name)
+    for read_name, expected in ((_comm, full_name[:COMM_LENGTH]), (_program, full_name)):
         for pid in pids:
             if read_name(f"{proc}/{pid}") == expected and is_running(int(pid), name, proc):
                 yield int(pid)
@@ -76,11 +76,11 @@ def is_running(pid: int, name: str, proc: str = "/proc") -> bool:
     return state not in (b"", b"Z", b"X") and _is_named(os.fsencode(name), _comm(folder), _program(folder))
 
 
-def _is_named(wanted: bytes, comm: bytes, program: bytes) -> bool:
+def _is_named(name: bytes, comm: bytes, program: bytes) -> bool:
     """Long names with the same beginning differ only in the first argument, unless the process has changed that."""
-    if program == wanted:
+    if program == name:
         return True
-    return comm == wanted[:COMM_LENGTH] and (len(wanted) <= COMM_LENGTH or not program.startswith(comm))
+    return comm == name[:COMM_LENGTH] and (len(name) <= COMM_LENGTH or not program.startswith(comm))
 
 
 def _comm(folder: str) -> bytes:

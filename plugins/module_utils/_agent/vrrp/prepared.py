@@ -59,10 +59,10 @@ class PreparedTakeover:
         self._members = members
         self._states = [member.state for member in members]
         machines = [member.machine for member in members]
-        _after, wanted = sync_group.step(machines, self._states, at, machine.Timeout(), deadline)
+        _after, actions = sync_group.step(machines, self._states, at, machine.Timeout(), deadline)
         self.calls: PreparedCalls = {}
         self._calls_of: List[List[PreparedCall]] = [[] for _member in members]
-        for number, effect in wanted:
+        for number, effect in actions:
             found = self._prepared(transport, addresses, members[number], effect)
             self.calls.update(found)
             self._calls_of[number] += found.values()

@@ -67,11 +67,11 @@ class Transport:
         """Open and close sockets as interfaces come and go; return False if one could not be opened."""
         for sock in self._sockets.values():
             link = self.links.named(sock.interface)
-            wanted = (link.index, sock.multicast) if link else None
-            if wanted != sock.opened_for:
+            target = (link.index, sock.multicast) if link else None
+            if target != sock.opened_for:
                 self._close(sock)
-                if wanted:
-                    self._open(sock, *wanted)
+                if target:
+                    self._open(sock, *target)
         return all(sock.port or not self.links.named(sock.interface) for sock in self._sockets.values())
 
     def _open(self, sock: InterfaceSocket, index: int, multicast: bool) -> None:

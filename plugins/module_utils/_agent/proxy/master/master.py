@@ -66,13 +66,13 @@ class Master:
         )
         self.switch_to(prepared, inherited["members"] if inherited else {})
 
-    def prepare(self, wanted: Settings) -> Prepared:
+    def prepare(self, settings: Settings) -> Prepared:
         """Open the sockets that settings want and are not open yet. Raises Refused."""
-        sockets = self._listeners.prepare(listeners_of(wanted))
-        if self._status_socket and self._status_socket.path == wanted.status_socket:
-            return Prepared(wanted, sockets, self._status_socket)
+        sockets = self._listeners.prepare(listeners_of(settings))
+        if self._status_socket and self._status_socket.path == settings.status_socket:
+            return Prepared(settings, sockets, self._status_socket)
         try:
-            return Prepared(wanted, sockets, self._open_status_socket(wanted.status_socket))
+            return Prepared(settings, sockets, self._open_status_socket(settings.status_socket))
         except status_socket.Refused as refused:
             self._listeners.discard(sockets)
             raise Refused([str(refused)]) from refused
@@ -83,25 +83,25 @@ class Master:
         if prepared.status_socket is not self._status_socket:
             prepared.status_socket.close()
 
-    def switch_to(self, prepared: Prepared, remembered: Optional[Dict[str, Any]] = None) -> None:
+    def switch_to(self, prepared: Prepared, inherited: Optional[Dict[str, Any]] = None) -> None:
         """Put prepared settings in force. Raises OSError if no worker can be started, and then nothing has changed.
 
-        :param remembered: server states of the previous version
+        :param inherited: server states of the previous version
         """
-        wanted, sockets, status = prepared
-        before = self.health.apply(wanted.services, remembered)
+        settings, sockets, status = prepared
+        before = self.health.apply(settings.services, inherited)
         try:
             self.pool.start_generation(
-                wanted, [(each.name, sockets[place]) for each in wanted.services for place in _places(each)]
+                settings, [(each.name, sockets[place]) for each in settings.services for place in _places(each)]
             )
         except OSError:
             self.health.switch_to(before)
             raise
-        self.endpoints.apply(wanted, sockets)
+        self.endpoints.apply(settings, sockets)
         self._listeners.keep(sockets)
         if self._status_socket and self._status_socket is not status:
             self._status_socket.close()
-        self._status_socket, self.settings = status, wanted
+        self._status_socket, self.settings = status, settings
 
     def take_result(self, result: Result) -> None:
         self.health.take_result(result)
@@ -207,14 +207,14 @@ class Master:
 
 def listeners_of(settings: Settings) -> Dict[Place, str]:
     """Return the places that settings want to listen on, each with what it is for."""
-    wanted: Dict[Place, List[str]] = {}
+    found: Dict[Place, List[str]] = {}
     for what, items in (("service", settings.services), ("monitor", settings.monitors)):
         for item in items:
             for place in _places(item):
-                wanted.setdefault(place, []).append(f"{what} {item.name}")
+                found.setdefault(place, []).append(f"{what} {item.name}")
     for place in _places(settings.page) if settings.page else []:
-        wanted.setdefault(place, []).append("page")
-    return {place: ", ".join(users) for place, users in wanted.items()}
+        found.setdefault(place, []).append("page")
+    return {place: ", ".join(users) for place, users in found.items()}
 
 
 def _places(item: Any) -> List[Place]:

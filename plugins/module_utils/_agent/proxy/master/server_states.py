@@ -116,10 +116,10 @@ class Health:
     def __contains__(self, key: str) -> bool:
         return key in self._servers
 
-    def apply(self, services: Iterable[Service], remembered: Optional[Dict[str, Any]] = None) -> ServerStates:
+    def apply(self, services: Iterable[Service], inherited: Optional[Dict[str, Any]] = None) -> ServerStates:
         """Switch to other settings. The caller starts workers that know them: see ``updates``.
 
-        :param remembered: from the previous version's ``to_json``; counts until a check has a result
+        :param inherited: from the previous version's ``to_json``; counts until a check has a result
         :return: the previous states, for ``switch_to``
         """
         before, now = self._servers, self._wall()
@@ -127,8 +127,8 @@ class Health:
         for entry in new:
             if entry.key in before:
                 entry.restore(before[entry.key].to_json())
-            elif remembered and entry.key in remembered:
-                entry.restore(remembered[entry.key])
+            elif inherited and entry.key in inherited:
+                entry.restore(inherited[entry.key])
         self.switch_to({entry.key: entry for entry in new})
         return before
 

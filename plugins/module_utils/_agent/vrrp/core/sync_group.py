@@ -33,8 +33,8 @@ def step(
             deadline = now + machine.active_down_interval(routers[member], before)
             after[member] = before._replace(wants_active=True, deadline=deadline)
             continue
-        after[member], wanted = machine.step(routers[member], before, what, now)
-        effects += [(member, effect) for effect in wanted]
+        after[member], actions = machine.step(routers[member], before, what, now)
+        effects += [(member, effect) for effect in actions]
         waiting += _consequences(before, member, after)
     return after, effects
 
@@ -54,9 +54,9 @@ def _consequences(
     faulty = [tracking.in_fault({**state.readings, GROUP: 0}) for state in states]
     count = sum(faulty)
     for other, state in enumerate(states):
-        wanted = tracking.FAULT if count > faulty[other] else 0
-        if state.readings.get(GROUP, 0) != wanted:
-            found.append((other, machine.TrackerUpdate(GROUP, wanted)))
+        reading = tracking.FAULT if count > faulty[other] else 0
+        if state.readings.get(GROUP, 0) != reading:
+            found.append((other, machine.TrackerUpdate(GROUP, reading)))
     moved = states[member].name if states[member].name != before.name else ""
     others = [other for other in range(len(states)) if other != member]
     if moved == machine.ACTIVE:

@@ -101,7 +101,7 @@ def proxy_config(tmp_path):
     return str(path)
 
 
-def test_a_proxys_configuration_is_told_by_its_keys(proxy_config, capsys):
+def test_a_proxys_configuration_is_recognized_by_its_keys(proxy_config, capsys):
     assert cli.main(["check-config", "--config", proxy_config]) == 0
     assert capsys.readouterr() == (f"{proxy_config} is good: 1 service, 2 servers, 0 monitors.\n", "")
 
@@ -120,7 +120,7 @@ def test_each_fault_of_a_proxys_configuration_is_a_line(tmp_path, capsys):
     "content, has",
     [({}, "neither"), ([], "neither"), ({"servics": []}, "neither"), ({"instances": [], "page": {}}, "keys of both")],
 )
-def test_a_configuration_that_could_be_anybodys_is_one_sentence(content, has, tmp_path, capsys):
+def test_a_configuration_of_unclear_kind_is_one_sentence(content, has, tmp_path, capsys):
     path = tmp_path / "odd.json"
     path.write_text(json.dumps(content))
     assert cli.main(["check-config", "--config", str(path)]) == 1
@@ -154,7 +154,7 @@ def test_a_servers_state_is_changed_where_the_proxy_answers(monkeypatch, capsys)
     assert asked == [("/run/onprem-lb-proxy/status.sock", "web/a", "drain"), ("/x", "web/a", "ready")]
 
 
-def test_a_servers_state_that_nobody_can_change_is_a_sentence(tmp_path, capsys):
+def test_a_server_state_that_cannot_be_changed_is_a_sentence(tmp_path, capsys):
     path = str(tmp_path / "none.sock")
     assert cli.main(["server", "maint", "web/a", "--socket", path]) == 1
     assert capsys.readouterr().err == f"no agent answers at {path}: is it running?\n"
@@ -175,7 +175,7 @@ class Router:
 
 def test_the_router_starts_with_what_was_read(config, monkeypatch):
     router = Router(monkeypatch)
-    monkeypatch.setattr(cli, "_missing_right", lambda: None)
+    monkeypatch.setattr(cli, "_missing_privilege", lambda: None)
     monkeypatch.setenv("NOTIFY_SOCKET", "/run/x")
     assert cli.main(["vrrp", "--config", config]) == 7
     path, wanted, environ = router.started[0]
@@ -227,7 +227,7 @@ def test_of_the_usual_sockets_those_that_are_there_are_asked(monkeypatch, capsys
 @pytest.mark.parametrize(
     "form, begins", [("json", '{\n  "agent"'), ("table", "onprem.lb 0.1.0, process 815"), ("prometheus", "# HELP ")]
 )
-def test_a_proxys_report_is_told_by_what_is_in_it(form, begins, monkeypatch, capsys):
+def test_a_proxys_report_is_recognized_by_its_keys(form, begins, monkeypatch, capsys):
     monkeypatch.setattr(status_socket, "fetch", lambda path: PROXY_REPORT)
     assert cli.main(["status", "--socket", "/x", "--format", form]) == 0
     out = capsys.readouterr().out

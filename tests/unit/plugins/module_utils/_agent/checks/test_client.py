@@ -116,7 +116,7 @@ def test_a_check_that_this_python_cannot_make_is_down_and_the_others_go_on(loop,
         vrrp.checks.stop()
 
 
-def test_each_change_is_told_once(vrrp, tmp_path):
+def test_each_change_is_reported_once(vrrp, tmp_path):
     mark = tmp_path / "mark"
     vrrp.want(script(f"test -e {mark}"))
     vrrp.hears("script", up=False)
@@ -136,7 +136,7 @@ def test_who_names_no_user_runs_as_the_one_of_all_scripts(vrrp, tmp_path, monkey
         assert vrrp.hears("theirs", up=False).detail == "cannot run /bin/sh: there is no user no-such-user"
 
 
-def test_what_is_not_wanted_any_more_is_not_run_and_not_told(vrrp, tmp_path):
+def test_a_removed_check_is_neither_run_nor_reported(vrrp, tmp_path):
     mark = tmp_path / "pid"
     path, file = track(tmp_path)
     vrrp.want(file, script(f"echo $$ >{mark}; exec sleep 60", timeout=60 * SECOND))
@@ -190,7 +190,7 @@ def readable(connection):
         return False
 
 
-def test_when_the_process_dies_it_is_started_again_and_told_everything(vrrp, tmp_path):
+def test_when_the_process_dies_it_is_started_again_with_all_checks(vrrp, tmp_path):
     path, file = track(tmp_path)
     vrrp.want(file)
     vrrp.hears("track", value=0)
@@ -205,7 +205,7 @@ def test_when_the_process_dies_it_is_started_again_and_told_everything(vrrp, tmp
     assert not os.path.exists(f"/proc/{before}")
 
 
-def test_what_a_former_process_has_found_is_told_again_when_it_is_another(vrrp, tmp_path):
+def test_a_result_that_differs_from_that_of_a_former_process_is_reported(vrrp, tmp_path):
     path, check = track(tmp_path, 3)
     once = Check("once", SCRIPT, interval=AGAIN, fall=1000, command=("/bin/false",), every=True)
     known = [Result("track", False, 3, "3"), Result("once", True, 0, ""), Result("gone", True, 0, "")]
@@ -220,7 +220,7 @@ def test_what_a_former_process_has_found_is_told_again_when_it_is_another(vrrp, 
     assert [result.name for result in vrrp.results] == ["track"], "one failure of a thousand is none"
 
 
-def test_what_changed_while_there_was_no_process_is_told(vrrp, tmp_path):
+def test_a_change_while_there_was_no_process_is_reported(vrrp, tmp_path):
     path, file = track(tmp_path)
     vrrp.want(file)
     vrrp.hears("track", value=0)
@@ -283,7 +283,7 @@ def test_a_process_that_takes_nothing_is_not_waited_for(vrrp):
     assert len(vrrp.results) == 1
 
 
-def test_a_notify_program_is_run_and_its_failure_is_said(vrrp, tmp_path):
+def test_a_notify_program_is_run_and_its_failure_is_logged(vrrp, tmp_path):
     vrrp.checks.run(shell(f"echo told >{tmp_path}/news; exit 4"), ME)
     run_until(vrrp.loop, lambda: vrrp.messages)
     assert text(tmp_path / "news") == "told\n"
@@ -371,7 +371,7 @@ def test_after_the_end_one_that_was_to_be_started_again_is_not(loop):
     assert vrrp.checks.pid == 0
 
 
-def test_that_programs_run_as_somebody_else_than_was_named_is_said_once(loop, monkeypatch):
+def test_that_programs_run_as_another_user_than_was_named_is_logged_once(loop, monkeypatch):
     monkeypatch.setattr(accounts, "may_change", lambda: False)
     vrrp = Vrrp(loop)
     try:
@@ -384,7 +384,7 @@ def test_that_programs_run_as_somebody_else_than_was_named_is_said_once(loop, mo
     ]
 
 
-def test_it_can_be_told_by_its_name(vrrp):
+def test_the_process_has_its_name(vrrp):
     def name():
         with open(f"/proc/{vrrp.checks.pid}/comm", encoding="ascii") as comm:
             return comm.read().strip()

@@ -31,7 +31,7 @@ from support.agent.loops import SECOND, Runs, run_until
         ("\u0663".encode(), 0, r"no number: b'\xd9\xa3'"),
     ],
 )
-def test_what_is_no_number_counts_as_0_and_is_told(tmp_path, no_leak, content, value, detail):
+def test_what_is_no_number_counts_as_0_with_a_detail(tmp_path, no_leak, content, value, detail):
     file = tmp_path / "track"
     file.write_bytes(content)
     assert files.read(str(file)) == (value, detail)

@@ -63,7 +63,7 @@ def test_a_status_that_is_wanted_is_a_success(loop, no_leak, answer, status):
 
 
 @pytest.mark.parametrize("status", [100, 199, 400, 404, 503])
-def test_another_status_is_a_failure_that_is_told(loop, status):
+def test_another_status_is_a_failure_with_that_detail(loop, status):
     with Server(answering(b"HTTP/1.1 %d Odd\r\n\r\n" % status)) as server:
         assert ask(loop, server)[:2] == (False, f"status {status}")
 

@@ -24,8 +24,8 @@ def server(request):
 
 
 @pytest.fixture
-def nobody():
-    """An address and a port that nobody listens on; it stays ours, so that nobody else does."""
+def closed_port():
+    """An address and a port without a listener; it stays ours, so that no other program listens there."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()
@@ -63,8 +63,8 @@ def test_the_connection_is_reset_so_that_nothing_of_it_remains(loop, server):
         accepted.recv(1)
 
 
-def test_a_port_that_nobody_listens_on_is_down(loop, nobody, no_leak):
-    outcome = probe(loop, nobody).one()
+def test_a_closed_port_is_down(loop, closed_port, no_leak):
+    outcome = probe(loop, closed_port).one()
     assert (outcome.success, outcome.detail) == (False, "connection refused")
 
 

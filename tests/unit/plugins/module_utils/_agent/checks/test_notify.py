@@ -40,7 +40,7 @@ def program(tmp_path):
     return str(path)
 
 
-def test_a_program_hears_one_thing_after_the_other(case, program, tmp_path):
+def test_the_calls_of_a_program_run_one_after_the_other(case, program, tmp_path):
     for delay, word in (("0.2", "Backup"), ("0.1", "Active"), ("0", "Fault")):
         case.run(program, delay, word)
     assert case.finish() == []

@@ -112,7 +112,7 @@ def test_news_as_the_answer_to_an_outcome_bring_a_run_at_once():
     assert case.runs(until=2) == [0, 0, 0, 2]
 
 
-def test_nothing_is_run_or_told_after_the_end():
+def test_nothing_is_run_or_reported_after_the_end():
     case = Case(SECOND)
     case.runs(until=2.5)
     case.repeated.stop()
@@ -121,6 +121,6 @@ def test_nothing_is_run_or_told_after_the_end():
     assert case.probe.stopped
 
 
-def test_it_may_be_ended_by_who_hears_the_outcome():
+def test_it_may_be_stopped_by_the_callback():
     case = Case(on_outcome=lambda _outcome: case.repeated.stop())
     assert case.runs(until=9) == [0]

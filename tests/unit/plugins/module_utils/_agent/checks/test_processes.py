@@ -119,14 +119,14 @@ def test_one_that_becomes_another_program_is_another_program(watched, tmp_path):
     [(LONG, True), (LONG + "r", False), (LONG[:15], True), (LONG[:14], False)],
     ids=["whole", "longer", "as it was cut", "shorter"],
 )
-def test_a_name_that_the_kernel_has_cut_is_told_by_the_first_argument(loop, launch, name, found):
+def test_a_name_that_the_kernel_has_cut_is_recognized_by_the_first_argument(loop, launch, name, found):
     launch(LONG)
     watched = Watched(loop, name)
     assert watched.up() is found
     watched.probe.stop()
 
 
-def test_one_that_calls_itself_otherwise_is_told_by_its_first_argument(watched):
+def test_a_process_that_changed_its_name_is_recognized_by_its_first_argument(watched):
     process = subprocess.Popen([f"/usr/sbin/{NAME}", "60"], executable=SLEEP)
     try:
         run_until(watched.loop, watched.up)

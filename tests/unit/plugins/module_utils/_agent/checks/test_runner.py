@@ -27,7 +27,7 @@ class Told(Probe):
 
 
 class Case:
-    def __init__(self, monkeypatch, check, believed=None):
+    def __init__(self, monkeypatch, check, up=None):
         self.time = Time()
         self.probe = Told(self.time)
         self.results = []
@@ -37,9 +37,7 @@ class Case:
             return self.probe
 
         monkeypatch.setattr(runner, "probe_of", probe_of)
-        self.watch = runner.CheckRunner(
-            self.time, check, None, lambda *result: self.results.append(result), None, believed
-        )
+        self.watch = runner.CheckRunner(self.time, check, None, lambda *result: self.results.append(result), None, up)
 
     def finds(self, success, detail="", value=0):
         """Let one more regular run pass; return what was told of it."""
@@ -51,22 +49,22 @@ class Case:
 
 @pytest.fixture
 def case(monkeypatch):
-    return lambda believed=None, **fields: Case(monkeypatch, Check("name", **{"type": TCP, **fields}), believed)
+    return lambda up=None, **fields: Case(monkeypatch, Check("name", **{"type": TCP, **fields}), up)
 
 
 @pytest.mark.parametrize("success", [True, False])
-def test_the_first_run_is_told_at_once(case, success):
+def test_the_first_run_is_reported_at_once(case, success):
     assert case(rise=3, fall=3).finds(success, "because") == [(success, 0, "because")]
 
 
-def test_what_is_believed_already_takes_as_many_runs_as_ever_to_be_given_up(case):
+def test_an_inherited_state_takes_as_many_runs_as_ever_to_change(case):
     check = case(True, rise=2, fall=3)
     assert check.finds(False) == check.finds(False) == []
     assert check.finds(False, "third failure") == [(False, 0, "third failure")]
     assert case(False, rise=1).finds(False, "still") == [(False, 0, "still")]
 
 
-def test_only_a_change_is_told(case):
+def test_only_a_change_is_reported(case):
     check = case(rise=2, fall=3)
     assert check.finds(True, "first") == [(True, 0, "first")]
     assert check.finds(True) == []
@@ -121,7 +119,7 @@ def test_without_news_a_failure_waits_for_the_next_run(case):
     assert len(check.results) == 1
 
 
-def test_nothing_is_told_after_the_end(case):
+def test_nothing_is_reported_after_the_end(case):
     check = case()
     check.finds(True)
     check.watch.stop()

@@ -176,7 +176,7 @@ def test_a_user_who_does_not_exist_is_a_failure(script):
     assert outcome[:2] == (False, "cannot run /bin/true: there is no user no-such-user")
 
 
-def test_only_root_becomes_somebody_else():
+def test_only_root_becomes_another_user():
     def may_change():
         before = accounts.may_change()
         accounts.named("nobody").assume()

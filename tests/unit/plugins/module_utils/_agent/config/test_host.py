@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs that a configuration names: only what nobody else can change is run."""
+"""Programs that a configuration names: only what no other user can change is run."""
 
 from __future__ import annotations
 

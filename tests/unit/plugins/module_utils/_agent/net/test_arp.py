@@ -17,7 +17,7 @@ macs = st.binary(min_size=6, max_size=6)
 ipv4 = st.integers(1, 2**32 - 1).map(lambda n: str(ipaddress.IPv4Address(n)))
 
 
-def test_a_question_is_an_arp_probe_so_that_it_changes_nobodys_cache():
+def test_a_request_is_an_arp_probe_so_that_it_changes_no_cache():
     frame = arp.arp_frame(MAC, "0.0.0.0", "192.0.2.1")
     body = "000108000604000152540000000100000000000000000000c0000201"
     assert frame.hex() == "ffffffffffff" + "525400000001" + "0806" + body

@@ -28,7 +28,7 @@ def test_options_of_ipv4_are_passed_over():
 
 
 @pytest.mark.parametrize("fragment, whole", [(0x2000, False), (0x0001, False), (0x1000, False), (0x4000, True)])
-def test_a_fragment_is_told_from_what_may_not_be_fragmented(fragment, whole):
+def test_a_fragment_is_distinguished_from_dont_fragment(fragment, whole):
     assert ip.read(ipv4(fragment=fragment), ip.IPV4).whole == whole
 
 

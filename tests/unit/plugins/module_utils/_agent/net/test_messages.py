@@ -32,7 +32,7 @@ def test_every_message_of_a_datagram_is_read_as_it_was_written(many):
     assert list(messages.decode(b"".join(map(padded, many)))) == many
 
 
-def test_an_acknowledgement_is_told_from_everything_else():
+def test_an_acknowledgement_is_distinguished_from_everything_else():
     def answer(kind=messages.ERROR, serial=7, number=0):
         return messages.encode(Message(kind, 0x100, serial, struct.pack("=i", -number) + bytes(16)))
 

@@ -108,7 +108,7 @@ def datagram(*kinds_and_bodies, flags=0, serial=0):
     return found
 
 
-def test_events_are_told_in_order_and_what_is_not_of_interest_is_not_told():
+def test_events_are_returned_in_order_and_others_are_left_out():
     data = datagram((16, link_body()), (20, address_body()), (24, b"a route"), (21, address_body()), (17, link_body()))
     assert same(netlink.events_in(data), [LinkUpdated(ETH0), AddressUpdated(VIP), AddressGone(VIP), LinkGone(ETH0)])
 
@@ -254,26 +254,26 @@ def test_a_late_answer_to_an_earlier_question_is_not_taken_for_this_ones():
     opened(late)[0].adding(2, "192.0.2.10/32")()
 
 
-def test_all_links_are_told():
+def test_all_links_are_returned():
     kernel_side, kernel = opened(dump(link_body(), link_body(attrs=((3, b"eth1\0"),)), kind=16))
     assert kernel_side.links() == [ETH0, Link(2, "eth1", True, b"")]
     assert [(m.kind, m.flags, m.body) for m in kernel.asked] == [(18, 0x301, bytes(16))]
 
 
-def test_all_addresses_are_told():
+def test_all_addresses_are_returned():
     kernel_side, kernel = opened(dump(address_body(), address_body("192.0.2.11")))
     assert kernel_side.addresses() == [VIP, VIP._replace(address="192.0.2.11")]
     assert [(m.kind, m.flags, m.body) for m in kernel.asked] == [(22, 0x301, bytes(8))]
 
 
-def test_what_changed_while_it_was_told_is_asked_for_again():
+def test_a_dump_that_was_interrupted_is_repeated():
     interrupted = dump(address_body("192.0.2.11"), flags=messages.DUMP_INTERRUPTED)
     kernel_side, kernel = opened(interrupted, interrupted, dump(address_body()))
     assert kernel_side.addresses() == [VIP]
     assert len(kernel.asked) == 3
 
 
-def test_what_never_stands_still_is_told_as_it_was_at_last():
+def test_a_dump_that_is_always_interrupted_is_returned_as_it_was_last():
     interrupted = dump(address_body(), flags=messages.DUMP_INTERRUPTED)
     kernel_side, kernel = opened(*[interrupted] * 99)
     assert kernel_side.addresses() == [VIP]
@@ -293,7 +293,7 @@ def test_it_listens_for_links_and_addresses_before_anything_is_asked():
     assert (socket.SOL_SOCKET, 33, netlink.RECEIVE_BUFFER) in kernel.options
 
 
-def test_events_are_told_oldest_first_until_there_are_none():
+def test_events_are_returned_oldest_first_until_there_are_none():
     kernel_side, kernel = opened()
     kernel.arriving = [datagram((20, address_body())), datagram((24, b"a route")), datagram((21, address_body()))]
     assert same(kernel_side.events(), [AddressUpdated(VIP), AddressGone(VIP)])
@@ -304,8 +304,8 @@ def lost():
     return OSError(errno.ENOBUFS, "no buffer space")
 
 
-def test_what_is_older_than_a_loss_is_not_told_after_it():
-    """Or an address that has come back meanwhile, of which nobody will tell any more, would seem gone."""
+def test_events_older_than_a_loss_are_not_returned_after_it():
+    """Or an address that has come back meanwhile, which no later event reports, would seem gone."""
     kernel_side, kernel = opened()
     kernel.arriving = [datagram((16, link_body())), lost(), datagram((21, address_body()))]
     assert same(kernel_side.events(), [Lost()])
@@ -313,14 +313,14 @@ def test_what_is_older_than_a_loss_is_not_told_after_it():
     assert same(kernel_side.events(), [AddressUpdated(VIP)])
 
 
-def test_a_flood_is_told_in_parts_so_that_an_advertisement_may_go_between_them():
+def test_a_flood_is_returned_in_parts_so_that_an_advertisement_may_go_between_them():
     kernel_side, kernel = opened()
     kernel.arriving = [datagram((20, address_body()))] * (netlink.BATCH + 1)
     assert same(kernel_side.events(), [AddressUpdated(VIP)] * netlink.BATCH)
     assert same(kernel_side.events(), [AddressUpdated(VIP)])
 
 
-def test_a_loss_is_told_once_however_much_is_thrown_away_for_it():
+def test_a_loss_is_reported_once_however_many_events_are_discarded_for_it():
     kernel_side, kernel = opened()
     kernel.arriving = [lost(), *[datagram((21, address_body()))] * netlink.BATCH, lost(), datagram((17, link_body()))]
     assert same(kernel_side.events(), [Lost()])

@@ -159,13 +159,13 @@ def test_what_is_no_vrrp_over_ipv4_is_skipped(nonsense):
 
 
 @pytest.mark.parametrize("ancillary", [[], cmsgs()[:1], cmsgs()[1:], [(41, 50, b"\0"), (41, 52, b"\0")]])
-def test_a_message_over_ipv6_of_which_not_all_is_told_is_skipped(ancillary):
+def test_a_message_over_ipv6_without_all_ancillary_data_is_skipped(ancillary):
     arriving = [(MESSAGE6, ancillary, 0, (A6, 0, 0, 7)), (MESSAGE6, cmsgs(), 0, (A6, 0, 0, 7))]
     assert opened(6, Wire(arriving)).receive().hop_limit == 255
 
 
 @pytest.mark.parametrize("multicast, destination", [(True, "ff02::1"), (False, "ff02::1"), (False, GROUP6)])
-def test_an_ipv6_group_that_somebody_else_on_this_host_is_in_is_skipped(multicast, destination):
+def test_an_ipv6_group_that_another_socket_of_this_host_joined_is_skipped(multicast, destination):
     arriving = [
         (MESSAGE6, cmsgs(destination), 0, (A6, 0, 0, 7)),
         (MESSAGE6, cmsgs("fe80::2"), 0, (A6, 0, 0, 7)),

@@ -229,7 +229,7 @@ KEYS = [*config.CONFIGURATION, *config.SERVICE, *config.CHECK, *config.SERVER, *
 
 
 @given(st.sampled_from(["whole", "service", "check", "server", "monitor", "page"]), st.sampled_from(KEYS), ANYTHING)
-def test_nothing_that_somebody_may_write_makes_it_stumble(where, key, value):
+def test_no_value_makes_it_raise(where, key, value):
     given = json.loads(written())
     web = given["services"][0]
     places = {

@@ -90,7 +90,7 @@ def echo(end):
         data = end.recv(100)
 
 
-def test_a_service_manager_that_signals_everybody_does_not_end_it():
+def test_a_service_manager_that_signals_all_processes_does_not_end_it():
     process = Forked("test-forked", echo)
     process.connection.settimeout(5)
     process.connection.send(b"ready?")
@@ -126,7 +126,7 @@ def wait(process):
     return ending
 
 
-def test_how_it_ended_is_told():
+def test_how_it_ended_is_reported():
     assert wait(Forked("test-forked", lambda end: None)) == "exit code 0"
     assert wait(Forked("test-forked", lambda end: os._exit(3))) == "exit code 3"
     assert wait(Forked("test-forked", lambda end: os.kill(os.getpid(), signal.SIGKILL))) == "signal 9"

@@ -69,7 +69,7 @@ def test_a_queue_that_has_been_emptied_costs_nothing(loop, ends, monkeypatch):
     assert rounds == []
 
 
-def test_the_end_is_told_after_the_last_message(loop, ends):
+def test_the_end_is_reported_after_the_last_message(loop, ends):
     here, there = (End(loop, end) for end in ends)
     here.channel.send("last")
     here.channel.close()
@@ -77,7 +77,7 @@ def test_the_end_is_told_after_the_last_message(loop, ends):
     assert there.heard == [["last"]]
 
 
-def test_what_is_sent_to_nobody_is_lost_without_a_fault(loop, ends):
+def test_a_message_without_a_receiver_is_lost_without_a_fault(loop, ends):
     here, there = (End(loop, end) for end in ends)
     there.channel.close()
     here.channel.send("lost")

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A log that nobody has to wait for."""
+"""A log that never blocks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_message_is_one_line(pipes):
     assert pipe.read() == ["front is Active", "two lines\\ud800"]
 
 
-def test_the_journal_is_told_how_grave_it_is(pipes):
+def test_the_journal_gets_the_severity(pipes):
     pipe = pipes(JOURNAL_STREAM="{0.st_dev}:{0.st_ino}")
     pipe.log.info("a")
     pipe.log.warning("b")
@@ -79,7 +79,7 @@ def test_a_fault_is_said_once_until_it_is_cured_whatever_its_words(pipes):
     assert pipe.read() == ["eth0 is down", "eth1 is down", "eth0 is up", "eth0 is gone"]
 
 
-def test_a_reader_that_sleeps_costs_messages_and_hears_how_many(pipes):
+def test_a_slow_reader_loses_messages_and_gets_their_number(pipes):
     pipe = pipes()
     for number in range(2000):  # would wait for ever
         pipe.log.info(f"message {number:04} {'x' * 80}")
@@ -99,7 +99,7 @@ def test_a_message_longer_than_a_pipe_takes_at_once_is_cut(pipes):
     assert len(first) == log.MAX_LINE - 1 and second == "next"
 
 
-def test_a_reader_that_is_gone_is_nobodys_trouble():
+def test_a_reader_that_is_gone_is_no_fault():
     ours, theirs = socket.socketpair()
     theirs.close()
     with ours:

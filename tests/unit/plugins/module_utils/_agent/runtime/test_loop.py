@@ -146,7 +146,7 @@ def test_a_timer_is_late_by_less_than_epolls_millisecond():
     assert min(late[1:]) < 500  # epoll would round 1.5 ms up to 2, each time; a busy machine is late now and then
 
 
-def test_a_timer_of_long_ago_that_is_cancelled_keeps_nobody_waiting():
+def test_an_overdue_timer_that_is_cancelled_delays_nothing():
     with real_time() as loop:
         for _count in range(1000):
             loop.after(1000, loop.stop).cancel()
@@ -156,7 +156,7 @@ def test_a_timer_of_long_ago_that_is_cancelled_keeps_nobody_waiting():
         assert loop.now() - began < LIMIT
 
 
-def test_a_descriptor_is_told_what_it_is_ready_for(pair):
+def test_a_callback_gets_the_events_of_its_descriptor(pair):
     with real_time() as loop:
         events = []
 
@@ -187,8 +187,8 @@ def test_a_descriptor_is_asked_again_as_long_as_something_is_left(pair):
     assert read == [b"x", b"y", b"z"]
 
 
-def test_who_is_forgotten_hears_nothing_also_when_it_was_ready_in_the_same_turn(pair):
-    """Both ends are ready; whoever comes first forgets the other one."""
+def test_a_forgotten_descriptor_is_not_called_even_if_it_was_ready_in_the_same_round(pair):
+    """Both ends are ready; the first callback forgets the other one."""
     called = []
     with real_time() as loop:
         for end in pair:
@@ -205,7 +205,7 @@ def test_who_is_forgotten_hears_nothing_also_when_it_was_ready_in_the_same_turn(
     assert len(called) == 1
 
 
-def test_who_was_opened_in_the_same_turn_does_not_hear_what_was_for_its_number_before(pair):
+def test_a_descriptor_opened_in_the_same_round_gets_no_events_of_its_number_before(pair):
     """A callback closes the other descriptor and opens one that gets the same number."""
     strange, opened = [], []
     with real_time() as loop:

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Everybody who comes to a socket is answered, and nobody is waited for."""
+"""The request server answers every client, and never waits for one."""
 
 from __future__ import annotations
 
@@ -90,18 +90,18 @@ def test_what_comes_before_the_end_may_be_a_question(loop, listener, serve):
     assert while_running(loop, visit) == b"NO LINE"
 
 
-def test_who_asks_for_more_than_a_socket_takes_gets_all_of_it(loop, listener, serve):
+def test_a_reply_larger_than_the_socket_buffer_is_sent_whole(loop, listener, serve):
     serve(lambda _received, _ended: b"x" * 5_000_000)
     assert len(while_running(loop, lambda: ask(listener, b"?"))) == 5_000_000
 
 
-def test_who_says_too_much_still_hears_the_answer(loop, listener, serve):
+def test_a_client_that_sends_too_much_still_gets_the_reply(loop, listener, serve):
     """Closed with something unread, the connection would be reset, and the answer lost."""
     serve()
     assert while_running(loop, lambda: ask(listener, b"hi\n" + b"x" * 3000, b"y" * 3000)).startswith(b"HI\n")
 
 
-def test_who_never_ends_or_never_listens_is_left_and_keeps_nobody_waiting(loop, listener, serve, monkeypatch):
+def test_a_client_that_never_ends_or_never_reads_is_dropped_and_delays_no_other(loop, listener, serve, monkeypatch):
     monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 1_500_000)
     served = serve(lambda received, _ended: b"x" * 5_000_000 if b"\n" in received else None)
 
@@ -118,7 +118,7 @@ def test_who_never_ends_or_never_listens_is_left_and_keeps_nobody_waiting(loop, 
     run_until(loop, lambda: len(served) == 0)
 
 
-def test_who_talks_without_end_is_left(loop, listener, serve, monkeypatch):
+def test_an_endless_request_is_dropped(loop, listener, serve, monkeypatch):
     monkeypatch.setattr(request_server, "MAX_REQUEST", 10_000)
     serve(lambda received, ended: None)
 
@@ -132,7 +132,7 @@ def test_who_talks_without_end_is_left(loop, listener, serve, monkeypatch):
     assert while_running(loop, visit)
 
 
-def test_when_there_are_too_many_the_one_who_has_been_there_longest_goes(loop, listener, serve, monkeypatch):
+def test_one_client_too_many_closes_the_oldest_connection(loop, listener, serve, monkeypatch):
     """So that silent ones cannot keep those out who say at once what they want."""
     monkeypatch.setattr(request_server, "MAX_CLIENTS", 5)
     served = serve()
@@ -148,7 +148,7 @@ def test_when_there_are_too_many_the_one_who_has_been_there_longest_goes(loop, l
     assert len(served) <= 5
 
 
-def test_who_is_gone_at_once_harms_nobody(loop, listener, serve):
+def test_a_client_that_leaves_at_once_does_no_harm(loop, listener, serve):
     serve(lambda _received, _ended: b"x" * 5_000_000)
 
     def visit():
@@ -184,7 +184,7 @@ def test_a_host_without_descriptors_does_not_make_the_loop_spin(loop, monkeypatc
     assert len(asked) == 3
 
 
-def test_after_the_end_nobody_is_let_in_even_where_it_paused(loop, monkeypatch):
+def test_after_the_end_no_client_is_accepted_even_after_a_pause(loop, monkeypatch):
     monkeypatch.setattr(request_server, "ACCEPT_RETRY", 50_000)
     asked = []
     with socket.create_server(("127.0.0.1", 0)) as real:
@@ -196,7 +196,7 @@ def test_after_the_end_nobody_is_let_in_even_where_it_paused(loop, monkeypatch):
     assert len(asked) == 1
 
 
-def test_while_it_rests_newcomers_wait_and_those_inside_are_answered(loop, listener, serve):
+def test_while_it_pauses_new_clients_wait_and_accepted_ones_are_answered(loop, listener, serve):
     served = serve()
 
     def visit():

@@ -18,7 +18,7 @@ def manager():
         yield found
 
 
-def test_every_state_is_told_at_a_path(manager, tmp_path):
+def test_every_state_is_sent_to_a_path(manager, tmp_path):
     path = str(tmp_path / "notify")
     manager.bind(path)
     notifier = sd_notify.Notifier({"NOTIFY_SOCKET": path})
@@ -38,7 +38,7 @@ def test_a_reload_comes_with_its_time_as_notify_reload_wants(manager):
     assert state == "RELOADING=1" and int(time.partition("MONOTONIC_USEC=")[2]) > 0
 
 
-def test_who_is_succeeded_speaks_once_for_the_successor_to_whom_systemd_does_not_listen_yet(manager, tmp_path):
+def test_the_old_process_notifies_once_for_the_new_one_which_systemd_ignores_so_far(manager, tmp_path):
     manager.bind(str(tmp_path / "notify"))
     sd_notify.Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify")}).succeeded(4711)
     assert manager.recv(200).decode().split("\n") == ["MAINPID=4711", "READY=1", "WATCHDOG=1"]

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Signals as a loop hears them."""
+"""Signals as events of a loop."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_signal_that_comes_while_another_is_heeded_waits_for_its_turn(loop):
     assert heard == ["begin", "end", "second"]
 
 
-def test_whoever_ends_the_loop_is_the_last_to_be_called(loop):
+def test_a_handler_that_stops_the_loop_is_the_last_to_be_called(loop):
     heard = []
     signals = Signals(loop, {USR2: loop.stop, USR1: lambda: heard.append(USR1)})
     try:

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The status socket: everybody is answered, and nobody is waited for."""
+"""The status socket answers every client, and never waits for one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_report_larger_than_a_sockets_buffer_arrives_whole(loop, path, serve):
     assert while_running(loop, lambda: status_socket.fetch(path)) == report
 
 
-def test_who_does_not_read_is_dropped_and_keeps_nobody_waiting(loop, path, serve, monkeypatch):
+def test_a_client_that_does_not_read_is_dropped_and_delays_no_other(loop, path, serve, monkeypatch):
     monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 1_000_000)
     serve(lambda: {"text": "x" * 3_000_000})
 
@@ -66,7 +66,7 @@ def test_who_does_not_read_is_dropped_and_keeps_nobody_waiting(loop, path, serve
     assert while_running(loop, visit) == (3_000_000, True)
 
 
-def test_a_client_that_leaves_at_once_harms_nobody(loop, path, serve):
+def test_a_client_that_leaves_at_once_does_no_harm(loop, path, serve):
     serve(lambda: {"text": "x" * 3_000_000})
 
     def visit():
@@ -83,7 +83,7 @@ def test_only_its_owner_and_group_may_ask(path, serve):
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o660
 
 
-def test_what_a_killed_predecessor_left_is_replaced(loop, path, serve):
+def test_a_socket_that_a_killed_process_left_is_replaced(loop, path, serve):
     os.makedirs(os.path.dirname(path))
     with socket.socket(socket.AF_UNIX) as predecessor:
         predecessor.bind(path)

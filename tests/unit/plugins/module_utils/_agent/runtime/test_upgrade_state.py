@@ -33,7 +33,7 @@ def test_a_child_that_ends_later_is_reaped(loop):
     run_until(loop, lambda: not is_there(pid))
 
 
-def test_who_was_reaped_by_somebody_else_is_no_fault(loop):
+def test_a_child_that_was_reaped_elsewhere_is_no_fault(loop):
     pid = child("")
     os.waitpid(pid, 0)
     upgrade_state.reap(loop, pid)

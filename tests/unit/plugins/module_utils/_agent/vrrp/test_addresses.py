@@ -109,7 +109,7 @@ def test_who_lost_and_won_within_a_moment_announces_at_once(host):
     assert f"{ANNOUNCE} x5" in host.done()
 
 
-def test_addresses_that_cannot_be_announced_are_told_of_once_and_tried_again(host):
+def test_addresses_that_cannot_be_announced_are_logged_once_and_tried_again(host):
     host.network.mute = errno.ENETDOWN
     host.start()
     host.let(DOWN_INTERVAL + 6)
@@ -189,14 +189,14 @@ def test_addresses_that_are_no_more_refused_are_taken(host):
     assert (host.state, host.held) == ("Active", [f"{VIP}/32"])
 
 
-def test_what_is_refused_is_told_of_once(host):
+def test_an_address_that_the_kernel_refuses_is_logged_once(host):
     host.netlink.refused[f"{VIP}/32"] = errno.EACCES
     host.start()
     host.let(100)
     assert sum("cannot be put" in line for line in host.says()) == 1
 
 
-def test_an_address_that_cannot_be_taken_off_is_told_of(host):
+def test_an_address_that_cannot_be_removed_is_logged(host):
     host.start().activate()
 
     def forbidden(_index, _address):
@@ -210,7 +210,7 @@ def test_an_address_that_cannot_be_taken_off_is_told_of(host):
 # --- taken away -------------------------------------------------------------------------------------------------
 
 
-def test_an_address_that_somebody_takes_away_is_put_back_and_announced_at_once(host):
+def test_an_address_that_another_program_removes_is_put_back_and_announced_at_once(host):
     host.start().activate()
     host.netlink.take_away(f"{VIP}/32")
     host.let()
@@ -225,7 +225,7 @@ def test_only_what_is_missing_is_put_back(host):
     assert [line for line in host.acts() if line.startswith("add")] == [f"add {SECOND_VIP}/24 to eth0"]
 
 
-def test_an_address_that_somebody_makes_another_one_of_is_put_back(host):
+def test_an_address_that_another_program_changes_is_put_back(host):
     host.start().activate()
     host.netlink.take_away(f"{VIP}/32")
     host.netlink.put(f"{VIP}/24")
@@ -233,7 +233,7 @@ def test_an_address_that_somebody_makes_another_one_of_is_put_back(host):
     assert f"{VIP}/32" in host.held
 
 
-def test_an_address_that_somebody_else_puts_back_is_left_alone(host):
+def test_an_address_that_another_program_puts_back_is_left_alone(host):
     host.start().activate()
     host.netlink.take_away(f"{VIP}/32")
     host.netlink.put(f"{VIP}/32")
@@ -250,7 +250,7 @@ def test_who_may_not_put_an_address_back_is_in_fault(host):
     assert host.state == "Fault"
 
 
-def test_nobody_else_puts_an_address_back(host):
+def test_only_an_active_router_puts_an_address_back(host):
     host.netlink.put(f"{VIP}/32")
     host.start()
     host.hears(200)
@@ -262,7 +262,7 @@ def test_nobody_else_puts_an_address_back(host):
     assert host.done() == []
 
 
-def test_other_addresses_that_go_concern_nobody(host):
+def test_other_addresses_that_vanish_are_ignored(host):
     host.netlink.put("192.0.2.77/24")
     host.start().activate()
     host.netlink.take_away("192.0.2.77/24")
@@ -270,7 +270,7 @@ def test_other_addresses_that_go_concern_nobody(host):
     assert host.done() == []
 
 
-def test_its_own_removal_is_not_taken_for_somebody_elses(host):
+def test_its_own_removal_is_not_taken_for_another_programs(host):
     host.start().activate()
     host.hears(200)
     host.let()
@@ -290,7 +290,7 @@ def test_after_lost_events_an_address_that_went_meanwhile_is_put_back(host):
 # --- what was left ----------------------------------------------------------------------------------------------
 
 
-def test_what_was_left_by_a_former_life_is_kept_and_announced_when_nobody_else_has_it(host):
+def test_an_address_left_by_a_crash_is_kept_and_announced_when_no_other_router_has_it(host):
     host.netlink.put(f"{VIP}/32")
     host.start()
     host.done()
@@ -298,7 +298,7 @@ def test_what_was_left_by_a_former_life_is_kept_and_announced_when_nobody_else_h
     assert host.acts() == [f"send 100 to {OTHER}", ADD, f"{ANNOUNCE} x5"]
 
 
-def test_what_was_left_is_removed_as_soon_as_somebody_else_has_it(host):
+def test_an_address_left_by_a_crash_is_removed_as_soon_as_another_router_has_it(host):
     host.netlink.put(f"{VIP}/32")
     host.start()
     host.done()

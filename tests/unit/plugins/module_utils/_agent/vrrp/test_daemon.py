@@ -69,7 +69,7 @@ def test_an_active_router_advertises_every_interval(host):
     assert host.acts() == [f"send 100 to {OTHER} x50"]
 
 
-def test_a_timer_is_never_later_than_the_wait_that_somebody_shortens(host):
+def test_a_timer_follows_a_deadline_that_is_moved_forward(host):
     host.start()
     host.hears(200)
     host.hears(0)
@@ -119,7 +119,7 @@ def test_an_interface_that_goes_down_is_a_fault_at_once_and_its_return_none(host
     assert host.done() == ["says front: Fault to Backup: interface eth0 is well again"]
 
 
-def test_a_renamed_interface_loses_the_addresses_and_is_told_a_last_word(host):
+def test_a_renamed_interface_loses_the_addresses_after_a_resignation(host):
     """It has another name now, and is up: the addresses would be served by two hosts."""
     host.start().activate()
     host.netlink.link("lan", 2)
@@ -156,7 +156,7 @@ def test_an_interface_that_is_made_anew_gets_the_addresses_back(host):
     assert (host.state, host.held) == ("Active", [f"{VIP}/32"])
 
 
-def test_an_interface_that_was_made_anew_before_anybody_looked_is_another_one(host):
+def test_an_interface_that_was_recreated_between_two_events_is_another_one(host):
     host.start().activate()
     host.netlink.unlink("eth0")
     host.netlink.link("eth0", 9)
@@ -204,7 +204,7 @@ def test_after_lost_events_all_is_learnt_anew(host):
     assert host.states == {"front": "Fault", "back": "Active"}
 
 
-def test_news_of_addresses_that_come_and_go_with_the_routers_make_nobody_look_around(host):
+def test_events_of_virtual_addresses_do_not_recompute_the_egress(host):
     host.start()
     looked = []
     host.daemon.transport.follow = lambda: looked.append(1) or True
@@ -255,7 +255,7 @@ def test_a_check_counts_for_each_router_that_tracks_it(host):
     assert host.states == {"front": "Fault", "back": "Fault", "six": "Backup"}
 
 
-def test_the_result_of_a_check_that_nobody_wants_any_more_is_nothing(host):
+def test_the_result_of_a_removed_check_is_ignored(host):
     host.start()
     host.finds("haproxy", up=False)
     assert host.state == "Backup"
@@ -279,7 +279,7 @@ def test_an_interface_can_be_tracked_without_any_other_process(host):
 # --- notify -----------------------------------------------------------------------------------------------------
 
 
-def test_a_notify_program_is_told_what_keepalived_would_tell_it(host):
+def test_a_notify_program_gets_the_arguments_that_keepalived_would_pass(host):
     notifying = TRACKING._replace(notify=("/bin/tell", "a b"))
     host.start(notifying, checks=(HAPROXY, LOAD), script_user="watch")
     for name in ("load", "haproxy"):
@@ -292,7 +292,7 @@ def test_a_notify_program_is_told_what_keepalived_would_tell_it(host):
     ]
 
 
-def test_a_notify_program_is_told_the_priority_of_the_moment(host):
+def test_a_notify_program_gets_the_current_priority(host):
     notifying = TRACKING._replace(notify=("/bin/tell",))
     host.start(notifying, checks=(HAPROXY, LOAD))
     host.finds("load", value=2)
@@ -303,7 +303,7 @@ def test_a_notify_program_is_told_the_priority_of_the_moment(host):
 BOTH = Group("both", ("front", "back"), ("/bin/all",))
 
 
-def test_a_sync_group_is_told_of_once_when_all_of_it_has_changed(host):
+def test_a_sync_group_is_reported_once_when_all_of_it_has_changed(host):
     host.start(FRONT, BACK._replace(priority=200), groups=(BOTH,))
     host.let(DOWN_INTERVAL)
     assert [line for line in host.done() if "both" in line] == [

@@ -25,20 +25,20 @@ from support.vrrp.lives import (
 )
 
 
-def test_the_checks_have_their_process_before_this_one_is_real_time_and_systemd_is_told_last(world):
+def test_the_checks_process_starts_before_this_one_is_real_time_and_systemd_is_notified_last(world):
     world.lives()
     assert world.journal[: len(BEGIN)] == BEGIN
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_whoever_ends_it_gets_everything_in_good_order(world, number):
+def test_each_signal_that_ends_it_stops_it_gracefully(world, number):
     began = time.monotonic()
     world.lives(end=number)
     assert world.journal == [*BEGIN, "daemon: leave", *END]
     assert time.monotonic() - began < LIMIT / MILLION
 
 
-def test_who_leaves_serves_on_until_nobody_needs_it_and_takes_no_new_settings(world):
+def test_a_router_that_resigns_serves_until_it_is_not_needed_and_takes_no_new_settings(world):
     served = []
     world.linger = served.append
     one = world.lives(world.term, world.hup, first_of(served), end=None)
@@ -46,7 +46,7 @@ def test_who_leaves_serves_on_until_nobody_needs_it_and_takes_no_new_settings(wo
     assert not one.loop.running
 
 
-def test_who_is_told_twice_leaves_at_once(world):
+def test_a_second_signal_stops_it_at_once(world):
     world.linger = lambda gone: None
     world.lives(world.term)
     assert world.journal == [*BEGIN, "daemon: leave", *END]
@@ -99,7 +99,7 @@ def test_a_bad_file_changes_nothing_and_is_said_and_reported_until_there_is_a_go
     assert [line for line in world.journal if line.startswith("daemon")] == ["daemon: apply 8"]
 
 
-def test_systemd_is_told_that_a_refused_reload_is_over(world):
+def test_systemd_is_notified_that_a_refused_reload_is_over(world):
     """Otherwise `systemctl reload` would wait for it."""
     world.lives(lambda: world.path.write_text("{"), world.hup)
     notified = [line for line in world.journal if line.startswith("systemd")]
@@ -188,7 +188,7 @@ def test_systemds_watchdog_is_fed_by_the_loop_itself(world):
     assert world.journal.count("systemd: alive") >= 5
 
 
-def test_without_a_watchdog_nobody_is_fed(world):
+def test_without_a_watchdog_no_keep_alive_is_sent(world):
     world.lives()
     assert "systemd: alive" not in world.journal
 

@@ -16,35 +16,35 @@ from support.vrrp.lives import (
     BEGIN,
     END,
     INSTANCE,
-    Predecessor,
-    Successor,
+    FakeNewProcess,
+    FakeOldProcess,
     first_of,
 )
 
-ASKED = ["systemd: reloading", "successor: start"]
+ASKED = ["systemd: reloading", "new process: start"]
 HANDED_OVER = ["checks: stop", "network: close", "says The addresses are handed over; goodbye."]
 
 
 def test_a_new_version_gets_all_that_is_known_and_the_old_one_gives_nothing_up(world):
     one = world.lives(world.upgrade, world.first_is_ready, end=None)
     assert world.journal == [*BEGIN, *ASKED, "systemd: succeeded 4711", *HANDED_OVER]
-    (new,) = world.successors
+    (new,) = world.new_processes
     assert new.environ == {"HOME": "/"} and new.known == {"since": one.since, "daemon": {"front": "Active"}}
-    assert new.left["config"] == world.path.read_text() and new.left["door"][0] == str(world.folder / "vrrp.sock")
+    assert new.state["config"] == world.path.read_text() and new.state["door"][0] == str(world.folder / "vrrp.sock")
     assert (world.folder / "vrrp.sock").is_socket()
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_who_is_told_to_end_in_the_very_moment_passes_it_on_to_who_goes_on(world, monkeypatch, goes_on):
+def test_a_signal_in_the_moment_of_the_handover_is_forwarded_to_the_new_process(world, monkeypatch, goes_on):
     """systemd may not have heard yet who that is; and a router that nobody ends would be killed with its addresses."""
     other = subprocess.Popen(["sleep", "600"])
-    monkeypatch.setattr(Successor, "pid", other.pid)
+    monkeypatch.setattr(FakeNewProcess, "pid", other.pid)
     try:
         world.meanwhile = world.term
 
         def ready():
-            world.successors[0].goes_on = goes_on
-            world.successors[0].on_ready()
+            world.new_processes[0].goes_on = goes_on
+            world.new_processes[0].on_ready()
 
         world.lives(world.upgrade, ready, end=None)
         assert other.poll() is None or goes_on
@@ -61,10 +61,10 @@ def test_a_new_version_that_fails_costs_a_line_and_is_reported(world, fails):
 
     def fail():
         if fails == "before it is ready":
-            world.successors[0].on_end("it has ended")
+            world.new_processes[0].on_end("it has ended")
         elif fails == "when it is committed":
-            world.successors[0].goes_on = False
-            world.successors[0].on_ready()
+            world.new_processes[0].goes_on = False
+            world.new_processes[0].on_ready()
 
     def ask():
         world.start_fails = fails == "to start"
@@ -84,38 +84,38 @@ def test_a_second_try_may_succeed(world):
     world.lives(
         world.upgrade,
         world.upgrade,  # while the first one is under way it is the same
-        lambda: world.successors[0].on_end("it has ended"),
+        lambda: world.new_processes[0].on_end("it has ended"),
         world.upgrade,
         world.second_is_ready,
         end=None,
     )
     assert world.journal[-4:] == ["systemd: succeeded 4711", *HANDED_OVER]
-    assert len(world.successors) == 2 and world.life.reload_error is None
+    assert len(world.new_processes) == 2 and world.life.reload_error is None
 
 
 def test_a_reload_meanwhile_begins_anew_with_what_is_in_force_then(world):
     world.lives(world.upgrade, lambda: world.write(priority=7), world.hup, world.second_is_ready, end=None)
     reload = [
-        "successor: close",
+        "new process: close",
         "systemd: reloading",
         "daemon: apply 7",
         f"says {world.path} is in force.",
         "systemd: ready",
     ]
     assert world.journal == [*BEGIN, *ASKED, *reload, *ASKED, "systemd: succeeded 4711", *HANDED_OVER]
-    assert '"priority": 7' in world.successors[1].left["config"]
+    assert '"priority": 7' in world.new_processes[1].state["config"]
 
 
-def test_who_leaves_needs_no_successor(world):
+def test_a_router_that_resigns_starts_no_new_process(world):
     served = []
     world.linger = served.append
     world.lives(world.upgrade, world.term, world.upgrade, first_of(served), end=None)
-    assert world.journal == [*BEGIN, *ASKED, "successor: close", "daemon: leave", *END]
+    assert world.journal == [*BEGIN, *ASKED, "new process: close", "daemon: leave", *END]
 
 
-def inherits(world, **predecessors):
+def inherits(world, **options):
     world.write()
-    world.predecessor = Predecessor(world, **predecessors)
+    world.old_process = FakeOldProcess(world, **options)
     return world
 
 
@@ -152,7 +152,7 @@ def test_the_new_version_is_silent_towards_systemd_until_that_listens_to_it(worl
 
 @pytest.mark.parametrize("why", ["gone", "another language"])
 def test_who_cannot_go_on_from_there_touches_nothing(world, why):
-    inherits(world, text="{" if why == "another language" else None).predecessor.gone = True
+    inherits(world, text="{" if why == "another language" else None).old_process.gone = True
     with pytest.raises((lifecycle.UpgradeAborted, status_socket.Refused)):
         world.lives()
     assert not [line for line in world.journal if "stop" in line or "close" in line or "systemd" in line]

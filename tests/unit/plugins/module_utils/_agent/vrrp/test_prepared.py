@@ -46,7 +46,7 @@ def test_a_deed_that_is_not_done_ahead_is_done_in_its_turn():
 
 
 @pytest.mark.parametrize("required", [True, False])
-def test_what_came_of_it_is_told_in_its_turn_and_stops_what_depends_on_it(required):
+def test_the_result_of_an_early_call_is_reported_in_its_turn_and_stops_later_calls(required):
     call = Call(OSError(errno.EACCES, "no"))
     deed = PreparedCall(call, required)
     assert deed.run_early() is not required
@@ -73,7 +73,7 @@ def test_all_that_others_see_comes_before_anything_is_written_down(host):
     assert sum(line == f"announce {VIP} on eth0" for line in done) == 5
 
 
-def test_nothing_is_done_before_the_patience_is_over(host):
+def test_nothing_is_sent_before_active_down_timer_expires(host):
     host.start()
     host.done()
     host.let(DOWN_INTERVAL - 0.000_601)
@@ -178,7 +178,7 @@ def test_what_is_ready_is_used_once(host):
     assert host.done()[:3] == [f"send 100 to {OTHER}", f"add {VIP}/32 to eth0", f"announce {VIP} on eth0 x5"]
 
 
-def test_patience_is_counted_from_the_arrival_of_a_message(host):
+def test_active_down_timer_counts_from_the_arrival_of_a_message(host):
     host.start()
     host.deliver(200, age=400)
     host.let()
@@ -209,7 +209,7 @@ def test_all_farewells_are_said_once_and_the_addresses_stay(host):
     assert len(host.held) == 2
 
 
-def test_the_successor_is_heard_and_a_moment_later_the_addresses_go(host):
+def test_a_moment_after_the_new_active_routers_advertisement_the_addresses_are_removed(host):
     host.start().activate()
     gone = resign(host)
     host.let(0.3)
@@ -221,7 +221,7 @@ def test_the_successor_is_heard_and_a_moment_later_the_addresses_go(host):
     assert (len(gone), host.held, host.acts()) == (1, [], [f"delete {VIP}/32 from eth0"])
 
 
-def test_without_a_successor_they_go_when_everybody_has_had_the_time(host):
+def test_without_a_new_active_router_they_go_when_the_linger_time_is_over(host):
     host.start().activate()
     gone = resign(host)
     host.let(1.199)

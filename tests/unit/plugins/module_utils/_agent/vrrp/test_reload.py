@@ -280,7 +280,7 @@ def test_a_check_that_is_known_already_counts_at_once_for_who_begins_to_track_it
     assert host.states == {"front": "Fault", "back": "Backup"}
 
 
-def test_a_check_that_is_not_what_it_was_is_believed_until_it_is_known_anew(host):
+def test_a_changed_check_keeps_its_reading_until_it_has_a_result(host):
     host.start(TRACKING, checks=(HAPROXY,))
     host.finds("haproxy")
     other = HAPROXY._replace(process="keepalived")
@@ -350,7 +350,7 @@ def test_who_joins_a_group_is_not_hurt_by_a_fault_that_ends_with_the_same_reload
     assert not [line for line in host.says() if "to Fault" in line]
 
 
-def test_active_routers_that_are_joined_stay_active_and_their_group_is_told_of(host):
+def test_active_routers_that_are_joined_stay_active_and_their_group_is_reported(host):
     host.start(FRONT, BACK).activate()
     host.apply(FRONT, BACK, groups=(BOTH,))
     assert host.daemon.report()["groups"][0]["state"] == "Active"
@@ -367,7 +367,7 @@ def test_a_group_that_comes_back_is_a_new_one(host):
     assert host.acts() == ["run /bin/all GROUP both MASTER 0 as nobody"]
 
 
-def test_a_group_that_stays_is_not_told_of_again(host):
+def test_a_group_that_stays_is_not_reported_again(host):
     host.start(FRONT, BACK, groups=(BOTH,)).activate()
     host.apply(FRONT._replace(priority=7), BACK, groups=(BOTH,))
     assert host.done() == []

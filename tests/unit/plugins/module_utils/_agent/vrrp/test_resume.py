@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A daemon that goes on as what another one was: nobody outside can tell."""
+"""A daemon that resumes with another one's state: other hosts see no difference."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_an_active_one_goes_on_with_its_next_advertisement_in_time(host):
         assert sent == [line for line in host.acts() if line.startswith("send")] and len(sent) == 2
 
 
-def test_a_backup_has_the_patience_that_was_left(host):
+def test_a_backup_resumes_with_the_rest_of_active_down_timer(host):
     host.start(FRONT)
     host.hears(101)
     host.let(DOWN_INTERVAL - 1)
@@ -113,7 +113,7 @@ def test_who_is_in_fault_stays_there_until_it_is_well(host):
     assert new.state == "Backup"
 
 
-def test_a_sync_group_is_what_it_was_and_its_next_change_is_told_once(host):
+def test_a_sync_group_keeps_its_state_and_its_next_change_is_reported_once(host):
     front, back = (each._replace(track=(Tracked("haproxy"),)) for each in (FRONT, BACK))
     host.start(front, back, groups=(TOGETHER,), checks=(HAPROXY,))
     host.finds("haproxy")

@@ -45,7 +45,7 @@ def test_what_is_not_there_takes_no_place():
 @pytest.mark.parametrize(
     "seconds, text", [(0.9, "0s"), (59, "59s"), (60, "1m 0s"), (3661, "1h 1m"), (90000, "1d 1h"), (-5, "0s")]
 )
-def test_times_are_told_in_their_largest_units(seconds, text):
+def test_times_are_shown_in_their_largest_units(seconds, text):
     quiet = {**QUIET, "instances": [{**NEW, "since": NOW - seconds}]}
     assert f"  {text}  " in show.table(quiet, NOW)
 

@@ -41,7 +41,7 @@ def test_a_socket_is_in_the_group_when_one_of_its_routers_wants_it(host):
     assert opened(host) == [("eth0", 2, 4, False)]
 
 
-def test_a_socket_that_nobody_needs_any_more_is_closed(host):
+def test_a_socket_that_no_router_needs_any_more_is_closed(host):
     host.start(FRONT, BACK)
     host.apply(FRONT)
     assert opened(host) == [("eth0", 2, 4, False)]
@@ -60,7 +60,7 @@ def test_an_interface_that_comes_later_gets_its_socket_then(host):
     assert (opened(host), host.state) == ([("eth1", 7, 4, False)], "Backup")
 
 
-def test_a_socket_that_cannot_be_had_is_told_of_once_and_asked_for_every_ten_seconds(host):
+def test_a_socket_that_cannot_be_opened_is_logged_once_and_tried_every_ten_seconds(host):
     host.network.shut = errno.EPERM
     host.start()
     assert host.state == "Fault"
@@ -103,7 +103,7 @@ def test_a_peer_that_cannot_be_reached_keeps_an_advertisement_from_no_other(host
     ]
 
 
-def test_what_nobody_could_be_sent_is_not_counted_as_sent(host):
+def test_an_advertisement_that_reached_no_peer_is_not_counted_as_sent(host):
     host.start()
     host.port().unreachable.add(OTHER)
     host.let(DOWN_INTERVAL + 10)
@@ -125,7 +125,7 @@ def test_what_is_heard_is_for_the_router_of_its_vrid_interface_and_family(host):
     assert {host.report(name)["received"] for name in host.states} == {1}
 
 
-def test_a_backup_that_was_late_hears_what_has_come_before_it_believes_in_silence(host):
+def test_a_backup_that_was_late_reads_what_has_arrived_before_its_timer_counts_as_expired(host):
     host.start()
     host.done()
     host.let(DOWN_INTERVAL - 0.1)
@@ -140,7 +140,7 @@ def test_a_backup_that_was_late_hears_what_has_come_before_it_believes_in_silenc
     assert host.state == "Active"
 
 
-def test_a_backup_that_was_late_hears_also_what_waits_behind_a_thousand_others(host):
+def test_a_backup_that_was_late_reads_even_behind_a_thousand_other_messages(host):
     host.start()
     host.let(DOWN_INTERVAL - 0.1)
     for _count in range(1000):
@@ -209,7 +209,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("reason", WRONG)
-def test_what_is_discarded_is_counted_by_its_reason_and_told_of(host, reason):
+def test_a_discarded_message_is_counted_by_its_reason_and_logged(host, reason):
     host.start(SECRET)
     host.done()
     host.hears(200, **{"of": SECRET, **WRONG[reason]})
@@ -220,7 +220,7 @@ def test_what_is_discarded_is_counted_by_its_reason_and_told_of(host, reason):
     assert said.startswith(f"front: a message from {source} is discarded: ")
 
 
-def test_a_wrong_message_of_nobodys_vrid_is_counted_for_its_interface(host):
+def test_an_invalid_message_of_an_unknown_vrid_is_counted_for_its_interface(host):
     host.start(FRONT, SIX)
     host.done()
     host.hears(200, of=FRONT._replace(vrid=99), mangle=flip)
@@ -232,7 +232,7 @@ def test_a_wrong_message_of_nobodys_vrid_is_counted_for_its_interface(host):
     assert said.startswith(f"eth0, IPv4: a message from {OTHER} is discarded: ")
 
 
-def test_a_sound_message_of_nobodys_vrid_is_nothing(host):
+def test_a_valid_message_of_an_unknown_vrid_is_ignored(host):
     host.start()
     host.done()
     host.hears(200, of=FRONT._replace(vrid=99))
@@ -268,7 +268,7 @@ def test_a_fault_of_others_is_over_when_nothing_of_its_kind_has_come_for_a_minut
     assert host.report()["discarded"] == {"peer": 3}
 
 
-def test_nobody_looks_for_faults_that_are_over_when_there_are_none(host):
+def test_no_timer_runs_when_there_are_no_faults_to_expire(host):
     host.start().activate()
     before = host.loop.waiting
     host.hears(200, source=THIRD)
@@ -276,7 +276,7 @@ def test_nobody_looks_for_faults_that_are_over_when_there_are_none(host):
     assert host.loop.waiting == before
 
 
-def test_other_addresses_are_told_of_once_and_never_discarded(host):
+def test_other_addresses_are_logged_once_and_never_discarded(host):
     host.start()
     host.done()
     for _second in range(100):
@@ -320,5 +320,5 @@ def test_no_line_has_a_password(host):
     assert "geheim" not in text
 
 
-def test_settings_have_no_default_that_is_heard_by_nobody():
+def test_multicast_is_off_by_default():
     assert settings.Instance._field_defaults["multicast"] is False

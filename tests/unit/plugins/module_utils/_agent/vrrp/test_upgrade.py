@@ -86,7 +86,7 @@ def lives(pid):
         return False
 
 
-def test_the_new_one_is_told_all_and_goes_on(old):
+def test_the_new_process_gets_the_state_and_resumes(old):
     before = len(os.listdir("/proc/self/fd"))
     new = old.until_ready(old.starts(BEGIN + GOOD, WATCHDOG_PID="1", WATCHDOG_USEC="5", ONPREM_LB_HANDOVER="99"))
     known = {"daemon": ["\u00fc" * 300_000]}  # of many instances
@@ -108,7 +108,7 @@ def children():
         return {int(pid) for pid in pids.read().split()}
 
 
-def test_the_new_one_is_no_child_of_the_old_one_so_that_systemd_hears_of_its_end(old):
+def test_the_new_process_is_no_child_of_the_old_one_so_that_systemd_notices_its_end(old):
     others = children()
     new = old.until_ready(old.starts(BEGIN + GOOD))
     assert new.commit({})
@@ -148,7 +148,7 @@ def test_a_program_that_is_not_there_is_an_error_and_leaves_nothing_open(old, mo
 
 
 @pytest.mark.parametrize("then", ["os.abort()", "time.sleep(600)", "before._send('what?'); time.sleep(600)"])
-def test_one_that_does_not_go_on_when_it_is_told_is_no_more(old, monkeypatch, then):
+def test_a_new_process_that_does_not_commit_is_killed(old, monkeypatch, then):
     monkeypatch.setattr(upgrade, "COMMIT_TIMEOUT", 0.3)
     new = old.until_ready(old.starts(f"{BEGIN}before.request_handover()\n{then}"))
     assert not new.commit({"since": 1})
@@ -162,7 +162,7 @@ def test_one_that_is_given_up_ends(old):
     assert not old.said.exists() and old.ended == []
 
 
-def test_one_that_is_given_up_before_its_time_hears_of_it(old):
+def test_a_new_process_whose_upgrade_is_cancelled_aborts(old):
     """Its process is not known yet: then it finds nobody to say it to."""
     program = f"{BEGIN.replace('before =', 'time.sleep(0.3); before =')}open(sys.argv[1], 'w')"
     old.starts(program).close()
@@ -171,5 +171,5 @@ def test_one_that_is_given_up_before_its_time_hears_of_it(old):
     assert not old.said.exists()
 
 
-def test_who_was_started_by_somebody_else_has_no_predecessor():
+def test_a_process_that_no_old_one_started_has_no_old_process():
     assert upgrade.OldProcess.of({"HOME": "/"}) is None

@@ -78,7 +78,7 @@ def test_each_reason_to_discard_a_message_is_found(why):
     assert reason(datagram, ours(instance)) == why
 
 
-def test_multicast_counts_for_nobody_who_is_configured_for_unicast():
+def test_multicast_does_not_count_for_a_router_configured_for_unicast():
     assert reason(theirs(destination=packet.GROUP), ours()) == "destination"
     assert reason(theirs(SIX, "fe80::2", packet.GROUP6), ours(SIX._replace(multicast=False))) == "destination"
 
@@ -88,7 +88,7 @@ def test_without_a_password_of_ours_one_of_theirs_is_wrong_too():
     assert reason(theirs(), ours(SECRET)) == "authentication"
 
 
-def test_a_peer_behind_a_router_is_heard_as_keepalived_hears_it():
+def test_a_unicast_peer_behind_a_router_is_accepted_as_by_keepalived():
     """Over IPv6 keepalived sends unicast with a hop limit of 64."""
     instance = SIX._replace(multicast=False, peers=("fe80::2",))
     assert validate(theirs(instance, "fe80::2", "fe80::1", hop_limit=64), ours(instance)).vrid == 51
@@ -98,7 +98,7 @@ def test_a_wrong_message_is_wrong_whosever_it_is():
     assert reason(theirs(mangle=flip), None) == "checksum"
 
 
-def test_a_sound_message_of_somebody_elses_virtual_router_is_nothing():
+def test_a_valid_message_of_another_virtual_router_is_nothing():
     assert validate(theirs(vrid=52), None) is None
 
 

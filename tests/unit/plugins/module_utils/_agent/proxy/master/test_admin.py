@@ -32,7 +32,7 @@ def ask(tmp_path, health):
     loop.close()
 
 
-def test_who_says_nothing_is_told_everything(ask):
+def test_an_empty_request_returns_the_report(ask):
     assert ask(status_socket.fetch) == {"services": []}
 
 
@@ -49,7 +49,7 @@ def test_an_order_is_done_and_confirmed(ask, health, order, state):
         ("12345", "there is no server 12345: write it as SERVICE/SERVER."),
     ],
 )
-def test_an_order_for_nobody_is_refused(ask, server, sentence):
+def test_an_order_for_an_unknown_server_is_refused(ask, server, sentence):
     def visit(path):
         with pytest.raises(status_socket.Refused) as refused:
             admin.request(path, server, "drain")
@@ -75,7 +75,7 @@ def test_what_never_ends_is_refused_before_it_does():
     assert json.loads(answer(b"[" * 4097, False)) == {"refused": "so"}
 
 
-def test_what_is_no_proxy_is_told_so(monkeypatch):
+def test_a_server_that_is_no_proxy_is_refused(monkeypatch):
     monkeypatch.setattr(status_socket, "fetch", lambda path, request: {"instances": []})
     with pytest.raises(status_socket.Refused, match="what answers at /x is no proxy."):
         admin.request("/x", "web/a", "drain")

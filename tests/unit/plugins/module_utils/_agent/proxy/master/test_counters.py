@@ -19,7 +19,7 @@ def counters():
     return Counters({})
 
 
-def test_what_nobody_counted_is_nothing(counters):
+def test_an_unknown_key_has_counts_of_0(counters):
     found = counters.of("web", 0)
     assert set(found.pop("rates").values()) == {0} and set(found.values()) == {0}
 
@@ -33,7 +33,7 @@ def test_workers_are_added_up(counters):
     assert (counters.current(1), counters.current(2), counters.current(3)) == (3, 2, 0)
 
 
-def test_what_is_not_told_again_has_not_changed(counters):
+def test_a_counter_that_is_not_reported_again_has_not_changed(counters):
     counters.update(1, {"web": counts(10, 3)}, 0)
     counters.update(1, {"api": counts(1)}, SECOND)
     assert counters.of("web", SECOND)["sessions"] == 10
@@ -63,7 +63,7 @@ def test_after_a_pause_a_rate_is_that_of_the_last_second(counters):
     assert counters.of("web", 60 * SECOND)["rates"]["sessions"] == 30
 
 
-def test_when_nothing_is_told_any_more_nothing_is_going_on(counters):
+def test_without_reports_the_rates_are_0(counters):
     counters.update(1, {"web": counts(100)}, 0)
     assert counters.of("web", SECOND)["rates"]["sessions"] == 100
     assert counters.of("web", 2 * SECOND)["rates"]["sessions"] == 0

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Monitor endpoints and the page at real sockets, whoever comes."""
+"""Monitor endpoints and the page at real sockets."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def monitor(port, name="alive", path="/", bind=(LOCAL,), **at_least):
     return settings.Monitor(name, bind, port, path, wanted)
 
 
-def test_a_monitor_that_wants_nothing_is_good_while_the_proxy_runs(case, port):
+def test_a_monitor_without_conditions_is_good_while_the_proxy_runs(case, port):
     case.apply(monitor(port))
     assert case.visit(get, port) == (200, "alive: good\n")
     assert case.visit(get, port, "/other") == (404, "Not Found\n")
@@ -85,7 +85,7 @@ def test_a_reload_changes_what_is_answered_and_keeps_the_socket(case):
     def visit():
         with socket.create_connection((LOCAL, first), 10) as early:
             early.sendall(b"GET / HTTP/1.1\r\n")
-            # Whoever is there already is answered by the new ones.
+            # A client that is connected already is answered by the new ones.
             until(lambda: served(second))
             answer = get(second)
             early.sendall(b"\r\n")
@@ -101,8 +101,8 @@ def test_a_reload_changes_what_is_answered_and_keeps_the_socket(case):
         get(first)
 
 
-def test_what_is_not_wanted_any_more_leaves_nothing_behind(case):
-    """Whoever comes next may be given the same descriptor."""
+def test_a_removed_endpoint_leaves_nothing_behind(case):
+    """The next socket may be given the same descriptor."""
     for port in free_ports(3):
         case.apply(monitor(port))
         assert case.visit(get, port)[0] == 200
@@ -113,7 +113,7 @@ def served(port):
         return probe.connect_ex((LOCAL, port)) == 0
 
 
-def test_the_page_is_at_a_place_of_its_own(case):
+def test_the_page_has_an_address_of_its_own(case):
     first, second = free_ports(2)
     case.apply(monitor(first), page=settings.Page((LOCAL, "::1"), second))
     assert case.visit(get, second) == (200, "the page")
@@ -121,7 +121,7 @@ def test_the_page_is_at_a_place_of_its_own(case):
     assert case.visit(get, first, "/metrics")[0] == 404
 
 
-def test_requests_that_never_end_and_garbage_neither_keep_anybody_waiting_nor_stay(case, port, monkeypatch):
+def test_endless_requests_and_garbage_neither_delay_others_nor_stay(case, port, monkeypatch):
     monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 300_000)
     case.apply(monitor(port))
 

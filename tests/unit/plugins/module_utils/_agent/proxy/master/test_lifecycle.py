@@ -50,7 +50,7 @@ def start(tmp_path):
         yield begin
 
 
-def test_a_reload_under_load_refuses_nobody_and_cuts_nobody_off(start, echoes, port):
+def test_a_reload_under_load_refuses_and_cuts_no_connection(start, echoes, port):
     proxy = start(service(port, echoes))
     with Load(port) as load:
         for number in range(20):
@@ -58,7 +58,7 @@ def test_a_reload_under_load_refuses_nobody_and_cuts_nobody_off(start, echoes, p
             proxy.reload({"services": [service(port, echoes, balance=balance)], "workers": 1 + number % 2})
             load.more()
         assert load.faults == []
-        # The one who stays keeps its old worker alive, and nobody else.
+        # Only the client that stays keeps its old worker alive.
         until(lambda: len(proxy.report()["workers"]) <= 3)
     until(lambda: len(proxy.report()["workers"]) == 2)
     assert proxy.report()["workers"][-1]["generation"] == 21
@@ -93,7 +93,7 @@ def _children(pid):
         return file.read().split()
 
 
-def test_who_is_told_to_renew_itself_while_it_does_goes_on_with_that(start, echoes, port):
+def test_a_second_sigusr2_during_an_upgrade_is_ignored(start, echoes, port):
     proxy = start(service(port, echoes))
     pid = proxy.process.pid
     proxy.process.send_signal(signal.SIGUSR2)
@@ -114,7 +114,7 @@ def test_a_new_version_that_does_not_take_the_configuration_is_refused(start, ec
     assert ask(port) in (b"a:hello", b"b:hello") and proxy.generation() == 1
 
 
-def test_a_faulty_file_changes_nothing_and_is_told(start, echoes, port):
+def test_a_faulty_file_changes_nothing_and_is_logged(start, echoes, port):
     proxy = start(service(port, echoes))
     proxy.reload({"services": [service(port, echoes, prot=1)]})
     assert "has the unknown key 'prot': did you mean 'port'?" in proxy.report()["config_fault"]
@@ -222,7 +222,7 @@ def test_a_new_worker_knows_which_servers_are_down(start, echoes, port):
     assert proxy.server("web/a")["connect_errors"] == errors
 
 
-def test_sigterm_lets_the_last_session_finish_and_takes_nobody_new(start, echoes, port):
+def test_sigterm_lets_the_last_session_finish_and_accepts_no_other(start, echoes, port):
     (monitored,) = free_ports(1)
     proxy = start(service(port, echoes), monitors=[{"name": "alive", "bind": LOCAL, "port": monitored}])
     with socket.create_connection((LOCAL, port), LIMIT) as client:
@@ -282,7 +282,7 @@ def test_when_the_master_is_killed_its_sessions_go_on_and_another_one_may_begin(
     until(lambda: not os.path.exists(f"/proc/{worker}"))
 
 
-def test_systemd_hears_that_it_is_ready_and_alive(tmp_path, start, echoes, port):
+def test_systemd_is_notified_that_it_is_ready_and_alive(tmp_path, start, echoes, port):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
         systemd.settimeout(LIMIT)

@@ -73,7 +73,7 @@ def test_what_is_wanted_again_is_the_same_socket(made, port):
     assert keep(made, place)[place] is first
 
 
-def test_all_that_cannot_be_had_is_told_and_nothing_is_changed(made):
+def test_every_address_that_cannot_be_bound_is_reported_and_nothing_is_changed(made):
     first, second, third, mine = free_ports(4)
     place = Place("127.0.0.1", mine)
     keep(made, place)

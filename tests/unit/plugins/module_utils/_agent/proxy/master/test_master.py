@@ -29,7 +29,7 @@ class MasterCase:
     """A master, and all that it has to do with."""
 
     def __init__(self, folder, monkeypatch):
-        self.folder, self.loop, self.log, self.doubts, self.workers = folder, Loop(), [], [], []
+        self.folder, self.loop, self.log, self.failures, self.workers = folder, Loop(), [], [], []
         self.fails = False
         monkeypatch.setattr(workers, "Forked", self)
         self.master = self.new()
@@ -65,7 +65,7 @@ class MasterCase:
         pass
 
     def report_failure(self, key, why):
-        self.doubts.append((key, why))
+        self.failures.append((key, why))
 
     # the log
 
@@ -120,16 +120,16 @@ def test_who_was_started_before_a_server_changed_is_not_heard_of_it(case):
     (port,) = free_ports(1)
     case.serve(case.settings(port))
     case.say(0, failed="web/a", why="Connection refused")
-    run_until(case.loop, lambda: case.doubts == [("web/a", "connection refused")])
+    run_until(case.loop, lambda: case.failures == [("web/a", "connection refused")])
     case.master.switch_to(case.master.prepare(case.settings(port, (A._replace(port=81), B))))
     case.say(0, failed="web/a", why="Connection refused")
     case.say(0, failed="web/b", why="Connection refused")
     case.say(0, counters={"web": {"sessions": 7}})
     run_until(case.loop, lambda: case.master.report()["services"][0]["sessions"] == 7)
-    assert case.doubts == [("web/a", "connection refused"), ("web/b", "connection refused")]
+    assert case.failures == [("web/a", "connection refused"), ("web/b", "connection refused")]
 
 
-def test_a_successor_goes_on_with_what_was_there(case):
+def test_a_new_version_inherits_the_state(case):
     (port,) = free_ports(1)
     wanted = case.settings(port)
     case.serve(wanted)

@@ -63,7 +63,7 @@ def test_the_limit_of_open_files_is_raised_as_far_as_it_can_be():
 
 @as_root
 @pytest.mark.skipif(not SYSTEMS, reason="there is no Python that another user may run")
-def test_a_whole_proxy_is_nobodys_and_still_binds_and_renews_itself(open_folder):
+def test_a_proxy_of_user_nobody_still_binds_and_upgrades_itself(open_folder):
     shutil.chown(open_folder, USER)
     low = free_ports_of_root(2)
     with Echo("a") as echo:

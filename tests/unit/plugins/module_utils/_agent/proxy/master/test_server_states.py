@@ -55,7 +55,7 @@ def test_where_servers_demand_a_proxy_header_a_check_of_their_port_has_one(send_
     assert check.greeting.encode("latin-1") == (proxy_header.local() if greeted else b"")
 
 
-def test_a_change_is_told_to_the_workers_and_to_the_log():
+def test_a_change_is_sent_to_the_workers_and_logged():
     case = HealthCase(service())
     assert case.found("web/a", True) == []
     assert case.found("web/a", False, "connection refused") == [("web/a", update("down"))]
@@ -70,7 +70,7 @@ def test_a_late_result_of_what_is_not_wanted_any_more_is_ignored():
     assert case.found("gone/a", False) == []
 
 
-def test_that_nobody_is_left_is_said_and_that_somebody_is_back():
+def test_an_outage_and_its_end_are_logged():
     case = HealthCase(service())
     case.found("web/a", False)
     case.found("web/b", False)
@@ -116,15 +116,15 @@ def test_usable_is_who_gets_new_connections():
     assert case.health.usable("web") == 0 and case.health.usable("other") == 2 and case.health.usable("no such") == 0
 
 
-def test_a_live_failure_is_a_doubt_of_what_is_believed_to_be_up():
+def test_a_failed_connection_counts_as_a_failed_check_of_an_up_server():
     case = HealthCase(service(), service(name="free", type="none"))
     case.health.report_failure("web/a", "connection refused")
-    assert case.doubts == [("web/a", "connection refused")]
+    assert case.failures == [("web/a", "connection refused")]
     case.found("web/a", False)
     case.health.report_failure("web/a", "again")
     case.health.report_failure("free/a", "nobody checks it")
     case.health.report_failure("no/such", "a server of before")
-    assert len(case.doubts) == 1
+    assert len(case.failures) == 1
 
 
 def test_a_slow_start_raises_the_weight_in_steps():
@@ -176,14 +176,14 @@ def test_a_slow_start_goes_on_over_a_reload_and_a_new_version():
     assert HealthCase(service(), remembered=remembered).health.updates()["web/a"]["weight"] == 10
 
 
-def test_a_new_worker_is_told_everything():
+def test_a_new_worker_gets_all_states():
     case = HealthCase(service())
     case.found("web/a", False)
     case.admin_state("web/b", "drain")
     assert case.health.updates() == {"web/a": update("down"), "web/b": update("drain", 1)}
 
 
-def test_a_reload_keeps_what_is_believed_while_the_check_is_the_same():
+def test_a_reload_keeps_the_state_while_the_check_is_the_same():
     case = HealthCase(service())
     case.found("web/a", False)
     case.admin_state("web/b", "maint")
@@ -200,7 +200,7 @@ def test_a_reload_that_changes_the_check_begins_anew_but_orders_stay():
     assert case.states() == {"web/a": "up", "web/b": "drain"}
 
 
-def test_a_successor_believes_what_was_believed():
+def test_a_new_version_keeps_the_states():
     case = HealthCase(service())
     case.wall = 1234.0
     case.ran("web/a", False, "connection refused")
@@ -226,7 +226,7 @@ def test_since_when_it_is_so():
     assert case.health["web/a"].since == 3000.0
 
 
-def test_what_the_last_check_has_found_is_known_whatever_is_believed():
+def test_the_result_of_the_last_check_is_reported_whatever_the_state_is():
     case = HealthCase(service())
     assert case.health["web/a"].run is None
     for moment, success in ((2000.0, True), (2002.0, False)):
@@ -241,7 +241,7 @@ def test_what_the_last_check_has_found_is_known_whatever_is_believed():
 
 
 @pytest.mark.parametrize("order", ["drain", "maint"])
-def test_nothing_is_told_where_nothing_changes_for_the_workers(order):
+def test_no_update_is_sent_where_nothing_changes_for_the_workers(order):
     case = HealthCase(service())
     case.found("web/a", False)
     assert case.admin_state("web/a", order) == ([] if order == "drain" else [("web/a", update("maint"))])

@@ -13,7 +13,7 @@ from support.proxy.masters import Echo, Running, ask, free_ports, get
 from support.proxy.proxies import LIMIT, LOCAL
 from support.waiting import until
 
-NEVER = {"interval": 3600, "rise": 1, "fall": 1}  # after the first time, unless somebody has a doubt
+NEVER = {"interval": 3600, "rise": 1, "fall": 1}  # after the first time, unless a failure is reported
 QUICK = {"interval": 0.1, "rise": 2, "fall": 2}
 
 

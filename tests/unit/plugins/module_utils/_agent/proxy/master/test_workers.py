@@ -78,7 +78,7 @@ A = settings.Server("a", "192.0.2.1", 80)
 B = settings.Server("b", "192.0.2.2", 80)
 
 
-def test_a_new_generation_serves_and_the_old_one_is_told_how_long_it_may(case):
+def test_a_new_generation_serves_and_the_old_one_gets_its_time_to_drain(case):
     case.employ(A, workers=2)
     case.employ(A, hard_stop_after=90 * SECOND)
     old, _other, new = case.workers
@@ -146,7 +146,7 @@ def test_a_replacement_that_cannot_be_had_is_tried_again(case, monkeypatch):
     assert case.log[1:] == ["A worker cannot be started: resource temporarily unavailable."] * 2
 
 
-def test_after_a_reload_nobody_of_before_is_replaced(case):
+def test_after_a_reload_no_worker_of_the_old_generation_is_replaced(case):
     case.employ(A)
     case.employ(A)
     case.workers[0].die("exit code 0")
@@ -169,7 +169,7 @@ def test_who_dies_with_the_reload_is_not_replaced(case):
     assert len(case.workers) == 2
 
 
-def test_who_is_to_stop_starts_nobody_any_more(case):
+def test_a_draining_pool_starts_no_worker(case):
     case.employ(A, workers=2)
     case.pool._restart_delay._next = 50_000
     case.workers[0].die()
@@ -192,7 +192,7 @@ def test_who_does_not_end_in_time_is_killed(case, monkeypatch):
     assert case.pool.workers[0].deadline < case.loop.now()
 
 
-def test_what_is_told_of_a_server_is_told_to_those_who_know_the_same_one(case):
+def test_an_update_of_a_server_goes_to_the_workers_that_know_the_same_one(case):
     case.employ(A, B)
     case.employ(A._replace(port=81), B)
     orders = {"web/a": {"state": "down"}, "web/b": {"state": "up"}}
@@ -210,7 +210,7 @@ def test_every_message_of_a_worker_is_heard(case):
     assert case.messages[1:] == [(100, {"counters": {}}), (100, {"drained": True})]
 
 
-def test_what_is_told_comes_in_parts_that_fit_into_a_message():
+def test_updates_are_sent_in_parts_that_fit_into_a_message():
     orders = {
         f"{'s' * 64}/{number:064}": {"state": "maint", "weight": 256, "shutdown": False} for number in range(3000)
     }

@@ -96,7 +96,7 @@ def samples(report):
     return found
 
 
-def test_what_prometheus_is_told():
+def test_the_metrics_of_a_report():
     found = samples(REPORT)
     a = '{service="web",server="a"}'
     assert {
@@ -126,7 +126,7 @@ def test_what_prometheus_is_told():
     assert not [name for name in found if "_check_" in name and 'server="new"' in name]
 
 
-def test_every_metric_has_a_kind_that_fits_its_name_and_nothing_is_told_of_nothing():
+def test_every_metric_has_a_type_that_fits_its_name_and_absent_values_have_no_sample():
     types = re.findall("# TYPE onprem_lb_proxy_([a-z_]+) (counter|gauge)\n", metrics.prometheus(QUIET))
     assert [name for name, _kind in types] == [metric.name for metric in metrics.METRICS]
     assert all((kind == "counter") == name.endswith("_total") for name, kind in types)

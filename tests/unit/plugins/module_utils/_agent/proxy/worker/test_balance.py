@@ -53,7 +53,7 @@ def test_turns_are_in_proportion_to_weight_and_evenly_spread(weights):
     for at, weight in enumerate(weights):
         assert abs(turns[:total].count(at) - weight) <= 1
         assert abs(turns.count(at) - 2 * weight) <= 1
-        # Nobody waits much longer for a turn than the weight says.
+        # No member waits much longer for a turn than the weight says.
         mine = [moment for moment, turn in enumerate(turns) if turn == at]
         assert max((later - one for one, later in zip(mine, mine[1:])), default=0) <= total // weight + len(weights)
 
@@ -64,7 +64,7 @@ def test_a_fraction_of_a_weight_is_a_fraction_of_the_turns():
     assert Counter(names(made, range(1300))) == {"a": 1000, "b": 250, "c": 50}
 
 
-def test_a_change_that_comes_more_often_than_clients_favours_nobody():
+def test_changes_more_frequent_than_clients_favour_no_member():
     those = members(a=10, b=10, c=10)
     made = method(RoundRobin, those)
     turns = []

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The loop: who is calls of what, in which order, and what it moves without asking anybody."""
+"""The event loop: which handlers it calls, in which order, and what it moves without a call."""
 
 from __future__ import annotations
 

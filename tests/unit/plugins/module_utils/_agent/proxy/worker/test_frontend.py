@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The doors of a worker, moment by moment: when they are open, and what is said when they have to be closed."""
+"""The acceptors of a worker: when they accept, and what is reported when they must pause."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.proxy.proxies import LIMIT, LOCAL, listening
 
 
 class Stage:
-    """A house with the doors of two services, and a list of what it tells. Both services have the same server."""
+    """A worker's context with the acceptors of two services of one server, and a list of its messages."""
 
     def __init__(self, stack, maxconn=100, limits=(0, 0)) -> None:
         self.stack, self.said = stack, []
@@ -33,7 +33,7 @@ class Stage:
         stack.callback(self._close)
         timeouts = Timeouts.of(settings.Timeouts())
         self.context = WorkerContext(self.loop, Limits(maxconn, 1), timeouts, self.said.append)
-        self.fronts, self.doors, self.listeners = [], [], []
+        self.frontends, self.acceptors, self.listeners = [], [], []
         for number, limit in enumerate(limits):
             self._add(f"service{number}", limit)
 
@@ -42,10 +42,10 @@ class Stage:
         service = settings.Service(name, (LOCAL,), 1, servers_given, maxconn=limit)
         listener = listening(1024)
         listener.setblocking(False)
-        self.fronts.append(Frontend(service, servers.Pool(service), self.context))
-        self.doors.append(Acceptor(self.fronts[-1], listener))
+        self.frontends.append(Frontend(service, servers.Pool(service), self.context))
+        self.acceptors.append(Acceptor(self.frontends[-1], listener))
         self.listeners.append(listener)
-        self.context.add(self.doors[-1])
+        self.context.add(self.acceptors[-1])
 
     def _close(self) -> None:
         self.context.stop_accepting()
@@ -64,23 +64,23 @@ class Stage:
         """Let everything happen for which it is time now."""
         rounds = iter(range(2, -1, -1))
 
-        def keep_house() -> float:
+        def on_tick() -> float:
             if not next(rounds):
                 self.loop.stop()
             return 0.0
 
-        self.loop.run(keep_house)
+        self.loop.run(on_tick)
 
-    def inside(self):
-        return [front.current for front in self.fronts]
+    def current(self):
+        return [frontend.current for frontend in self.frontends]
 
     def leave(self, number=0) -> None:
-        """Somebody leaves of those who are in a service."""
-        front = self.fronts[number]
+        """End a session of a service."""
+        frontend = self.frontends[number]
         next(
             handler.session
             for handler in self.loop.handlers.values()
-            if handler.session and handler.session.frontend is front
+            if handler.session and handler.session.frontend is frontend
         ).reset()
 
 
@@ -108,33 +108,33 @@ def test_a_full_service_leaves_the_others_open(stage):
         stage.connect(0)
         stage.connect(1)
     stage.round()
-    assert stage.inside() == [2, 4]
+    assert stage.current() == [2, 4]
     stage.leave(0)
     stage.round()
-    assert stage.inside() == [2, 4], "whoever leaves makes room for one"
+    assert stage.current() == [2, 4], "a session that ends makes room for one"
 
 
-def test_a_full_house_is_full_for_all_services(stage):
+def test_a_worker_at_its_limit_accepts_for_no_service(stage):
     stage = stage(maxconn=3)
     for _each in range(3):
         stage.connect(0)
     stage.round()
     stage.connect(1)
     stage.round()
-    assert stage.inside() == [3, 0]
+    assert stage.current() == [3, 0]
     stage.leave(0)
     stage.round()
-    assert stage.inside() == [2, 1]
+    assert stage.current() == [2, 1]
 
 
 def test_many_who_come_at_once_take_turns_with_those_who_are_in(stage):
     stage = stage()
     for _each in range(ACCEPT_BATCH + 1):
         stage.connect()
-    stage.doors[0].ready(0)
-    assert stage.inside() == [ACCEPT_BATCH, 0]
-    stage.doors[0].ready(0)
-    assert stage.inside() == [ACCEPT_BATCH + 1, 0]
+    stage.acceptors[0].ready(0)
+    assert stage.current() == [ACCEPT_BATCH, 0]
+    stage.acceptors[0].ready(0)
+    assert stage.current() == [ACCEPT_BATCH + 1, 0]
 
 
 def test_who_is_let_in_last_may_fill_a_service_while_another_one_is_closed(stage):
@@ -143,30 +143,30 @@ def test_who_is_let_in_last_may_fill_a_service_while_another_one_is_closed(stage
         stage.connect(0)
         stage.connect(1)
     stage.context.stop_accepting()
-    assert stage.inside() == [2, 1]
+    assert stage.current() == [2, 1]
 
 
-def test_once_left_the_house_is_never_opened_again(stage):
+def test_after_stop_accepting_no_acceptor_is_opened_again(stage):
     stage = stage()
     place = stage.listeners[0].getsockname()
     stage.connect()
     stage.context.stop_accepting()
-    assert stage.inside() == [1, 0]  # who waited then was let in as the last one
+    assert stage.current() == [1, 0]  # the client that waited was accepted last
     stage.context.out_of_resources(errno.EMFILE)
     stage.context.try_again()
     stage.round()
-    assert stage.inside() == [1, 0]
+    assert stage.current() == [1, 0]
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(place, LIMIT)
 
 
-def test_who_waits_for_room_is_sent_away_when_the_house_is_left(stage):
+def test_a_client_waiting_for_room_is_reset_at_stop_accepting(stage):
     stage = stage(limits=(1, 0))
     clients = [stage.connect() for _each in range(2)]
     stage.round()
-    assert stage.inside() == [1, 0]
+    assert stage.current() == [1, 0]
     stage.context.stop_accepting()
-    assert stage.inside() == [1, 0]
+    assert stage.current() == [1, 0]
     with pytest.raises(ConnectionResetError):
         clients[1].recv(1)
 
@@ -174,16 +174,16 @@ def test_who_waits_for_room_is_sent_away_when_the_house_is_left(stage):
 # -- what the system gives
 
 
-def test_while_something_is_lacking_nobody_is_let_in(stage):
+def test_while_a_resource_is_missing_no_client_is_accepted(stage):
     stage = stage()
     stage.context.out_of_resources(errno.ENFILE)
     stage.connect(0)
     stage.connect(1)
     stage.round()
-    assert stage.inside() == [0, 0]
+    assert stage.current() == [0, 0]
     stage.context.try_again()
     stage.round()
-    assert stage.inside() == [1, 1]
+    assert stage.current() == [1, 1]
 
 
 def test_that_something_is_lacking_is_said_once_until_it_is_there_again_for_a_while(stage):
@@ -201,7 +201,7 @@ def test_that_something_is_lacking_is_said_once_until_it_is_there_again_for_a_wh
     assert len(stage.said) == 3
 
 
-def test_pipes_that_nobody_uses_are_given_back_when_descriptors_are_lacking(stage):
+def test_unused_pipes_are_closed_when_descriptors_are_missing(stage):
     stage = stage()
     pipe = stage.loop.pipes.take()
     stage.loop.pipes.give(pipe)
@@ -217,12 +217,12 @@ def test_a_client_that_went_before_it_was_let_in_is_no_reason_to_close(stage):
     def gone():
         raise ConnectionAbortedError
 
-    stage.doors[0]._accept = gone
-    stage.doors[0].ready(0)
-    stage.doors[1].ready(0)  # nobody is there
+    stage.acceptors[0]._accept = gone
+    stage.acceptors[0].ready(0)
+    stage.acceptors[1].ready(0)  # no client is waiting
     stage.connect(1)
     stage.round()
-    assert (stage.inside(), stage.said) == ([0, 1], [])
+    assert (stage.current(), stage.said) == ([0, 1], [])
 
 
 # -- servers
@@ -237,19 +237,19 @@ def test_small_messages_to_a_server_are_not_held_back(stage):
     assert session.server.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_the_master_is_told_of_a_server_once_while_it_is_avoided(stage):
-    front = stage().fronts[0]
-    server = front.pool.servers[0]
-    front.failed(server, errno.ECONNREFUSED)
-    front.failed(server, errno.ECONNREFUSED)
-    assert front.context.tell.__self__ == [{"failed": "service0/a", "why": "Connection refused"}]
+def test_a_failed_server_is_reported_once_while_it_is_backed_off(stage):
+    frontend = stage().frontends[0]
+    server = frontend.pool.servers[0]
+    frontend.failed(server, errno.ECONNREFUSED)
+    frontend.failed(server, errno.ECONNREFUSED)
+    assert frontend.context.tell.__self__ == [{"failed": "service0/a", "why": "Connection refused"}]
     assert (server.connect_errors, server.backoff_until > 0) == (2, True)
 
 
 def test_that_no_port_is_left_is_nothing_to_blame_a_server_for(stage):
     stage = stage()
-    server = stage.fronts[0].pool.servers[0]
-    stage.fronts[0].failed(server, errno.EADDRNOTAVAIL)
+    server = stage.frontends[0].pool.servers[0]
+    stage.frontends[0].failed(server, errno.EADDRNOTAVAIL)
     assert stage.said == []
     assert server.backoff_until > 0, "another one may have ports left"
 

@@ -36,7 +36,7 @@ def room(request):
 def server(room):
     with listening(backlog=2048) as server:
         for option, value in room.items():
-            server.setsockopt(socket.SOL_SOCKET, getattr(socket, option), value)  # whoever is accepted inherits it
+            server.setsockopt(socket.SOL_SOCKET, getattr(socket, option), value)  # accepted connections inherit it
         yield server
 
 
@@ -146,7 +146,7 @@ def test_urgent_data_is_no_place_to_stop_at(proxy, server, before):
 
 
 def test_a_thousand_short_transfers_at_once(proxy, server):
-    """Each asks for its own answer and gets it, whoever else does so."""
+    """Each client gets its own answer, however many there are."""
     stop = _echoing(server, 1000)
     clients = [proxy.connect() for _each in range(1000)]
     for number, client in enumerate(clients):
@@ -226,7 +226,7 @@ def _noise_at(position: int, size: int) -> bytes:
 
 
 def _stuff(connection, patience: float = 0.5) -> int:
-    """Send noise until nobody has taken any for some seconds; return how much."""
+    """Send noise until none has been taken for some seconds; return how much."""
     sent = 0
     last = time.monotonic()
     while time.monotonic() - last < patience:

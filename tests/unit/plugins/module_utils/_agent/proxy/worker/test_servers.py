@@ -35,7 +35,7 @@ def test_only_a_server_that_is_up_and_has_weight_gets_anything():
         assert chosen(table.pools["web"]) == {"b"}, (state, weight)
 
 
-def test_when_nobody_is_up_nobody_is_chosen():
+def test_when_no_server_is_up_none_is_chosen():
     table = Table((service(A),))
     table.change("web/a", "down", 1)
     assert chosen(table.pools["web"]) == {None}
@@ -55,7 +55,7 @@ def test_the_first_backup_that_is_up_serves_while_no_other_does():
     assert chosen(web) == {"a"}
 
 
-def test_a_server_that_is_avoided_is_left_out_for_a_moment():
+def test_a_server_that_is_backed_off_is_not_chosen_for_a_while():
     web = pool(A, B)
     assert web.back_off(web.servers[0], 10.0)
     assert chosen(web) == {"b"}
@@ -65,14 +65,14 @@ def test_a_server_that_is_avoided_is_left_out_for_a_moment():
     assert chosen(web) == {"a", "b"}
 
 
-def test_that_it_is_avoided_is_news_once():
+def test_a_back_off_is_new_once():
     web = pool(A, B)
     assert [web.back_off(web.servers[0], until) for until in (10.0, 11.0)] == [True, False]
     web.restore(10.5)
     assert chosen(web) == {"b"}
 
 
-def test_servers_that_are_avoided_are_better_than_none():
+def test_servers_that_are_backed_off_are_chosen_if_all_are():
     web = pool(A, B)
     assert not web.all_backed_off()
     for server in web.servers:
@@ -81,13 +81,13 @@ def test_servers_that_are_avoided_are_better_than_none():
     assert web.all_backed_off()
 
 
-def test_a_backup_is_not_used_because_others_are_avoided():
+def test_a_backup_is_not_used_because_others_are_backed_off():
     web = pool(A, SPARE)
     web.back_off(web.servers[0], 10.0)
     assert chosen(web) == {"a"}
 
 
-def test_a_server_that_nobody_knows_is_nobodys():
+def test_an_unknown_server_is_none():
     table = Table((service(A),))
     assert table.change("web/x", "down", 1) is None
     assert chosen(table.pools["web"]) == {"a"}

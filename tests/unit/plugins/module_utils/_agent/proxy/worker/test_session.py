@@ -34,8 +34,8 @@ def other():
 
 
 @pytest.fixture
-def nobody():
-    """An address and a port that nobody listens on; it stays ours, so that nobody else does."""
+def closed_port():
+    """An address and a port without a listener; it stays ours, so that no other program listens there."""
     with socket.socket() as bound:
         bound.bind((LOCAL, 0))
         yield bound.getsockname()
@@ -174,7 +174,7 @@ def standing_still(proxy):
         os.kill(proxy.pid, signal.SIGCONT)
 
 
-def test_a_client_that_has_gone_already_is_not_connected_to_anybody(server):
+def test_a_client_that_has_gone_already_is_not_connected(server):
     with Proxy(server) as proxy:
         with standing_still(proxy):
             reset(proxy.connect())
@@ -187,8 +187,8 @@ def test_a_client_that_has_gone_already_is_not_connected_to_anybody(server):
 # -- servers that are not there
 
 
-def test_a_client_of_a_server_that_refuses_gets_another_one(server, nobody):
-    with Proxy(nobody, server) as proxy:
+def test_a_client_of_a_server_that_refuses_gets_another_one(server, closed_port):
+    with Proxy(closed_port, server) as proxy:
         for _each in range(6):
             with proxy.pair(server) as (client, accepted):
                 client.sendall(b"hello")
@@ -232,8 +232,8 @@ def test_a_lone_server_is_tried_again_after_a_pause(server):
                 assert client.recv(7) == b"welcome"
 
 
-def test_a_client_for_whom_all_is_tried_in_vain_is_reset(nobody):
-    with Proxy(nobody) as proxy, proxy.connect() as client:
+def test_a_client_for_whom_all_is_tried_in_vain_is_reset(closed_port):
+    with Proxy(closed_port) as proxy, proxy.connect() as client:
         began = time.monotonic()
         assert is_reset(client)
         assert time.monotonic() - began > 2, "no time was given to the server"
@@ -241,7 +241,7 @@ def test_a_client_for_whom_all_is_tried_in_vain_is_reset(nobody):
     assert (proxy.count("connect_errors"), proxy.count("retries"), proxy.count("current")) == (4, 3, 0)
 
 
-def test_a_server_that_was_avoided_is_used_again(server, other):
+def test_a_server_is_used_again_after_its_back_off(server, other):
     place = other.getsockname()
     with Proxy(place, server) as proxy:
         other.close()
@@ -388,7 +388,7 @@ def test_a_server_that_is_not_up_keeps_its_sessions_and_gets_no_new_ones(server,
 # -- the PROXY protocol
 
 
-def test_a_server_that_asks_is_told_who_the_client_is_before_anything_else(server):
+def test_with_send_proxy_a_server_gets_the_header_before_anything_else(server):
     with Proxy(server, options={"send_proxy": True}) as proxy, proxy.pair(server) as (client, accepted):
         client.sendall(b"GET /")
         said = _exactly(accepted, 28 + 5)
@@ -400,7 +400,7 @@ def test_a_server_that_asks_is_told_who_the_client_is_before_anything_else(serve
         assert client.recv(10) == b"answer"
 
 
-def test_it_is_told_before_what_the_client_said_first(server):
+def test_the_header_comes_before_the_clients_first_data(server):
     with Proxy(server, options={"send_proxy": True}) as proxy:
         with standing_still(proxy):
             client = proxy.connect()
@@ -411,7 +411,7 @@ def test_it_is_told_before_what_the_client_said_first(server):
     assert proxy.count("bytes_in") == 5
 
 
-def test_it_is_told_even_while_the_client_is_silent(server):
+def test_the_header_is_sent_even_while_the_client_is_silent(server):
     with Proxy(server, options={"send_proxy": True}) as proxy, proxy.pair(server) as (client, accepted):
         assert len(_exactly(accepted, 28)) == 28
         accepted.sendall(b"220 welcome")

@@ -84,7 +84,7 @@ def test_what_leaves_in_parts_leaves_all_the_same(kind, sockets, pipe, monkeypat
     assert (pipe.held, receiver.recv(100)) == (0, b"in parts")
 
 
-def test_a_destination_that_has_gone_is_told(kind, sockets, pipe):
+def test_a_destination_that_has_gone_raises(kind, sockets, pipe):
     (sender, source), (destination, receiver) = sockets
     receiver.close()
     sender.send(b"lost")

@@ -95,13 +95,13 @@ def test_out_of_descriptors_it_serves_who_is_in_and_lets_others_in_later(server,
         for _each in inside:
             served.append(until(next_served, "one of those inside is not served"))
         assert next_served() is None
-        # Who leaves makes room, until everybody has been served.
+        # A session that ends makes room, until every client has been served.
         for each in [*inside, *served]:
             each.close()
         for _each in range(40 - len(served)):
             with server.accept()[0] as each:
                 each.sendall(b"served")
-                served.append(until(next_served, "nobody else is let in"))
+                served.append(until(next_served, "no other client is accepted"))
                 served[-1].close()
         assert proxy.hear_of("cured")[0] == key
         assert [message for message in proxy.heard if "fault" in message][1:] == [], "it is said once"
@@ -117,8 +117,8 @@ def _says(client, what: bytes) -> bool:
         return False
 
 
-def test_a_worker_that_stands_still_keeps_nobody_from_another_one(tmp_path):
-    """Whoever comes is nobody's until one of them takes it."""
+def test_a_worker_that_hangs_keeps_no_client_from_another_one(tmp_path):
+    """A client waits in the shared queue until one of them accepts it."""
     (port,) = free_ports(1)
     with Echo("a") as echo:
         servers = [{"name": "a", "address": LOCAL, "port": echo.port}]
@@ -135,7 +135,7 @@ def test_a_worker_that_stands_still_keeps_nobody_from_another_one(tmp_path):
 # -- its end
 
 
-def test_a_worker_that_drains_takes_nobody_new_and_lets_the_others_finish(server):
+def test_a_draining_worker_accepts_no_client_and_lets_sessions_finish(server):
     with Proxy(server) as proxy:
         with proxy.pair(server) as (client, accepted):
             proxy.tell(drain=60)
@@ -178,7 +178,7 @@ def test_a_worker_whose_master_has_gone_finishes_and_ends(server):
 
 
 def _is_closed(proxy) -> bool:
-    """Whether nobody listens there any more; a client that tried would become a session until then."""
+    """Whether the port is closed; a client that tried would become a session until then."""
     try:
         socket.create_server(proxy.address).close()
     except OSError:
@@ -214,7 +214,7 @@ def test_what_passes_right_before_the_end_is_counted_too(server):
     assert (proxy.count("bytes_in"), proxy.count("bytes_out")) == (5000, 50)
 
 
-def test_only_what_has_changed_is_told(server):
+def test_only_changed_counters_are_reported(server):
     with Proxy(server, server) as proxy:
         with proxy.pair(server):
             pass
@@ -225,7 +225,7 @@ def test_only_what_has_changed_is_told(server):
         assert proxy.heard[-1]["counters"] == {}
 
 
-def test_of_many_servers_all_is_told_at_once(server):
+def test_the_counters_of_many_servers_are_reported_together(server):
     with Proxy(*[server] * 250) as proxy:
         began = time.monotonic()
         until(lambda: proxy.hear() and len(proxy.counters) == 251)
@@ -245,10 +245,10 @@ def test_all_sessions_are_looked_at_in_turn(server, monkeypatch):
         assert time.monotonic() - began < 3
 
 
-def test_a_master_that_reads_nothing_stops_nobody_and_misses_nothing(server):
-    with socket.socket() as nobody:
-        nobody.bind((LOCAL, 0))
-        with Proxy(*[nobody.getsockname()] * 20, server, narrow=True) as proxy:
+def test_a_master_that_reads_nothing_delays_no_session_and_misses_nothing(server):
+    with socket.socket() as closed:
+        closed.bind((LOCAL, 0))
+        with Proxy(*[closed.getsockname()] * 20, server, narrow=True) as proxy:
             until(lambda: _is_served(proxy, server))
             failed = {proxy.hear_of("failed") for _each in range(20)}
     assert failed == {f"service/{number}" for number in range(20)}

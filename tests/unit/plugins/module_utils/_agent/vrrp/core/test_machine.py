@@ -38,7 +38,7 @@ def test_the_skew_counts_seconds_in_version_2_and_intervals_in_version_3(version
     assert machine.active_down_interval(who, state) == down
 
 
-def test_a_backup_that_hears_nobody_becomes_active_and_advertises_every_interval():
+def test_a_backup_that_receives_nothing_becomes_active_and_advertises_every_interval():
     plays(
         router(),
         """
@@ -74,7 +74,7 @@ def test_a_timer_that_is_early_does_nothing():
 
 
 @pytest.mark.parametrize("state", [BACKUP, ACTIVE])
-def test_a_timer_that_nobody_set_does_nothing(state):
+def test_a_timer_that_was_not_set_does_nothing(state):
     idle = machine.State(state)
     assert machine.step(router(), idle, machine.Timeout(), 10**9) == (idle, [])
 
@@ -207,7 +207,7 @@ def test_between_equal_active_routers_the_address_decides_as_a_number(own, other
     assert moved.name == (BACKUP if yields else ACTIVE)
 
 
-def test_nobody_answers_its_own_words():
+def test_its_own_advertisement_is_not_answered():
     plays(
         router(),
         ACTIVE_AT_3610

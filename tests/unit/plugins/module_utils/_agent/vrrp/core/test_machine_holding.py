@@ -22,7 +22,7 @@ HOLDING = """
 
 
 def test_who_still_has_the_addresses_waits_for_one_advertisement_only():
-    """Whoever has taken them meanwhile sends one in that time; and the next one waits for three."""
+    """A router that has taken them meanwhile sends one in that time; and the next one waits for three."""
     plays(
         router(),
         HOLDING
@@ -40,7 +40,7 @@ def test_in_version_3_it_waits_for_one_of_its_own_intervals():
 
 
 @pytest.mark.parametrize("priority", [100, 200])
-def test_it_removes_them_when_somebody_else_has_taken_them(priority):
+def test_it_removes_them_when_another_router_has_taken_them(priority):
     plays(
         router(),
         HOLDING
@@ -74,7 +74,7 @@ def test_without_preemption_it_removes_them_and_waits():
     )
 
 
-def test_somebody_who_gives_up_has_not_taken_them():
+def test_a_router_that_resigns_has_not_taken_them():
     plays(
         router(),
         HOLDING
@@ -132,7 +132,7 @@ def test_the_address_owner_goes_on_at_once():
     )
 
 
-def test_while_something_is_still_to_be_read_they_stay_unless_somebody_has_taken_them():
+def test_while_a_reading_is_missing_they_stay_unless_another_router_has_taken_them():
     plays(
         TRACKING,
         """
@@ -189,7 +189,7 @@ def state(name, deadline, **changes):
 
 
 @pytest.mark.parametrize("name", [INITIALIZE, FAULT])
-def test_other_settings_move_nobody_who_waits_for_no_time(name):
+def test_other_settings_set_no_timer_where_none_runs(name):
     before = state(name, None)
     assert machine.reconfigured(router(interval=7 * SECOND), before, 0) == before
 
@@ -226,7 +226,7 @@ LEAVING = """
 """
 
 
-def test_who_leaves_keeps_the_addresses_for_as_long_as_a_successor_may_need():
+def test_a_router_that_resigns_keeps_the_addresses_for_as_long_as_a_takeover_may_need():
     plays(
         router(),
         LEAVING
@@ -237,7 +237,7 @@ def test_who_leaves_keeps_the_addresses_for_as_long_as_a_successor_may_need():
     )
 
 
-def test_the_successors_first_word_shortens_that_and_no_later_one_lengthens_it():
+def test_the_new_active_routers_first_advertisement_shortens_that_and_no_later_one_lengthens_it():
     plays(
         router(),
         LEAVING
@@ -258,7 +258,7 @@ def test_the_grace_is_no_longer_than_an_interval():
     assert machine.step(who, state, event("hears 50"), 1000)[0].deadline == 1000 + SECOND // 100
 
 
-def test_who_is_told_to_stop_meanwhile_gives_them_up():
+def test_a_second_stop_removes_them():
     plays(router(), LEAVING + "4001  stop  -> Initialize | remove")
 
 

@@ -192,7 +192,7 @@ def test_the_delay_ends_with_a_priority_that_is_not_lower(priority):
     )
 
 
-def test_the_delay_holds_nobody_back_from_a_router_that_is_gone_or_gives_up():
+def test_the_delay_does_not_apply_when_the_active_router_is_gone_or_resigns():
     plays(
         DELAYED,
         """

@@ -56,7 +56,7 @@ def test_known_bytes_are_written(message, way, advertisement):
 
 
 @pytest.mark.parametrize(("message", "way", "advertisement"), VECTORS)
-def test_padding_behind_the_message_is_nobodys_fault(message, way, advertisement):
+def test_padding_behind_the_message_is_no_fault(message, way, advertisement):
     for padding in (b"\x00", b"\x00" * 18, b"\xff" * 7, bytes(range(200))):
         assert packet.decode(message + padding, *way) == advertisement
 
@@ -208,14 +208,14 @@ def test_an_interval_of_256_centiseconds_is_not_0():
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_seven_addresses_make_nobody_a_carp_router(version):
+def test_seven_addresses_are_not_taken_for_carp(version):
     seven = Advertisement(version, 7, 100, 1_000_000, tuple(f"192.0.2.{number}" for number in range(7)))
     message = packet.encode(seven, *V4)
     assert len(message) == {2: 44, 3: 36}[version]
     assert packet.decode(message, *V4)[:7] == seven[:7]
 
 
-def test_36_bytes_make_nobody_a_carp_router():
+def test_36_bytes_are_not_taken_for_carp():
     five = Advertisement(2, 7, 100, 1_000_000, tuple(f"192.0.2.{number}" for number in range(5)))
     message = packet.encode(five, *V4)
     assert len(message) == 36

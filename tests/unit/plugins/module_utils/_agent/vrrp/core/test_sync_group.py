@@ -113,14 +113,14 @@ def test_active_members_advertise_each_at_its_own_time():
     assert members.effects == [(1, "send 200")]
 
 
-def test_who_stays_what_it_is_moves_nobody():
+def test_a_member_that_keeps_its_state_moves_no_other():
     members = active()
     members.states[0] = members.states[0]._replace(name=BACKUP)
     assert members(1, "timeout", 5 * SECOND) == [BACKUP, ACTIVE]
     assert members(0, "hears 200", 5 * SECOND) == [BACKUP, ACTIVE]
 
 
-def test_nobody_waits_for_who_is_active_already():
+def test_no_member_waits_for_one_that_is_active_already():
     members = pair()
     members.states[1] = members.states[1]._replace(name=ACTIVE)
     assert members(0, "timeout", 4 * SECOND) == [ACTIVE, ACTIVE]

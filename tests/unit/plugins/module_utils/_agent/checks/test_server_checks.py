@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the proxy wants of a check beside its result: a fast interval, and that others may doubt it."""
+"""Checks of the proxy's servers: a fast interval, each run reported, and failures reported from outside."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.agent.servers import Server, silent
 
 
 class Recorded(Probe):
-    """Finds what it was told to find, and remembers when it was asked."""
+    """Returns a prepared outcome, and records when it ran."""
 
     def __init__(self, time):
         self.time, self.runs, self.good = time, [], True
@@ -69,7 +69,7 @@ def test_without_a_fast_interval_it_runs_as_always(case):
     assert check.probe.runs == [0, 4, 8, 12]
 
 
-def test_a_doubt_counts_as_a_failure_and_is_looked_into_at_once(case):
+def test_a_reported_failure_counts_as_a_failed_run_and_is_checked_at_once(case):
     check = case(fall=2)
     check.pass_(1)
     check.probe.good = False
@@ -80,7 +80,7 @@ def test_a_doubt_counts_as_a_failure_and_is_looked_into_at_once(case):
     assert check.results[1:] == [(False, "by itself")]
 
 
-def test_enough_doubts_make_it_down(case):
+def test_enough_reported_failures_make_it_down(case):
     check = case(fall=2)
     check.pass_(1)
     check.watch.report_failure("first")
@@ -88,7 +88,7 @@ def test_enough_doubts_make_it_down(case):
     assert check.results[1:] == [(False, "second")]
 
 
-def test_a_doubt_that_a_run_dispels_changes_nothing(case):
+def test_a_reported_failure_that_a_run_contradicts_changes_nothing(case):
     check = case(fall=2)
     check.pass_(1)
     for _each in range(5):
@@ -97,7 +97,7 @@ def test_a_doubt_that_a_run_dispels_changes_nothing(case):
     assert check.results == [(True, "by itself")]
 
 
-def test_what_is_down_already_cannot_be_doubted(case):
+def test_a_failure_of_what_is_down_already_is_ignored(case):
     check = case(fall=1)
     check.probe.good = False
     check.pass_(0)
@@ -106,7 +106,7 @@ def test_what_is_down_already_cannot_be_doubted(case):
     assert check.results == [(False, "by itself")] and check.probe.runs == [0]
 
 
-def test_each_run_and_each_doubt_is_told_of_where_that_is_wanted(case):
+def test_each_run_and_each_failure_is_reported_with_every(case):
     check = case(every=True)
     check.pass_(4)
     check.probe.good = False
@@ -114,18 +114,18 @@ def test_each_run_and_each_doubt_is_told_of_where_that_is_wanted(case):
     check.watch.report_failure("connection refused")
     check.pass_(1)
     found = [(outcome.success, outcome.detail) for outcome in check.ran]
-    doubted = [(False, "connection refused"), (False, "by itself")]  # and looked at again
-    assert found == [(True, "by itself")] * 2 + [(False, "by itself")] + doubted
+    failures = [(False, "connection refused"), (False, "by itself")]  # and looked at again
+    assert found == [(True, "by itself")] * 2 + [(False, "by itself")] + failures
     assert check.results == [(True, "by itself"), (False, "by itself")]
 
 
-def test_no_run_is_told_of_where_nobody_asks(case):
+def test_runs_are_not_reported_unless_the_check_has_every(case):
     check = case()
     check.pass_(10)
     assert check.ran == [] and len(check.probe.runs) == 3
 
 
-def test_who_does_not_listen_is_not_told_of_every_run_later(loop, monkeypatch):
+def test_a_master_that_does_not_read_gets_no_old_runs_later(loop, monkeypatch):
     monkeypatch.setattr(server, "Children", lambda _loop: None)
     theirs, ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     checks = server.Server(loop, ours)
@@ -137,7 +137,7 @@ def test_who_does_not_listen_is_not_told_of_every_run_later(loop, monkeypatch):
         checks._drop(1)
 
 
-def test_a_doubt_reaches_the_checks_process(loop):
+def test_a_reported_failure_reaches_the_checks_process(loop):
     found, ran = [], []
     checks = Checks.start(loop, found.append, pytest.fail, ran.append)
     try:
@@ -146,7 +146,7 @@ def test_a_doubt_reaches_the_checks_process(loop):
             check = check._replace(every=True)
             checks.want([check], "")
             run_until(loop, lambda: len(found) == 1)
-            checks.report_failure("web/b", "nobody knows that one")
+            checks.report_failure("web/b", "that one is not known")
             checks.report_failure("web/a", "connection refused")
             run_until(loop, lambda: len(found) == 3)  # and the look that follows finds it well
     finally:
