@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The facts about a host that a plan needs. Most of it are pure parsers; the module reads the texts."""
+"""The facts about a host that a plan needs. Most functions are pure parsers; the module reads the texts."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def addresses(ip_json: str) -> List[Dict[str, Any]]:
     ]
 
 
-def vip_addresses(given: Iterable[Any]) -> List[str]:
-    """Return the addresses among a user's VIPs. The plan refuses those that are none."""
+def vip_addresses(vips: Iterable[Any]) -> List[str]:
+    """Return the addresses among a user's VIPs. The plan refuses the invalid ones."""
     found = []
-    for item in given:
+    for item in vips:
         text = str(item.get("address", "") if isinstance(item, dict) else item).partition("/")[0]
         try:
             found.append(str(ipaddress.ip_address(text)))

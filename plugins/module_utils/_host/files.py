@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from . import keepalived_test
 from .reader import Find, Run
 
-# The words before a password in keepalived.conf and haproxy.cfg, and in the agent's JSON.
+# What precedes a password in keepalived.conf and haproxy.cfg, and in the agent's JSON.
 PASSWORD = re.compile(r"\b(auth_pass|insecure-password|password)([ \t]+)\S+")
 JSON_PASSWORD = re.compile(r'("auth_pass":\s*)"(?:[^"\\]|\\.)+"')
 
@@ -60,11 +60,11 @@ def changes(wanted: List[Dict[str, Any]]) -> List[Change]:
     for item in wanted:
         before, mode, group = _on_disk(item["path"])
         after = item["content"] if item["state"] == "present" else None
-        to_be = _permissions(item["mode"], item["path"])
-        other_group = "group" in item and group != _number_of(item["group"])
-        if before != after or (after is not None and (mode != to_be or other_group)):
-            given = {"group": item["group"]} if "group" in item else {}
-            found.append(Change(item["path"], before, after, to_be, item["check"], **given))
+        new_mode = _permissions(item["mode"], item["path"])
+        other_group = "group" in item and group != _gid_of(item["group"])
+        if before != after or (after is not None and (mode != new_mode or other_group)):
+            ownership = {"group": item["group"]} if "group" in item else {}
+            found.append(Change(item["path"], before, after, new_mode, item["check"], **ownership))
     return found
 
 
@@ -84,7 +84,7 @@ def _on_disk(path: str) -> Tuple[Optional[str], Optional[int], Optional[int]]:
         return None, None, None
 
 
-def _number_of(group: str) -> Optional[int]:
+def _gid_of(group: str) -> Optional[int]:
     try:
         return grp.getgrnam(group).gr_gid
     except KeyError:
@@ -94,7 +94,7 @@ def _number_of(group: str) -> Optional[int]:
 def check(change: Change, candidate: str, find: Find, run: Run) -> bool:
     """Let the program check a candidate. Return False if the program is not installed yet.
 
-    :raises Refused: with the program's own words, the candidate's path replaced by the real one
+    :raises Refused: with the program's own message, the candidate's path replaced by the real one
     """
     if change.check == "none" or change.after is None:
         return True
@@ -103,8 +103,8 @@ def check(change: Change, candidate: str, find: Find, run: Run) -> bool:
         return False
     wrong = CHECKS[change.check](program, candidate, run)
     if wrong is not None:
-        words = wrong.replace(candidate, change.path)
-        raise Refused(f"{change.check} refuses the new {change.path}, so nothing was changed. It says: {words}")
+        reason = wrong.replace(candidate, change.path)
+        raise Refused(f"{change.check} refuses the new {change.path}, so nothing was changed. It says: {reason}")
     return True
 
 

@@ -35,14 +35,14 @@ def complaints(output: str) -> List[str]:
     return [line for line in lines if line and not NOISE.search(line)]
 
 
-def refusal(found: Tuple[int, ...], code: int, output: str) -> Optional[str]:
+def refusal(installed: Tuple[int, ...], code: int, output: str) -> Optional[str]:
     """Return why ``keepalived -t`` refuses the file, or None if the file is good.
 
     Before 2.2.8 the test ends its own process group with SIGTERM if a script runs as another user than root: the code
     is 143 although nothing is wrong. Its complaints come before that, so they decide.
     """
     errors = complaints(output)
-    if code == TERMINATED and found < (2, 2, 8) and not errors:
+    if code == TERMINATED and installed < (2, 2, 8) and not errors:
         return None
     if code == 0:
         return None

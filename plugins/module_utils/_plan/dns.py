@@ -83,13 +83,13 @@ def _part(given: Any, faults: Faults) -> Part:
         faults.append(f"layout is {layout!r}: one of cluster, pair is wanted.")
         return NOTHING
     known = KEYS[layout]
-    mine = unknown_keys(given, list(known), f"The description of the {layout}")
+    part_faults = unknown_keys(given, list(known), f"The description of the {layout}")
     given_ttl = TTL if given.get("ttl") is None else given["ttl"]
     ttl, wrong = integer(0, 2**31 - 1, "a number of seconds")(given_ttl)  # RFC 2181, 8
     if wrong:
-        mine.append(f"dns_ttl is {given_ttl!r}: {wrong}")
-    part = (_cluster if layout == "cluster" else _pair)({**dict.fromkeys(known), **given}, ttl or 0, mine)
-    faults.extend(mine)
+        part_faults.append(f"dns_ttl is {given_ttl!r}: {wrong}")
+    part = (_cluster if layout == "cluster" else _pair)({**dict.fromkeys(known), **given}, ttl or 0, part_faults)
+    faults.extend(part_faults)
     return part
 
 

@@ -156,31 +156,31 @@ def _read_current(given: Any, strategy: str, faults: Faults) -> Dict[str, Option
 def _by_name(
     name: Any, held: Held, current: Mapping[str, Optional[int]], on_conflict: str, others: List[Claim]
 ) -> Choice:
-    mine = [Claim(name, role, current[role] or vrid) for role, vrid in openshift(name).items()]
+    claims = [Claim(name, role, current[role] or vrid) for role, vrid in openshift(name).items()]
     in_use = any(current.values())
-    conflicts = _conflicts(mine, [*mine, *others], held)
+    conflicts = _conflicts(claims, [*claims, *others], held)
     if conflicts and on_conflict == "fail":
         fix = "free it there" if in_use else "take another name"
         return Choice({}, conflicts, [f"{found[:-1]}: {fix}, or set on_conflict to next." for found in conflicts])
-    order = [*mine, *others] if in_use else sorted([*mine, *others], key=lambda claim: claim.owner)
-    given = _first_come(order, held)
-    return Choice({claim.role: given[claim.owner, claim.role] for claim in mine}, conflicts, [])
+    order = [*claims, *others] if in_use else sorted([*claims, *others], key=lambda claim: claim.owner)
+    assigned = _assign(order, held)
+    return Choice({claim.role: assigned[claim.owner, claim.role] for claim in claims}, conflicts, [])
 
 
-def _first_come(claims: List[Claim], held: Held) -> Dict[Tuple[str, str], int]:
+def _assign(claims: List[Claim], held: Held) -> Dict[Tuple[str, str], int]:
     """Return the VRID of each claim, or the next free one above it. One that another claims is not free."""
     wanted = {claim.vrid for claim in claims}
-    given: Dict[Tuple[str, str], int] = {}
+    assigned: Dict[Tuple[str, str], int] = {}
     for claim in claims:
         vrid: Optional[int] = claim.vrid
-        if vrid in held or vrid in given.values():
-            closed = {*held, *wanted, *given.values()}
+        if vrid in held or vrid in assigned.values():
+            unavailable = {*held, *wanted, *assigned.values()}
             upwards = [*range(claim.vrid + 1, LAST + 1), *range(FIRST, claim.vrid)]
-            vrid = next((free for free in upwards if free not in closed), None)
+            vrid = next((free for free in upwards if free not in unavailable), None)
         if vrid is None:
             raise ValueError(f"Every VRID is taken, and {claim.title} needs one: use another link.")
-        given[claim.owner, claim.role] = vrid
-    return given
+        assigned[claim.owner, claim.role] = vrid
+    return assigned
 
 
 def _from_pool(name: Any, held: Held, current: Optional[int], on_conflict: str, others: List[Claim]) -> Choice:
@@ -189,22 +189,22 @@ def _from_pool(name: Any, held: Held, current: Optional[int], on_conflict: str, 
     # Not hash(), which Python salts in every process.
     start = zlib.crc32(_encoded(name)) % len(POOL)
     candidates = [*([current] if current else []), *POOL[start:], *POOL[:start]]
-    closed = {*held, *(claim.vrid for claim in others)}
-    free = next((vrid for vrid in candidates if vrid not in closed), None)
+    unavailable = {*held, *(claim.vrid for claim in others)}
+    free = next((vrid for vrid in candidates if vrid not in unavailable), None)
     tried = candidates[: candidates.index(free)] if free else candidates
     conflicts = [found for vrid in tried for found in _conflicts([Claim(name, "pair", vrid)], others, held)]
     if current and free != current and on_conflict == "fail":
-        mine = _conflicts([Claim(name, "pair", current)], others, held)
-        return Choice({}, mine, [f"{found[:-1]}: free it there, or set on_conflict to next." for found in mine])
+        claims = _conflicts([Claim(name, "pair", current)], others, held)
+        return Choice({}, claims, [f"{found[:-1]}: free it there, or set on_conflict to next." for found in claims])
     if free is None:
         raise ValueError(f"All {len(POOL)} VRIDs of the pool are taken, and the pair {name} needs one: give it a VRID.")
     return Choice({"pair": free}, conflicts, [])
 
 
-def _conflicts(mine: List[Claim], all_claims: List[Claim], held: Held) -> List[str]:
+def _conflicts(claims: List[Claim], all_claims: List[Claim], held: Held) -> List[str]:
     """Return a sentence for each other router that has a wanted VRID."""
     found: List[str] = []
-    for claim in mine:
+    for claim in claims:
         holders = sorted(set(held.get(claim.vrid, [])))
         holders += [other.title for other in all_claims if other.vrid == claim.vrid and other != claim]
         found.extend(f"VRID {claim.vrid} of {claim.title} is taken by {holder}." for holder in holders)

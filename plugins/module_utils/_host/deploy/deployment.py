@@ -67,9 +67,9 @@ class Deployment:
         :raises Failed: with every reason, before anything is changed; or when a daemon does not take over the change,
             in which case the next run continues where this one ended
         """
-        misread = self._misread(request)
-        if misread:
-            raise Failed(" ".join(misread))
+        config_faults = self._config_faults(request)
+        if config_faults:
+            raise Failed(" ".join(config_faults))
         desired, pending = self._desired_state(request, agent)
         actual = actual_state(self.host, desired, [change.path for change in pending], agent)
         wrong = steps.faults(desired, actual)
@@ -82,7 +82,7 @@ class Deployment:
             self._do_all(todo, request, desired, pending, agent)
         return Result([str(step) for step in todo], self._diff(desired, actual, pending), desired.archive)
 
-    def _misread(self, request: Request) -> List[str]:
+    def _config_faults(self, request: Request) -> List[str]:
         """Return what is wrong with the configurations, whichever host they are for."""
         return [
             sentence

@@ -90,11 +90,11 @@ def _faults(desired: DesiredState, actual: ActualState) -> Iterator[str]:
     elif actual.version < MIN_PYTHON:
         there, needed = (".".join(map(str, each)) for each in (actual.version, MIN_PYTHON))
         yield f"{desired.python} is Python {there}, and the agent needs {needed} or later: name another (agent_python)."
-    routes = any(daemon.name == VRRP for daemon in desired.daemons)
-    if routes and not actual.raw_sockets:
+    runs_vrrp = any(daemon.name == VRRP for daemon in desired.daemons)
+    if runs_vrrp and not actual.raw_sockets:
         yield "there is no right to open raw sockets, which VRRP needs: use become, or give the container NET_RAW."
     for other in actual.conflicting:
-        if other.program == KEEPALIVED and routes:
+        if other.program == KEEPALIVED and runs_vrrp:
             yield from _conflict(other, desired.replace)
 
 

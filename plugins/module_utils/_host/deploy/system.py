@@ -267,7 +267,7 @@ class Host:
             raise Failed(f"{unit} does not {verb}: {self._journal(unit) or err.strip()}")
 
     def _signal(self, daemon: Daemon, unit: Unit, number: int) -> None:
-        """Send a signal, and wait until the daemon has told systemd that it reloads and then that it is ready again."""
+        """Send a signal, and wait until the daemon has notified systemd of RELOADING and then of READY."""
         before = self._property(daemon.unit, CHANGED)
         os.kill(unit.pid, number)
         self._wait(daemon, lambda: self._has_changed(daemon.unit, before))

@@ -10,7 +10,7 @@ from ..._shared.engines import NATIVE, PROXY, UNITS, VRRP, Daemon
 
 
 class Paths(NamedTuple):
-    """The agent's paths on the host; a test has others."""
+    """The agent's paths on the host; tests use others."""
 
     library: str = "/usr/local/lib/onprem-lb-agent"
     configuration: str = "/etc/onprem-lb-agent"
@@ -52,21 +52,21 @@ class Options(NamedTuple):
 
 def unit(daemon: Daemon, config: Dict[str, Any], paths: Paths, options: Options) -> str:
     """Return the text of a daemon's unit."""
-    own = _vrrp(config) if daemon.name == VRRP else _proxy(config, options)
+    parts = _vrrp(config) if daemon.name == VRRP else _proxy(config, options)
     command = f"{paths.program(daemon)} -I {paths.link}"
     file = paths.config(daemon)
     lines = [
         "# Managed by Ansible, onprem.lb.agent: changes made here are lost.",
         "[Unit]",
-        f"Description={own.description} of onprem.lb",
+        f"Description={parts.description} of onprem.lb",
         "Wants=network-online.target",
-        f"After={' '.join(['network-online.target', *own.after])}",
+        f"After={' '.join(['network-online.target', *parts.after])}",
         "# However often it dies, it is started again.",
         "StartLimitIntervalSec=0",
         "",
         "[Service]",
         "Type=notify",
-        *([f"User={own.user}"] if own.user else []),
+        *([f"User={parts.user}"] if parts.user else []),
         f"ExecStart={command} {daemon.name} --config {file}",
         "# `systemctl reload` fails, with the reason, where the file has a fault.",
         f"ExecReload={command} check-config --config {file}",
@@ -79,8 +79,8 @@ def unit(daemon: Daemon, config: Dict[str, Any], paths: Paths, options: Options)
         f"TimeoutStopSec={config.get('stop_within', 8) + 2:g}s",  # more than the proxy itself waits for its sessions
         f"RuntimeDirectory={daemon.program}",
         "RuntimeDirectoryMode=0750",
-        *own.service,
-        *own.rights,
+        *parts.service,
+        *parts.privileges,
         *SANDBOX,
         "",
         "[Install]",
@@ -89,14 +89,14 @@ def unit(daemon: Daemon, config: Dict[str, Any], paths: Paths, options: Options)
     return "\n".join(lines) + "\n"
 
 
-class _Own(NamedTuple):
+class _UnitParts(NamedTuple):
     """The parts in which the units differ."""
 
     description: str
     user: str
     after: Tuple[str, ...]
     service: Sequence[str]
-    rights: Sequence[str]
+    privileges: Sequence[str]
 
 
 SANDBOX = (
@@ -119,28 +119,28 @@ SANDBOX = (
 )
 
 # For addresses, raw sockets and realtime scheduling.
-VRRP_RIGHTS = ("CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_NICE", "CAP_IPC_LOCK")
+VRRP_CAPABILITIES = ("CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_NICE", "CAP_IPC_LOCK")
 # To run programs as other users, and to end them.
-PROGRAM_RIGHTS = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL")
+SCRIPT_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL")
 
 
-def _vrrp(config: Dict[str, Any]) -> _Own:
+def _vrrp(config: Dict[str, Any]) -> _UnitParts:
     """Return the router's part. It runs as root only if it has programs to run, because they run as other users."""
-    rights: Tuple[str, ...] = VRRP_RIGHTS
+    needed: Tuple[str, ...] = VRRP_CAPABILITIES
     user = Daemon(VRRP).program
     if runs_programs(config):
         # A unit without a user runs as root. With User=root systemd 257 would drop CAP_SETUID.
-        user, rights = "", VRRP_RIGHTS + PROGRAM_RIGHTS
-    capabilities = [f"CapabilityBoundingSet={' '.join(rights)}"]
+        user, needed = "", VRRP_CAPABILITIES + SCRIPT_CAPABILITIES
+    capabilities = [f"CapabilityBoundingSet={' '.join(needed)}"]
     if user:
-        capabilities.append(f"AmbientCapabilities={' '.join(rights)}")
-    return _Own(
+        capabilities.append(f"AmbientCapabilities={' '.join(needed)}")
+    return _UnitParts(
         description="VRRP router",
         user=user,
         # At boot the balancer starts first, so that the first check finds it.
         after=(Daemon(PROXY).unit, UNITS[NATIVE].balancer),
         service=(),
-        rights=(
+        privileges=(
             *capabilities,
             "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK AF_PACKET",
             "ProtectHome=read-only",
@@ -156,17 +156,17 @@ def runs_programs(config: Dict[str, Any]) -> bool:
     )
 
 
-FILES_OF_A_SESSION = 6  # two sockets, and two pipes while much is spliced
+FILES_PER_SESSION = 6  # two sockets, and two pipes while much is spliced
 
 
-def _proxy(config: Dict[str, Any], options: Options) -> _Own:
-    files = FILES_OF_A_SESSION * int(config.get("maxconn", 10000)) + 1024
-    return _Own(
+def _proxy(config: Dict[str, Any], options: Options) -> _UnitParts:
+    files = FILES_PER_SESSION * int(config.get("maxconn", 10000)) + 1024
+    return _UnitParts(
         description="TCP balancer",
         user=Daemon(PROXY).program,
         after=(),
         service=(f"LimitNOFILE={files}", *_commands(options)),
-        rights=(
+        privileges=(
             "CapabilityBoundingSet=CAP_NET_BIND_SERVICE",
             "AmbientCapabilities=CAP_NET_BIND_SERVICE",
             "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6",

@@ -145,20 +145,20 @@ def timeline(transcript: Transcript, names: Mapping[str, str]) -> List[Transitio
     return found
 
 
-def held_by(count: Callable[[int], bool], line: Sequence[Transition], end_ms: float) -> float:
+def duration_of(count: Callable[[int], bool], line: Sequence[Transition], end_ms: float) -> float:
     """Return for how long the number of holders satisfied a condition."""
     ends = [step.at_ms for step in line[1:]] + [end_ms]
     return sum(end - step.at_ms for step, end in zip(line, ends) if count(len(step.holders)))
 
 
-def sole(holders: FrozenSet[str]) -> Optional[str]:
+def sole_holder(holders: FrozenSet[str]) -> Optional[str]:
     return next(iter(holders)) if len(holders) == 1 else None
 
 
 def taken_over_at(attempts: Sequence[Attempt], line: Sequence[Transition]) -> Optional[float]:
     """Return when the first good attempt began that a new holder served alone: what comes later is the failback."""
-    before = next((sole(step.holders) for step in line if sole(step.holders)), None)
-    news = (step.at_ms for step in line if sole(step.holders) not in (None, before))
+    before = next((sole_holder(step.holders) for step in line if sole_holder(step.holders)), None)
+    news = (step.at_ms for step in line if sole_holder(step.holders) not in (None, before))
     moved = next(news, None)
     if moved is None:
         return None
@@ -219,11 +219,11 @@ def report(transcript: Transcript, names: Mapping[str, str], holders_known: bool
 def _holders(line: Sequence[Transition], end_ms: float) -> Dict[str, Any]:
     return {
         "timeline": [{"at_ms": _round(s.at_ms), "holders": sorted(s.holders)} for s in line],
-        "holder_before": sole(line[0].holders) if line else None,
-        "holder_after": sole(line[-1].holders) if line else None,
+        "holder_before": sole_holder(line[0].holders) if line else None,
+        "holder_after": sole_holder(line[-1].holders) if line else None,
         "most_holders": max((len(s.holders) for s in line), default=0),
-        "two_holders_ms": _round(held_by(lambda n: n > 1, line, end_ms)),
-        "no_holder_ms": _round(held_by(lambda n: n == 0, line, end_ms)),
+        "two_holders_ms": _round(duration_of(lambda n: n > 1, line, end_ms)),
+        "no_holder_ms": _round(duration_of(lambda n: n == 0, line, end_ms)),
     }
 
 

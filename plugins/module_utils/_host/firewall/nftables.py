@@ -52,29 +52,29 @@ LIST = ("nft", "-j", "-t", "list", "ruleset")
 Chains = Dict[nft.ChainName, List[Opening]]
 
 
-class Found(NamedTuple):
+class HostState(NamedTuple):
     """The state of the host."""
 
     ruleset: nft.Ruleset
     service_active: bool
-    kept: bool  # our script exists, even if its rules do not
+    persisted: bool  # our script exists, even if its rules do not
     error: str
 
 
-def find(host: Host) -> Found:
+def find(host: Host) -> HostState:
     """Read the ruleset; it is empty without nft, or without its support in the kernel."""
     service_active = host.run(["systemctl", "is-active", "nftables.service"])[0] == 0
     kept = host.read(SCRIPT) is not None
     code, out, err = host.run(LIST)
     if code != 0:
-        return Found({}, service_active, kept, failure(LIST, code, err or out))
-    return Found(nft.parse(out), service_active, kept, "")
+        return HostState({}, service_active, kept, failure(LIST, code, err or out))
+    return HostState(nft.parse(out), service_active, kept, "")
 
 
-def is_active(found: Found, wanted: Sequence[Opening]) -> bool:
+def is_active(found: HostState, wanted: Sequence[Opening]) -> bool:
     return (
         found.service_active
-        or found.kept
+        or found.persisted
         or any(
             nft.chain_refuses(found.ruleset, name, wanted) or _ours(found.ruleset, name)
             for name in nft.input_chains(found.ruleset)
@@ -82,7 +82,7 @@ def is_active(found: Found, wanted: Sequence[Opening]) -> bool:
     )
 
 
-def plan(host: Host, wanted: Sequence[Opening], found: Found) -> ChangeSet:
+def plan(host: Host, wanted: Sequence[Opening], found: HostState) -> ChangeSet:
     if found.error:
         raise FirewallError(found.error)
     before: Chains = {}

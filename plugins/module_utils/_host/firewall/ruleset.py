@@ -107,7 +107,7 @@ def _map_refuses(
 
 
 def _may_match(match: Dict[str, Any], wanted: Sequence[Opening]) -> bool:
-    """Whether a packet that we want may match, as far as that can be told without its source."""
+    """Whether a packet that we want may match, as far as that is known without its source."""
     left, right = match.get("left"), match.get("right")
     if not isinstance(left, dict):
         return False

@@ -43,7 +43,7 @@ def plan(host: Host, wanted: Sequence[Opening]) -> ChangeSet:
     in_block: Set[Opening] = set()
     if any(opening.peer for opening in wanted) and not knows_vrrp(output_of(host, "ufw", "version")):
         in_block = {opening for opening in wanted if opening.peer}
-    in_rules = {opening for opening in wanted if opening not in in_block and not _theirs(rules, opening)}
+    in_rules = {opening for opening in wanted if opening not in in_block and not _has_admin_rule(rules, opening)}
     actions: List[Action] = [_call(["ufw", "allow"], opening) for opening in in_order(in_rules - rules.ours)]
     actions += [_call(["ufw", "delete", "allow"], opening) for opening in in_order(rules.ours - in_rules)]
     block_before: Set[Opening] = set()
@@ -111,8 +111,8 @@ def _refuse_dropped(host: Host, wanted: Sequence[Opening]) -> None:
             )
 
 
-def _theirs(rules: Rules, opening: Opening) -> bool:
-    """Whether a rule of the administrator's has this match already.
+def _has_admin_rule(rules: Rules, opening: Opening) -> bool:
+    """Whether one of the administrator's rules already has this match.
 
     ufw keeps one rule for each match: ours would replace theirs, and its removal would lose it.
     """

@@ -51,7 +51,7 @@ def report(results: List[Dict[str, Any]]) -> Dict[str, Any]:
 
 def _repeats(results: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """Return the rounds that bring an event with a faulty round to three."""
-    because = _because(results)
+    because = _first_fault(results)
     if not because:
         return []
     bare = {key: value for key, value in results[0].items() if key not in ("member", "seen")}
@@ -66,11 +66,11 @@ def _grouped(results: List[Dict[str, Any]]) -> List[List[Dict[str, Any]]]:
 
 
 def _row(results: List[Dict[str, Any]]) -> Dict[str, Any]:
-    group = [item for item in results if not _missed(item)] or results
+    group = [item for item in results if not _moved_too_early(item)] or results
     outages = [item["seen"]["takeover"]["outage_ms"] for item in group]
     seen = [item["seen"] for item in group]
     faulty = sum(bool(_faults(item)) for item in results)
-    broken = _broken(results)
+    broken = _all_faults(results)
     return {
         "event": group[0]["event"],
         "vip": group[0]["vip"],
@@ -91,18 +91,18 @@ def _row(results: List[Dict[str, Any]]) -> Dict[str, Any]:
         "rounds": len(results),
         "faulty": faulty,
         "repeated": sum("because" in item for item in results),
-        "because": _because(results),
+        "because": _first_fault(results),
         "broken": broken,
         "faults": broken if ENOUGH_ROUNDS * faulty > len(results) else [],
     }
 
 
-def _because(results: List[Dict[str, Any]]) -> str:
+def _first_fault(results: List[Dict[str, Any]]) -> str:
     """Return the first fault of several rounds, or nothing."""
     return next((why for item in results for why in _faults(item)), "")
 
 
-def _broken(results: List[Dict[str, Any]]) -> List[str]:
+def _all_faults(results: List[Dict[str, Any]]) -> List[str]:
     """Return every fault, each with the round that it was found in."""
     return [
         f"round {number} of {len(results)}: {why}" for number, item in enumerate(results, 1) for why in _faults(item)
@@ -119,13 +119,13 @@ def _successor(seen: Dict[str, Any]) -> str:
 
 def _faults(item: Dict[str, Any]) -> List[str]:
     """Return a sentence for each way in which one round broke the plan."""
-    if _missed(item):
+    if _moved_too_early(item):
         return [f"{item['member']} did not hold the VIP when the probe began: nothing was measured."]
-    found = [_gone(item), _shared(item), _wrong_holder(item), _returned(item)]
+    found = [_outage_fault(item), _two_holders_fault(item), _wrong_holder(item), _failback_fault(item)]
     return [sentence for sentence in found if sentence]
 
 
-def _gone(item: Dict[str, Any]) -> str:
+def _outage_fault(item: Dict[str, Any]) -> str:
     """Say how long the VIP was not served, if that is longer than planned."""
     takeover, limit = item["seen"]["takeover"], item["forecast"]["outage_ms"]
     if takeover["outage_ms"] > limit:
@@ -136,7 +136,7 @@ def _gone(item: Dict[str, Any]) -> str:
     return ""
 
 
-def _shared(item: Dict[str, Any]) -> str:
+def _two_holders_fault(item: Dict[str, Any]) -> str:
     """Say how long there were two holders, if that is longer than planned.
 
     A request in the very moment of a handover may be answered by both; the next one comes an interval later.
@@ -147,7 +147,7 @@ def _shared(item: Dict[str, Any]) -> str:
     return ""
 
 
-def _returned(item: Dict[str, Any]) -> str:
+def _failback_fault(item: Dict[str, Any]) -> str:
     """Say how long the outage was when the first holder returned, if it was longer than planned."""
     cost, forecast = item["seen"]["failback"]["outage_ms"], item["forecast"]
     if forecast["back"] != forecast["after"] and cost > forecast["back_ms"]:
@@ -155,7 +155,7 @@ def _returned(item: Dict[str, Any]) -> str:
     return ""
 
 
-def _missed(item: Dict[str, Any]) -> bool:
+def _moved_too_early(item: Dict[str, Any]) -> bool:
     """Whether the VIP had moved before the measurement began."""
     return bool(item["seen"]["holders_known"]) and item["seen"]["holder_before"] != item["member"]
 
@@ -165,17 +165,18 @@ def _wrong_holder(item: Dict[str, Any]) -> str:
     seen, forecast = item["seen"], item["forecast"]
     if not seen["holders_known"]:
         return ""
-    went = _successor(seen)
+    holder = _successor(seen)
     if forecast["before"] != item["member"]:  # without preemption another member may have held the VIP
-        stayed = went == item["member"] and forecast["before"] != forecast["after"]
-        return f"the VIP stayed on {went}." if stayed else ""
+        stayed = holder == item["member"] and forecast["before"] != forecast["after"]
+        return f"the VIP stayed on {holder}." if stayed else ""
     # A killed keepalived may be back before the others miss an advertisement.
-    if went != forecast["after"] and (item["event"], went) != (events.KEEPALIVED_KILLED, item["member"]):
-        return f"the VIP stayed on {went}." if went == item["member"] else _elsewhere(went, forecast["after"])
+    if holder != forecast["after"] and (item["event"], holder) != (events.KEEPALIVED_KILLED, item["member"]):
+        stayed = holder == item["member"]
+        return f"the VIP stayed on {holder}." if stayed else _misplaced(holder, forecast["after"])
     if item["holder"] and seen["holder_after"] != forecast["back"]:
-        return "after the return " + _elsewhere(seen["holder_after"], forecast["back"])
+        return "after the return " + _misplaced(seen["holder_after"], forecast["back"])
     return ""
 
 
-def _elsewhere(found: str, forecast: str) -> str:
-    return f"the VIP was on {found or 'no member'}, the plan says {forecast}."
+def _misplaced(holder: str, forecast: str) -> str:
+    return f"the VIP was on {holder or 'no member'}, the plan says {forecast}."

@@ -39,7 +39,7 @@ class Scenario(NamedTuple):
 
     failure: Failure
     events: List[str]
-    words: str
+    description: str
 
 
 HOST_FAILURES = (
@@ -83,11 +83,11 @@ def forecast(plan: Plan) -> Dict[str, Any]:
 def _scenarios(watched: Watched) -> List[Scenario]:
     services = [
         Scenario(
-            Failure(SERVICE, frozenset(its["instances"]), frozenset(its.get("blind_trackers", []))),
-            its["fatal"],
+            Failure(SERVICE, frozenset(spec["instances"]), frozenset(spec.get("blind_trackers", []))),
+            spec["fatal"],
             f"{service} dies on {{}}",
         )
-        for service, its in watched.items()
+        for service, spec in watched.items()
     ]
     return [*services, *HOST_FAILURES]
 
@@ -116,10 +116,10 @@ def _lines(
             # Without preemption another member may hold the VIP when it fails.
             shared = max(r.outcome.shared for r in results if r.scenario is scenario and r.member in r.outcome.before)
             lines += [_line(event, cluster.addresses[vip], holder, outcomes, shared) for event in scenario.events]
-    for its in watched.values():
-        if vip in its["instances"]:
+    for spec in watched.values():
+        if vip in spec["instances"]:
             lines += [
-                _harmless_line(event, cluster.addresses[vip], holder, ms) for event, ms in its["harmless"].items()
+                _harmless_line(event, cluster.addresses[vip], holder, ms) for event, ms in spec["harmless"].items()
             ]
     return lines
 
@@ -169,9 +169,9 @@ def _faults(plan: Plan, cluster: Cluster, scenarios: List[Scenario], results: Li
             found[result.vip, None] = f"{address}: {holders} both hold the VIP before anything fails"
             continue
         wrong = _wrong(result)
-        if wrong and (result.vip, result.scenario.words) not in found:
-            when = result.scenario.words.format(result.member)
-            found[result.vip, result.scenario.words] = f"{cluster.addresses[result.vip]}: when {when}, {wrong}"
+        if wrong and (result.vip, result.scenario.description) not in found:
+            when = result.scenario.description.format(result.member)
+            found[result.vip, result.scenario.description] = f"{cluster.addresses[result.vip]}: when {when}, {wrong}"
     if not found:
         return []
     fix = _fix(plan, cluster, scenarios)
@@ -199,9 +199,9 @@ def _wrong(result: Result) -> str:
 
 
 class Fix(NamedTuple):
-    """A change of every instance, and the words that ask for it."""
+    """A change of every instance, and the advice to make it."""
 
-    words: str
+    advice: str
     change: Callable[[Dict[str, Any]], None]
 
 
@@ -214,7 +214,7 @@ def _fix(plan: Plan, cluster: Cluster, scenarios: List[Scenario]) -> str:
                 fix.change(instance)
         fixed = cluster_of(changed)
         if not any(_wrong(result) for result in _simulate_all(fixed, scenarios)):
-            return fix.words
+            return fix.advice
     return "no single change mends this, compare the members' settings"
 
 

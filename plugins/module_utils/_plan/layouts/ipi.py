@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """An IPI-like cluster: its own nodes carry the API VIP and the ingress VIPs. Pure.
 
-Every port, priority and check comes from a preset (`ipi_presets`), and each can be said otherwise.
+Every port, priority and check comes from a preset (`ipi_presets`), and variables override each of them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from ..._shared import engines, events
 from ..model import url_checks
 from ..model.plan import Balancer, Plan, Redirect, Router, Vip
 from . import ipi_cluster, ipi_presets, ipi_services, nft_guard, planner
-from . import members as _members
 from .ipi_cluster import Cluster
 from .ipi_presets import PRESETS, Check
-from .members import Member
+from .members import Member, priorities
 
 DOWN = "haproxy_down"
 ROUTER_PORTS = [80, 443]
@@ -52,8 +51,8 @@ class Ipi(NamedTuple):
 
     def _down_file(self, name: str) -> str:
         """Return the track file that the balancer's unit writes; empty where nothing tracks it."""
-        events = self.cluster.preset.events and name in self.cluster.masters
-        return self.cluster.settings["down_file"] if events else ""
+        tracked = self.cluster.preset.events and name in self.cluster.masters
+        return self.cluster.settings["down_file"] if tracked else ""
 
     def router(self, name: str, _engine: str) -> Router:
         down_file = self._down_file(name)
@@ -77,7 +76,7 @@ class Ipi(NamedTuple):
             "vrid": vip.vrid,
             "version": version,
             # Where a preset gives every node the same priority, the addresses decide.
-            "priority": base or _members.priorities(len(vip.order))[vip.order.index(name)],
+            "priority": base or priorities(len(vip.order))[vip.order.index(name)],
             "advert_interval": settings["advert_interval"],
             "preempt": preset.preempt,
             "preempt_delay": 0,
@@ -98,7 +97,7 @@ class Ipi(NamedTuple):
 
     def _script(self, check: Check) -> Dict[str, Any]:
         settings, preset = self.cluster.settings, self.cluster.preset
-        places = {
+        values = {
             **preset.ports,
             "api": settings["api_port"],
             "router": settings["router_port"],
@@ -106,7 +105,7 @@ class Ipi(NamedTuple):
         }
         return {
             "name": check.name,
-            "any_of": ipi_presets.asked(check, places),
+            "any_of": ipi_presets.urls_of(check, values),
             "interval": check.interval,
             "timeout": check.interval,
             "rise": check.rise,
@@ -129,13 +128,13 @@ class Ipi(NamedTuple):
         if name in self.cluster.masters and "nft" in missing:
             found.append("nft is missing, which passes the API VIP's port on to the balancer: install nftables")
         for script in self._scripts(name):
-            if "curl" in missing and not url_checks.question(script["any_of"]):
+            if "curl" in missing and not url_checks.agent_check(script["any_of"]):
                 urls = ", ".join(sum(script["any_of"], []))
                 found.append(f"curl is missing, which the check {script['name']} needs to ask {urls}: install curl")
         return [f"{name}: {what}, because with the engine agent nothing is downloaded." for what in found]
 
     def watched(self) -> Dict[str, Dict[str, Any]]:
-        """Return which VIPs depend on which program, as `forecast.forecast` takes it."""
+        """Return the VIPs that depend on each program, as `forecast.forecast` takes it."""
         preset = self.cluster.preset
         blind = [check.name for check in preset.api_checks if not check.sees_haproxy]
         local = any(check.sees_local_api for check in preset.api_checks)
@@ -182,7 +181,7 @@ LAYOUT = planner.Layout("ipi", ipi_cluster.SETTINGS, ["api_vips", "ingress_vips"
 
 
 def plan(members: List[Member]) -> Plan:
-    """Return the plan of a cluster, if it holds in every single failure."""
+    """Return the plan of a cluster, or the faults of one that fails in some single failure."""
     return planner.plan(LAYOUT, members)
 
 

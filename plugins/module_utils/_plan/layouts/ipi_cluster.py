@@ -11,10 +11,9 @@ from ..._shared import engines, vrid
 from ..model.plan import Vip
 from ..model.services import changed_check
 from . import ipi_presets
-from . import members as _members
 from .ipi_presets import FORMER_NAMES, PRESETS, Check, Preset
 from .ipi_vips import RoleVips
-from .members import Member
+from .members import Member, find_existing, find_placements
 from .subnets import Placement
 
 SETTINGS = {
@@ -85,19 +84,19 @@ def read_cluster(members: List[Member], settings: Dict[str, Any], faults: Faults
     unknown = [name for name in settings["ingress_members"] if name not in names]
     faults += [f"ipi_ingress_members names {name}, which is no node of this cluster." for name in unknown]
     workers = [name for name in names if name not in masters]
-    existing = _members.existing(members)
+    existing = find_existing(members)
     api = RoleVips("api", str(cluster), masters, vrids.vrids.get("api"))
     carriers = settings["ingress_members"] or [*workers, *masters]
     ingress = RoleVips("ingress", str(cluster), carriers, vrids.vrids.get("ingress"))
     faults += api.read(settings["api_vips"], existing, [])
     faults += ingress.read(settings["ingress_vips"], existing, api.vips)
-    placements = _members.placements(members, [*api.vips, *ingress.vips], "ipi", faults)
+    placements = find_placements(members, [*api.vips, *ingress.vips], "ipi", faults)
     return Cluster(settings, masters, _preset(settings, faults), api, ingress, placements)
 
 
 def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
     """Return the preset, with the user's changes."""
-    preset = PRESETS[ipi_presets.called(settings["preset"])[0]]
+    preset = PRESETS[ipi_presets.current_name(settings["preset"])[0]]
     ports = {name: settings[f"{name}_port"] or usual for name, usual in preset.ports.items()}
     own = settings["server_check"]
     if not isinstance(own, dict):
@@ -109,7 +108,7 @@ def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
 
 def warnings(cluster: Cluster, faults: Faults) -> List[str]:
     """Return warnings about the preset. A check that is too fast is a fault, except in ``ocp45``."""
-    preset, renamed = ipi_presets.called(cluster.settings["preset"])
+    preset, renamed = ipi_presets.current_name(cluster.settings["preset"])
     races = _failover_races(cluster.preset)
     if preset != "ocp45":  # which reproduces that release
         faults += races

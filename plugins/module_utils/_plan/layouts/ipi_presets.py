@@ -46,7 +46,7 @@ class Preset(NamedTuple):
     timeouts: Dict[str, str]
 
 
-TODAY = {"lb": 9445, "ready": 9444, "monitor": 9454, "stats": 29445}
+CURRENT_PORTS = {"lb": 9445, "ready": 9444, "monitor": 9454, "stats": 29445}
 PATHS = {"ready": "/haproxy_ready", "monitor": "/haproxy_monitor"}
 # haproxy needs two failures; it runs the second check after fast_interval.
 SERVER_CHECK = {
@@ -69,7 +69,7 @@ ROUTER_READY = "http://localhost:{router}/healthz/ready"
 
 PRESETS = {
     "default": Preset(
-        ports=TODAY,
+        ports=CURRENT_PORTS,
         paths=PATHS,
         api_priority=0,
         ingress_priority=0,
@@ -85,7 +85,7 @@ PRESETS = {
         timeouts=TIMEOUTS,
     ),
     "upstream": Preset(
-        ports=TODAY,
+        ports=CURRENT_PORTS,
         paths=PATHS,
         api_priority=40,
         ingress_priority=20,
@@ -137,12 +137,12 @@ PRESETS = {
 FORMER_NAMES = {"current": "upstream", "seed": "ocp45"}  # still understood
 
 
-def called(name: str) -> Tuple[str, List[str]]:
+def current_name(name: str) -> Tuple[str, List[str]]:
     """Return the current name of a preset, and a warning for a former name."""
     if name not in FORMER_NAMES:
         return name, []
-    today = FORMER_NAMES[name]
-    return today, [f"ipi_preset is {name!r}, which is called {today!r} now: write that, the old name will go."]
+    current = FORMER_NAMES[name]
+    return current, [f"ipi_preset is {name!r}, which is called {current!r} now: write that, the old name will go."]
 
 
 def fails_on_draining(preset: Preset) -> bool:
@@ -157,9 +157,9 @@ def detection_time(preset: Preset) -> float:
     return float(check["interval"] + fast * (check["fall"] - 1))
 
 
-def asked(check: Check, places: Dict[str, Any]) -> List[List[str]]:
+def urls_of(check: Check, values: Dict[str, Any]) -> List[List[str]]:
     """Return the URLs of a check, as `url_checks` takes them."""
-    return [[url.format(**places) for url in urls] for urls in check.any_of]
+    return [[url.format(**values) for url in urls] for urls in check.any_of]
 
 
 def port_warnings(ports: Dict[str, int]) -> List[str]:

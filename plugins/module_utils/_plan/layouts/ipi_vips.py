@@ -9,11 +9,11 @@ from typing import Any, Dict, List, Optional
 from ..._agent.config.schema import Faults, Field, list_of, word
 from ..model import url_checks
 from ..model.plan import Vip
-from . import vips as _vips
 from .members import Existing
+from .vips import BASE_VIP, clashes, free_vrid, of_family, read_vip, rotated
 
 VIP = {
-    **_vips.VIP,
+    **BASE_VIP,
     "name": Field(word),  # of a router shard
     "members": Field(list_of(word), []),
     "checks": Field(list_of(url_checks.url)),
@@ -30,7 +30,7 @@ class RoleVips:
         """
         self.role, self.cluster, self.carriers, self.vrid = role, cluster, carriers, vrid
         self.vips: List[Vip] = []
-        self.checks: Dict[str, Any] = {}  # of the VIPs that bring their own, by the instance's name
+        self.checks: Dict[str, Any] = {}  # of the VIPs that have their own, by the instance's name
 
     def read(self, given: Any, existing: Existing, taken: List[Vip]) -> Faults:
         """Fill in the VIPs, each with its instance's name, its VRID and the nodes in order.
@@ -42,29 +42,29 @@ class RoleVips:
             return [f"ipi_{self.role}_vips is {given!r}: a list of at least one address is wanted."]
         for at, item in enumerate(given):
             place = f"ipi_{self.role}_vips[{at}]"
-            spelled, vip = _vips.read_vip(VIP, item, place, faults)
+            fields, vip = read_vip(VIP, item, place, faults)
             if vip:
-                self._add(vip, spelled, place, existing, taken, faults)
+                self._add(vip, fields, place, existing, taken, faults)
         return faults
 
     def _add(
-        self, vip: Vip, spelled: Dict[str, Any], place: str, existing: Existing, taken: List[Vip], faults: Faults
+        self, vip: Vip, fields: Dict[str, Any], place: str, existing: Existing, taken: List[Vip], faults: Faults
     ) -> None:
-        rank, earlier = len(_vips.of_family(self.vips, vip.version)), [*taken, *self.vips]
-        order = spelled["members"] or self.carriers
+        rank, earlier = len(of_family(self.vips, vip.version)), [*taken, *self.vips]
+        order = fields["members"] or self.carriers
         unknown = [name for name in order if name not in self.carriers]
         if unknown:
             known = ", ".join(self.carriers)
             faults.append(f"{place}.members names {unknown[0]}, which cannot carry it: there are {known}.")
             return
-        vip = vip._replace(name=self._instance_name(vip, spelled["name"], rank), order=_vips.rotated(order, rank))
+        vip = vip._replace(name=self._instance_name(vip, fields["name"], rank), order=rotated(order, rank))
         by_name = self.vrid if not rank else None
-        vrid = spelled["vrid"] or by_name or _vips.free_vrid(vip, earlier, existing, faults)
+        vrid = fields["vrid"] or by_name or free_vrid(vip, earlier, existing, faults)
         vip = vip._replace(vrid=vrid)
-        faults.extend(_vips.clashes(vip, earlier, place))
+        faults.extend(clashes(vip, earlier, place))
         self.vips.append(vip)
-        if spelled["checks"] is not None:
-            self.checks[vip.name] = spelled["checks"]
+        if fields["checks"] is not None:
+            self.checks[vip.name] = fields["checks"]
 
     def _instance_name(self, vip: Vip, shard: Optional[str], rank: int) -> str:
         parts = [self.cluster, self.role.upper(), shard or (str(rank + 1) if rank else "")]

@@ -38,16 +38,16 @@ def priorities(count: int) -> List[int]:
     return [HIGHEST - rank if rank < 2 else max(1, HIGHEST - 1 - step * (rank - 1)) for rank in range(count)]
 
 
-def disagreements(members: List[Member], own: Collection[str], prefix: str) -> Faults:
+def disagreements(members: List[Member], per_member: Collection[str], prefix: str) -> Faults:
     """Refuse a variable that has different values on two members.
 
-    :param own: the variables that each member may have for itself
+    :param per_member: the variables that may differ between members
     """
     faults = []
     for member in members[1:]:
         for key, value in member["settings"].items():
             first = members[0]["settings"].get(key)
-            if key not in own and value != first:
+            if key not in per_member and value != first:
                 shown = "different values" if key == "auth_pass" else f"{first!r} and {value!r}"
                 faults.append(
                     f"{prefix}_{key}: {members[0]['name']} and {member['name']} disagree ({shown}): "
@@ -56,13 +56,15 @@ def disagreements(members: List[Member], own: Collection[str], prefix: str) -> F
     return faults
 
 
-def placements(members: List[Member], vips: List[Vip], prefix: str, faults: Faults) -> Dict[str, Dict[str, Placement]]:
+def find_placements(
+    members: List[Member], vips: List[Vip], prefix: str, faults: Faults
+) -> Dict[str, Dict[str, Placement]]:
     """Return where each member would carry each VIP that it may hold: ``{member: {vip address: Placement}}``."""
     floating = {vip.address for vip in vips}
     macs = {found["mac"] for member in members for found in member["host"]["addresses"]}
     found: Dict[str, Dict[str, Placement]] = {}
     for member in members:
-        mine = found[member["name"]] = {}
+        on_member = found[member["name"]] = {}
         interface = member["settings"].get("interface") or ""
         for vip in vips:
             if member["name"] in vip.order:
@@ -72,7 +74,7 @@ def placements(members: List[Member], vips: List[Vip], prefix: str, faults: Faul
                 if placement is None:
                     faults.append(f"{member['name']}: {wrong}")
                 else:
-                    mine[vip.address] = placement
+                    on_member[vip.address] = placement
             faults.extend(_duplicate_addresses(member, vip, macs))
     return found
 
@@ -86,12 +88,12 @@ def _duplicate_addresses(member: Member, vip: Vip, macs: Collection[str]) -> Fau
     ]
 
 
-def existing(members: List[Member]) -> Existing:
-    living: Dict[str, int] = {}
+def find_existing(members: List[Member]) -> Existing:
+    current_vrids: Dict[str, int] = {}
     for member in reversed(members):  # where they disagree, the first member counts
-        living.update(member["host"].get("vrids", {}))
+        current_vrids.update(member["host"].get("vrids", {}))
     heard = [router for member in members for router in member["host"].get("heard", [])]
-    return Existing(living, vrrp_routers.foreign_routers(heard, _addresses(members)))
+    return Existing(current_vrids, vrrp_routers.foreign_routers(heard, _addresses(members)))
 
 
 def _addresses(members: List[Member]) -> List[str]:
@@ -102,11 +104,11 @@ def vrrp_conflicts(members: List[Member], vips: List[Vip], where: Dict[str, Dict
     """Return a fault for each VRID or VIP of ours that another VRRP router on a member's link uses."""
     found: Faults = []
     for member in members:
-        mine = where[member["name"]]
+        on_member = where[member["name"]]
         vrids = [
-            {"vrid": vip.vrid, "family": vip.version, "interface": mine[vip.address].interface}
+            {"vrid": vip.vrid, "family": vip.version, "interface": on_member[vip.address].interface}
             for vip in vips
-            if vip.address in mine
+            if vip.address in on_member
         ]
         heard = member["host"].get("heard", [])
         addresses = [vip.address for vip in vips]
@@ -122,8 +124,8 @@ def held_vips(members: List[Member], vips: List[Vip]) -> Dict[str, int]:
     }
 
 
-def engines(members: List[Member], prefix: str, faults: Faults) -> Dict[str, Choice]:
-    """Return which engine each member gets, and why; each may have its own setting."""
+def choose_engines(members: List[Member], prefix: str, faults: Faults) -> Dict[str, Choice]:
+    """Return each member's engine and the reason for it; each may have its own setting."""
     found = {}
     for member in members:
         name, host = member["name"], member["host"]
@@ -140,8 +142,8 @@ def host_faults(member: Member, listeners: List[Dict[str, Any]], choice: Choice)
     """Return what keeps a member from running its engine, and which programs hold a port that its balancer binds."""
     host = member["host"]
     # The agent runs on every distribution with systemd and Python.
-    passed_over = [platforms.family_problem(host.get("os_family", ""))] if choice.engine == AGENT else []
-    faults = [f"{member['name']}: {problem}" for problem in host.get("problems", []) if problem not in passed_over]
+    ignored = [platforms.family_problem(host.get("os_family", ""))] if choice.engine == AGENT else []
+    faults = [f"{member['name']}: {problem}" for problem in host.get("problems", []) if problem not in ignored]
     own = (*PROGRAMS[choice.engine], *REPLACED[choice.replaces])
     return faults + listeners_in_the_way(listeners, host.get("listeners", []), member["name"], own)
 

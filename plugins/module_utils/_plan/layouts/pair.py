@@ -10,9 +10,8 @@ from ..._agent.config.schema import Faults, Field, anything, boolean, integer, l
 from ..._shared import engines
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, read_services
-from . import members as _members
 from . import planner
-from .members import Member
+from .members import Member, find_existing, find_placements, priorities
 from .pair_vips import read_vips
 from .subnets import Placement
 
@@ -79,10 +78,10 @@ class Pair(NamedTuple):
         settings, rank = self.settings, vip.order.index(name)
         placement = self.placements[name][vip.address]
         # With a preempt delay, or without preemption, every member starts as Backup.
-        leads = rank == 0 and settings["preempt"] and not settings["preempt_delay"]
+        is_master = rank == 0 and settings["preempt"] and not settings["preempt_delay"]
         return {
             "name": vip.name,
-            "state": "MASTER" if leads else "BACKUP",
+            "state": "MASTER" if is_master else "BACKUP",
             "interface": placement.interface,
             "vrid": vip.vrid,
             "version": 3 if vip.version == 6 else settings["vrrp_version"],
@@ -119,9 +118,9 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
     if len(names) < 2:
         faults.append(f"The pair has {len(names)} member ({', '.join(names)}): two or more are needed.")
         return None
-    vips = read_vips(settings, names, _members.existing(members), faults)
+    vips = read_vips(settings, names, find_existing(members), faults)
     services = _services(settings, vips, faults)
-    placements = _members.placements(members, vips, "pair", faults)
+    placements = find_placements(members, vips, "pair", faults)
     pair = Pair(settings, vips, placements, services, _priorities(settings, len(names), faults))
     return planner.Draft(
         vips=vips,
@@ -138,7 +137,7 @@ LAYOUT = planner.Layout("pair", SETTINGS, ["vips"], read_pair)
 
 
 def plan(members: List[Member]) -> Plan:
-    """Return the plan of a pair, if it holds in every single failure."""
+    """Return the plan of a pair, or the faults of one that fails in some single failure."""
     return planner.plan(LAYOUT, members)
 
 
@@ -171,4 +170,4 @@ def _priorities(settings: Dict[str, Any], count: int, faults: Faults) -> List[in
         faults.append(f"pair_priorities has {len(given)} entries for {count} members: one for each, best first.")
     if given != sorted(given, reverse=True):
         faults.append(f"pair_priorities is {given}: the first is the holder's and must be the highest.")
-    return given or _members.priorities(count)
+    return given or priorities(count)

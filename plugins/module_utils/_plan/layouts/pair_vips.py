@@ -9,10 +9,10 @@ from typing import Any, Dict, List, Optional
 from ..._agent.config.schema import Faults, Field, word
 from ..._shared.vrid import LAST
 from ..model.plan import Vip
-from . import vips as _vips
 from .members import Existing
+from .vips import BASE_VIP, clashes, free_vrid, of_family, read_vip, rotated
 
-VIP = {**_vips.VIP, "first": Field(word)}
+VIP = {**BASE_VIP, "first": Field(word)}
 
 
 def read_vips(settings: Dict[str, Any], names: List[str], existing: Existing, faults: Faults) -> List[Vip]:
@@ -28,16 +28,16 @@ def read_vips(settings: Dict[str, Any], names: List[str], existing: Existing, fa
     vips: List[Vip] = []
     for at, item in enumerate(given):
         place = f"pair_vips[{at}]"
-        spelled, vip = _vips.read_vip(VIP, item, place, faults)
+        fields, vip = read_vip(VIP, item, place, faults)
         if vip is None:
             continue
-        first = spelled["first"]
+        first = fields["first"]
         if first and first not in names:
             faults.append(f"{place}.first is '{first}', no member of the pair: name one of {', '.join(names)}.")
-        rank = len(_vips.of_family(vips, vip.version))
-        order = _vips.rotated(names, names.index(first) if first in names else rank)
+        rank = len(of_family(vips, vip.version))
+        order = rotated(names, names.index(first) if first in names else rank)
         vip = vip._replace(name=f"vip-{vip.address}", order=order)
-        vip = vip._replace(vrid=spelled["vrid"] or _vrid_of(vip, settings["vrid"], vips, existing, faults))
+        vip = vip._replace(vrid=fields["vrid"] or _vrid_of(vip, settings["vrid"], vips, existing, faults))
         faults.extend(_clashes(vip, vips, place))
         vips.append(vip)
     return vips
@@ -45,14 +45,14 @@ def read_vips(settings: Dict[str, Any], names: List[str], existing: Existing, fa
 
 def _vrid_of(vip: Vip, first: Optional[int], earlier: List[Vip], existing: Existing, faults: Faults) -> int:
     """Count up from the user's VRID; else take a free one, and share it with the nth VIP of the other family."""
-    rank = len(_vips.of_family(earlier, vip.version))
+    rank = len(of_family(earlier, vip.version))
     if first:
         return first + rank
-    others = _vips.of_family(earlier, 10 - vip.version)
-    return _vips.free_vrid(vip, earlier, existing, faults, others[rank].vrid if rank < len(others) else None)
+    others = of_family(earlier, 10 - vip.version)
+    return free_vrid(vip, earlier, existing, faults, others[rank].vrid if rank < len(others) else None)
 
 
 def _clashes(vip: Vip, earlier: List[Vip], place: str) -> Faults:
     if vip.vrid > LAST:
         return [f"{place} would get VRID {vip.vrid}: lower pair_vrid or give it a vrid from 1 to 255."]
-    return _vips.clashes(vip, earlier, place)
+    return clashes(vip, earlier, place)

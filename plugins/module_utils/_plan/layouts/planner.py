@@ -20,12 +20,11 @@ from ..model.instances import auth_pass_faults, read_instances
 from ..model.plan import Balancer, Expected, Firewall, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables
 from . import engine_choice
-from . import members as _members
 from .engine_choice import Choice
-from .members import Member
+from .members import Member, choose_engines, disagreements, held_vips, host_faults, vrrp_conflicts
 from .subnets import Placement, placeholder_host
 
-OWN = ("interface", "engine")  # the settings that may differ between members
+PER_MEMBER = ("interface", "engine")  # the settings that may differ between members
 
 
 class Draft(NamedTuple):
@@ -53,31 +52,31 @@ class Layout(NamedTuple):
 
 
 def plan(layout: Layout, given: List[Member]) -> Plan:
-    """Return the plan of a layout, if it holds in every single failure."""
+    """Return the plan of a layout, or the faults of one that fails in some single failure."""
     drafted = draft(layout, given)
     if drafted.faults:
         return drafted
-    foreseen = forecast.forecast(forecast_input(drafted))
-    if foreseen["faults"]:
-        return _refused(layout, foreseen["faults"])
-    outages = foreseen["outages"]
+    result = forecast.forecast(forecast_input(drafted))
+    if result["faults"]:
+        return _refused(layout, result["faults"])
+    outages = result["outages"]
     return drafted._replace(outages=outages, table=forecast.table(forecast_input(drafted), outages))
 
 
 def draft(layout: Layout, given: List[Member]) -> Plan:
-    """Return the plan without its forecast: it may not hold in every failure."""
+    """Return the plan without its forecast: it may still fail in some failure."""
     members = [_complete(layout, rank, member) for rank, member in enumerate(given)]
-    faults = _members.disagreements(members, OWN, layout.prefix)
+    faults = disagreements(members, PER_MEMBER, layout.prefix)
     settings = read(layout.schema, members[0]["settings"] if members else {}, layout.prefix, faults)
     found = layout.read(members, settings, faults)
     if found is None:
         return _refused(layout, faults)
-    choices = _members.engines(members, layout.prefix, faults)
+    choices = choose_engines(members, layout.prefix, faults)
     faults += auth_pass_faults(settings["auth_pass"], f"{layout.prefix}_auth_pass")
-    faults += _members.vrrp_conflicts(members, found.vips, found.placements)
+    faults += vrrp_conflicts(members, found.vips, found.placements)
     for member in members:
         choice = choices[member["name"]]
-        faults += _members.host_faults(member, found.listeners(member["name"]), choice)
+        faults += host_faults(member, found.listeners(member["name"]), choice)
         faults += found.missing_programs(member) if choice.engine == engines.AGENT else []
     if faults:
         return _refused(layout, faults)
@@ -87,7 +86,7 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
     if faults:
         return _refused(layout, faults)
     carrying = {name: choices[name] for name in planned if planned[name].router.instances}
-    order = engine_choice.migration_order(carrying, _members.held_vips(members, found.vips))
+    order = engine_choice.migration_order(carrying, held_vips(members, found.vips))
     return Plan(
         faults=[],
         warnings=found.warnings,

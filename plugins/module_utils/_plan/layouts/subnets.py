@@ -11,12 +11,12 @@ try:
     import netaddr
 
     NETADDR_MISSING = None
-except ImportError as missing:  # the filters say so in a sentence
+except ImportError as missing:  # the filters report it
     NETADDR_MISSING = missing
 
 
 class Placement(NamedTuple):
-    """An interface that can carry a VIP, and the member's own address beside it."""
+    """An interface that can carry a VIP, and the member's own address on it."""
 
     interface: str
     address: str
@@ -89,7 +89,7 @@ def _on_named_interface(
 
 
 def placeholder_host(vips: List[Any], address: str, rank: int, interface: str) -> Dict[str, Any]:
-    """Return what `host_info` might say of a member that was not read: an address beside each VIP.
+    """Return assumed facts of a member that was not read: an address in the subnet of each VIP.
 
     :param address: by which Ansible reaches the member; often a name
     :param rank: its place among the members, from which an address is made up where it has none of a VIP's family

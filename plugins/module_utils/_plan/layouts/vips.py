@@ -7,13 +7,12 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..._agent.config.schema import Faults, Field, address, integer, read, text
-from ..._shared import vrid as _vrid
-from ..._shared import vrrp_routers
+from ..._shared import vrid, vrrp_routers
 from ..model.plan import Vip
 from .members import Existing
 from .subnets import vip_faults
 
-VIP = {
+BASE_VIP = {
     "address": Field(text, required=True),
     "vrid": Field(integer(1, 255, "a VRID")),
 }
@@ -22,15 +21,15 @@ VIP = {
 def read_vip(
     schema: Mapping[str, Field], given: Any, place: str, faults: Faults
 ) -> Tuple[Dict[str, Any], Optional[Vip]]:
-    """Return what a user wrote of a VIP, and the VIP, as yet without a name, a VRID and members; None if it is none."""
+    """Return the fields of a VIP as written, and the VIP without name, VRID and members; None if it is invalid."""
     # A bare address is the common case.
-    spelled = read(schema, given if isinstance(given, dict) else {"address": given}, place, faults)
-    wrong = vip_faults(spelled["address"], place)
+    fields = read(schema, given if isinstance(given, dict) else {"address": given}, place, faults)
+    wrong = vip_faults(fields["address"], place)
     faults.extend(wrong)
     if wrong:
-        return spelled, None
-    bare, _slash, prefix = str(spelled["address"]).partition("/")
-    return spelled, Vip(str(address(bare)[0]), int(prefix) if prefix else None, "")
+        return fields, None
+    bare, _slash, prefix = str(fields["address"]).partition("/")
+    return fields, Vip(str(address(bare)[0]), int(prefix) if prefix else None, "")
 
 
 def of_family(vips: List[Vip], version: int) -> List[Vip]:
@@ -50,7 +49,7 @@ def free_vrid(vip: Vip, earlier: List[Vip], existing: Existing, faults: Faults, 
         return existing.current_vrids[vip.name]
     taken = [{"vrid": other.vrid, "by": other.address} for other in of_family(earlier, vip.version)]
     taken += vrrp_routers.taken(router for router in existing.foreign_routers if router["family"] == vip.version)
-    choice = _vrid.choose(vip.address, "pool", taken, current=preferred, on_conflict="next")
+    choice = vrid.choose(vip.address, "pool", taken, current=preferred, on_conflict="next")
     faults.extend(choice.faults)
     return choice.vrids.get("pair", 0)
 

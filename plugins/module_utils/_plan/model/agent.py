@@ -31,7 +31,7 @@ DOWN_FILE = re.compile(r"/[\w./-]+")
 # An absolute path and its arguments. A backslash at the end would join the unit's next line to it.
 COMMAND = re.compile(r"/.*[]!-\[^-~]")
 ALIVE = ("killall", "-0")
-OWN = (Daemon(PROXY).program, WORKER)  # the agent's programs that listen
+AGENT_PROGRAMS = (Daemon(PROXY).program, WORKER)  # the agent's programs that listen
 
 
 def _time(value: Any) -> Tuple[Any, Optional[str]]:
@@ -43,7 +43,7 @@ def _time(value: Any) -> Tuple[Any, Optional[str]]:
     return (int(seconds) if float(seconds).is_integer() else seconds), None
 
 
-def _own_time(value: Any) -> Tuple[Any, Optional[str]]:
+def _optional_time(value: Any) -> Tuple[Any, Optional[str]]:
     """A time, or nothing for the agent's own default."""
     return (value, None) if value == "" else _time(value)
 
@@ -60,7 +60,7 @@ def _commands(value: Any) -> Tuple[Any, Optional[str]]:
     return None, "a list of commands is wanted, each one line that begins with a program's absolute path."
 
 
-PROXYS = {
+PROXY_SETTINGS = {
     "services": Field(anything, []),
     "monitors": Field(anything, []),
     "maxconn": Field(integer(0, 1_000_000), 0),
@@ -70,7 +70,7 @@ PROXYS = {
     "timeout_server": Field(_time, 60),
     "timeout_check": Field(_time, 10),
     "timeout_tunnel": Field(_time, 3600),
-    "timeout_fin": Field(_own_time, ""),
+    "timeout_fin": Field(_optional_time, ""),
     "hard_stop_after": Field(_time, 3600),
     "stop_within": Field(_time, 8),
     "stats_enabled": Field(boolean, True),
@@ -83,7 +83,7 @@ PROXYS = {
     "start_commands": Field(_commands, []),
     "stop_commands": Field(_commands, []),
 }
-VRRPS = {
+VRRP_SETTINGS = {
     "instances": Field(anything, []),
     "scripts": Field(anything, []),
     "track_files": Field(anything, []),
@@ -92,12 +92,12 @@ VRRPS = {
     "script_user": Field(word, "root"),
     "checksum": vrrp_config.INSTANCE["checksum"],
 }
-SETTINGS = {**PROXYS, **VRRPS, "raw": Field(anything, {})}
+SETTINGS = {**PROXY_SETTINGS, **VRRP_SETTINGS, "raw": Field(anything, {})}
 
 # The keys of a service and of its check that are always written; of the others those that are not the agent's default.
-SERVICES = ("name", "bind", "port", "mode", "balance", "servers")
-CHECKS = ("type", "interval", "fall", "rise")
-INSTANCES = (
+SERVICE_KEYS = ("name", "bind", "port", "mode", "balance", "servers")
+CHECK_KEYS = ("type", "interval", "fall", "rise")
+INSTANCE_KEYS = (
     *("name", "interface", "vrid", "version", "priority", "advert_interval", "preempt", "preempt_delay"),
     *("auth_pass", "multicast", "source", "peers", "addresses", "garp_refresh", "notify"),
 )
@@ -119,7 +119,7 @@ def translate(settings: Settings, prefix: str = "agent", listeners: Any = (), ho
     monitors, wrong_monitors = read_monitors(known["monitors"], services, f"{prefix}_monitors")
     faults += model["faults"] + wrong_services + wrong_monitors
     faults += _stats_faults(known, prefix) + _raw_faults(services, model, prefix)
-    faults += listeners_in_the_way(_occupied([*services, *monitors], known), list(listeners), host, OWN)
+    faults += listeners_in_the_way(_occupied([*services, *monitors], known), list(listeners), host, AGENT_PROGRAMS)
     vrrp = _vrrp(model, known, faults, prefix) if model["instances"] else None
     proxy = _proxy(services, known) if services or known["monitors"] else None
     if not faults:
@@ -195,8 +195,8 @@ def _proxy(services: List[Settings], known: Settings) -> Settings:
 def _service(service: Settings, known: Settings) -> Settings:
     # HAProxy limits the connection and the rest of a check separately, the agent limits both together.
     limit = min(known["timeout_connect"], known["timeout_check"]) or known["timeout_connect"]
-    check = {**_without_defaults(service["check"], config.CHECK, CHECKS), "timeout": limit}
-    return _without_defaults({**service, "check": check}, config.SERVICE, SERVICES)
+    check = {**_without_defaults(service["check"], config.CHECK, CHECK_KEYS), "timeout": limit}
+    return _without_defaults({**service, "check": check}, config.SERVICE, SERVICE_KEYS)
 
 
 def _without_defaults(given: Settings, schema: Dict[str, Field], always: Tuple[str, ...]) -> Settings:
@@ -225,7 +225,7 @@ def _vrrp(model: Dict[str, Any], known: Settings, faults: Faults, prefix: str) -
 
 
 def _instance(instance: Settings, checksum: str) -> Settings:
-    same = {key: instance[key] for key in INSTANCES if instance[key] not in (None, "")}
+    same = {key: instance[key] for key in INSTANCE_KEYS if instance[key] not in (None, "")}
     links = [{**item, "name": _link(item["name"])} for item in instance["track_interfaces"]]
     if instance["version"] == 3 and checksum != vrrp_config.INSTANCE["checksum"].default:
         same["checksum"] = checksum
@@ -239,9 +239,9 @@ def _link(interface: str) -> str:
 def _script(script: Settings) -> Settings:
     """A script as a check of the agent, which needs no killall to find a process and no curl to ask a single URL."""
     same = {key: script[key] for key in ("name", "interval", "timeout", "rise", "fall")}
-    question = url_checks.question(script["any_of"])
-    if question:
-        return {**same, **question}
+    web_check = url_checks.agent_check(script["any_of"])
+    if web_check:
+        return {**same, **web_check}
     try:
         words = shlex.split(script["command"] or "")
     except ValueError:

@@ -41,7 +41,7 @@ class Redirect(NamedTuple):
 
 
 class Balancer(NamedTuple):
-    """What a member's balancer is given. A member without services has none."""
+    """The configuration of a member's balancer. A member without services has none."""
 
     services: List[Dict[str, Any]] = []
     monitors: List[Dict[str, Any]] = []
@@ -53,7 +53,7 @@ class Balancer(NamedTuple):
 
 
 class Router(NamedTuple):
-    """What a member's VRRP router is given. A member without instances has none."""
+    """The configuration of a member's VRRP router. A member without instances has none."""
 
     instances: List[Dict[str, Any]]
     scripts: List[Dict[str, Any]]

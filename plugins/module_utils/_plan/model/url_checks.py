@@ -39,27 +39,27 @@ def any_of(value: Any) -> Tuple[Any, Optional[str]]:
     return found, None
 
 
-def command(asked: AnyOf, limit: float) -> str:
+def command(alternatives: AnyOf, limit: float) -> str:
     """Return the command line that asks the URLs, each within ``limit`` seconds."""
-    lists = [_ask(urls, limit) for urls in asked]
+    lists = [_curl(urls, limit) for urls in alternatives]
     # Not /bin/sh: where /bin is a symbolic link, keepalived 2.3 considers that path insecure.
     return lists[0] if len(lists) == 1 else f"/usr/bin/sh -c '{' || '.join(lists)}'"
 
 
-def _ask(urls: List[str], limit: float) -> str:
+def _curl(urls: List[str], limit: float) -> str:
     """Without --fail-early, curl's exit code is that of the last URL only."""
     early = "--fail-early " if len(urls) > 1 else ""
     return f"/usr/bin/curl {early}--max-time {limit:g} -kLfs " + " ".join(f"-o /dev/null {each}" for each in urls)
 
 
-def question(asked: AnyOf) -> Optional[Dict[str, Any]]:
+def agent_check(alternatives: AnyOf) -> Optional[Dict[str, Any]]:
     """Return the keys of a check of the agent, ``{type, address, port, path, host}``.
 
     None if it takes curl: for several URLs, and for a host name, which the agent does not resolve.
     """
-    if len(asked) != 1 or len(asked[0]) != 1:
+    if len(alternatives) != 1 or len(alternatives[0]) != 1:
         return None
-    parts = urlsplit(asked[0][0])
+    parts = urlsplit(alternatives[0][0])
     name = parts.hostname or ""
     address = LOOPBACK if name == "localhost" else _address(name)
     if not address:

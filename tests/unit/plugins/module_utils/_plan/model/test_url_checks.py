@@ -43,10 +43,10 @@ def test_one_of_several_lists_is_enough():
     ],
 )
 def test_one_url_is_a_check_of_the_agents_own(url, question):
-    found = url_checks.question([[url]])
+    found = url_checks.agent_check([[url]])
     assert tuple(found.get(key) for key in ("type", "address", "port", "path", "host")) == question
 
 
 @pytest.mark.parametrize("asked", [[[READY, API]], [[READY], [API]], [["http://router.example/healthz"]], []])
 def test_several_urls_and_names_take_curl(asked):
-    assert url_checks.question(asked) is None
+    assert url_checks.agent_check(asked) is None
