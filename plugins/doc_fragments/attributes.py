@@ -1,12 +1,12 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What several modules say of themselves in the same words."""
+"""Documentation that several modules share."""
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """What Ansible looks for in this file."""
+    """The class that Ansible loads from this file."""
 
     # A module that only reads.
     READS_ONLY = r"""

@@ -16,7 +16,7 @@ def dns_records(layouts):
 
 
 class FilterModule:
-    """What Ansible looks for in this file."""
+    """The class that Ansible loads from this file."""
 
     def filters(self):
         return {"dns_records": dns_records}

@@ -8,7 +8,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import repor
 
 
 class FilterModule:
-    """What Ansible looks for in this file."""
+    """The class that Ansible loads from this file."""
 
     def filters(self):
         return {"drill_report": report.report, "drill_rounds": rounds.rounds}

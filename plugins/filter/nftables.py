@@ -16,7 +16,7 @@ def api_redirect(vips, port, to_port):
 
 
 class FilterModule:
-    """What Ansible looks for in this file."""
+    """The class that Ansible loads from this file."""
 
     def filters(self):
         return {"api_redirect": api_redirect}

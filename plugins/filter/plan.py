@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Variables and what hosts say become a plan and its forecast: see the .yml of each filter beside this file."""
+"""Turns variables and host facts into a plan and its forecast: see the .yml of each filter beside this file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAYOUTS = {"ipi": ipi.plan, "pair": pair.plan}
 
 
 def with_netaddr(function):
-    """Say what is missing on the controller, and not only that something is."""
+    """Raise an error that names netaddr if the controller lacks it."""
 
     @functools.wraps(function)
     def guarded(*arguments):
@@ -32,11 +32,11 @@ def layout_plan(given, layout):
 
 
 def auth_pass(given):
-    return members.auth_pass(given, fresh=lambda: str(uuid.uuid4()))
+    return members.auth_pass(given, new_uuid=lambda: str(uuid.uuid4()))
 
 
 class FilterModule:
-    """What Ansible looks for in this file."""
+    """The class that Ansible loads from this file."""
 
     def filters(self):
         return {

@@ -12,7 +12,7 @@ def agent_config(settings, listeners=(), host=""):
 
 
 class FilterModule:
-    """What Ansible looks for in this file."""
+    """The class that Ansible loads from this file."""
 
     def filters(self):
         return {

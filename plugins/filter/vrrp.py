@@ -16,7 +16,7 @@ def openshift_vrids(name):
 
 
 class FilterModule:
-    """What Ansible looks for in this file."""
+    """The class that Ansible loads from this file."""
 
     def filters(self):
         return {"openshift_vrids": openshift_vrids, "survey_table": vrrp_routers.survey}

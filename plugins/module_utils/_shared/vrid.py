@@ -194,8 +194,8 @@ def _from_pool(name: Any, held: Held, current: Optional[int], on_conflict: str, 
     tried = candidates[: candidates.index(free)] if free else candidates
     conflicts = [found for vrid in tried for found in _conflicts([Claim(name, "pair", vrid)], others, held)]
     if current and free != current and on_conflict == "fail":
-        claims = _conflicts([Claim(name, "pair", current)], others, held)
-        return Choice({}, claims, [f"{found[:-1]}: free it there, or set on_conflict to next." for found in claims])
+        clashes = _conflicts([Claim(name, "pair", current)], others, held)
+        return Choice({}, clashes, [f"{found[:-1]}: free it there, or set on_conflict to next." for found in clashes])
     if free is None:
         raise ValueError(f"All {len(POOL)} VRIDs of the pool are taken, and the pair {name} needs one: give it a VRID.")
     return Choice({"pair": free}, conflicts, [])

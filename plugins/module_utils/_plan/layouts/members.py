@@ -148,12 +148,12 @@ def host_faults(member: Member, listeners: List[Dict[str, Any]], choice: Choice)
     return faults + listeners_in_the_way(listeners, host.get("listeners", []), member["name"], own)
 
 
-def auth_pass(members: List[Member], fresh: Callable[[], str]) -> str:
+def auth_pass(members: List[Member], new_uuid: Callable[[], str]) -> str:
     """Return the members' VRRP password: the user's, else the one in use, else a new one.
 
-    :param fresh: gives a new uuid; its first 8 characters are all that VRRP compares, RFC 2338 section 5.3.10
+    :param new_uuid: returns a new UUID; its first 8 characters are all that VRRP compares, RFC 2338 section 5.3.10
     """
-    return (_known_pass(members) or fresh())[:8]
+    return (_known_pass(members) or new_uuid())[:8]
 
 
 def _known_pass(members: List[Member]) -> str:

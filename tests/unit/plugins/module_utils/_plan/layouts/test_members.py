@@ -71,7 +71,7 @@ def test_all_eight_characters_of_a_password_are_compared_and_no_ninth(theirs, wh
 def test_a_password_that_is_read_back_keeps_all_its_eight_characters():
     members = pair()
     members[1]["host"]["auth_passes"] = ["secret78"]
-    assert _members.auth_pass(members, fresh=lambda: "unused00") == "secret78"
+    assert _members.auth_pass(members, new_uuid=lambda: "unused00") == "secret78"
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 12, 40, 253])
