@@ -44,7 +44,7 @@ Interval = Tuple[float, float]
 
 class Outage(NamedTuple):
     """From the start of the first failed attempt to the start of the next good one: how long a client would have to
-    retry. At most one interval shorter than the truth."""
+    retry. At most one interval shorter than the truth, and the longest stall of the probing host."""
 
     start_ms: float
     length_ms: float
