@@ -43,8 +43,7 @@ options:
     default: []
   loaded:
     description:
-      - Files and the units that load them; the stale ones are returned.
-      - Works for units that start a process for every load, as haproxy does.
+      - Files, and for each the unit that loads it or that it is a part of; the stale ones are returned.
     type: dict
     default: {}
   with_auth_pass:
@@ -134,7 +133,7 @@ own_units:
   elements: str
   returned: success
 stale:
-  description: Those of O(loaded) that are newer than their unit's youngest process.
+  description: Why files of O(loaded) are not in force, a sentence for each.
   type: list
   elements: str
   returned: success
@@ -167,7 +166,7 @@ problems:
 import concurrent.futures
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
@@ -220,7 +219,7 @@ def look(params, reader):
             **{each["name"]: each["vrid"] for each in agents},
             **facts.vrids(reader.text(params["keepalived_config"])),
         },
-        "stale": [path for path, unit in params["loaded"].items() if reader.is_stale(path, unit)],
+        "stale": in_force.stale(reader, [(unit, path) for path, unit in params["loaded"].items()]),
         "selinux": facts.has_selinux(),
         "problems": problems,
     }

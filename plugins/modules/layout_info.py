@@ -20,10 +20,6 @@ options:
     description: What is expected of this member, its C(vips), C(services), C(targets), C(programs) and C(units).
     type: dict
     required: true
-  config:
-    description: The file that haproxy must have loaded.
-    type: path
-    default: /etc/haproxy/haproxy.cfg
   limit:
     description: How many seconds to repeat the checks.
     type: float
@@ -56,28 +52,31 @@ holders:
   returned: success
 """
 
+import itertools
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts, verification
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force, verification
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
-from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 ANSWER_TIMEOUT = 0.2  # for answers on the link, in seconds; a neighbour answers within milliseconds
 PAUSE = 0.2  # between two checks; a check itself takes longer
 
 
-def look(plan, config, reader):
+def look(plan, reader):
     """Return what `verification.faults` compares with the plan."""
     addresses = reader.addresses() or []
     vips = [vip["address"] for vip in plan["vips"]]
+    daemons = {unit: in_force.read(reader, unit) for unit in verification.units(plan)}
     return {
         "addresses": addresses,
         "answering": reader.answering(vips, ANSWER_TIMEOUT, addresses),
-        "active_units": reader.units_in("ActiveState", "active", verification.units(plan)),
+        "active_units": [unit for unit, daemon in daemons.items() if daemon.active],
         "listeners": facts.listeners(),
         "reached": facts.reachable(plan["targets"], timeout=1.0),
-        "stale": [config] if reader.is_stale(config, engines.UNITS[engines.NATIVE].balancer) else [],
+        "stale": [sentence for sentence in itertools.starmap(in_force.unloaded, daemons.items()) if sentence],
+        "in_fault": {name: why for daemon in daemons.values() for name, why in daemon.in_fault.items()},
+        "down_file": reader.text(plan["down_file"]).strip() if plan.get("down_file") else "",
     }
 
 
@@ -85,7 +84,6 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "plan": {"type": "dict", "required": True},
-            "config": {"type": "path", "default": "/etc/haproxy/haproxy.cfg"},
             "limit": {"type": "float", "default": 15},
         },
         supports_check_mode=True,
@@ -94,7 +92,7 @@ def main():
     reader = Reader.of(module)
     end = time.monotonic() + module.params["limit"]
     while True:
-        seen = look(plan, module.params["config"], reader)
+        seen = look(plan, reader)
         faults = verification.faults(plan, seen)
         if not faults or time.monotonic() > end:
             break

@@ -186,14 +186,13 @@ def process_stats(root: str = "/proc") -> List[str]:
     return stats
 
 
-def youngest(main_pid: int, now: float, uptime: str, stats: List[str]) -> float:
-    """Return when the youngest of a unit's main process and its children started, in seconds since the epoch."""
-    booted = now - float(uptime.split()[0])
+def youngest(main_pid: int, stats: List[str]) -> float:
+    """Return when the youngest of a unit's main process and its children started, in seconds since boot."""
     ticks = os.sysconf("SC_CLK_TCK")
     starts = [0.0]
     for stat in stats:
         # The name is in parentheses and may contain anything; the fields after it count from 3, proc(5).
         pid, fields = int(stat.split()[0]), stat.rpartition(")")[2].split()
         if main_pid in (pid, int(fields[1])):
-            starts.append(booted + int(fields[19]) / ticks)
+            starts.append(int(fields[19]) / ticks)
     return max(starts)

@@ -18,6 +18,7 @@ Find = Callable[[str], Optional[str]]
 # Both print "NAME STATUS" of an installed package, and another line for one that is not.
 INSTALLED = "install ok installed"
 DAY = 86400.0
+JOURNAL_LINES = 20000  # more than keepalived logs in a day of errors
 SOURCE_TIMEOUT = 4.0  # seconds for a package source to answer
 APT_SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
 APT_SETTINGS = ("/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*")
@@ -105,14 +106,7 @@ class Reader:
         found = {unit.get("Id") for unit in show(self.run, wanted, ["Id", prop]) if unit.get(prop) == state}
         return [unit for unit in wanted if unit in found]
 
-    def is_stale(self, path: str, unit: str) -> bool:
-        """Return whether a running unit has not loaded its file: its youngest process is older than the file.
-
-        haproxy forks a new worker for every file that it loads. `systemctl reload` succeeds even if haproxy refused the
-        file and continues with the old one.
-        """
-        pid = show(self.run, [unit], ["MainPID"])[0].get("MainPID", "")
-        if not pid.isdigit() or pid == "0" or not os.path.exists(path):
-            return False
-        started = facts.youngest(int(pid), time.time(), self.text("/proc/uptime"), facts.process_stats())
-        return started < os.stat(path).st_mtime
+    def journal(self, invocation: str) -> List[str]:
+        """Return what a unit has logged in one of its runs, oldest first, as far as the journal still has it."""
+        options = ["--output=cat", "--no-pager", "--quiet", f"--lines={JOURNAL_LINES}"]
+        return self.run(["journalctl", *options, f"_SYSTEMD_INVOCATION_ID={invocation}"])[1].splitlines()

@@ -38,6 +38,7 @@ class Unit(NamedTuple):
     pid: int = 0
     archive: str = ""  # the path of the version that the process runs
     upgrades: bool = False  # whether that version can hand over to another one
+    loaded: str = ""  # the SHA-256 of the configuration that the process has loaded
 
 
 class ConflictingService(NamedTuple):
@@ -75,6 +76,7 @@ class DesiredState(NamedTuple):
     files: Dict[str, str]  # the path of each unit, by its name, and of each configuration, by the daemon's name
     python: str
     replace: Tuple[str, ...] = ()  # programs that may be stopped
+    loaded: Dict[str, str] = {}  # the SHA-256 of each configuration, by the daemon's name
 
 
 def faults(desired: DesiredState, actual: ActualState) -> List[str]:
@@ -162,7 +164,7 @@ def _action(daemon: Daemon, desired: DesiredState, actual: ActualState) -> List[
         return [Step(RESTART, daemon.unit)]
     if unit.archive != desired.archive or daemon.program in _renamed(desired, actual):
         return [Step(UPGRADE if daemon.name == PROXY or unit.upgrades else RESTART, daemon.unit)]
-    if actual.unfinished or desired.files[daemon.name] in actual.pending:
+    if actual.unfinished or unit.loaded != desired.loaded[daemon.name]:
         return [Step(RELOAD, daemon.unit)]
     return []
 

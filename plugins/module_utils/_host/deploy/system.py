@@ -95,8 +95,14 @@ class Host:
                 pid=pid,
                 archive=self._archive_of(pid),
                 upgrades=self._handles(pid, signal.SIGUSR2),
+                loaded=self._loaded(shown.get("Id", "")) if pid else "",
             )
         return found
+
+    def _loaded(self, unit: str) -> str:
+        """Return the SHA-256 of the configuration that a daemon has loaded, '' if it does not say."""
+        (socket_path,) = [daemon.status_socket for daemon in DAEMONS if daemon.unit == unit]
+        return str((self.report(socket_path) or {}).get("config_sha256", ""))
 
     def _show(self, units: Sequence[str]) -> List[Dict[str, str]]:
         return show(self.run, units, PROPERTIES)

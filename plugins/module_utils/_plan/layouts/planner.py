@@ -132,6 +132,7 @@ def _member(name: str, choice: Choice, found: Draft) -> MemberPlan:
             targets=found.targets,
             units=[unit for unit, it_runs in zip(units, runs) if it_runs],
             programs=list(engines.PROGRAMS[choice.engine]),
+            down_file=balancer.down_file,
         ),
     )
 

@@ -84,6 +84,7 @@ class Expected(NamedTuple):
     targets: List[List[Any]]
     units: List[str]
     programs: List[str]
+    down_file: str = ""
 
 
 class MemberPlan(NamedTuple):

@@ -111,13 +111,12 @@ def test_passwords_are_returned_only_to_whoever_asks_for_them(host, monkeypatch)
 
 
 def test_a_file_that_its_unit_has_not_loaded_is_stale(host, tmp_path):
-    """The unit's main process is this one."""
-    new, old = tmp_path / "new.cfg", tmp_path / "old.cfg"
-    new.write_text("")
-    old.write_text("")
-    os.utime(old, (1, 1))
-    loaded = {str(path): "haproxy.service" for path in (new, old)}
-    assert look({**host, "loaded": loaded})["stale"] == [str(new)]
+    path = tmp_path / "haproxy.cfg"
+    path.write_text("")
+    found = look(
+        {**host, "loaded": {str(path): "haproxy.service"}}, programs={**PROGRAMS, "systemctl": "ActiveState=active\n"}
+    )
+    assert found["stale"] == [f"haproxy.service has not loaded {path} since it changed."]
 
 
 @pytest.mark.parametrize("engine", ["native", "agent"])

@@ -144,6 +144,8 @@ def test_the_verification_asks_for_the_programs_of_the_engine():
         "active_units": AGENTS,
         "listeners": [{"port": port, "program": "onprem-lb-proxy"} for port in (80, 443, 8443)],
         "stale": [],
+        "in_fault": {},
+        "down_file": "0",
         "reached": [f"192.0.2.10 {port}" for port in (80, 443, 8443)],
     }
     assert verification.faults(plan, seen) == []
