@@ -49,8 +49,8 @@ options:
       unit:
         description:
           - The systemd unit that loads the file, or that the file is a part of.
-          - A file that is up to date counts as changed if the running unit has not loaded it. An interrupted run may leave
-            such a file.
+          - A file that is up to date counts as changed if the running unit has not loaded it.
+            An interrupted run may leave such a file.
         type: str
   secrets:
     description: Texts to mask in diffs and logs.
