@@ -137,7 +137,7 @@ def main():
         paths=[change.path for change in pending],
         unchecked=unchecked,
         stale=stale,
-        diff=[change.diff for change in pending],
+        diff=[change.diff for change in pending] + [{"prepared": f"{sentence}\n"} for sentence in stale],
     )
 
 
