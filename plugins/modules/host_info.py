@@ -137,21 +137,27 @@ stale:
   type: list
   elements: str
   returned: success
-vrids:
-  description: The VRID of each instance in keepalived's configuration, or in the agent's, by the instance's name.
-  type: dict
+instances:
+  description:
+    - The VRRP instances in keepalived's configuration, and those in the agent's that keepalived has not.
+    - A password is empty unless O(with_auth_pass=true).
+  type: list
+  elements: dict
   returned: success
-  sample: {"vip-192.0.2.10": 240}
+  sample:
+    - name: vip-192.0.2.10
+      interface: eth0
+      vrid: 240
+      version: 2
+      advert_interval: 1
+      auth_pass: ""
+      addresses: [192.0.2.10/32]
+      peers: [192.0.2.12]
 heard:
   description: The VRRP routers on the links, as RV(onprem.lb.vrrp_info#module:routers).
   type: list
   elements: dict
   returned: success
-auth_passes:
-  description: The passwords in keepalived's configuration, and in the agent's.
-  type: list
-  elements: str
-  returned: when O(with_auth_pass=true)
 selinux:
   description: Whether SELinux is enabled.
   type: bool
@@ -166,7 +172,7 @@ problems:
 import concurrent.futures
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force, keepalived_conf
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
@@ -202,7 +208,6 @@ def look(params, reader):
     except PermissionError:
         problems.append("there is no right to open raw sockets: use become, or give the container NET_RAW.")
     missing = reader.missing_packages(params["packages"])
-    agents = facts.agent_instances(reader.text(params["agent_config"]))
     return {
         "os_family": family,
         "addresses": addresses or [],
@@ -215,14 +220,20 @@ def look(params, reader):
         "active_units": reader.units_in("ActiveState", "active", params["units"]),
         "enabled_units": reader.units_in("UnitFileState", "enabled", params["units"]),
         "own_units": [unit for unit in params["units"] if facts.is_ours(unit)],
-        "vrids": {
-            **{each["name"]: each["vrid"] for each in agents},
-            **facts.vrids(reader.text(params["keepalived_config"])),
-        },
+        "instances": instances(params, reader),
         "stale": in_force.stale(reader, [(unit, path) for path, unit in params["loaded"].items()]),
         "selinux": facts.has_selinux(),
         "problems": problems,
     }
+
+
+def instances(params, reader):
+    """Return the VRRP instances of both configurations. Of two with the same name, keepalived's counts."""
+    native = keepalived_conf.instances(reader.text(params["keepalived_config"]))
+    names = [instance["name"] for instance in native]
+    agents = facts.agent_instances(reader.text(params["agent_config"]))
+    found = native + [instance for instance in agents if instance["name"] not in names]
+    return found if params["with_auth_pass"] else [{**instance, "auth_pass": ""} for instance in found]
 
 
 def capture(params):
@@ -243,11 +254,6 @@ def main():
         result = look(module.params, reader)
     routers, problems = heard.result()
     result.update(heard=routers, problems=result["problems"] + problems)
-    if module.params["with_auth_pass"]:
-        texts = {name: reader.text(module.params[name]) for name in ("keepalived_config", "agent_config")}
-        agents = [each.get("auth_pass") for each in facts.agent_instances(texts["agent_config"])]
-        found = facts.auth_passes(texts["keepalived_config"]) + [each for each in agents if each]
-        result["auth_passes"] = list(dict.fromkeys(found))
     module.exit_json(**result)
 
 

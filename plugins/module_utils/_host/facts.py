@@ -8,7 +8,6 @@ import glob
 import ipaddress
 import json
 import os
-import re
 import socket
 import threading
 import time
@@ -18,6 +17,17 @@ LISTEN = "0A"  # TCP_LISTEN in /proc/net/tcp
 SYSTEMD = "/run/systemd/system"  # exists where systemd runs, sd_booted(3)
 SELINUX = "/sys/fs/selinux/enforce"  # exists where SELinux is enabled, enforcing or not
 OS_RELEASE = "/etc/os-release"
+# What the agent's configuration may leave out.
+INSTANCE: Dict[str, Any] = {
+    "name": "",
+    "interface": "",
+    "vrid": 0,
+    "version": 2,
+    "advert_interval": 1,
+    "auth_pass": "",
+    "addresses": [],
+    "peers": [],
+}
 
 
 def has_systemd() -> bool:
@@ -154,24 +164,12 @@ def is_ours(unit: str, folder: str = "/etc/systemd/system") -> bool:
 
 
 def agent_instances(vrrp_json: str) -> List[Dict[str, Any]]:
-    """Return the instances in the agent's configuration; none if it cannot be read."""
+    """Return the instances in the agent's configuration, as `keepalived_conf.instances` does."""
     try:
-        found = json.loads(vrrp_json or "{}")
-        return [each for each in found.get("instances", []) if isinstance(each, dict)]
+        found = [each for each in json.loads(vrrp_json or "{}").get("instances", []) if isinstance(each, dict)]
+        return [{**INSTANCE, **{key: each[key] for key in INSTANCE if key in each}} for each in found]
     except (ValueError, AttributeError):
         return []
-
-
-def auth_passes(keepalived_conf: str) -> List[str]:
-    """Return the passwords in a keepalived.conf, each once, in order."""
-    found = re.findall(r'^\s*auth_pass\s+"?([^"\s]+)"?', keepalived_conf, re.M)
-    return list(dict.fromkeys(found))
-
-
-def vrids(keepalived_conf: str) -> Dict[str, int]:
-    """Return the VRID of each instance in a keepalived.conf."""
-    found = re.findall(r"^\s*vrrp_instance\s+(\S+)\s*\{[^{}]*?^\s*virtual_router_id\s+(\d+)", keepalived_conf, re.M)
-    return {name: int(vrid) for name, vrid in found}
 
 
 def process_stats(root: str = "/proc") -> List[str]:

@@ -30,7 +30,7 @@ def member(number, **settings):
             ],
             "listeners": [{"address": "0.0.0.0", "port": 22, "program": "sshd", "pid": 1}],
             "answering": {},
-            "auth_passes": [],
+            "instances": [],
             "problems": [],
         },
     }

@@ -4,9 +4,9 @@
 
 Pure: the same members give the same plan. Faults are collected, never raised, so that a user sees all of them at once.
 
-A member is ``{name, address, settings, host}``: its name in the inventory, the address by which Ansible reaches it, the
-role's variables without their prefix as this member has them, and what `host_info` returned there, or None if it was
-not read.
+A member is ``{name, address, settings, host, outside_limit}``: its name in the inventory, the address by which Ansible
+reaches it, the role's variables without their prefix as this member has them, what `host_info` returned there, or None
+if it was not read, and whether this run leaves it as it is.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..forecast import forecast
 from ..model.instances import auth_pass_faults, read_instances
 from ..model.plan import Balancer, Expected, Firewall, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables
-from . import engine_choice
+from . import engine_choice, transition
 from .engine_choice import Choice
-from .members import Member, choose_engines, disagreements, held_vips, host_faults, vrrp_conflicts
+from .members import Member, choose_engines, disagreements, held_vips, host_faults, known_pass, vrrp_conflicts
 from .subnets import Placement, placeholder_host
 
 PER_MEMBER = ("interface", "engine")  # the settings that may differ between members
@@ -83,6 +83,8 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
     planned = {name: _member(name, choice, found) for name, choice in choices.items()}
     for name, member_plan in planned.items():
         faults += read_instances(member_plan.router.instances, f"{name}: instances")[1]
+    instances = {name: member_plan.router.instances for name, member_plan in planned.items()}
+    faults += transition.split_by_limit(members, instances, known_pass(members))
     if faults:
         return _refused(layout, faults)
     carrying = {name: choices[name] for name in planned if planned[name].router.instances}

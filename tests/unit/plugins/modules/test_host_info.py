@@ -98,7 +98,8 @@ def test_all_that_was_asked_for_is_returned_in_both_modes(host, check):
 
 
 def test_of_two_configurations_on_one_host_that_of_keepalived_counts(host):
-    assert look(host)["vrids"] == {"vip-192.0.2.10": 51, "vip-192.0.2.11": 53}
+    found = {instance["name"]: instance["vrid"] for instance in look(host)["instances"]}
+    assert found == {"vip-192.0.2.10": 51, "vip-192.0.2.11": 53}
 
 
 def test_passwords_are_returned_only_to_whoever_asks_for_them(host, monkeypatch):
@@ -106,7 +107,7 @@ def test_passwords_are_returned_only_to_whoever_asks_for_them(host, monkeypatch)
     shown = str(look({**host, "listen": 1}))
     assert not [password for password in ("native77", "agents88", AUTH_PASS) if password in shown]
     found = look({**host, "listen": 1, "with_auth_pass": True})
-    assert found["auth_passes"] == ["native77", "agents88"]
+    assert [instance["auth_pass"] for instance in found["instances"]] == ["", "native77"]
     assert found["heard"][0]["auth_pass"] == AUTH_PASS
 
 

@@ -65,11 +65,6 @@ def test_ipv6_listeners_are_read_in_the_kernels_byte_order():
     assert facts.listening_sockets(table) == [{"address": "2001:db8::1", "port": 8080, "inode": "77"}]
 
 
-def test_passwords_are_read_back_each_once():
-    text = 'auth_pass abcd1234\n  auth_pass "efgh5678"\n auth_pass abcd1234\n# auth_pass no\n'
-    assert facts.auth_passes(text) == ["abcd1234", "efgh5678"]
-
-
 def test_only_open_ports_count_as_reached():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -114,22 +109,3 @@ def test_package_lists_are_fresh_when_there_are_some_and_they_are_of_today(tmp_p
     assert nothing.package_lists_are_fresh(str(tmp_path))
     assert not nothing.package_lists_are_fresh(str(tmp_path), now=time.time() + 90000)
     assert nothing.package_lists_are_fresh(str(tmp_path / "no-apt-here"))
-
-
-def test_the_vrids_in_use_are_read_by_the_name_of_the_instance():
-    conf = (
-        "vrrp_script alive {\n    interval 2\n}\nvrrp_instance vip-192.0.2.10 {\n    state MASTER\n"
-        "    virtual_router_id 240\n    authentication {\n        auth_pass x\n    }\n}\n"
-        "vrrp_instance vip-2001:db8::10 {\n    virtual_router_id 51\n}\n"
-    )
-    assert facts.vrids(conf) == {"vip-192.0.2.10": 240, "vip-2001:db8::10": 51}
-    assert facts.vrids("") == {}
-
-
-def test_a_unit_is_ours_by_its_drop_in_or_by_its_name(tmp_path):
-    for path in ("haproxy.service.d/onprem-lb.conf", "keepalived.service.d/other.conf", "onprem-lb-vrrp.service"):
-        (tmp_path / path).parent.mkdir(exist_ok=True)
-        (tmp_path / path).touch()
-    (tmp_path / "keepalived.service").touch()
-    units = ("haproxy.service", "keepalived.service", "onprem-lb-vrrp.service", "onprem-lb-proxy.service")
-    assert [facts.is_ours(unit, str(tmp_path)) for unit in units] == [True, False, True, False]

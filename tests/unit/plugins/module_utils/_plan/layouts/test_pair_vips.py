@@ -18,7 +18,8 @@ def router(vrid=51, source="192.0.2.99", addresses=("192.0.2.77",), family=4, **
 
 def members(heard=(), living=None, **settings):
     made = pair(**{"vrid": None, **settings})
-    made[1]["host"].update(heard=list(heard), vrids=living or {})
+    running = [{"name": name, "vrid": vrid, "auth_pass": ""} for name, vrid in (living or {}).items()]
+    made[1]["host"].update(heard=list(heard), instances=running)
     return made
 
 
