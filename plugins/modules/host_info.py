@@ -66,6 +66,9 @@ options:
     description: The embedded agent's configuration.
     type: path
     default: /etc/onprem-lb-agent/vrrp.json
+  members_record:
+    description: The file in which the last run has recorded the members.
+    type: path
 extends_documentation_fragment:
   - onprem.lb.attributes.reads_only
 """
@@ -153,6 +156,11 @@ instances:
       auth_pass: ""
       addresses: [192.0.2.10/32]
       peers: [192.0.2.12]
+members:
+  description: The members that O(members_record) has, and the addresses of each; empty without such a file.
+  type: dict
+  returned: success
+  sample: {"lb1": ["192.0.2.11"], "lb2": ["192.0.2.12"]}
 heard:
   description: The VRRP routers on the links, as RV(onprem.lb.vrrp_info#module:routers).
   type: list
@@ -188,6 +196,7 @@ ARGUMENTS = {
     "listen": {"type": "float", "default": 0.0},
     "keepalived_config": {"type": "path", "default": "/etc/keepalived/keepalived.conf"},
     "agent_config": {"type": "path", "default": "/etc/onprem-lb-agent/vrrp.json"},
+    "members_record": {"type": "path"},
 }
 
 
@@ -221,6 +230,7 @@ def look(params, reader):
         "enabled_units": reader.units_in("UnitFileState", "enabled", params["units"]),
         "own_units": [unit for unit in params["units"] if facts.is_ours(unit)],
         "instances": instances(params, reader),
+        "members": facts.members(reader.text(params["members_record"])) if params["members_record"] else {},
         "stale": in_force.stale(reader, [(unit, path) for path, unit in params["loaded"].items()]),
         "selinux": facts.has_selinux(),
         "problems": problems,

@@ -14,7 +14,7 @@ author:
 description:
   - Checks that every VIP has exactly one holder on its link, that this member could take over, and that the services
     answer through the VIPs. Changes nothing.
-  - Repeats this until nothing is wrong or the limit is reached.
+  - Repeats this until nothing is wrong or the limit is reached, and for as many seconds as the plan has in C(settle).
 options:
   plan:
     description: What is expected of this member, its C(vips), C(services), C(targets), C(programs) and C(units).
@@ -90,11 +90,12 @@ def main():
     )
     plan = module.params["plan"]
     reader = Reader.of(module)
-    end = time.monotonic() + module.params["limit"]
+    settled = time.monotonic() + plan.get("settle", 0)
+    end = settled + module.params["limit"]
     while True:
         seen = look(plan, reader)
         faults = verification.faults(plan, seen)
-        if not faults or time.monotonic() > end:
+        if time.monotonic() > (end if faults else settled):
             break
         time.sleep(PAUSE)
     holders = {vip["address"]: verification.holders(vip["address"], seen) for vip in plan["vips"]}

@@ -172,6 +172,16 @@ def agent_instances(vrrp_json: str) -> List[Dict[str, Any]]:
         return []
 
 
+def members(record_json: str) -> Dict[str, List[str]]:
+    """Return the addresses of each member in the record of a run; none if it is damaged."""
+    try:
+        found = json.loads(record_json or "{}")
+    except ValueError:
+        return {}
+    items = found.items() if isinstance(found, dict) else []
+    return {name: list(map(str, addresses)) for name, addresses in items if isinstance(addresses, list)}
+
+
 def process_stats(root: str = "/proc") -> List[str]:
     """Return the line /proc/PID/stat of every process."""
     stats = []

@@ -36,6 +36,12 @@ def member(number, **settings):
     }
 
 
+def running(name="vip-192.0.2.10", **values):
+    """An instance that a member runs already, as `host_info` returns it."""
+    defaults = {"interface": "eth0", "vrid": 51, "version": 2, "advert_interval": 1.0, "auth_pass": ""}
+    return {"name": name, **defaults, "addresses": ["192.0.2.10/32"], "peers": [], **values}
+
+
 def pair(**settings):
     """Two members with the same settings."""
     return [member(1, **settings), member(2, **settings)]

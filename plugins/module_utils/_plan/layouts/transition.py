@@ -8,11 +8,12 @@ section 7.1), so each of them holds the VIP. Such a change must reach all member
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Mapping, Set
+from typing import Any, Dict, Iterator, List, Mapping, Set, Tuple
 
 from ..._agent.config.schema import Faults
 
 Instance = Dict[str, Any]
+MISSED_AND_SKEW = 4  # Active_Down_Interval is three intervals and Skew_Time, which is one at most
 PASS_LENGTH = 8  # all that VRRP compares, RFC 2338 section 5.3.10
 
 
@@ -58,6 +59,24 @@ def _differences(vip: str, before: Instance, after: Instance, auth_pass: str) ->
             )
         if auth_pass and before["auth_pass"][:PASS_LENGTH] != auth_pass[:PASS_LENGTH]:
             yield f"{vip} would keep another password there"
+
+
+def settle(running: List[Instance], planned: List[Instance], auth_pass: str) -> float:
+    """Return for how many seconds a member's verification must last: a split shows after Active_Down_Interval.
+
+    A member that runs what is planned has nothing to wait for.
+    """
+    after = [{**instance, "auth_pass": auth_pass} for instance in planned]
+    if not running or sorted(map(_on_the_link, running)) == sorted(map(_on_the_link, after)):
+        return 0
+    return MISSED_AND_SKEW * max(instance["advert_interval"] for instance in [*running, *planned]) + 1
+
+
+def _on_the_link(instance: Instance) -> Tuple[Any, ...]:
+    """Return what a router shares with the others on its link; version 3 has no password."""
+    password = instance["auth_pass"][:PASS_LENGTH] if instance["version"] == 2 else ""
+    numbers = (instance["vrid"], instance["version"], float(instance["advert_interval"]))
+    return (*numbers, password, sorted(_vips([instance])), sorted(instance["peers"]))
 
 
 def _vips(instances: List[Instance]) -> Set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
-from support.plans.pairs import member, pair
+from support.plans.pairs import member, pair, running
 
 
 def instances(plan, name):
@@ -256,7 +256,7 @@ def test_what_a_host_cannot_do_is_a_fault_with_its_name():
 def test_the_password_is_the_users_then_the_one_in_use_then_a_fresh_one():
     members = pair()
     assert _members.auth_pass(members, new_uuid=lambda: "0f3a9c1e-77aa-4d") == "0f3a9c1e"
-    members[1]["host"]["instances"] = [{"name": "x", "vrid": 51, "auth_pass": "keepthis"}]
+    members[1]["host"]["instances"] = [running("x", auth_pass="keepthis")]
     assert _members.auth_pass(members, new_uuid=lambda: "another1") == "keepthis"
     members[0]["settings"]["auth_pass"] = "explicit"
     assert _members.auth_pass(members, new_uuid=lambda: "another1") == "explicit"
