@@ -154,6 +154,8 @@ def _services(settings: Dict[str, Any], vips: List[Vip], faults: Faults) -> List
             {"name": f"{group}-{port}", "port": port, "balance": "source", "servers": settings[group]}
             for group, port in wanted
         ]
+    if given == []:
+        faults.append(f"{place} is empty, so that nothing would be served: name at least one service.")
     services, wrong = read_services(given, place)
     faults.extend(wrong)
     if any(vip.version == 6 for vip in vips):

@@ -306,8 +306,11 @@ def test_the_agents_own_listeners_are_not_in_its_way():
 
 
 def test_a_living_node_changes_its_engine_in_its_turn():
-    native = {"own_units": ["haproxy.service", "keepalived.service"]}
-    plan = mixed("master-0", "master-2", changed=native)
+    nodes = cluster()
+    for each in nodes[:2]:
+        each["settings"]["engine"] = "agent"
+        each["host"]["own_units"] = ["haproxy.service", "keepalived.service"]
+    plan = ipi.plan(nodes)
     assert plan.faults == []
     assert plan.migration_order == ["master-0", "master-2"]
     assert plan.members["master-2"].replaced_programs == ["keepalived", "haproxy"]
