@@ -68,7 +68,7 @@ class Reader:
         paths = {program: self.find(program) for program in packages.QUERIES if wanted}
         found = [(path, packages.QUERIES[program]) for program, path in paths.items() if path]
         outputs = [self.run([path, *arguments, *wanted])[1] for path, arguments in found]
-        return packages.read(wanted, outputs, interrupted=bool(glob.glob(DPKG_JOURNAL)))
+        return packages.read(wanted, outputs, bool(self.find("apt-get") and glob.glob(DPKG_JOURNAL)))
 
     def unobtainable(self, missing: List[str]) -> str:
         """Return why missing packages cannot be fetched, '' if it seems that they can."""

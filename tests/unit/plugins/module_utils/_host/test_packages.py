@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 
 import pytest
@@ -63,7 +62,8 @@ class Dpkg:
             ran = subprocess.run(asked, capture_output=True, text=True, check=False)
             return ran.returncode, ran.stdout, ran.stderr
 
-        return Reader(run, lambda name: shutil.which(name) if name == "dpkg-query" else None).packages(list(names))
+        programs = {"dpkg-query": "dpkg-query", "apt-get": "apt-get"}
+        return Reader(run, programs.get).packages(list(names))
 
     def state(self, name):
         return " ".join(self.read(name).states[name])
@@ -211,6 +211,12 @@ def test_where_nothing_is_missing_an_interrupted_dpkg_is_no_obstacle(dpkg):
     installed(dpkg)
     dpkg.run("--install", dpkg.package("other", postinst=KILL))
     assert dpkg.read("haproxy").interrupted and dpkg.read("haproxy").uninstallable == {}
+
+
+def test_a_dpkg_that_is_only_a_tool_interrupts_nobody(dpkg):
+    killed_while_it_configured(dpkg)
+    programs = Programs({"rpm": "haproxy install ok installed\n"})
+    assert not Reader(programs.run, programs.find).packages(["haproxy", "keepalived"]).interrupted
 
 
 def test_a_package_of_two_architectures_is_installed_if_one_of_them_is():
