@@ -122,15 +122,15 @@ unobtainable:
   type: str
   returned: success
 unremovable:
-  description: For each of O(packages) that apt would refuse to remove, a sentence that says why.
+  description: For each of O(packages) that apt would refuse to remove, a sentence with the reason.
   type: dict
   returned: success
   sample: {"haproxy": "haproxy is on hold, so that apt refuses to remove it: run `apt-mark unhold haproxy`."}
 obstacles:
-  description: For each of O(packages), O(units) and O(files) that is in the way of a deployment, a sentence that says why.
+  description: A sentence for each of O(packages), O(units) and O(files) that is in the way of a deployment.
   type: dict
   returned: success
-  sample: {"haproxy.service": "haproxy.service is masked, so that it cannot start: run `systemctl unmask haproxy.service`."}
+  sample: {"a.service": "a.service is masked, so that it cannot start: run `systemctl unmask a.service`."}
 package_lists_fresh:
   description: Whether packages can be installed without fetching the package lists first.
   type: bool

@@ -41,7 +41,7 @@ class Package(NamedTuple):
 
     @property
     def must_be_reinstalled(self) -> bool:
-        """Whether dpkg was interrupted while it unpacked the package: neither apt nor dpkg repair that by themselves."""
+        """Whether dpkg was interrupted while it unpacked the package, which it does not repair by itself."""
         return self.status == "half-installed"
 
 

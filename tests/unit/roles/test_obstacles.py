@@ -54,7 +54,8 @@ def test_one_reason_for_two_packages_is_said_once():
 @pytest.mark.parametrize("native", [True, False])
 def test_a_layout_refuses_what_is_in_the_way_of_its_own_units_and_files_and_of_packages_that_it_needs(native):
     definition = {"packages": ["nftables", "haproxy"], "units": ["guard.service"], "files": ["/etc/onprem-lb/x.nft"]}
-    obstacles = {name: f"{name}!" for name in ("nftables", "guard.service", "/etc/onprem-lb/x.nft", "keepalived.service")}
+    names = ("nftables", "guard.service", "/etc/onprem-lb/x.nft", "keepalived.service")
+    obstacles = {name: f"{name}!" for name in names}
     variables = {"layout_definition": definition, "__layout_host": {"obstacles": obstacles}}
     expected = ["guard.service!", "/etc/onprem-lb/x.nft!", *(["nftables!"] if native else [])]
     assert refusals("layout", "preflight.yml", {**variables, "__layout_is_native": native}) == expected
@@ -92,7 +93,10 @@ def test_a_removal_of_packages_that_apt_would_not_remove_is_refused_with_the_men
     assert refusals(role, "remove.yml", removal(role)) == []
 
 
-@pytest.mark.parametrize("role, file", [("haproxy", "remove.yml"), ("keepalived", "remove.yml"), ("layout", "absent.yml")])
+REMOVALS = {"haproxy": "remove.yml", "keepalived": "remove.yml", "layout": "absent.yml"}
+
+
+@pytest.mark.parametrize("role, file", REMOVALS.items())
 def test_the_refusal_comes_before_anything_is_changed(role, file):
     tasks = yaml.safe_load((ROLES / role / "tasks" / file).read_text())
     assert [HOST_INFO in tasks[0], "ansible.builtin.assert" in tasks[1]] == [True, True]

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import tempfile
 
@@ -56,7 +57,7 @@ def test_an_immutable_file_in_a_folder_that_is_not_is_an_obstacle(monkeypatch, t
     there, new = tmp_path / "haproxy.cfg", tmp_path / "keepalived.conf"
     there.write_text("")
     refuse(monkeypatch, obstacles.os, "open", errno.EPERM)
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: open(os.devnull, "rb"))
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: io.BytesIO())
     assert list(obstacles.of_files([str(there), str(new)])) == [str(there)]
 
 

@@ -31,7 +31,7 @@ CLOSED = "none of its package sources can be reached (deb.debian.org)"
         ("auto", {"missing_packages": [], "unobtainable": CLOSED}, "native", "its packages are installed"),
         # What runs stays: a source that is back is no reason to change, and neither are packages that came since.
         ("auto", {"active_units": AGENTS}, "agent", "it runs here already"),
-        ("auto", {"missing_packages": [], "active_units": [*AGENTS, "haproxy.service"]}, "agent", "it runs here already"),
+        ("auto", {"missing_packages": [], "active_units": [*AGENTS, *NATIVES]}, "agent", "it runs here already"),
         ("agent", {"missing_packages": []}, "agent", "pair_engine names it"),
         ("native", {"unobtainable": CLOSED}, "native", "pair_engine names it"),
     ],

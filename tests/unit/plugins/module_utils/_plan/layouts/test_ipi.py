@@ -185,6 +185,7 @@ def test_another_cluster_with_one_of_our_vrids_is_refused_with_its_name():
 BAD = {
     "no_cluster_name": ({"cluster_name": ""}, "The cluster's name is empty"),
     "dotted_cluster_name": ({"cluster_name": "a.b"}, "with a dot: give the bare name"),
+    "down_file_of_two_words": ({"down_file": "/run/a b"}, "ipi_down_file is '/run/a b': a whole path of letters"),
     "no_api_vip": ({"api_vips": []}, "ipi_api_vips is []: a list of at least one address is wanted."),
     "no_ingress_vip": ({"ingress_vips": ""}, "ipi_ingress_vips is ''"),
     "vip_twice": ({"ingress_vips": ["10.0.0.200"]}, "ipi_ingress_vips[0] is 10.0.0.200 again: name each VIP once."),
