@@ -1,6 +1,10 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The states of packages in dpkg's terms, and what apt makes of them. To rpm a package is installed or not. Pure."""
+"""The states of packages in dpkg's terms, and what apt makes of them. Pure.
+
+To rpm a package is installed or not. dnf's excludes and version locks never concern an installed package, and dnf names
+them when it would install one: nothing has changed by then.
+"""
 
 from __future__ import annotations
 

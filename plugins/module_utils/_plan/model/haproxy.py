@@ -8,7 +8,7 @@ import ipaddress
 import re
 from typing import Any, Dict, List
 
-from ..._agent.config.schema import Faults, Field, address, boolean, integer, lines, port, read
+from ..._agent.config.schema import Faults, Field, address, boolean, integer, lines, port, read, text
 from ..._agent.proxy import config
 from . import values
 from .services import listeners_in_the_way, monitor_clashes, read_monitors, read_services
@@ -55,8 +55,8 @@ STATS = {
     "port": Field(port, 9000),
     "uri": Field(URL_PATH, "/haproxy_stats"),
     "metrics": Field(values.optional(URL_PATH), "/metrics"),
-    "user": Field(values.user, ""),
-    "password": Field(values.password, "", secret=True),
+    "user": Field(text, ""),
+    "password": Field(text, "", secret=True),
 }
 
 
@@ -99,6 +99,13 @@ def _stats(given: Any, faults: Faults) -> Dict[str, Any]:
 def _stats_faults(stats: Dict[str, Any]) -> Faults:
     if not stats["enabled"]:
         return []
+    unfit = [key for key in ("user", "password") if " " in stats[key] or not stats[key].isprintable()]
+    if unfit:
+        return [
+            f"haproxy_stats_{key} has a space or a control character: use letters, digits and signs." for key in unfit
+        ]
+    if ":" in stats["user"]:
+        return ["haproxy_stats_user has a colon, which ends a user's name in HTTP: leave it out."]
     if stats["password"].lower() in WELL_KNOWN or (stats["password"] and stats["password"] == stats["user"]):
         return ["haproxy_stats_password is one that everybody tries first: choose another."]
     if bool(stats["user"]) != bool(stats["password"]):

@@ -7,8 +7,6 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Optional, Tuple
 
-from ..._agent.config.schema import text
-
 Checked = Tuple[Any, Optional[str]]
 
 # haproxy's units of time, in seconds; without one a number is milliseconds.
@@ -44,18 +42,3 @@ def down_file(value: Any) -> Checked:
     if isinstance(value, str) and DOWN_FILE.fullmatch(value):
         return value, None
     return None, "a whole path of letters, digits and . _ - / is wanted."
-
-
-def password(value: Any) -> Checked:
-    """A password for HTTP's Basic authentication."""
-    found, wrong = text(value)
-    if wrong or not found.isprintable() or " " in found:
-        return None, "printable characters without spaces are wanted."
-    return found, None
-
-
-def user(value: Any) -> Checked:
-    found, wrong = password(value)
-    if not wrong and ":" in found:
-        return None, "a name without a colon is wanted, which ends it in HTTP."
-    return found, wrong
