@@ -113,6 +113,11 @@ def unpacked(dpkg):
     dpkg.run("--unpack", dpkg.package("haproxy"))
 
 
+def unpacked_and_held(dpkg):
+    unpacked(dpkg)
+    dpkg.select("haproxy", "hold")
+
+
 def refused_by_its_own_script(dpkg):
     dpkg.run("--install", dpkg.package("haproxy", postinst=FAIL))
 
@@ -178,6 +183,7 @@ UNHOLD = "run `apt-mark unhold haproxy`."
         (held, None),
         (removed, None),
         (unpacked, None),
+        (unpacked_and_held, None),
         (refused_by_its_own_script, None),
     ],
     ids=named,
