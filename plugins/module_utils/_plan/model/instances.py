@@ -31,6 +31,7 @@ from ..._agent.vrrp import rules
 from . import url_checks
 from .variables import as_role_variables
 
+# keepalived ends a quoted text at the next double quote, unless a backslash is before it.
 UNESCAPED = re.compile(r'(?<!\\)"')
 
 SCRIPT = {
