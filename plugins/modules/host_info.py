@@ -41,6 +41,13 @@ options:
     type: list
     elements: str
     default: []
+  files:
+    description:
+      - Files that are to be written; those that cannot be are returned.
+      - Each is tried, in check mode too, by a file without a name in its folder.
+    type: list
+    elements: path
+    default: []
   loaded:
     description:
       - Files, and for each the unit that loads it or that it is a part of; the stale ones are returned.
@@ -103,7 +110,7 @@ answering:
   type: dict
   returned: success
 missing_packages:
-  description: Those of O(packages) that are not installed.
+  description: Those of O(packages) that are not installed, or not configured yet.
   type: list
   elements: str
   returned: success
@@ -113,12 +120,27 @@ missing_programs:
   elements: str
   returned: success
 unobtainable:
-  description: Why the missing packages cannot be installed, for instance because no source can be reached; else empty.
+  description: Why the missing packages cannot be fetched, for instance because no source can be reached; else empty.
   type: str
   returned: success
+unremovable:
+  description: For each of O(packages) that apt would refuse to remove, a sentence with the reason.
+  type: dict
+  returned: success
+  sample: {"haproxy": "haproxy is on hold, so that apt refuses to remove it: run `apt-mark unhold haproxy`."}
+obstacles:
+  description: A sentence for each of O(packages), O(units) and O(files) that is in the way of a deployment.
+  type: dict
+  returned: success
+  sample: {"a.service": "a.service is masked, so that it cannot start: run `systemctl unmask a.service`."}
 package_lists_fresh:
   description: Whether packages can be installed without fetching the package lists first.
   type: bool
+  returned: success
+existing_units:
+  description: Those of O(units) that systemd finds, also if they are masked.
+  type: list
+  elements: str
   returned: success
 enabled_units:
   description: Those of O(units) that start at boot.
@@ -180,7 +202,7 @@ problems:
 import concurrent.futures
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force, keepalived_conf
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force, keepalived_conf, obstacles
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
@@ -191,6 +213,7 @@ ARGUMENTS = {
     "packages": {"type": "list", "elements": "str", "default": []},
     "programs": {"type": "list", "elements": "str", "default": []},
     "units": {"type": "list", "elements": "str", "default": []},
+    "files": {"type": "list", "elements": "path", "default": []},
     "loaded": {"type": "dict", "default": {}},
     "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
     "listen": {"type": "float", "default": 0.0},
@@ -216,19 +239,14 @@ def look(params, reader):
         answering = reader.answering(facts.vip_addresses(params["vips"]), params["wait"], addresses or [])
     except PermissionError:
         problems.append("there is no right to open raw sockets: use become, or give the container NET_RAW.")
-    missing = reader.missing_packages(params["packages"])
     return {
+        **deployed(params, reader),
         "os_family": family,
         "addresses": addresses or [],
         "listeners": facts.listeners(),
         "answering": answering,
-        "missing_packages": missing,
         "missing_programs": [name for name in params["programs"] if not reader.find(name)],
-        "unobtainable": reader.unobtainable(missing),
         "package_lists_fresh": reader.package_lists_are_fresh(),
-        "active_units": reader.units_in("ActiveState", "active", params["units"]),
-        "enabled_units": reader.units_in("UnitFileState", "enabled", params["units"]),
-        "own_units": [unit for unit in params["units"] if facts.is_ours(unit)],
         "instances": instances(params, reader),
         "members": facts.members(reader.text(params["members_record"])) if params["members_record"] else {},
         "stale": in_force.stale(reader, [(unit, path) for path, unit in params["loaded"].items()]),
@@ -244,6 +262,26 @@ def instances(params, reader):
     agents = facts.agent_instances(reader.text(params["agent_config"]))
     found = native + [instance for instance in agents if instance["name"] not in names]
     return found if params["with_auth_pass"] else [{**instance, "auth_pass": ""} for instance in found]
+
+
+def deployed(params, reader):
+    """Return the states of the packages and the units, and what is in the way of installing, starting or writing."""
+    packages, units = reader.packages(params["packages"]), params["units"]
+    masked = reader.units_in("LoadState", "masked", units)
+    return {
+        "missing_packages": packages.missing,
+        "unobtainable": reader.unobtainable(packages.to_fetch),
+        "unremovable": packages.unremovable,
+        "active_units": reader.units_in("ActiveState", "active", units),
+        "existing_units": reader.units_in("LoadState", "loaded", units) + masked,
+        "enabled_units": reader.units_in("UnitFileState", "enabled", units),
+        "own_units": [unit for unit in units if facts.is_ours(unit)],
+        "obstacles": {
+            **packages.uninstallable,
+            **obstacles.of_masked_units(masked),
+            **obstacles.of_files(params["files"]),
+        },
+    }
 
 
 def capture(params):

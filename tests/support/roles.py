@@ -14,6 +14,8 @@ from support.paths import ROLES
 
 FOLLOWED = ("ansible.builtin.import_tasks", "ansible.builtin.include_tasks")
 
+ASSERT = "ansible.builtin.assert"
+
 Call = Tuple[str, Dict[str, Any]]
 
 
@@ -40,3 +42,22 @@ def calls(role: str, variables: Dict[str, Any], *modules: str) -> List[Call]:
             yield from [(module, templar.template(task[module])) for module in modules if module in task]
 
     return list(walk(read("main.yml")))
+
+
+def refusals(role: str, file: str, variables: Dict[str, Any]) -> List[str]:
+    """Return what the assertions of a file of a role's tasks refuse, the sentences of all that fail.
+
+    :param variables: what they name beside the role's own `vars/`, which these override
+    """
+    loader = DataLoader()
+
+    def read(path: str) -> Any:
+        return loader.load_from_file(str(ROLES / role / path), trusted_as_template=True)
+
+    found: List[str] = []
+    for task in [task for task in read(f"tasks/{file}") if ASSERT in task]:
+        known = {**read("vars/main.yml"), **task.get("vars", {}), **variables}
+        templar = Templar(loader=loader, variables=known)
+        if not templar.evaluate_conditional(task[ASSERT]["that"]):
+            found += templar.template(task[ASSERT]["fail_msg"])
+    return found

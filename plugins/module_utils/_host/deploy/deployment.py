@@ -242,6 +242,7 @@ def actual_state(host: Host, desired: steps.DesiredState, pending: Sequence[str]
         conflicting=host.conflicting() if systemd else (),
         enabled_conflicting=host.enabled_conflicting() if systemd else frozenset(),
         leftovers=(),
+        unwritable=host.unwritable(desired.daemons),
     )
 
 

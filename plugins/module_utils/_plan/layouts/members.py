@@ -14,7 +14,7 @@ from ..._shared import platforms, vrrp_routers
 from ..._shared.engines import AGENT, AUTO, ENGINES, PROGRAMS, REPLACED
 from ..model.plan import Vip
 from ..model.services import listeners_in_the_way
-from .engine_choice import Choice, choose
+from .engine_choice import Choice, choose, package_faults
 from .subnets import Placement, find_placement
 
 Member = Dict[str, Any]
@@ -135,6 +135,7 @@ def choose_engines(members: List[Member], prefix: str, faults: Faults) -> Dict[s
             faults.append(f"{name}: {prefix}_engine is {wanted!r}: one of {known} is wanted.")
             wanted = AUTO
         found[name] = choose(wanted, host, prefix)
+        faults += [f"{name}: {fault}" for fault in package_faults(wanted, found[name], host, prefix)]
     return found
 
 

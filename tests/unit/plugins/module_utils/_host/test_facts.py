@@ -88,13 +88,6 @@ def reader(answers):
     return Reader(lambda command: (0, answers[os.path.basename(command[0])], ""), lambda name: name in answers and name)
 
 
-def test_packages_are_missing_unless_the_package_manager_says_they_are_installed():
-    debian = {"dpkg-query": "haproxy install ok installed\npsmisc deinstall ok config-files\n"}
-    assert reader(debian).missing_packages(["haproxy", "psmisc", "keepalived"]) == ["psmisc", "keepalived"]
-    redhat = {"rpm": "haproxy install ok installed\npackage keepalived is not installed\n"}
-    assert reader(redhat).missing_packages(["haproxy", "keepalived"]) == ["keepalived"]
-
-
 def test_units_are_told_by_their_names_also_beside_one_that_does_not_exist():
     said = "Id=gone.service\nUnitFileState=\n\nId=haproxy.service\nUnitFileState=enabled\n"
     wanted = ["haproxy.service", "gone.service"]

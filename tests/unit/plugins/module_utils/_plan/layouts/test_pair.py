@@ -172,6 +172,12 @@ BAD = {
         {"services": [{"name": "web", "port": 80, "servers": [{"address": "192.0.2.31", "weight": 300}]}]},
         "pair_services[0] (web).servers[0].weight is 300",
     ),
+    "down_file_of_two_words": ({"down_file": "/run/a b"}, "pair_down_file is '/run/a b': a whole path of letters"),
+    "no_services": ({"services": []}, "pair_services is empty, so that nothing would be served: name at least one"),
+    "no_servers": (
+        {"services": [{"name": "web", "port": 80, "servers": []}]},
+        "pair_services[0] (web).servers has none: name at least one server.",
+    ),
     "unknown_service_key": (
         {"services": [{"name": "web", "port": 80, "ballance": "source", "servers": ["192.0.2.31"]}]},
         "has the unknown key 'ballance': did you mean 'balance'?",
