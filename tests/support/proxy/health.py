@@ -23,14 +23,14 @@ class HealthCase:
     def __init__(self, *services, remembered=None, begun=0):
         self.time, self.wall = Time(), 1000.0
         self.time.pass_(begun)
-        self.wanted, self.failures, self.updates, self.log, self.faults = [], [], [], [], set()
+        self.applied, self.failures, self.updates, self.log, self.faults = [], [], [], [], set()
         self.health = Health(Dependencies(self.time, self, self, self.updates.append, lambda: self.wall))
         self.health.apply(services, remembered)
 
     # the checks
 
-    def want(self, checks, _user):
-        self.wanted = checks
+    def apply(self, checks, _user):
+        self.applied = checks
 
     def report_failure(self, name, why):
         self.failures.append((name, why))

@@ -70,7 +70,7 @@ class Proxy:
 
     def __exit__(self, kind, *_fault) -> None:
         with contextlib.suppress(OSError):  # it has ended already
-            self.tell(drain=0)
+            self.send(drain=0)
             if kind is None:
                 self.hear_of("drained")
         self.channel.close()
@@ -127,11 +127,11 @@ class Proxy:
 
     # -- as its master
 
-    def tell(self, **message) -> None:
+    def send(self, **message) -> None:
         self.channel.send(json.dumps(message).encode())
 
-    def tell_server(self, number: int, state: str, weight: int = 1, shutdown: bool = False) -> None:
-        self.tell(servers={f"{SERVICE}/{number}": {"state": state, "weight": weight, "shutdown": shutdown}})
+    def set_server(self, number: int, state: str, weight: int = 1, shutdown: bool = False) -> None:
+        self.send(servers={f"{SERVICE}/{number}": {"state": state, "weight": weight, "shutdown": shutdown}})
 
     def hear(self):
         """Wait for a message; return it."""

@@ -248,10 +248,10 @@ class Network:
 class Checks:
     def __init__(self, journal):
         self.journal = journal
-        self.wanted, self.results = [], []
+        self.applied, self.results = [], []
 
-    def want(self, checks, script_user, results=()):
-        self.wanted.append((tuple(checks), script_user))
+    def apply(self, checks, script_user, results=()):
+        self.applied.append((tuple(checks), script_user))
         self.results = list(results)
 
     def run(self, command, user):

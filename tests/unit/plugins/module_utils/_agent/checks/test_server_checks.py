@@ -144,7 +144,7 @@ def test_a_reported_failure_reaches_the_checks_process(loop):
         with Server(silent) as server:
             check = Check("web/a", TCP, address="127.0.0.1", port=server.port, interval=60 * SECOND, fall=1, rise=1)
             check = check._replace(every=True)
-            checks.want([check], "")
+            checks.apply([check], "")
             run_until(loop, lambda: len(found) == 1)
             checks.report_failure("web/b", "that one is not known")
             checks.report_failure("web/a", "connection refused")

@@ -286,7 +286,7 @@ def test_a_changed_check_keeps_its_reading_until_it_has_a_result(host):
     other = HAPROXY._replace(process="keepalived")
     host.apply(TRACKING, checks=(other,))
     assert (host.state, host.daemon.report()["checks"][0]["up"]) == ("Backup", None)
-    assert host.checks.wanted[-1] == ((other,), "nobody")
+    assert host.checks.applied[-1] == ((other,), "nobody")
     host.finds("haproxy", up=False)
     assert host.state == "Fault"
 

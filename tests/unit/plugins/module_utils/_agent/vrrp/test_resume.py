@@ -42,7 +42,7 @@ def succeeded(old, meanwhile=_nothing, change=_nothing):
     new.netlink.there, new.netlink.up = dict(old.netlink.there), dict(old.netlink.up)
     new.netlink.pending.clear()
     new.daemon.start(old.daemon.settings, later=True)
-    assert new.done() == [] and new.checks.wanted == []
+    assert new.done() == [] and new.checks.applied == []
     meanwhile(new)
     known = old.daemon.to_json()
     change(known)
@@ -98,7 +98,7 @@ def test_what_checks_have_found_counts_until_they_find_something_else(host):
     host.activate()
     new = succeeded(host)
     assert is_the_same(host, new) and new.done() == []
-    assert new.checks.wanted == [((HAPROXY, LINK), "nobody")]
+    assert new.checks.applied == [((HAPROXY, LINK), "nobody")]
     assert Result("haproxy", True, 0, "pid 7") in new.checks.results
     new.finds("haproxy", up=False)
     assert new.state == "Fault"

@@ -61,7 +61,7 @@ class MasterCase:
 
     # the checks
 
-    def want(self, *_checks):
+    def apply(self, *_checks):
         pass
 
     def report_failure(self, key, why):

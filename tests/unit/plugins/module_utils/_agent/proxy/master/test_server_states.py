@@ -29,7 +29,7 @@ def test_each_server_is_checked_as_its_service_says():
         verify=True, ca="/ca",
     )  # fmt: skip
     case = HealthCase(settings.Service("web", ("*",), 80, (A,), health=given), service([B], "other", port=9000))
-    web, other = case.wanted
+    web, other = case.applied
     assert (web.name, web.address, web.port) == ("web/a", "192.0.2.1", 8080)
     for field in (
         "type",
@@ -46,12 +46,12 @@ def test_each_server_is_checked_as_its_service_says():
     ):
         assert getattr(web, field) == getattr(given, field), field
     assert (other.name, other.address, other.port, other.type) == ("other/b", "192.0.2.2", 9000, "tcp")
-    assert HealthCase(service(type="none")).wanted == []
+    assert HealthCase(service(type="none")).applied == []
 
 
 @pytest.mark.parametrize("send_proxy, port, greeted", [(True, 0, True), (True, 9000, False), (False, 0, False)])
 def test_where_servers_demand_a_proxy_header_a_check_of_their_port_has_one(send_proxy, port, greeted):
-    (check, _other) = HealthCase(service(port=port)._replace(send_proxy=send_proxy)).wanted
+    (check, _other) = HealthCase(service(port=port)._replace(send_proxy=send_proxy)).applied
     assert check.greeting.encode("latin-1") == (proxy_header.local() if greeted else b"")
 
 

@@ -196,7 +196,7 @@ def test_an_update_of_a_server_goes_to_the_workers_that_know_the_same_one(case):
     case.employ(A, B)
     case.employ(A._replace(port=81), B)
     orders = {"web/a": {"state": "down"}, "web/b": {"state": "up"}}
-    case.pool.tell(orders)
+    case.pool.send_updates(orders)
     old, new = case.workers
     assert old.heard()[1:] == [{"servers": {"web/b": {"state": "up"}}}]
     assert new.heard() == [{"servers": orders}]

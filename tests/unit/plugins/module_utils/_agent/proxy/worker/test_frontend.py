@@ -242,7 +242,7 @@ def test_a_failed_server_is_reported_once_while_it_is_backed_off(stage):
     server = frontend.pool.servers[0]
     frontend.failed(server, errno.ECONNREFUSED)
     frontend.failed(server, errno.ECONNREFUSED)
-    assert frontend.context.tell.__self__ == [{"failed": "service0/a", "why": "Connection refused"}]
+    assert frontend.context.send.__self__ == [{"failed": "service0/a", "why": "Connection refused"}]
     assert (server.connect_errors, server.backoff_until > 0) == (2, True)
 
 

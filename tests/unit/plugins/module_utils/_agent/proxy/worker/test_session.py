@@ -265,7 +265,7 @@ def _reaches(proxy, wanted, other) -> bool:
 
 def test_without_a_server_that_is_up_a_client_is_refused_at_once(server):
     with Proxy(server) as proxy:
-        proxy.tell_server(0, "down")
+        proxy.set_server(0, "down")
         proxy.wait_for_report()
         began = time.monotonic()
         with pytest.raises(ConnectionResetError), proxy.connect() as client:
@@ -352,7 +352,7 @@ def test_who_reads_nothing_of_it_is_given_up(server, bulky, monkeypatch):
 
 def test_sessions_of_a_server_that_is_shut_down_are_cut_off_and_no_others(server, other):
     with Proxy(server, other) as proxy, proxy.pair(server) as cut, proxy.pair(other) as (client, accepted):
-        proxy.tell_server(0, "down", shutdown=True)
+        proxy.set_server(0, "down", shutdown=True)
         assert is_reset(cut[0])
         assert is_reset(cut[1])
         client.sendall(b"still here")
@@ -364,7 +364,7 @@ def test_a_client_that_waits_for_another_try_is_not_cut_off_with_them(server):
     server.close()
     with Proxy(place) as proxy, proxy.connect() as client:
         proxy.hear_of("failed")
-        proxy.tell_server(0, "up", shutdown=True)
+        proxy.set_server(0, "up", shutdown=True)
         proxy.wait_for_report()
         with socket.create_server(place) as late:
             late.settimeout(LIMIT)
@@ -376,7 +376,7 @@ def test_a_client_that_waits_for_another_try_is_not_cut_off_with_them(server):
 @pytest.mark.parametrize("state", ["down", "drain", "maint"])
 def test_a_server_that_is_not_up_keeps_its_sessions_and_gets_no_new_ones(server, other, state):
     with Proxy(server, other) as proxy, proxy.pair(server) as (client, accepted):
-        proxy.tell_server(0, state)
+        proxy.set_server(0, state)
         proxy.wait_for_report()
         for _each in range(3):
             with proxy.pair(other):

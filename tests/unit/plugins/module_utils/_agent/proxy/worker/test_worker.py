@@ -138,7 +138,7 @@ def test_a_worker_that_hangs_keeps_no_client_from_another_one(tmp_path):
 def test_a_draining_worker_accepts_no_client_and_lets_sessions_finish(server):
     with Proxy(server) as proxy:
         with proxy.pair(server) as (client, accepted):
-            proxy.tell(drain=60)
+            proxy.send(drain=60)
             until(lambda: _is_closed(proxy))
             client.sendall(b"still here")
             assert accepted.recv(10) == b"still here"
@@ -149,7 +149,7 @@ def test_a_draining_worker_accepts_no_client_and_lets_sessions_finish(server):
 
 def test_who_does_not_finish_in_time_is_cut_off(server):
     with Proxy(server) as proxy, proxy.pair(server) as (client, _accepted):
-        proxy.tell(drain=0.4)
+        proxy.send(drain=0.4)
         began = time.monotonic()
         with pytest.raises(ConnectionResetError):
             client.recv(1)
@@ -159,9 +159,9 @@ def test_who_does_not_finish_in_time_is_cut_off(server):
 
 def test_the_time_to_finish_in_can_be_shortened_but_not_extended(server):
     with Proxy(server) as proxy, proxy.pair(server) as (client, _accepted):
-        proxy.tell(drain=60)
-        proxy.tell(drain=0.2)
-        proxy.tell(drain=60)
+        proxy.send(drain=60)
+        proxy.send(drain=0.2)
+        proxy.send(drain=60)
         with pytest.raises(ConnectionResetError):
             client.recv(1)
         proxy.join()
