@@ -108,6 +108,15 @@ class Proxy:
         finally:
             os._exit(code)
 
+    @contextlib.contextmanager
+    def suspended(self):
+        """Stop the process meanwhile: it finds everything that clients do in this time at once."""
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
+
     # -- as a client
 
     def connect(self, **options) -> socket.socket:
