@@ -16,7 +16,7 @@ from support.waiting import until
 def lock(tmp_path, monkeypatch):
     path = tmp_path / "lab" / "drill.lock"
     monkeypatch.setattr(one_drill, "LOCK", path)
-    monkeypatch.setattr(one_drill.let_drills_end, "__defaults__", (path,))
+    monkeypatch.setattr(one_drill.wait_for_drills, "__defaults__", (path,))
     monkeypatch.delenv("ONE_DRILL", raising=False)
     return path
 
