@@ -47,11 +47,11 @@ def files():
 
 def units():
     # Each login has its own scope. Every other transient unit counts, such as a drill's timers.
-    yield from (f"unit {line}" for line in said(*SYSTEMCTL, "list-unit-files") if not LOGIN.match(line))
-    for line in said(*SYSTEMCTL, "list-units", "--type=service", "--state=running"):
+    yield from (f"unit {line}" for line in output_lines(*SYSTEMCTL, "list-unit-files") if not LOGIN.match(line))
+    for line in output_lines(*SYSTEMCTL, "list-units", "--type=service", "--state=running"):
         unit = line.split()[0]
         if not unit.startswith(ON_DEMAND):
-            yield f"running {unit} {said('systemctl', 'show', '--property=MainPID', unit)[0]}"
+            yield f"running {unit} {output_lines('systemctl', 'show', '--property=MainPID', unit)[0]}"
 
 
 def workers():
@@ -66,18 +66,20 @@ def workers():
 
 
 def kernel():
-    yield from (f"setting {line}" for line in said("sysctl", "--all", "--ignore", "--pattern", r"^net\.ipv[46]\."))
-    for line in said("ip", "-brief", "address"):
+    yield from (
+        f"setting {line}" for line in output_lines("sysctl", "--all", "--ignore", "--pattern", r"^net\.ipv[46]\.")
+    )
+    for line in output_lines("ip", "-brief", "address"):
         words = [word for word in line.split() if word.partition("/")[0] not in sys.argv[1:]]
         yield f"address {' '.join(words)}"
-    yield from (f"route {line}" for line in said("ip", "route"))
+    yield from (f"route {line}" for line in output_lines("ip", "route"))
     if shutil.which("nft"):
-        yield from (f"rule {line.strip()}" for line in said("nft", "--stateless", "list", "ruleset"))
+        yield from (f"rule {line.strip()}" for line in output_lines("nft", "--stateless", "list", "ruleset"))
 
 
 def packages():
     query = ("dpkg-query", "--show") if shutil.which("dpkg-query") else ("rpm", "--query", "--all")
-    yield from (f"package {line}" for line in said(*query))
+    yield from (f"package {line}" for line in output_lines(*query))
 
 
 for section in (files, units, workers, kernel, packages):

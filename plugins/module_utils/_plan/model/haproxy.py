@@ -8,7 +8,7 @@ import ipaddress
 from typing import Any, Dict, List
 
 from ..._agent.config.schema import Faults, Field, address, boolean, integer, lines, port, read, text
-from .services import port_conflicts, monitor_clashes, read_monitors, read_services
+from .services import monitor_clashes, port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
 WELL_KNOWN = (
