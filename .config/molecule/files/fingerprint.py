@@ -22,7 +22,7 @@ LOGIN = re.compile(r"session-\w+\.scope ")
 SYSTEMCTL = ("systemctl", "--no-legend", "--no-pager", "--plain")
 
 
-def output_lines(*command):
+def lines(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
@@ -47,11 +47,11 @@ def files():
 
 def units():
     # Each login has its own scope. Every other transient unit counts, such as a drill's timers.
-    yield from (f"unit {line}" for line in output_lines(*SYSTEMCTL, "list-unit-files") if not LOGIN.match(line))
-    for line in output_lines(*SYSTEMCTL, "list-units", "--type=service", "--state=running"):
+    yield from (f"unit {line}" for line in lines(*SYSTEMCTL, "list-unit-files") if not LOGIN.match(line))
+    for line in lines(*SYSTEMCTL, "list-units", "--type=service", "--state=running"):
         unit = line.split()[0]
         if not unit.startswith(ON_DEMAND):
-            yield f"running {unit} {output_lines('systemctl', 'show', '--property=MainPID', unit)[0]}"
+            yield f"running {unit} {lines('systemctl', 'show', '--property=MainPID', unit)[0]}"
 
 
 def workers():
@@ -66,20 +66,18 @@ def workers():
 
 
 def kernel():
-    yield from (
-        f"setting {line}" for line in output_lines("sysctl", "--all", "--ignore", "--pattern", r"^net\.ipv[46]\.")
-    )
-    for line in output_lines("ip", "-brief", "address"):
+    yield from (f"setting {line}" for line in lines("sysctl", "--all", "--ignore", "--pattern", r"^net\.ipv[46]\."))
+    for line in lines("ip", "-brief", "address"):
         words = [word for word in line.split() if word.partition("/")[0] not in sys.argv[1:]]
         yield f"address {' '.join(words)}"
-    yield from (f"route {line}" for line in output_lines("ip", "route"))
+    yield from (f"route {line}" for line in lines("ip", "route"))
     if shutil.which("nft"):
-        yield from (f"rule {line.strip()}" for line in output_lines("nft", "--stateless", "list", "ruleset"))
+        yield from (f"rule {line.strip()}" for line in lines("nft", "--stateless", "list", "ruleset"))
 
 
 def packages():
     query = ("dpkg-query", "--show") if shutil.which("dpkg-query") else ("rpm", "--query", "--all")
-    yield from (f"package {line}" for line in output_lines(*query))
+    yield from (f"package {line}" for line in lines(*query))
 
 
 for section in (files, units, workers, kernel, packages):

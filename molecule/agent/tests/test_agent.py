@@ -1,4 +1,4 @@
-"""A pair on hosts without packages: the agent runs, nothing is installed, and each daemon has only the rights it needs."""
+"""A pair on hosts without packages: the agent runs, nothing is installed, and each daemon has few rights."""
 
 from __future__ import annotations
 
