@@ -34,8 +34,8 @@ PACKAGES = (
     "nftables",
     "curl",
 )
-# A second firewall, which is installed and does not run. firewalld needs /etc/protocols from netbase: without esp in it,
-# it does not start.
+# A second firewall, which is installed and does not run. firewalld starts only if it finds esp in /etc/protocols, which
+# is in netbase.
 FIREWALLS = {"debian12": ("ufw",), "debian13": ("firewalld", "netbase")}
 # Throwaway hosts need no fsync. apt's timers would take its lock at random times, and a container cannot load kernel
 # modules.

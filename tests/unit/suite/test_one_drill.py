@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""While a drill measures no other playbook begins a task."""
+"""No other playbook begins a task while a drill measures."""
 
 from __future__ import annotations
 
