@@ -20,7 +20,7 @@ import time
 import balancers
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from balancers import BALANCER, BULK, FILE, FILES, PAIR, REQUESTS, SPARE, Stage, until
-from support.netns.links import why_not
+from support.netns.links import skip_reason
 
 GROWTH = int(os.environ.get("GROWTH", "30"))  # seconds
 RELOADS, BETWEEN = 20, 0.5  # seconds
@@ -163,8 +163,8 @@ def generation(stage: Stage) -> int:
 
 
 def main() -> int:
-    if why_not(*balancers.NEEDED):
-        print(f"bench/endurance.py: skipped: {why_not(*balancers.NEEDED)}")
+    if skip_reason(*balancers.NEEDED):
+        print(f"bench/endurance.py: skipped: {skip_reason(*balancers.NEEDED)}")
         return 0
     signal.signal(signal.SIGTERM, lambda *_ignored: sys.exit(1))  # so that it removes what it has made
     balancers.build()

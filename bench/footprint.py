@@ -33,7 +33,7 @@ def settled_pair(stage: Stage, kind: str, count: int):
         for node, priority in zip(stage.link.members, (OWNER, SECOND))
     ]
     for daemon in daemons:
-        daemon.starts()
+        daemon.start()
         # Of each instance of the Active router, so that the Backup remains one.
         stage.await_advertisements("lb1", count, INTERVAL)
     return daemons

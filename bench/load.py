@@ -107,7 +107,7 @@ def flooded(daemon: str, kind: str):
         lb1, lb2 = stage.link.members
         with_password = {"version": 2, "auth_pass": "secret"}
         second = instance(flood.VRID_WITH_PASSWORD, 1, OWNER - 1, **with_password)
-        stage.router(daemon, lb1, [instance(flood.VRID, FLOODED, OWNER), second]).starts()
+        stage.router(daemon, lb1, [instance(flood.VRID, FLOODED, OWNER), second]).start()
         stage.await_advertisements(LB1, 2, FLOODED)
         program = Path(flood.__file__).read_text()
         begin = time.time()

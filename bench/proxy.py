@@ -20,7 +20,7 @@ from collections import defaultdict
 
 import balancers
 from balancers import BALANCER, BULK, KINDS, REQUESTS, Stage
-from support.netns.links import why_not
+from support.netns.links import skip_reason
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SECONDS = os.environ.get("SECONDS", "3")
@@ -114,8 +114,8 @@ def cell(values) -> str:
 
 
 def main() -> None:
-    if why_not(*balancers.NEEDED):
-        print(f"bench/proxy.py: skipped: {why_not(*balancers.NEEDED)}")
+    if skip_reason(*balancers.NEEDED):
+        print(f"bench/proxy.py: skipped: {skip_reason(*balancers.NEEDED)}")
         return
     # So that it removes what it has made.
     signal.signal(signal.SIGTERM, lambda *_ignored: sys.exit(1))

@@ -118,9 +118,9 @@ class Stage:
         lb1, lb2 = self.link.members
         active = self.router(first, lb1, [instance(1, interval, OWNER)])
         backup = self.router(second, lb2, [instance(1, interval, SECOND)])
-        active.starts()
+        active.start()
         self.await_advertisements(lb1.name, 1, interval)
-        backup.starts()
+        backup.start()
         self.await_advertisements(lb1.name, ENOUGH_ADVERTISEMENTS, interval)
         return active, backup
 

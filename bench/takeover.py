@@ -54,7 +54,7 @@ def crash(stage: Stage, kind: str, interval: float):
     The killed router is always a keepalived.
     """
     active, _backup = stage.pair(KEEPALIVED, kind, interval)
-    active.dies()
+    active.kill()
     first = stage.wire.until(lambda: stage.wire.advertisements(LB2), LIMIT + 5 * interval)[0]
     announced = stage.wire.until(lambda: stage.wire.announcements(LB2), LIMIT)[0]
     last = stage.wire.advertisements(LB1)[-1]

@@ -10,7 +10,7 @@ from typing import Iterator, NamedTuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.arp import arp_claim
-from support.netns.recorder import frames_at, stamped
+from support.netns.recorder import open_capture, receive_frame
 
 # Python has no names for them.
 SO_RCVBUFFORCE, SOL_PACKET, PACKET_STATISTICS, PACKET_IGNORE_OUTGOING = 33, 263, 6, 23
@@ -41,7 +41,7 @@ class Wire:
         self._wake, woken = socket.socketpair()
         self._selector.register(woken, selectors.EVENT_READ)
         for node in members:
-            sock = frames_at(link.bridge, node.port)
+            sock = open_capture(link.bridge, node.port)
             sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
             sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
             self._selector.register(sock, selectors.EVENT_READ, node.name)
@@ -56,7 +56,7 @@ class Wire:
                 self._receive(key.fileobj, key.data)
 
     def _receive(self, sock, member: str) -> None:
-        at, frame = stamped(sock)
+        at, frame = receive_frame(sock)
         priority = priority_of(frame)
         if priority is not None:
             with self._changed:

@@ -115,7 +115,7 @@ def test_of_an_interface_that_is_gone_nothing_can_be_added_and_all_is_deleted(ke
 
 
 def test_an_address_where_ipv6_is_off_is_an_error(link, kernel):
-    link.lb1.setting("ipv6/conf/eth0/disable_ipv6", True)
+    link.lb1.set_sysctl("ipv6/conf/eth0/disable_ipv6", True)
     eth0 = named(kernel, "eth0").index
     with pytest.raises(OSError) as refused:
         kernel.adding(eth0, f"{VIP6}/128")()
@@ -138,7 +138,7 @@ def test_an_ipv6_vip_is_usable_at_once_and_alone_never_a_source(link, kernel, pr
 def test_an_address_that_is_checked_for_duplicates_is_reported_again_when_it_is_usable(link, kernel):
     """And one that another host has is not usable."""
     for node in link.members:
-        node.check_for_duplicates(True)
+        node.set_dad(True)
     link.lb1.ip("addr", "add", VIP6, "dev", "eth0")
     events = wait_for(kernel, lambda event: is_at(AddressUpdated, VIP6)(event) and event.address.usable)
     states = [event.address.usable for event in events if is_at(AddressUpdated, VIP6)(event)]

@@ -19,8 +19,8 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair, planner
 from support.netns.keepaliveds import EVENTS, Cluster
-from support.netns.links import why_not
-from support.netns.recorder import View, hurry
+from support.netns.links import skip_reason
+from support.netns.recorder import View, use_realtime_priority
 from support.plans.pairs import member
 from support.scope import FULL
 
@@ -113,7 +113,7 @@ class Play:
             for name in {name for vip in self.holders for name in self.cluster.view(vip).holders}:
                 self.cluster.fail("keepalived_stopped", name)
                 self.cluster.settle(self.holders, self.patience)
-                self.cluster.undo("keepalived_stopped", name)
+                self.cluster.revert("keepalived_stopped", name)
 
     def run(self, failures, races):
         if races:
@@ -125,7 +125,7 @@ class Play:
             self._step(self.cluster.fail(event, name), lines, "after", "outage_ms")
             over.append((event, name, lines))
         for event, name, lines in reversed(over):
-            self._step(self.cluster.undo(event, name), lines, "back", "back_ms")
+            self._step(self.cluster.revert(event, name), lines, "back", "back_ms")
 
     def _lines(self, event, name, out):
         """What is foreseen for the VIPs that this member holds; of two failures, as if the first never took part."""
@@ -140,7 +140,7 @@ class Play:
         wanted = {vip: lines[vip][holder] if vip in lines else name for vip, name in self.holders.items()}
         self.cluster.settle(wanted, 2 * self.patience)
         if wanted == self.holders and bound:
-            self.cluster.watch(wanted, self.patience)
+            self.cluster.stays_settled(wanted, self.patience)
         now = time.time()
         found = {}
         for vip, name in wanted.items():
@@ -153,10 +153,10 @@ class Play:
 Steps = List[Dict[str, Outcome]]  # of one play, the outcomes in each by VIP
 
 
-def play(case, folder, given_up) -> Steps:
+def play(case, folder, aborted) -> Steps:
     plan = case.plan()
     assert plan.outages, plan.faults
-    with Cluster(plan, folder, given_up) as cluster:
+    with Cluster(plan, folder, aborted) as cluster:
         playing = Play(plan, cluster)
         playing.start(case.races)
         for failures in case.script:
@@ -176,18 +176,17 @@ def steps_of(case):
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
     """The steps of each play; what one raises fails all tests, which is what it should do."""
-    if why_not("keepalived"):
-        pytest.skip(why_not("keepalived"))
-    given_up = threading.Event()
-    with ThreadPoolExecutor(AT_ONCE, initializer=hurry) as pool:
+    if skip_reason("keepalived"):
+        pytest.skip(skip_reason("keepalived"))
+    aborted = threading.Event()
+    with ThreadPoolExecutor(AT_ONCE, initializer=use_realtime_priority) as pool:
         try:
             plays = {
-                name: pool.submit(play, case, tmp_path_factory.mktemp("play"), given_up)
-                for name, case in PLAYED.items()
+                name: pool.submit(play, case, tmp_path_factory.mktemp("play"), aborted) for name, case in PLAYED.items()
             }
             return {name: playing.result() for name, playing in plays.items()}
         finally:
-            given_up.set()
+            aborted.set()
 
 
 STEPS = [
@@ -203,7 +202,7 @@ BOUNDED = [param for param in STEPS if param.values[1] > 0 and not PLAYED[param.
 def test_the_holder_is_who_was_foreseen_and_nobody_else(played, name, at):
     for vip, outcome in played[name][at].items():
         assert (vip, outcome.found.holders) == (vip, [outcome.holder])
-        assert (vip, outcome.found.believed) == (vip, outcome.holder), "clients send to somebody else"
+        assert (vip, outcome.found.announcer) == (vip, outcome.holder), "clients send to somebody else"
 
 
 @pytest.mark.parametrize("name, at", BOUNDED)

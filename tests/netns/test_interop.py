@@ -19,17 +19,17 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.forecast import SWITCH_MS
 from support.netns.agents import TRACKED, Agent, Keepalived
-from support.netns.captures import GOOD, dissected
+from support.netns.captures import GOOD, dissect
 from support.netns.frrs import Vrrpd
-from support.netns.links import Link, sh, why_not
-from support.netns.recorder import Recorder, View, hurry, message_in
+from support.netns.links import Link, sh, skip_reason
+from support.netns.recorder import Recorder, View, message_in, use_realtime_priority
 from support.scope import FULL
 from support.waiting import LIMIT_S
 
 pytestmark = pytest.mark.timed
 # Each pair has a process of its own, or what reads for one would wait for what reads for another.
 FORK = multiprocessing.get_context("fork")
-GIVEN_UP = FORK.Event()
+ABORTED = FORK.Event()
 AT_ONCE = 8
 STEADY = 0.4  # seconds: longer than a second round of announcements or a late one of a loser takes
 FIRST, SECOND = "lb1", "lb2"
@@ -54,12 +54,12 @@ class Way(NamedTuple):
         return f"v{self.version}{password} {'multicast' if self.multicast else 'unicast'}"
 
 
-SPOKEN = [(2, 4, "0f3a9c1e"), (2, 4, ""), (3, 4, ""), (3, 6, "")]
-WAYS = [Way(version, family, cast, word) for (version, family, word), cast in itertools.product(SPOKEN, (True, False))]
+ADVERTS = [(2, 4, "0f3a9c1e"), (2, 4, ""), (3, 4, ""), (3, 6, "")]
+WAYS = [Way(version, family, cast, word) for (version, family, word), cast in itertools.product(ADVERTS, (True, False))]
 
 
 class Rule(NamedTuple):
-    """A Virtual Router, by what decides who has it. With ``falls`` the first one's priority is below the second's."""
+    """A Virtual Router, by what decides who has it. With ``fails`` the first one's priority is below the second's."""
 
     vrid: int
     priorities: Tuple[int, int]
@@ -95,7 +95,7 @@ SCRIPT = [
     Step((FIRST,), "revives", (FIRST, SECOND, SECOND)),
     Step((SECOND,), "dies", (FIRST, FIRST, FIRST)),
     Step((SECOND,), "revives", (FIRST, FIRST, FIRST)),
-    Step((FIRST,), "falls", (SECOND, FIRST, SECOND)),
+    Step((FIRST,), "fails", (SECOND, FIRST, SECOND)),
     Step((FIRST,), "rises", (FIRST, FIRST, SECOND)),
     # Halted or cut off, both are Active, each rightly; when they meet, priority decides, and then the greater address.
     Step((FIRST,), "hangs", (SECOND, SECOND, SECOND)),
@@ -123,7 +123,7 @@ class Case(NamedTuple):
         return 3 * self.way.interval + (256 - 150) / 256 * self.way.interval + 0.2
 
     @property
-    def shared_ms(self):
+    def overlap_ms(self):
         """What the plan foresees: the winner's next Advertisement, and the time that the loser takes to let go."""
         lost = max(kind.lost.get(self.way.family, 0) for kind in self.kinds)
         return (1 + lost) * self.way.interval * 1000 + SWITCH_MS
@@ -187,7 +187,7 @@ class Outcome(NamedTuple):
     """Of one Virtual Router in one step."""
 
     wrong: str  # what is not as it should be, in the end
-    shared_ms: float  # for how long it had two holders
+    overlap_ms: float  # for how long it had two holders
     handover_ms: float  # from the holder's stop to the other one's first advertisement; infinite where there is none
 
 
@@ -209,7 +209,7 @@ class Play:
                 instances = [instance(self.case, rule, node.number) for rule in RULES.values()]
                 self.daemons[node.name] = kind(node, self.folder / node.name, instances)
             macvlans = {name: getattr(daemon, "macvlans", []) for name, daemon in self.daemons.items()}
-            self.recorder = Recorder(self.link, GIVEN_UP, macvlans)
+            self.recorder = Recorder(self.link, ABORTED, macvlans)
         except BaseException:
             self.__exit__()
             raise
@@ -235,14 +235,14 @@ class Play:
     def _happen(self, name, event):
         daemon = self.daemons[name]
         if event in LEAVES:
-            self.recorder.note(name, "cut")
+            self.recorder.record(name, "cut")
         if event in ("is cut off", "is back"):
             port = ("nomaster",) if event in LEAVES else ("master", "br0")
             sh("ip", "-n", self.link.bridge, "link", "set", daemon.node.port, *port)
         else:
             getattr(daemon, "starts" if event == "revives" else event)()
         if event in RETURNS:
-            self.recorder.note(name, "joined")
+            self.recorder.record(name, "joined")
 
     def _settle(self, step):
         """Wait until it is as wanted and can move no more, or is long overdue."""
@@ -263,8 +263,8 @@ class Play:
         if len(view.holders) != 1 or wanted not in (EITHER, *view.holders):
             return f"held by {view.holders}, not by {wanted}"
         holder = view.holders[0]
-        if view.believed != holder and self._tells_clients(step, rule, holder):
-            return f"held by {holder}, but clients send to {view.believed}"
+        if view.announcer != holder and self._tells_clients(step, rule, holder):
+            return f"held by {holder}, but clients send to {view.announcer}"
         return ""
 
     def _tells_clients(self, step, rule, holder):
@@ -279,14 +279,14 @@ class Play:
         return self.recorder.views(self._vip(rule))[-1][1]
 
     def _outcome(self, step, rule, begin, end):
-        shared = self.recorder.shared(self._vip(rule), begin, end)
+        shared = self.recorder.overlap(self._vip(rule), begin, end)
         stopped = step.event == "stops" and self.before[rule].holders == list(step.who)
         handover = self._handover(RULES[rule].vrid, step.who[0], begin) if stopped else math.inf
         return Outcome(self._wrong(step, rule), shared, handover)
 
     def _handover(self, vrid, leaver, begin):
         """Milliseconds; infinite when nobody took over, or it was not said that somebody should."""
-        said = [(one.at, one.member, message_in(one.packet)) for one in self.recorder.said if one.at >= begin]
+        said = [(one.at, one.member, message_in(one.packet)) for one in self.recorder.advertisements if one.at >= begin]
         ours = [(at, member, message[2]) for at, member, message in said if message[1] == vrid]
         gave_up = any(member == leaver and priority == 0 for _at, member, priority in ours)
         taken = [at for at, member, _priority in ours if member != leaver]
@@ -301,26 +301,26 @@ class Played(NamedTuple):
 def play(case, folder):
     with Play(case, folder) as playing:
         playing.run()
-        return Played(playing.steps, [said.packet for said in playing.recorder.said])
+        return Played(playing.steps, [said.packet for said in playing.recorder.advertisements])
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    if why_not("keepalived", "vtysh"):
-        pytest.skip(why_not("keepalived", "vtysh"))
-    with ProcessPoolExecutor(AT_ONCE, FORK, hurry) as pool:
+    if skip_reason("keepalived", "vtysh"):
+        pytest.skip(skip_reason("keepalived", "vtysh"))
+    with ProcessPoolExecutor(AT_ONCE, FORK, use_realtime_priority) as pool:
         try:
             folder = tmp_path_factory.mktemp
             yield {name: pool.submit(play, case, folder("play")) for name, case in CASES.items()}
         finally:
-            GIVEN_UP.set()
+            ABORTED.set()
 
 
 @pytest.fixture(scope="module")
 def read(played, tmp_path_factory):
     """What tshark makes of every advertisement, by case."""
     packets = {name: future.result().packets for name, future in played.items()}
-    found = iter(dissected([each for some in packets.values() for each in some], tmp_path_factory.mktemp("capture")))
+    found = iter(dissect([each for some in packets.values() for each in some], tmp_path_factory.mktemp("capture")))
     return {name: list(itertools.islice(found, len(some))) for name, some in packets.items()}
 
 
@@ -343,8 +343,8 @@ def test_the_right_one_holds_and_nobody_else(played, name, at):
 
 @pytest.mark.parametrize("name, at", STEPS)
 def test_two_hold_until_one_hears_the_other_and_no_longer(played, name, at):
-    shared = {rule: outcome.shared_ms for rule, outcome in played[name].result().steps[at].items()}
-    assert max(shared.values()) <= CASES[name].shared_ms, shared
+    shared = {rule: outcome.overlap_ms for rule, outcome in played[name].result().steps[at].items()}
+    assert max(shared.values()) <= CASES[name].overlap_ms, shared
 
 
 @pytest.mark.parametrize("at", HANDOVERS, ids=[str(SCRIPT[at]) for at in HANDOVERS])

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from support.leaks import VARIABLE
-from support.netns.links import why_not
+from support.netns.links import skip_reason
 from support.paths import ROOT
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=str(why_not()))
+pytestmark = pytest.mark.skipif(bool(skip_reason()), reason=str(skip_reason()))
 
 AS_ROOT = """
 from support import leaks

@@ -11,8 +11,8 @@ import struct
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
-from support.netns.captures import BAD, GOOD, dissected
-from support.netns.spoken import SPOKEN, keepalived, way_of
+from support.netns.adverts import ADVERTS, keepalived, path_of
+from support.netns.captures import BAD, GOOD, dissect
 from support.waiting import until
 
 SOURCE, SOURCE6 = "192.0.2.1", "fe80::ff:fe00:1"
@@ -70,7 +70,7 @@ def as_tshark_says_it(advertisement):
 
 def test_tshark_reads_every_field_as_we_meant_it_and_finds_the_checksums_good(tmp_path):
     sent = list(cases())
-    read = dissected([ip_packet(packet.encode(a, *ends(a)), *ends(a)) for a in sent], tmp_path)
+    read = dissect([ip_packet(packet.encode(a, *ends(a)), *ends(a)) for a in sent], tmp_path)
     assert read == [as_tshark_says_it(advertisement) for advertisement in sent]
 
 
@@ -81,7 +81,7 @@ def test_tshark_would_find_a_wrong_checksum(tmp_path):
         message = bytearray(packet.encode(advertisement, *ends(advertisement)))
         message[7] ^= 1
         packets.append(ip_packet(bytes(message), *ends(advertisement)))
-    assert {read["vrrp.checksum.status"] for read in dissected(packets, tmp_path)} == {BAD}
+    assert {read["vrrp.checksum.status"] for read in dissect(packets, tmp_path)} == {BAD}
 
 
 # --- keepalived -------------------------------------------------------------------------------------------------
@@ -129,14 +129,14 @@ def decoded(line):
 
 
 def heard(listener, last):
-    """The next packet of each VRID of SPOKEN: an ordinary one, or with ``last`` the one that gives up."""
+    """The next packet of each VRID of ADVERTS: an ordinary one, or with ``last`` the one that gives up."""
     found = {}
     for line in listener.stdout:
         said = decoded(line)
         assert isinstance(said[3], Advertisement), (line, said)
         if (said[3].priority == 0) == last:
             found.setdefault(said[3].vrid, said)
-        if found.keys() == SPOKEN.keys():
+        if found.keys() == ADVERTS.keys():
             return found
     raise AssertionError(f"within {LIMIT_S} s only these were heard: {sorted(found)}")
 
@@ -148,11 +148,11 @@ def test_what_keepalived_says_is_what_it_is_set_to(link, tmp_path):
         first = heard(listener, last=False)
         process.terminate()
         last = heard(listener, last=True)
-    for vrid, spoken in SPOKEN.items():
-        came = (*way_of(spoken, link.lb1, link.client), 255)
-        assert first[vrid] == (*came, spoken)
-        assert last[vrid] == (*came, spoken._replace(priority=0))
-        assert packet.mismatch(first[vrid][3], spoken) is None
+    for vrid, advert in ADVERTS.items():
+        came = (*path_of(advert, link.lb1, link.client), 255)
+        assert first[vrid] == (*came, advert)
+        assert last[vrid] == (*came, advert._replace(priority=0))
+        assert packet.mismatch(first[vrid][3], advert) is None
 
 
 def test_keepalived_yields_to_what_we_say(link, tmp_path):
@@ -160,12 +160,12 @@ def test_keepalived_yields_to_what_we_say(link, tmp_path):
     listener = link.client.python(LISTEN, LIMIT_S)
     assert listener.stdout.readline() == "ready\n"
     ours = []
-    for spoken in SPOKEN.values():
-        way = way_of(spoken, link.client, link.lb1)
-        ours.append([*way, packet.encode(spoken._replace(priority=255), *way).hex()])
+    for advert in ADVERTS.values():
+        way = path_of(advert, link.client, link.lb1)
+        ours.append([*way, packet.encode(advert._replace(priority=255), *way).hex()])
     with keepalived(link.lb1, link.client, tmp_path) as (_process, log):
         heard(listener, last=False)
         assert link.client.python(SEND, json.dumps(ours)).wait(10) == 0
-        wanted = [f"(V{vrid}) Master received advert from" for vrid in SPOKEN]
+        wanted = [f"(V{vrid}) Master received advert from" for vrid in ADVERTS]
         until(lambda: all(text in log.read_text() for text in wanted), log.read_text)
         assert "checksum" not in log.read_text()

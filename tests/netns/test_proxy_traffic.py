@@ -17,7 +17,7 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
-from support.netns.links import lent, sh
+from support.netns.links import sh, temporary_link
 from support.netns.namespaces import inside
 from support.paths import MODULE_UTILS
 from support.waiting import LIMIT_S, until
@@ -218,7 +218,7 @@ def _say(client):
 @pytest.fixture
 def hosts():
     """A balancer, two servers and a client."""
-    with lent(3) as made:
+    with temporary_link(3) as made:
         yield made
 
 

@@ -16,7 +16,7 @@ import sys
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import files
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect
-from support.netns.links import PORT, VIP, VIP6, lent, sh, why_not
+from support.netns.links import PORT, VIP, VIP6, sh, skip_reason, temporary_link
 
 API, LB = 6443, 9445
 OWN = {VIP: "192.0.2.{}", VIP6: "2001:db8::{}"}
@@ -81,7 +81,7 @@ def inside(node, code, *arguments):
 
 
 def run(node, code, *arguments):
-    """Starts code that is spoken to; it ends with the test."""
+    """Starts code that is advert to; it ends with the test."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     process = subprocess.Popen(inside(node, code, *arguments), start_new_session=True, **pipes)
     node.processes.append(process)
@@ -134,9 +134,9 @@ def remove(node):
 @pytest.fixture(scope="module")
 def link():
     """One for all tests here: a new one is not to be had below two seconds, and each test leaves it as it was."""
-    if why_not("nft"):
-        pytest.skip(why_not("nft"))
-    with lent() as made:
+    if skip_reason("nft"):
+        pytest.skip(skip_reason("nft"))
+    with temporary_link() as made:
         for node in made.members:
             for name, port in (("api", API), ("haproxy", LB)):
                 serve(node, name, port)
@@ -152,7 +152,7 @@ def masters(link):
     """Both serve, and lb1 holds the VIPs; there is no redirect yet."""
     before = {node.name: list(node.processes) for node in link.nodes}
     try:
-        link.lb1.take(VIP, VIP6)
+        link.lb1.take_over(VIP, VIP6)
         yield link
     finally:
         for node in link.nodes:
@@ -203,10 +203,10 @@ class Pod:
             sh("ip", "-n", self.namespace, "route", "add", "default", "via", gateway)
             for node in self.neighbours:
                 node.ip("route", "add", network, "via", own(self.node, vip))
-        self.node.forward(True)
+        self.node.set_forwarding(True)
 
     def __exit__(self, *_exception):
-        self.node.forward(False)
+        self.node.set_forwarding(False)
         for network, *_addresses in POD.values():
             for node in self.neighbours:
                 subprocess.run(["ip", "-n", node.namespace, "route", "del", network], check=False, capture_output=True)
@@ -245,8 +245,8 @@ def test_who_does_not_hold_the_vip_leaves_it_to_the_holder_whether_to_redirect(m
 def test_the_redirect_moves_with_the_vip(masters, redirect, vip):
     redirect(masters.lb1)
     redirect(masters.lb2)
-    masters.lb1.give_up(vip)
-    masters.lb2.take(vip)
+    masters.lb1.release(vip)
+    masters.lb2.take_over(vip)
     assert ask(masters.client, vip) == f"lb2 haproxy at {vip}"
     assert ask(masters.lb2, vip) == f"lb2 haproxy at {vip}"
     assert ask(masters.lb1, vip) == f"lb2 haproxy at {vip}"
@@ -308,7 +308,7 @@ def test_removing_what_is_not_there_succeeds_and_leaves_other_tables(masters, re
 def test_a_changed_vip_takes_its_rules_along_and_other_tables_stay(masters, redirect):
     masters.lb1.output("nft", "add table inet filter")
     redirect(masters.lb1)
-    masters.lb1.take("192.0.2.101")
+    masters.lb1.take_over("192.0.2.101")
     redirect(masters.lb1, "192.0.2.101")
     assert VIP not in listing(masters.lb1) and VIP6 not in listing(masters.lb1)
     assert "table inet filter" in listing(masters.lb1)

@@ -85,7 +85,7 @@ def pause(seconds):
 def serving(link):
     """Both members serve; the first holds the address."""
     link.servers = [link.lb1.serve(), link.lb2.serve()]
-    link.lb1.take(VIP, VIP6)
+    link.lb1.take_over(VIP, VIP6)
     return link
 
 
@@ -106,7 +106,7 @@ def test_a_steady_holder_serves_without_a_failure(serving, address):
 
 @pytest.mark.parametrize("address", [VIP, VIP6])
 def test_two_holders_are_seen(serving, address):
-    serving.lb2.take(address)
+    serving.lb2.take_over(address)
     report = seen(probing(serving, address))
     assert report["timeline"][0]["holders"] == ["lb1", "lb2"]
     assert report["most_holders"] == 2
@@ -133,9 +133,9 @@ def shortest(made, report):
 def test_an_outage_is_as_long_as_it_was_made_and_so_is_the_time_without_holder(serving, address):
     process = probing(serving, address, duration=2.5)
     started(serving)
-    serving.lb1.give_up(address)
+    serving.lb1.release(address)
     made = pause(0.4)
-    serving.lb2.take(address)
+    serving.lb2.take_over(address)
     report = seen(process)
     assert len(report["outages"]) == 1
     assert shortest(made, report) <= report["takeover"]["outage_ms"] <= made + 500
@@ -151,11 +151,11 @@ def test_a_probe_whose_host_stalls_reports_for_how_long_and_an_outage_shorter_by
     started(serving)
     os.kill(process.pid, signal.SIGSTOP)
     stopped = pause(0.1)
-    serving.lb1.give_up(VIP6)
+    serving.lb1.release(VIP6)
     made = pause(0.1)
     os.kill(process.pid, signal.SIGCONT)
     made += pause(0.2)
-    serving.lb2.take(VIP6)
+    serving.lb2.take_over(VIP6)
     report = seen(process)
     assert report["longest_stall_ms"] >= stopped + 100 - INTERVAL
     assert shortest(made, report) <= report["takeover"]["outage_ms"] < made - 50
@@ -164,12 +164,12 @@ def test_a_probe_whose_host_stalls_reports_for_how_long_and_an_outage_shorter_by
 def test_an_outage_hidden_by_a_former_holder_that_forwards_is_seen_as_a_response_gap(serving):
     """It keeps the SYNs until it has found the new holder (RFC 1122, 2.3.2.2), and then they are answered,
     late."""
-    serving.lb1.forward(True)
+    serving.lb1.set_forwarding(True)
     process = probing(serving, duration=2)
     started(serving)
-    serving.lb1.give_up(VIP)
+    serving.lb1.release(VIP)
     made = pause(0.25)
-    serving.lb2.take(VIP)
+    serving.lb2.take_over(VIP)
     report = seen(process)
     assert report["takeover"]["response_gap_ms"] >= shortest(made, report)
     assert report["takeover"]["outage_ms"] < report["takeover"]["response_gap_ms"]
@@ -179,13 +179,13 @@ def test_a_failback_is_told_apart_from_the_takeover_and_ends_the_probe_early(ser
     until = {"holder": "lb1", "minimum": 2.5, "quiet_ms": 300}
     process = probing(serving, duration=30, until=until)
     started(serving)
-    serving.lb1.give_up(VIP)
+    serving.lb1.release(VIP)
     away = pause(0.3)
-    serving.lb2.take(VIP)
+    serving.lb2.take_over(VIP)
     pause(0.3)
-    serving.lb2.give_up(VIP)
+    serving.lb2.release(VIP)
     back = pause(0.1)
-    serving.lb1.take(VIP)
+    serving.lb1.take_over(VIP)
     report = seen(process)
     assert (report["holder_before"], report["holder_after"], report["settled"]) == ("lb1", "lb1", True)
     assert report["takeover"]["outage_ms"] >= shortest(away, report)
@@ -194,7 +194,7 @@ def test_a_failback_is_told_apart_from_the_takeover_and_ends_the_probe_early(ser
 
 
 def test_a_port_that_nobody_listens_on_is_refused(link):
-    link.lb1.take(VIP)
+    link.lb1.take_over(VIP)
     report = seen(probing(link))
     assert report["failures"] == {"refused": report["tried"]}
     assert report["outages"][0]["ended"] is False
@@ -203,7 +203,7 @@ def test_a_port_that_nobody_listens_on_is_refused(link):
 
 def test_a_service_that_listens_but_does_not_answer_fails_when_asked_to(link):
     link.lb1.python(MUTE, PORT).stdout.readline()
-    link.lb1.take(VIP)
+    link.lb1.take_over(VIP)
     assert seen(probing(link))["failed_attempts"] == 0
     report = seen(probing(link, send="hello", timeout_ms=100))
     assert report["failures"] == {"timeout": report["tried"]}
@@ -211,8 +211,8 @@ def test_a_service_that_listens_but_does_not_answer_fails_when_asked_to(link):
 
 def test_a_listener_that_hands_its_port_to_another_fails_nobody(serving):
     """As HAProxy does when it is reloaded: the new process has the socket before the old one goes."""
-    serving.lb2.take(VIP)
-    serving.lb1.give_up(VIP)
+    serving.lb2.take_over(VIP)
+    serving.lb1.release(VIP)
     relay = serving.lb2.python(HAND_OVER, PORT + 1)
     assert relay.stdout.readline() == "ready\n"
     report = seen(probing(serving, port=PORT + 1, send="hello", duration=2))
@@ -228,8 +228,8 @@ def test_no_port_of_the_client_stays_in_use(serving):
 def test_it_waits_for_the_address_to_settle(serving):
     process = probing(serving, settle={"holder": "lb2", "limit": 20})
     started(serving)
-    serving.lb1.give_up(VIP)
-    serving.lb2.take(VIP)
+    serving.lb1.release(VIP)
+    serving.lb2.take_over(VIP)
     report = seen(process)
     assert (report["holder_before"], report["failed_attempts"]) == ("lb2", 0)
 

@@ -18,17 +18,17 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
 from support.netns.agents import Keepalived
 from support.netns.links import VIP
-from support.netns.stages import INTERVAL, Living, instance
-from support.netns.steadiness import Witness
+from support.netns.stages import INTERVAL, ReloadableAgent, instance
+from support.netns.stalls import StallDetector
 from support.paths import AGENT
 from support.waiting import until
 
 pytestmark = pytest.mark.timed
-RENEWALS = 5
+UPGRADES = 5
 NONE = b"#!/usr/bin/env python3\nthis is no archive\n"
 
 
-class Archived(Living):
+class ArchivedAgent(ReloadableAgent):
     """An agent that is one file, as it is deployed."""
 
     @property
@@ -56,7 +56,7 @@ def archived(stage):
     """Returns what starts one on the first member."""
 
     def start(*instances, **others):
-        agent = Archived(stage.link.lb1, stage.folder / "archived", list(instances))
+        agent = ArchivedAgent(stage.link.lb1, stage.folder / "archived", list(instances))
         stage.agents.append(agent)
         if others:
             agent.write(**others)
@@ -65,13 +65,13 @@ def archived(stage):
     return start
 
 
-def renewed(agent, times=RENEWALS):
+def upgrade_repeatedly(agent, times=UPGRADES):
     """Several versions, one after the other; a moment between them in which each has to do on its own."""
     pids = [agent.process.pid]
     for number in range(1, times + 1):
         version = f"0.1.{number}"
         agent.install(version)
-        agent.is_renewed()
+        agent.upgrade()
         assert (agent.report()["version"], agent.report()["config_fault"]) == (version, None)
         pids.append(agent.process.pid)
         sent = agent.instance()["sent"]
@@ -86,12 +86,12 @@ def gaps(said):
 
 
 @pytest.fixture
-def witness():
-    with contextlib.closing(Witness()) as made:
+def detector():
+    with contextlib.closing(StallDetector()) as made:
         yield made
 
 
-def untimely(said, interval, most, witness):
+def untimely(said, interval, most, detector):
     """The gaps that are wrong, unless the machine stood still for half an interval then, or since the one before."""
     moments = [at for at, _priority in said]
     gaps = zip([moments[0], *moments], moments, moments[1:])
@@ -99,7 +99,7 @@ def untimely(said, interval, most, witness):
     return [
         last - first
         for before, first, last in wrong
-        if not any(end - begin > interval / 2 for begin, end in witness.pauses(before, last))
+        if not any(end - begin > interval / 2 for begin, end in detector.pauses(before, last))
     ]
 
 
@@ -126,30 +126,30 @@ def started_beside(stage, kind):
 def test_the_vip_stays_where_it_is_and_the_backup_is_silent(stage, archived, kind):
     agent = archived(instance(stage.link.lb1))
     started_beside(stage, kind)
-    stage.held_by("lb1")
+    stage.wait_for_holders("lb1")
     before, begin = lasting(agent), time.time()
-    renewed(agent)
+    upgrade_repeatedly(agent)
     assert lasting(agent) == before
-    assert stage.moved(begin) == [] and stage.said(begin, "lb2") == []
+    assert stage.address_changes(begin) == [] and stage.advertisements(begin, "lb2") == []
     assert {tuple(view.holders) for at, view in stage.recorder.views(VIP) if at > begin} <= {("lb1",)}
     # And as it goes on, it ends: in good order.
-    agent.stops()
-    stage.held_by("lb2")
-    assert stage.said(begin)[-1][1] == 0 and not os.path.exists(agent.socket)
+    agent.stop()
+    stage.wait_for_holders("lb2")
+    assert stage.advertisements(begin)[-1][1] == 0 and not os.path.exists(agent.socket)
 
 
 # At 10 ms there is no backup: it would take over whenever this machine stands still for three of its intervals.
 @pytest.mark.parametrize(("interval", "most"), [(INTERVAL, 2 * INTERVAL), (0.01, 0.029)])
-def test_no_advertisement_is_missed(stage, archived, interval, most, witness):
+def test_no_advertisement_is_missed(stage, archived, interval, most, detector):
     agent = archived(instance(stage.link.lb1, advert_interval=interval))
-    stage.held_by("lb1")
-    stage.wait(stage.said, "it does not advertise")
+    stage.wait_for_holders("lb1")
+    stage.wait(stage.advertisements, "it does not advertise")
     before, begin = lasting(agent), time.time()
-    renewed(agent)
-    assert lasting(agent) == before and stage.moved(begin) == []
-    said = stage.said(begin)
+    upgrade_repeatedly(agent)
+    assert lasting(agent) == before and stage.address_changes(begin) == []
+    said = stage.advertisements(begin)
     # One that a busy machine delays is none that is missed; nobody believes in silence before three are.
-    assert untimely(said, interval, most, witness) == [], "one too many, or one too few"
+    assert untimely(said, interval, most, detector) == [], "one too many, or one too few"
     assert abs(statistics.median(gaps(said)) - interval) < 0.1 * interval
     assert agent.instance()["sent"] >= len(said)
 
@@ -158,22 +158,22 @@ def test_a_backup_takes_over_in_time_also_when_the_active_one_dies_meanwhile(sta
     link = stage.link
     peer = stage.agent(link.lb2, instance(link.lb2))
     agent = archived(instance(link.lb1, priority=100))
-    stage.held_by("lb2")
+    stage.wait_for_holders("lb2")
     before = lasting(agent)
-    renewed(agent, 2)
-    assert lasting(agent) == before and stage.said() == []
+    upgrade_repeatedly(agent, 2)
+    assert lasting(agent) == before and stage.advertisements() == []
     agent.process.send_signal(signal.SIGUSR2)
-    peer.dies()
+    peer.kill()
     begin = time.time()
-    stage.wait(lambda: stage.said(begin), "it does not take over")
-    assert 2 * INTERVAL < stage.said(begin)[0][0] - begin < (3 + 156 / 256) * INTERVAL + 0.1
+    stage.wait(lambda: stage.advertisements(begin), "it does not take over")
+    assert 2 * INTERVAL < stage.advertisements(begin)[0][0] - begin < (3 + 156 / 256) * INTERVAL + 0.1
     until(lambda: len(agent.log().split("goes on from here")) == 4, "the new one does not come")
     assert agent.process.wait() == 0, agent.log()
 
 
 def test_a_version_that_is_none_leaves_the_old_one_in_service_and_the_next_may_come(stage, archived):
     agent = archived(instance(stage.link.lb1))
-    stage.held_by("lb1")
+    stage.wait_for_holders("lb1")
     before, begin, pid = lasting(agent), time.time(), agent.process.pid
     for fault in (NONE, NONE * 30_000, b"raise SystemExit(3)"):
         said = agent.log().count("does not take over")
@@ -183,13 +183,13 @@ def test_a_version_that_is_none_leaves_the_old_one_in_service_and_the_next_may_c
         assert "it has ended" in agent.report()["config_fault"]
         assert (agent.report()["pid"], agent.report()["version"]) == (pid, "0.1.0")
     assert lasting(agent) == before
-    renewed(agent, 1)
-    assert stage.moved(begin) == [] and max(gaps(stage.said(begin))) < 2 * INTERVAL
+    upgrade_repeatedly(agent, 1)
+    assert stage.address_changes(begin) == [] and max(gaps(stage.advertisements(begin))) < 2 * INTERVAL
 
 
 def test_a_configuration_that_the_new_version_refuses_leaves_the_old_one_in_service(stage, archived):
     agent = archived(instance(stage.link.lb1))
-    stage.held_by("lb1")
+    stage.wait_for_holders("lb1")
     pid = agent.process.pid
     agent.write([instance(stage.link.lb1, vrid=300)])
     agent.process.send_signal(signal.SIGUSR2)
@@ -201,15 +201,15 @@ def test_a_configuration_that_the_new_version_refuses_leaves_the_old_one_in_serv
 def test_another_configuration_comes_with_the_new_version(stage, archived):
     node, other = stage.link.lb1, "192.0.2.101"
     agent = archived(instance(node), instance(node, vrid=52, name="second", vip=other))
-    stage.held_by("lb1")
-    stage.held_by("lb1", address=other)
+    stage.wait_for_holders("lb1")
+    stage.wait_for_holders("lb1", address=other)
     begin = time.time()
     agent.write([instance(node, priority=200)])
-    renewed(agent, 1)
-    stage.held_by(address=other)
-    stage.wait(lambda: stage.said(begin)[-1][1] == 200, "the priority is the old one")
-    assert stage.moved(begin) == []
-    assert stage.said(begin, vrid=52)[-1][1] == 0
+    upgrade_repeatedly(agent, 1)
+    stage.wait_for_holders(address=other)
+    stage.wait(lambda: stage.advertisements(begin)[-1][1] == 200, "the priority is the old one")
+    assert stage.address_changes(begin) == []
+    assert stage.advertisements(begin, vrid=52)[-1][1] == 0
 
 
 NOTIFY = """#!/bin/sh
@@ -227,16 +227,16 @@ def test_an_upgrade_notifies_no_program_and_checks_go_on(stage, archived, tmp_pa
     one = instance(stage.link.lb1, notify=str(program), track=["works"])
     group = {"name": "all", "instances": ["front"], "notify": str(program)}
     agent = archived(one, checks=[check], sync_groups=[group])
-    stage.held_by("lb1")
+    stage.wait_for_holders("lb1")
     notified = tmp_path / "told"
     until(lambda: notified.exists() and len(notified.read_text().splitlines()) == 4, "they are not notified")
     begin, checks = time.time(), agent.report()["checks"]
-    renewed(agent, 2)
+    upgrade_repeatedly(agent, 2)
     assert agent.report()["checks"] == checks and agent.instance()["waiting_for"] == []
     works.unlink()
-    renewed(agent, 1)
-    assert agent.instance()["state"] == "Active" and stage.moved(begin) == []
-    stage.wait(lambda: stage.moved(begin) == ["removed"], "the check counts for nothing")
+    upgrade_repeatedly(agent, 1)
+    assert agent.instance()["state"] == "Active" and stage.address_changes(begin) == []
+    stage.wait(lambda: stage.address_changes(begin) == ["removed"], "the check counts for nothing")
     until(lambda: "FAULT" in notified.read_text(), "they are not notified any more")
     assert len(notified.read_text().splitlines()) in (5, 6)
 
@@ -274,18 +274,18 @@ def test_the_old_process_reports_the_main_process_to_systemd_and_the_new_one_fee
     monkeypatch.setenv("WATCHDOG_USEC", "400000")
     try:
         agent = archived(instance(stage.link.lb1))
-        stage.held_by("lb1")
+        stage.wait_for_holders("lb1")
         for _each in range(2):
             old = agent.process.pid
             systemd.hears()
-            renewed(agent, 1)
+            upgrade_repeatedly(agent, 1)
             heard = [(pid, said) for pid, said in systemd.hears() if said != "WATCHDOG=1" or pid != old]
             assert heard[0][0] == old and heard[0][1].startswith("RELOADING=1")
             assert heard[1] == (old, f"MAINPID={agent.process.pid}\nREADY=1\nWATCHDOG=1")
             fed = []
             until(lambda fed=fed: fed.extend(systemd.hears()) or len(fed) > 2, "the watchdog is not fed")
             assert set(fed) == {(agent.process.pid, "WATCHDOG=1")}
-        agent.stops()
+        agent.stop()
         assert (agent.process.pid, "STOPPING=1") in systemd.hears()
     finally:
         systemd.close()
@@ -293,9 +293,9 @@ def test_the_old_process_reports_the_main_process_to_systemd_and_the_new_one_fee
 
 def test_a_router_stopped_during_an_upgrade_ends_and_so_does_the_new_process(stage, archived):
     agent = archived(instance(stage.link.lb1))
-    stage.held_by("lb1")
+    stage.wait_for_holders("lb1")
     agent.process.send_signal(signal.SIGUSR2)
-    agent.stops()
-    stage.held_by()
-    assert stage.said()[-1][1] == 0
+    agent.stop()
+    stage.wait_for_holders()
+    assert stage.advertisements()[-1][1] == 0
     until(lambda: not stage.link.lb1.processes_inside(), "somebody lives on")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive
-from support.netns.links import VIP, VIP6, lent
+from support.netns.links import VIP, VIP6, temporary_link
 from support.netns.namespaces import inside
 from support.paths import AGENT
 from support.proxy.masters import AS_NOBODY, Echo, Load, Running, ask, get
@@ -36,7 +36,7 @@ QUICK = {"interval": 0.1, "rise": 2, "fall": 2}
 def the_link():
     if not SYSTEMS:
         pytest.skip("there is no Python that another user may run")
-    with lent() as made:
+    with temporary_link() as made:
         yield made
 
 
@@ -115,11 +115,11 @@ def host(the_link):
 @pytest.fixture
 def holder(host):
     """The same, and it holds the addresses."""
-    host.link.lb1.take(VIP, VIP6)
+    host.link.lb1.take_over(VIP, VIP6)
     try:
         yield host
     finally:
-        host.link.lb1.give_up(VIP, VIP6)
+        host.link.lb1.release(VIP, VIP6)
 
 
 HEARD = (b"a:hello", b"b:hello")
@@ -128,11 +128,11 @@ HEARD = (b"a:hello", b"b:hello")
 def test_an_address_that_comes_later_is_served_at_once_and_one_that_goes_is_missed_by_nobody(host):
     proxy = host.start()
     for _each in range(2):
-        host.link.lb1.take(VIP, VIP6)
+        host.link.lb1.take_over(VIP, VIP6)
         try:
             assert host.ask() in HEARD and host.ask(address=VIP6) in HEARD
         finally:
-            host.link.lb1.give_up(VIP, VIP6)
+            host.link.lb1.release(VIP, VIP6)
     assert (proxy.report()["limits"], proxy.generation()) == (only_of_files(proxy), 1)
 
 
