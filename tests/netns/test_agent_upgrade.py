@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A new version of the router takes over from the running one, on a real link: nobody there can tell."""
+"""A new version of the router takes over from the running one on a real link, and no other host notices."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from support.waiting import until
 
 pytestmark = pytest.mark.timed
 UPGRADES = 5
-NONE = b"#!/usr/bin/env python3\nthis is no archive\n"
+NOT_AN_ARCHIVE = b"#!/usr/bin/env python3\nthis is no archive\n"
 
 
 class ArchivedAgent(ReloadableAgent):
-    """An agent that is one file, as it is deployed."""
+    """An agent that runs from one file, as it is deployed."""
 
     @property
     def archive(self):
@@ -40,7 +40,7 @@ class ArchivedAgent(ReloadableAgent):
         self.install("0.1.0")
 
     def install(self, version="", content=b""):
-        """Put a version in its place as a whole: the running one goes on with its own."""
+        """Replace the archive atomically; the running process keeps its own."""
         modules = _archive.sources(str(AGENT))
         modules["__init__.py"] += f'VERSION = "{version}"\n'.encode()
         new = self.archive.with_suffix(".new")
@@ -53,7 +53,7 @@ class ArchivedAgent(ReloadableAgent):
 
 @pytest.fixture
 def archived(stage):
-    """Returns what starts one on the first member."""
+    """Return a function that starts an ArchivedAgent on the first member."""
 
     def start(*instances, **others):
         agent = ArchivedAgent(stage.link.lb1, stage.folder / "archived", list(instances))
@@ -66,7 +66,7 @@ def archived(stage):
 
 
 def upgrade_repeatedly(agent, times=UPGRADES):
-    """Several versions, one after the other; a moment between them in which each has to do on its own."""
+    """Upgrade to several versions, one after the other. Each serves for a while."""
     pids = [agent.process.pid]
     for number in range(1, times + 1):
         version = f"0.1.{number}"
@@ -81,108 +81,109 @@ def upgrade_repeatedly(agent, times=UPGRADES):
     return agent
 
 
-def gaps(said):
-    return [later[0] - earlier[0] for earlier, later in zip(said, said[1:])]
+def gaps(advertisements):
+    return [later[0] - earlier[0] for earlier, later in zip(advertisements, advertisements[1:])]
 
 
 @pytest.fixture
 def detector():
-    with contextlib.closing(StallDetector()) as made:
-        yield made
+    with contextlib.closing(StallDetector()) as detector:
+        yield detector
 
 
-def untimely(said, interval, most, detector):
-    """The gaps that are wrong, unless the machine stood still for half an interval then, or since the one before."""
-    moments = [at for at, _priority in said]
-    gaps = zip([moments[0], *moments], moments, moments[1:])
-    wrong = [gap for gap in gaps if not 0.4 * interval < gap[2] - gap[1] < most]
+def untimely_gaps(advertisements, interval, limit, detector):
+    """Return the gaps that are too short or too long, except those in which, or just before which, the machine stalled
+    for half an interval."""
+    times = [at for at, _priority in advertisements]
+    gaps = zip([times[0], *times], times, times[1:])
+    untimely = [gap for gap in gaps if not 0.4 * interval < gap[2] - gap[1] < limit]
     return [
         last - first
-        for before, first, last in wrong
-        if not any(end - begin > interval / 2 for begin, end in detector.pauses(before, last))
+        for before, first, last in untimely
+        if not any(end - begin > interval / 2 for begin, end in detector.stalls(before, last))
     ]
 
 
-def lasting(agent):
-    """What does not change with the version, nor with time."""
+def persistent_state(agent):
+    """Return the part of the status that must survive an upgrade."""
     front = agent.instance()
     kept = ("state", "since", "reason", "priority", "waiting_for", "held", "source", "transitions", "discarded")
     return {**{key: front[key] for key in kept}, "alive since": agent.report()["since"]}
 
 
-def started_beside(stage, kind):
+def start_backup(stage, kind):
     link = stage.link
-    theirs = instance(link.lb2, priority=253)
+    backup = instance(link.lb2, priority=253)
     if kind == "agent":
-        return stage.agent(link.lb2, theirs)
+        return stage.agent(link.lb2, backup)
     if not shutil.which("keepalived"):
         pytest.skip("not installed: keepalived")
-    other = Keepalived(link.lb2, stage.folder / "keepalived", [{**theirs, "track": []}])
-    stage.agents.append(other)
-    return stage.start(other)
+    keepalived = Keepalived(link.lb2, stage.folder / "keepalived", [{**backup, "track": []}])
+    stage.agents.append(keepalived)
+    return stage.start(keepalived)
 
 
 @pytest.mark.parametrize("kind", ["agent", "keepalived"])
 def test_the_vip_stays_where_it_is_and_the_backup_is_silent(stage, archived, kind):
     agent = archived(instance(stage.link.lb1))
-    started_beside(stage, kind)
+    start_backup(stage, kind)
     stage.wait_for_holders("lb1")
-    before, begin = lasting(agent), time.time()
+    before, begin = persistent_state(agent), time.time()
     upgrade_repeatedly(agent)
-    assert lasting(agent) == before
+    assert persistent_state(agent) == before
     assert stage.address_changes(begin) == [] and stage.advertisements(begin, "lb2") == []
     assert {tuple(view.holders) for at, view in stage.recorder.views(VIP) if at > begin} <= {("lb1",)}
-    # And as it goes on, it ends: in good order.
+    # The last version resigns when it is stopped.
     agent.stop()
     stage.wait_for_holders("lb2")
     assert stage.advertisements(begin)[-1][1] == 0 and not os.path.exists(agent.socket)
 
 
-# At 10 ms there is no backup: it would take over whenever this machine stands still for three of its intervals.
-@pytest.mark.parametrize(("interval", "most"), [(INTERVAL, 2 * INTERVAL), (0.01, 0.029)])
-def test_no_advertisement_is_missed(stage, archived, interval, most, detector):
+# With 10 ms there is no Backup: it would take over whenever this machine stalls for three intervals.
+@pytest.mark.parametrize(("interval", "limit"), [(INTERVAL, 2 * INTERVAL), (0.01, 0.029)])
+def test_no_advertisement_is_missed(stage, archived, interval, limit, detector):
     agent = archived(instance(stage.link.lb1, advert_interval=interval))
     stage.wait_for_holders("lb1")
     stage.wait(stage.advertisements, "it does not advertise")
-    before, begin = lasting(agent), time.time()
+    before, begin = persistent_state(agent), time.time()
     upgrade_repeatedly(agent)
-    assert lasting(agent) == before and stage.address_changes(begin) == []
-    said = stage.advertisements(begin)
-    # One that a busy machine delays is none that is missed; nobody believes in silence before three are.
-    assert untimely(said, interval, most, detector) == [], "one too many, or one too few"
-    assert abs(statistics.median(gaps(said)) - interval) < 0.1 * interval
-    assert agent.instance()["sent"] >= len(said)
+    assert persistent_state(agent) == before and stage.address_changes(begin) == []
+    sent = stage.advertisements(begin)
+    # An advertisement that a busy machine delays is not missed: a Backup takes over after three missed ones.
+    assert untimely_gaps(sent, interval, limit, detector) == [], "one too many, or one too few"
+    assert abs(statistics.median(gaps(sent)) - interval) < 0.1 * interval
+    assert agent.instance()["sent"] >= len(sent)
 
 
-def test_a_backup_takes_over_in_time_also_when_the_active_one_dies_meanwhile(stage, archived):
+def test_a_backup_takes_over_in_time_even_if_the_active_router_is_killed_during_its_upgrade(stage, archived):
     link = stage.link
     peer = stage.agent(link.lb2, instance(link.lb2))
     agent = archived(instance(link.lb1, priority=100))
     stage.wait_for_holders("lb2")
-    before = lasting(agent)
+    before = persistent_state(agent)
     upgrade_repeatedly(agent, 2)
-    assert lasting(agent) == before and stage.advertisements() == []
+    assert persistent_state(agent) == before and stage.advertisements() == []
     agent.process.send_signal(signal.SIGUSR2)
     peer.kill()
     begin = time.time()
     stage.wait(lambda: stage.advertisements(begin), "it does not take over")
     assert 2 * INTERVAL < stage.advertisements(begin)[0][0] - begin < (3 + 156 / 256) * INTERVAL + 0.1
-    until(lambda: len(agent.log().split("goes on from here")) == 4, "the new one does not come")
+    until(lambda: len(agent.log().split("goes on from here")) == 4, "the new version does not take over")
     assert agent.process.wait() == 0, agent.log()
 
 
-def test_a_version_that_is_none_leaves_the_old_one_in_service_and_the_next_may_come(stage, archived):
+def test_a_broken_version_leaves_the_old_one_in_service_and_a_good_one_can_follow(stage, archived):
     agent = archived(instance(stage.link.lb1))
     stage.wait_for_holders("lb1")
-    before, begin, pid = lasting(agent), time.time(), agent.process.pid
-    for fault in (NONE, NONE * 30_000, b"raise SystemExit(3)"):
-        said = agent.log().count("does not take over")
-        agent.install(content=fault)
+    before, begin, pid = persistent_state(agent), time.time(), agent.process.pid
+    for content in (NOT_AN_ARCHIVE, NOT_AN_ARCHIVE * 30_000, b"raise SystemExit(3)"):
+        refusals = agent.log().count("does not take over")
+        agent.install(content=content)
         agent.process.send_signal(signal.SIGUSR2)
-        until(lambda said=said: agent.log().count("does not take over") > said, "nothing is said of it")
+        until(lambda count=refusals: agent.log().count("does not take over") > count, "the log does not report it")
         assert "it has ended" in agent.report()["config_fault"]
         assert (agent.report()["pid"], agent.report()["version"]) == (pid, "0.1.0")
-    assert lasting(agent) == before
+    assert persistent_state(agent) == before
     upgrade_repeatedly(agent, 1)
     assert stage.address_changes(begin) == [] and max(gaps(stage.advertisements(begin))) < 2 * INTERVAL
 
@@ -193,12 +194,12 @@ def test_a_configuration_that_the_new_version_refuses_leaves_the_old_one_in_serv
     pid = agent.process.pid
     agent.write([instance(stage.link.lb1, vrid=300)])
     agent.process.send_signal(signal.SIGUSR2)
-    until(lambda: agent.report()["config_fault"], "nothing is said of it")
+    until(lambda: agent.report()["config_fault"], "the fault is not reported")
     assert "vrid is 300" in agent.log() and agent.report()["pid"] == pid
     assert agent.instance()["state"] == "Active"
 
 
-def test_another_configuration_comes_with_the_new_version(stage, archived):
+def test_the_new_version_uses_the_changed_configuration(stage, archived):
     node, other = stage.link.lb1, "192.0.2.101"
     agent = archived(instance(node), instance(node, vrid=52, name="second", vip=other))
     stage.wait_for_holders("lb1")
@@ -213,13 +214,13 @@ def test_another_configuration_comes_with_the_new_version(stage, archived):
 
 
 NOTIFY = """#!/bin/sh
-echo "$@" >> "{folder}/told"
+echo "$@" >> "{folder}/notified"
 """
 
 
 def test_an_upgrade_notifies_no_program_and_checks_go_on(stage, archived, tmp_path):
-    """A check that fails right after a renewal has failed once, as it would have before."""
-    program, works = tmp_path / "tell", tmp_path / "works"
+    """The first failure of a check after an upgrade counts as one failure, as without it."""
+    program, works = tmp_path / "notify", tmp_path / "works"
     program.write_text(NOTIFY.format(folder=tmp_path))
     program.chmod(0o755)
     works.write_text("")
@@ -228,21 +229,21 @@ def test_an_upgrade_notifies_no_program_and_checks_go_on(stage, archived, tmp_pa
     group = {"name": "all", "instances": ["front"], "notify": str(program)}
     agent = archived(one, checks=[check], sync_groups=[group])
     stage.wait_for_holders("lb1")
-    notified = tmp_path / "told"
-    until(lambda: notified.exists() and len(notified.read_text().splitlines()) == 4, "they are not notified")
+    notified = tmp_path / "notified"
+    until(lambda: notified.exists() and len(notified.read_text().splitlines()) == 4, "the programs are not run")
     begin, checks = time.time(), agent.report()["checks"]
     upgrade_repeatedly(agent, 2)
     assert agent.report()["checks"] == checks and agent.instance()["waiting_for"] == []
     works.unlink()
     upgrade_repeatedly(agent, 1)
     assert agent.instance()["state"] == "Active" and stage.address_changes(begin) == []
-    stage.wait(lambda: stage.address_changes(begin) == ["removed"], "the check counts for nothing")
-    until(lambda: "FAULT" in notified.read_text(), "they are not notified any more")
+    stage.wait(lambda: stage.address_changes(begin) == ["removed"], "the check has no effect")
+    until(lambda: "FAULT" in notified.read_text(), "the programs are not run any more")
     assert len(notified.read_text().splitlines()) in (5, 6)
 
 
 class Systemd:
-    """Hears what its services say, and who says it."""
+    """Receives the messages of sd_notify(3), and their senders."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -251,15 +252,15 @@ class Systemd:
         self._socket.bind(self.path)
         self._socket.setblocking(False)
 
-    def hears(self):
-        """[(pid, message)] since it last listened."""
-        found = []
+    def receive(self):
+        """Return [(pid, message)] since the last call."""
+        messages = []
         with contextlib.suppress(BlockingIOError):
             while True:
                 data, ancillary, _flags, _source = self._socket.recvmsg(500, socket.CMSG_SPACE(12))
                 pid = next(struct.unpack("=iII", each)[0] for _level, kind, each in ancillary if kind == 2)
-                found.append((pid, data.decode()))
-        return found
+                messages.append((pid, data.decode()))
+        return messages
 
     def close(self):
         self._socket.close()
@@ -269,7 +270,7 @@ def test_the_old_process_reports_the_main_process_to_systemd_and_the_new_one_fee
     stage, archived, monkeypatch, tmp_path
 ):
     systemd = Systemd(tmp_path / "notify")
-    # Of this the router's own process must not be meant, or it would never be fed.
+    # Without WATCHDOG_PID, which would name one process: the watchdog is for the service.
     monkeypatch.setenv("NOTIFY_SOCKET", systemd.path)
     monkeypatch.setenv("WATCHDOG_USEC", "400000")
     try:
@@ -277,16 +278,16 @@ def test_the_old_process_reports_the_main_process_to_systemd_and_the_new_one_fee
         stage.wait_for_holders("lb1")
         for _each in range(2):
             old = agent.process.pid
-            systemd.hears()
+            systemd.receive()
             upgrade_repeatedly(agent, 1)
-            heard = [(pid, said) for pid, said in systemd.hears() if said != "WATCHDOG=1" or pid != old]
-            assert heard[0][0] == old and heard[0][1].startswith("RELOADING=1")
-            assert heard[1] == (old, f"MAINPID={agent.process.pid}\nREADY=1\nWATCHDOG=1")
-            fed = []
-            until(lambda fed=fed: fed.extend(systemd.hears()) or len(fed) > 2, "the watchdog is not fed")
-            assert set(fed) == {(agent.process.pid, "WATCHDOG=1")}
+            sent = [(pid, message) for pid, message in systemd.receive() if message != "WATCHDOG=1" or pid != old]
+            assert sent[0][0] == old and sent[0][1].startswith("RELOADING=1")
+            assert sent[1] == (old, f"MAINPID={agent.process.pid}\nREADY=1\nWATCHDOG=1")
+            later = []
+            until(lambda later=later: later.extend(systemd.receive()) or len(later) > 2, "the watchdog is not fed")
+            assert set(later) == {(agent.process.pid, "WATCHDOG=1")}
         agent.stop()
-        assert (agent.process.pid, "STOPPING=1") in systemd.hears()
+        assert (agent.process.pid, "STOPPING=1") in systemd.receive()
     finally:
         systemd.close()
 
@@ -298,4 +299,4 @@ def test_a_router_stopped_during_an_upgrade_ends_and_so_does_the_new_process(sta
     agent.stop()
     stage.wait_for_holders()
     assert stage.advertisements()[-1][1] == 0
-    until(lambda: not stage.link.lb1.processes_inside(), "somebody lives on")
+    until(lambda: not stage.link.lb1.processes_inside(), "a process still runs")
