@@ -26,7 +26,7 @@ def main() -> None:
     if skip_reason("keepalived"):
         print(f"bench/vrrp.py: skipped: {skip_reason('keepalived')}")
         return
-    # So that it removes what it has made.
+    # So that contexts clean up.
     signal.signal(signal.SIGTERM, lambda *_ignored: sys.exit(1))
     utils = stage.ROOT / "plugins" / "module_utils"
     command = [sys.executable, str(utils / "_host" / "deploy" / "archive.py"), str(utils / "_agent"), str(stage.PYZ)]
