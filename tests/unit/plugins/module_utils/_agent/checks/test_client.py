@@ -248,11 +248,11 @@ def test_a_process_that_dies_again_and_again_is_started_less_and_less_often(monk
     monkeypatch.setattr(client, "Forked", Mortal)
     monkeypatch.setattr(client, "Channel", lambda loop, end, on_message, on_end: loop.after(lives[0], on_end))
     Checks.start(time, print, lambda text: None)
-    time.pass_(5 * SECOND)
+    time.advance(5 * SECOND)
     pauses = [after - before for before, after in zip(starts, starts[1:])]
     assert pauses[:8] == [0, 50_000, 100_000, 200_000, 400_000, 800_000, SECOND, SECOND]
     lives[0] = 20 * SECOND
-    time.pass_(70 * SECOND)
+    time.advance(70 * SECOND)
     assert starts[-1] - starts[-2] == 20 * SECOND
 
 

@@ -132,10 +132,10 @@ def test_a_slow_start_raises_the_weight_in_steps():
     case.found("web/a", False)
     assert case.found("web/a", True) == [("web/a", update("up", 0.5))]
     case.updates.clear()
-    case.time.pass_(30 * SECOND)
+    case.time.advance(30 * SECOND)
     assert [orders["web/a"]["weight"] for orders in case.updates] == [0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5]
     assert case.health.updates()["web/a"]["weight"] == 5
-    case.time.pass_(40 * SECOND)
+    case.time.advance(40 * SECOND)
     assert case.updates[-1] == {"web/a": update("up", 10)} and len(case.updates) == 20
 
 
@@ -152,10 +152,10 @@ def test_a_slow_start_ends_with_the_next_failure():
     case = HealthCase(service(slow_start=60 * SECOND))
     case.found("web/a", False)
     case.found("web/a", True)
-    case.time.pass_(10 * SECOND)
+    case.time.advance(10 * SECOND)
     case.found("web/a", False)
     case.updates.clear()
-    case.time.pass_(70 * SECOND)
+    case.time.advance(70 * SECOND)
     assert case.updates == []
     assert case.found("web/a", True) == [("web/a", update("up", 0.5))]
 
@@ -165,13 +165,13 @@ def test_a_slow_start_goes_on_over_a_reload_and_a_new_version():
     case = HealthCase(slow)
     case.found("web/a", False)
     case.found("web/a", True)
-    case.time.pass_(30 * SECOND)
+    case.time.advance(30 * SECOND)
     case.health.apply([slow])
     remembered = json.loads(json.dumps(case.health.to_json()))
     for one in (case, HealthCase(slow, remembered=remembered, begun=30 * SECOND)):
         assert one.health.updates()["web/a"]["weight"] == 5
         one.updates.clear()
-        one.time.pass_(40 * SECOND)
+        one.time.advance(40 * SECOND)
         assert one.updates[-1] == {"web/a": update("up", 10)} and len(one.updates) == 10
     assert HealthCase(service(), remembered=remembered).health.updates()["web/a"]["weight"] == 10
 

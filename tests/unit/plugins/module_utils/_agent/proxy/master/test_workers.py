@@ -59,7 +59,7 @@ class Case:
     def until(self, condition):
         run_until(self.loop, condition)
 
-    def pass_(self, duration):
+    def advance(self, duration):
         self.loop.after(duration, self.loop.stop)
         self.loop.run()
 
@@ -156,7 +156,7 @@ def test_after_a_reload_no_worker_of_the_old_generation_is_replaced(case):
     case.workers[1].die()
     case.until(lambda: case.pool.workers == [])
     case.employ(A)
-    case.pass_(150_000)
+    case.advance(150_000)
     assert len(case.workers) == 3
 
 
@@ -165,7 +165,7 @@ def test_who_dies_with_the_reload_is_not_replaced(case):
     case.workers[0].die()
     case.employ(A)  # before the loop has noticed
     case.until(lambda: len(case.pool.workers) == 1)
-    case.pass_(100_000)
+    case.advance(100_000)
     assert len(case.workers) == 2
 
 
@@ -176,7 +176,7 @@ def test_a_draining_pool_starts_no_worker(case):
     case.until(lambda: len(case.pool.workers) == 1)
     case.pool.drain(5 * SECOND)
     assert case.workers[1].heard() == [{"drain": 5}]
-    case.pass_(150_000)
+    case.advance(150_000)
     assert len(case.workers) == 2
 
 

@@ -50,8 +50,8 @@ def test_a_client_of_a_server_that_refuses_gets_another_one(server, closed_port)
             with proxy.pair(server) as (client, accepted):
                 client.sendall(b"hello")
                 assert accepted.recv(5) == b"hello"
-        assert proxy.hear_of("failed") == "service/0"
-        assert proxy.heard[-1]["why"] == "Connection refused"
+        assert proxy.wait_for_message("failed") == "service/0"
+        assert proxy.messages[-1]["why"] == "Connection refused"
     assert proxy.count("sessions", 1) == 6
     assert proxy.count("connect_errors", 0) == proxy.count("retries", 0) == 1, "it is not avoided"
     assert proxy.count("refused") == 0
@@ -62,8 +62,8 @@ def test_a_client_of_an_unresponsive_server_gets_another_one(server, deaf):
         with server.accept()[0] as accepted:
             accepted.sendall(b"welcome")
             assert client.recv(7) == b"welcome"
-        assert proxy.hear_of("failed") == "service/0"
-        assert proxy.heard[-1]["why"] == "Connection timed out"
+        assert proxy.wait_for_message("failed") == "service/0"
+        assert proxy.messages[-1]["why"] == "Connection timed out"
 
 
 def test_what_a_client_sent_before_the_retry_is_not_lost(server, deaf):
@@ -81,7 +81,7 @@ def test_a_lone_server_is_tried_again_after_a_pause(server):
     place = server.getsockname()
     server.close()
     with Proxy(place) as proxy, proxy.connect() as client:
-        assert proxy.hear_of("failed") == "service/0"
+        assert proxy.wait_for_message("failed") == "service/0"
         with socket.create_server(place) as late:
             late.settimeout(LIMIT)
             with late.accept()[0] as accepted:
@@ -103,7 +103,7 @@ def test_a_server_is_used_again_after_its_back_off(server, other):
     with Proxy(place, server) as proxy:
         other.close()
         with proxy.pair(server):
-            proxy.hear_of("failed")
+            proxy.wait_for_message("failed")
         with socket.create_server(place) as again:
             again.settimeout(0.05)
             until(lambda: _reaches(proxy, again, server))
@@ -147,7 +147,7 @@ def test_a_client_that_waits_for_a_retry_is_not_reset_with_them(server):
     place = server.getsockname()
     server.close()
     with Proxy(place) as proxy, proxy.connect() as client:
-        proxy.hear_of("failed")
+        proxy.wait_for_message("failed")
         proxy.set_server(0, "up", shutdown=True)
         proxy.wait_for_report()
         with socket.create_server(place) as late:
