@@ -23,7 +23,7 @@ def host(monkeypatch, tmp_path):
     host = FakeHost(tmp_path)
     monkeypatch.setattr(agent, "Host", lambda _run, _find: host)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    # Whoever runs the tests may give files to their own group only.
+    # An ordinary user who runs the tests can give files to their own groups only.
     monkeypatch.setattr(_files.grp, "getgrnam", lambda _name: grp.getgrgid(os.getgid()))
     return host
 
@@ -55,7 +55,7 @@ def test_a_wrong_argument_is_named_and_nothing_is_done(host, tmp_path, given, se
     assert (files(tmp_path), host.commands, host.known) == ({}, [], set())
 
 
-def test_whoever_is_not_root_is_told_to_become_root(host, monkeypatch):
+def test_without_root_the_module_asks_to_become_root(host, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert refusal(agent, WANTED) == "Only root may install the agent: use become."
 

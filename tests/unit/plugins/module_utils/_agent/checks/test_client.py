@@ -33,7 +33,7 @@ AGAIN = SECOND // 20  # the interval of checks whose second run is wanted
 
 
 class Vrrp:
-    """Stands where the VRRP process stands."""
+    """Replaces the VRRP process."""
 
     def __init__(self, loop):
         self.loop, self.results, self.messages, self.runs = loop, [], [], []
@@ -129,7 +129,7 @@ def test_each_change_is_reported_once(vrrp, tmp_path):
     assert vrrp.results[-1] == Result("script", False, 0, "exit code 1")
 
 
-def test_who_names_no_user_runs_as_the_one_of_all_scripts(vrrp, tmp_path, monkeypatch):
+def test_a_script_without_a_user_runs_as_the_script_user(vrrp, tmp_path, monkeypatch):
     vrrp.checks.apply([script("true", "theirs"), script("true", "own", user=ME)], "no-such-user")
     vrrp.hears("own", up=True)
     if accounts.may_change():

@@ -219,6 +219,6 @@ def test_without_a_network_there_is_one_sentence(case, monkeypatch):
     assert case.journal == ["says The network cannot be had: Operation not permitted."]
 
 
-def test_who_was_asked_to_end_has_done_well(case, monkeypatch):
+def test_an_agent_that_was_asked_to_end_exits_with_0(case, monkeypatch):
     monkeypatch.setattr(lifecycle.Lifecycle, "run", lambda self, wanted: self.loop.close())
     assert runs(case) == 0

@@ -36,7 +36,7 @@ def test_a_new_version_gets_all_that_is_known_and_the_old_one_gives_nothing_up(c
 
 @pytest.mark.parametrize("goes_on", [True, False])
 def test_a_signal_in_the_moment_of_the_handover_is_forwarded_to_the_new_process(case, monkeypatch, goes_on):
-    """systemd may not have heard yet who that is; and a router that nobody ends would be killed with its addresses."""
+    """systemd may not know the new main process yet, and would kill it later, with its addresses in place."""
     other = subprocess.Popen(["sleep", "600"])
     monkeypatch.setattr(FakeNewProcess, "pid", other.pid)
     try:
@@ -151,7 +151,7 @@ def test_the_new_version_is_silent_towards_systemd_until_that_listens_to_it(case
 
 
 @pytest.mark.parametrize("why", ["gone", "another language"])
-def test_who_cannot_go_on_from_there_touches_nothing(case, why):
+def test_a_new_version_that_cannot_resume_touches_nothing(case, why):
     inherits(case, text="{" if why == "another language" else None).old_process.gone = True
     with pytest.raises((lifecycle.UpgradeAborted, status_socket.Refused)):
         case.run()

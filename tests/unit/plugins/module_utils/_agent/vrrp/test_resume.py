@@ -104,7 +104,7 @@ def test_what_checks_have_found_counts_until_they_find_something_else(host):
     assert new.state == "Fault"
 
 
-def test_who_is_in_fault_stays_there_until_it_is_well(host):
+def test_a_router_in_fault_stays_in_fault_until_it_recovers(host):
     host.start(TRACKING, checks=(HAPROXY,))
     host.finds("haproxy", up=False)
     new = succeeded(host)

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run as a whole, with the real agent and real files, beside a systemd that only remembers what it was told."""
+"""Whole runs of the deployment, with the real agent and real files, and a fake systemd that records its commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OTHER = AGENT + b"\0"
 
 @pytest.fixture(autouse=True)
 def own_group(monkeypatch):
-    """Whoever runs the tests may give files to their own group only."""
+    """An ordinary user who runs the tests can give files to their own groups only."""
     monkeypatch.setattr(deployment.files.grp, "getgrnam", lambda name: grp.getgrgid(os.getgid()))
 
 
@@ -164,7 +164,7 @@ def test_what_a_run_that_was_cut_off_has_left_beside_its_files_goes(host):
     assert not [path for path in left if os.path.exists(path)] and os.path.exists(other)
 
 
-def test_who_has_nothing_to_do_goes_with_its_files(host):
+def test_a_daemon_without_a_configuration_is_removed_with_its_files(host):
     run(host)
     run(host, request(vrrp=None))
     assert host.commands[0] == "stop onprem-lb-vrrp.service"

@@ -139,7 +139,7 @@ def test_a_slow_start_raises_the_weight_in_steps():
     assert case.updates[-1] == {"web/a": update("up", 10)} and len(case.updates) == 20
 
 
-def test_who_was_up_at_the_start_or_is_ready_after_a_drain_starts_at_once():
+def test_a_server_that_was_up_at_the_start_or_is_ready_after_a_drain_has_no_slow_start():
     case = HealthCase(service(slow_start=60 * SECOND))
     assert case.health.updates()["web/a"] == update("up", 10)
     case.admin_state("web/a", "drain")

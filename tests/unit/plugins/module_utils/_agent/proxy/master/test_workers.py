@@ -121,7 +121,7 @@ def test_when_there_cannot_be_a_new_generation_the_old_one_goes_on(case, monkeyp
     assert case.pool.generation.number == 1 and case.pool.generation.settings.workers == 1
 
 
-def test_who_dies_again_and_again_is_replaced_less_and_less_often(case, monkeypatch):
+def test_a_worker_that_fails_repeatedly_is_replaced_less_and_less_often(case, monkeypatch):
     monkeypatch.setattr(forked, "MIN_DELAY", 150_000)
     monkeypatch.setattr(forked, "MAX_DELAY", 450_000)
     case.employ(A)
@@ -160,7 +160,7 @@ def test_after_a_reload_no_worker_of_the_old_generation_is_replaced(case):
     assert len(case.workers) == 3
 
 
-def test_who_dies_with_the_reload_is_not_replaced(case):
+def test_an_old_worker_that_fails_after_a_reload_is_not_replaced(case):
     case.employ(A)
     case.workers[0].die()
     case.employ(A)  # before the loop has noticed
@@ -180,7 +180,7 @@ def test_a_draining_pool_starts_no_worker(case):
     assert len(case.workers) == 2
 
 
-def test_who_does_not_end_in_time_is_killed(case, monkeypatch):
+def test_a_worker_that_does_not_end_in_time_is_killed(case, monkeypatch):
     monkeypatch.setattr(workers, "KILL_DELAY", 50_000)
     case.employ(A)
     case.pool.drain(3600 * SECOND)
@@ -233,7 +233,7 @@ def test_a_worker_may_be_remembered_and_restored(case, monkeypatch):
     assert restored.generation == worker.generation._replace(settings=None, listeners=())
 
 
-def test_who_was_to_end_by_a_moment_is_killed_by_the_next_program_too(case):
+def test_a_new_version_kills_an_adopted_worker_at_its_deadline(case):
     late, serving = (
         WorkerHandle(Generation(1, {}), case.fork("", None, ()), 0.0),
         WorkerHandle(Generation(2, {}), case.fork("", None, ()), 0.0),

@@ -137,7 +137,7 @@ def test_many_who_come_at_once_take_turns_with_those_who_are_in(stage):
     assert stage.current() == [ACCEPT_BATCH + 1, 0]
 
 
-def test_who_is_let_in_last_may_fill_a_service_while_another_one_is_closed(stage):
+def test_the_last_client_may_fill_a_service_while_another_one_is_paused(stage):
     stage = stage(limits=(0, 1))
     for _each in range(2):
         stage.connect(0)

@@ -147,7 +147,7 @@ def test_a_draining_worker_accepts_no_client_and_lets_sessions_finish(server):
     assert (proxy.count("sessions"), proxy.count("resets")) == (1, 0)
 
 
-def test_who_does_not_finish_in_time_is_cut_off(server):
+def test_a_session_that_does_not_finish_in_time_is_reset(server):
     with Proxy(server) as proxy, proxy.pair(server) as (client, _accepted):
         proxy.send(drain=0.4)
         began = time.monotonic()
