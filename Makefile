@@ -5,15 +5,15 @@ VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
 # quick: what CI runs for each change. full: every scenario, image, Python, play.
 export SCOPE ?= quick
-# ansible-core's version, such as 2.20, in place of the one that test-requirements.txt names.
+# A version of ansible-core, such as 2.20, in place of that in test-requirements.txt.
 CORE ?=
 READY := $(VENV)/.ready$(CORE)
 REPEATS ?= 1
 SCHEDULES ?= 1000000
 PACKETS ?= 1000000
-# Of the first schedule, and of all packets; without it the first million schedules, and new packets each time.
+# The seed of the first schedule, and of all packets. By default the first million schedules, and new packets each time.
 SEED ?=
-# What `scenarios` compares with, and the version that is released.
+# The commit that `scenarios` compares with, and the tag of a release.
 SINCE ?= main
 TAG ?=
 
@@ -21,19 +21,19 @@ TAG ?=
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 export PATH := $(BIN):$(PATH)
-# Whatever is compiled once need not be again, wherever it is told not to leave it beside the sources.
+# Compiled modules are cached, but not beside the sources.
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/compiled
-# Nothing of this is to be found, or left, in the home folder.
+# Ansible reads and writes nothing in the home folder.
 export ANSIBLE_HOME := $(CURDIR)/.cache/ansible
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/.cache/collections
 export MOLECULE_GLOB := molecule/*/molecule.yml
-# Else molecule folds every line at 80.
+# Otherwise molecule wraps lines at 80 columns.
 export COLUMNS := 200
-# For molecule called by hand; the suite gives each scenario a folder of its own.
+# For molecule when it is called by hand; the suite gives each scenario its own folder.
 export MOLECULE_EPHEMERAL_DIRECTORY := $(CURDIR)/.cache/molecule
-# Where the tests of a scenario write what came of each.
+# Where the tests of a scenario write their JUnit files.
 export MOLECULE_JUNIT ?= $(CURDIR)/.cache/molecule
 COLLECTION := .cache/collections/ansible_collections/onprem/lb
 DEMO := .cache/lab/demo/inventory.yml
@@ -42,7 +42,7 @@ SANITY := .cache/sanity/ansible_collections/onprem/lb
 say = @printf '\n== %s (%s)\n' "$(1)" "$$(date +%T)"
 
 .PHONY: help
-help: ## what there is
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
 .PHONY: demo
@@ -56,7 +56,7 @@ demo: setup ## start hosts, set a pair up, fail it over, print the table
 	@echo 'The figures are in .cache/drill.json; `python3 lab ssh --scenario demo lb1` enters a host, `make down` removes them all.'
 
 .PHONY: test
-test: ## what every change must pass, in 12 minutes; SCOPE=full: all there is
+test: ## what every change must pass, in 12 minutes; SCOPE=full: everything
 	@$(PYTHON) tests/suite test
 
 .PHONY: matrix
@@ -64,23 +64,23 @@ matrix: ## the full scope: every scenario, image, Python and play
 	@SCOPE=full $(PYTHON) tests/suite test
 
 .PHONY: check
-check: ## the static gates: lint, ansible-lint, sanity, documentation, the archive
+check: ## the static checks: lint, ansible-lint, sanity, documentation, the archive
 	@$(PYTHON) tests/suite check
 
 .PHONY: unit
-unit: ## tests of what needs no host
+unit: ## the tests that need no host
 	@$(PYTHON) tests/suite unit
 
 .PHONY: pythons
-pythons: ## what runs on a target under other Pythons: 3.8, and with SCOPE=full all to the newest here
+pythons: ## the tests of code for targets under Python 3.8; SCOPE=full: every version up to the newest here
 	@$(PYTHON) tests/suite pythons
 
 .PHONY: netns
-netns: ## tests with real sockets in network namespaces, as root or through sudo
+netns: ## the tests with real sockets in network namespaces, as root or through sudo
 	@$(PYTHON) tests/suite netns
 
 .PHONY: molecule
-molecule: ## scenarios on real systemd hosts; RUNS="default:debian12 ..." names others than the scope's
+molecule: ## the scenarios on real systemd hosts: the scope's, or RUNS="default:debian12 ..."
 	@RUNS="$(RUNS)" $(PYTHON) tests/suite molecule
 
 .PHONY: lint
@@ -100,7 +100,7 @@ docs: setup ## the documentation of modules, filters and roles
 	cd $(COLLECTION) && antsibull-docs lint-collection-docs --plugin-docs --skip-rstcheck .
 
 .PHONY: golden
-golden: setup ## write the golden files anew; read the difference
+golden: setup ## write the golden files again; read the difference
 	WRITE_GOLDEN=1 pytest tests/unit/roles
 	git diff --stat tests/golden
 
@@ -114,7 +114,7 @@ sanity: setup ## ansible-test sanity, which wants the collection under its own n
 	cd $(SANITY) && ansible-test sanity --venv --python $$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
 .PHONY: packages
-packages: ## Debian packages that tests call, as root or through sudo
+packages: ## install the Debian packages that tests need, as root or through sudo
 	$(PYTHON) tests/unit/tools.py
 	$(PYTHON) tests/netns/tools.py
 
@@ -135,7 +135,7 @@ bench: setup packages ## side by side with keepalived, haproxy, other roles and 
 	$(PYTHON) bench/deploy.py
 
 .PHONY: build
-build: setup ## the archive for Galaxy, with nothing in it that a user does not need
+build: setup ## the archive for Galaxy, with only what a user needs
 	rm -rf .cache/build && ansible-galaxy collection build --output-path .cache/build
 	$(PYTHON) tests/archive.py .cache/build/*.tar.gz
 
@@ -144,7 +144,7 @@ scenarios: ## print the scenarios that the files changed since SINCE need
 	@$(PYTHON) tests/changed.py --since "$(SINCE)"
 
 .PHONY: notes
-notes: setup ## what TAG releases, .cache/build/notes.md; refuses a tag that is not this version's
+notes: setup ## the release notes of TAG, .cache/build/notes.md; refuses a tag that is not this version's
 	python tests/release_notes.py --tag "$(TAG)" --output .cache/build/notes.md
 
 .PHONY: publish
@@ -167,7 +167,7 @@ down: ## remove every lab host, network and inventory of this checkout
 .PHONY: setup
 setup: $(READY) $(COLLECTION)
 
-# Of the thousands of modules in `ansible` few are ever imported, and those are compiled then.
+# Without compilation: few of the thousands of modules in `ansible` are ever imported.
 $(READY): test-requirements.txt
 	$(call say,setup: tools into $(VENV))
 	$(PYTHON) -m venv $(VENV)

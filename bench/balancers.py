@@ -1,7 +1,7 @@
 """The test bed for balancers: the agent's proxy with one worker and HAProxy with one thread, as they run on a host.
 
-Each runs between a client and a server, all three in their own network namespaces on one bridge. Only the balancer
-differs, and everything is created anew for each: TCP's state of past connections would slow down the next one.
+The client, the balancer and the server have their own network namespaces on one bridge. Each balancer gets new ones,
+because TCP's state of past connections would slow down the next one.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support.netns.links import Link  # noqa: E402
 
 PYZ = ROOT / ".cache" / "agent.pyz"
-# The system's Python if there is one, because a developer's may not be optimised.
+# The system's Python by default, because a developer's build may not be optimised.
 PYTHON = os.environ.get("PYTHON") or next(filter(os.path.exists, ["/usr/bin/python3", sys.executable]))
 NEEDED = ("haproxy", "wrk", "iperf3", "curl")
 LIMIT = 10  # seconds for any program to start or end
 MAXCONN = 6000
-BALANCER, SERVER = "192.0.2.1", "192.0.2.2"  # as Link numbers its members
+BALANCER, SERVER = "192.0.2.1", "192.0.2.2"  # the first and the second member of a Link
 REQUESTS, BULK = 8080, 5201  # ports of the balancer and of the server
-FILES, PAIR, SPARE = 8081, 8082, 8083  # only for ``endurance``: the last is the second server of PAIR
+FILES, PAIR, SPARE = 8081, 8082, 8083  # only for ``endurance``; SPARE is the second server of PAIR
 FILE = "file"
 FILE_SIZE = 100 << 20
 
-# HAProxy is the web server, too: when it answers by itself it is faster than either balancer.
+# HAProxy is also the web server: answering by itself, it is faster than either balancer.
 ORIGIN = f"""
 global
     maxconn {MAXCONN}
@@ -71,19 +71,19 @@ class Process:
     """A program in one of the namespaces, with its children."""
 
     def __init__(self, node, *command: str, errors=None) -> None:
-        everything = ["ip", "netns", "exec", node.namespace, *command]
-        self._process = subprocess.Popen(everything, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True)
+        argv = ["ip", "netns", "exec", node.namespace, *command]
+        self._process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True)
 
     def pids(self) -> list[int]:
-        """Return it and its descendants."""
-        found = [self._process.pid]
-        for pid in found:
+        """Return the ids of the process and of its descendants."""
+        pids = [self._process.pid]
+        for pid in pids:
             with contextlib.suppress(OSError):
-                found += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-        return found
+                pids += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+        return pids
 
     def signal(self, number: int) -> None:
-        """Send the program a signal, but not its children."""
+        """Send a signal to the program, but not to its children."""
         self._process.send_signal(number)
 
     def descriptors(self) -> int:
@@ -142,7 +142,7 @@ KINDS = {"agent": agent, "haproxy": haproxy}
 
 
 class Stage:
-    """A client, a balancer and a server; all of it is removed afterwards."""
+    """A client, a balancer and a server. The context removes them at its end."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -156,7 +156,7 @@ class Stage:
             self.client = link.client
             balancer, server = link.members
             for node in link.nodes:
-                # So that the ports suffice: the single client and server stand for many.
+                # Many ports, because one client and one server stand for many.
                 node.output("sysctl", "-qw", "net.ipv4.ip_local_port_range=1024 65535", "net.ipv4.tcp_tw_reuse=1")
             self.servers = dict(self._serve(server, stack, folder))
             self.balancer = KINDS[self.kind](balancer, folder)
@@ -169,14 +169,14 @@ class Stage:
         return self._stack.__exit__(*exception)
 
     def spawn(self, *command: str) -> subprocess.Popen:
-        """Start a program at the client, with text output; it ends with the stage at the latest."""
-        everything = ["ip", "netns", "exec", self.client.namespace, *command]
-        process = subprocess.Popen(everything, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        """Start a program at the client, with text output. It ends with the stage at the latest."""
+        argv = ["ip", "netns", "exec", self.client.namespace, *command]
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True)
         self._stack.callback(_end, process)
         return process
 
     def _serve(self, node, stack, folder: Path):
-        """Yield ports and the processes that listen there."""
+        """Yield each port with the process that listens there."""
         with open(folder / FILE, "wb") as file:
             file.write(os.urandom(FILE_SIZE))
         commands = {
@@ -192,7 +192,7 @@ class Stage:
         until(lambda: all(f":{port}" in node.output("ss", "-Hltn") for port in commands), "the server does not listen")
 
     def run(self, *command: str) -> str:
-        """Run a program at the client; return what it prints."""
+        """Run a program at the client; return its output."""
         return self.client.output(*command)
 
     def _answers(self) -> bool:
@@ -209,7 +209,7 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def build() -> None:
-    """Build the archive that the agent runs from, as on a host."""
+    """Build the agent's archive, as a host has it."""
     utils = ROOT / "plugins" / "module_utils"
     command = [sys.executable, str(utils / "_host" / "deploy" / "archive.py"), str(utils / "_agent"), str(PYZ)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

@@ -1,11 +1,11 @@
 """Compares how long a pair takes to deploy, with either engine and with popular roles, in turns on new lab hosts.
 
-    make bench                                       # peers' roles from Galaxy into .cache/peers
-    PEERS=/where/they/are ROUNDS=5 make bench        # or from a folder that has them
+    make bench                                       # installs the peers' roles from Galaxy into .cache/peers
+    PEERS=/folder/of/roles ROUNDS=5 make bench       # or takes them from this folder
     CONTENDERS="native agent" python3 bench/deploy.py
 
-Prints medians and ratios; on a noisy machine only the ratios are meaningful. It is an error if a second run of ours
-changes something.
+Prints medians and ratios; on a noisy machine only the ratios are meaningful. A second run of this collection that
+changes something is an error.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RUNS = ("first", "second")
 
 
 def run(*command: str) -> str:
-    """Run a command and return its output, which is shown only if it fails."""
+    """Run a command and return its output. If it fails, print the output and exit."""
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -52,14 +52,14 @@ def run(*command: str) -> str:
 
 
 def fresh_hosts() -> None:
-    """Start new hosts and fetch their package lists, as a usual server has them."""
+    """Start new hosts and update their package lists, which an ordinary server has."""
     run(sys.executable, "lab", "down", "--scenario", SCENARIO)
     run(sys.executable, "lab", "up", "--scenario", SCENARIO)
     run("ansible", "pair", "-i", str(INVENTORY), "--become", "-m", "ansible.builtin.apt", "-a", "update_cache=true")
 
 
 def deploy(name: str) -> list[float]:
-    """Return how long the first and the second run text on fresh hosts, in seconds."""
+    """Return how many seconds the first and the second run take on fresh hosts."""
     fresh_hosts()
     times = []
     for which in RUNS:
@@ -72,7 +72,7 @@ def deploy(name: str) -> list[float]:
 
 
 def changes(output: str) -> int:
-    """Return how many tasks have changed something, according to the recap of all hosts."""
+    """Return how many tasks have changed something, by the recap of all hosts."""
     return sum(map(int, re.findall(r"\bchanged=(\d+)", output)))
 
 
@@ -83,7 +83,7 @@ def main() -> None:
     times: dict[str, list[list[float]]] = {name: [] for name in CONTENDERS}
     try:
         for number in range(ROUNDS):
-            # The order alternates, so that a drift of the machine affects all alike.
+            # The order alternates, so that a machine that gets slower affects all alike.
             for name in CONTENDERS[:: -1 if number % 2 else 1]:
                 times[name].append(deploy(name))
                 text = " ".join(f"{seconds:6.1f} s" for seconds in times[name][-1])
@@ -100,7 +100,7 @@ def report(which: str, times: dict[str, list[float]]) -> None:
         print(f"{which} run, {name:<7} median {statistics.median(values):5.1f} s   all {each}")
     for one, other in RATIOS:
         if one in times and other in times:
-            # The ratio within one round: the machine may be slower in another.
+            # The ratio within each round, because the machine's speed may differ between rounds.
             ratios = [ours / theirs for ours, theirs in zip(times[one], times[other])]
             print(f"{which} run, {one} / {other}: median {statistics.median(ratios):.2f}")
 

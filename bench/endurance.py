@@ -1,9 +1,9 @@
-"""Endurance of the agent's proxy under load: reloads, a killed server, memory over time. Needs what bench/proxy does.
+"""Endurance of the agent's proxy under load: reloads, a killed server, memory over time. Needs what bench/proxy needs.
 
     python3 bench/endurance.py
-    ONLY=growth GROWTH=600 python3 bench/endurance.py   # of reloads, death and growth; ten minutes without growth
+    ONLY=growth GROWTH=600 python3 bench/endurance.py   # one of reloads, crash and growth; growth for ten minutes
 
-Prints each result and its aim; the exit code is 1 if one misses its aim.
+Prints each result and its aim. The exit code is 1 if a result misses its aim.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ import time
 import balancers
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from balancers import BALANCER, BULK, FILE, FILES, PAIR, REQUESTS, SPARE, Stage, until
-from support.netns.links import why_not
+from support.netns.links import skip_reason
 
 GROWTH = int(os.environ.get("GROWTH", "30"))  # seconds
-RELOADS, BETWEEN = 20, 0.5  # seconds
+RELOADS, RELOAD_INTERVAL = 20, 0.5  # seconds
 DOWNLOADS, RATE = 4, "5M"  # bytes per second of each, so that they outlast the reloads
 CLIENTS = 64
 TOLERANCE = 1.03  # a ratio up to this is no growth
-SPARE_DESCRIPTORS = 16  # of the pipes of four streams, which are kept
+SPARE_DESCRIPTORS = 16  # the pipes of four streams, which the proxy keeps for later sessions
 
 
 class Trial:
-    """One test; ``found`` and ``good`` are set by ``run``."""
+    """One test. ``run`` sets ``result`` and ``good``."""
 
-    title = aim = found = ""
+    title = aim = result = ""
     good = False
 
     def __init__(self, stage: Stage) -> None:
@@ -49,38 +49,38 @@ class Reloads(Trial):
 
     def run(self) -> None:
         digest = hashlib.sha256((self.stage.folder / FILE).read_bytes()).hexdigest()
-        duration = int(RELOADS * BETWEEN) + 2
+        duration = int(RELOADS * RELOAD_INTERVAL) + 2
         loads = [wrk(self.stage, REQUESTS, duration, *more) for more in (NEW, ())]
         downloads = [download(self.stage) for _each in range(DOWNLOADS)]
         until(lambda: current(self.stage, "files") == DOWNLOADS, "the downloads have not begun")
         for _each in range(RELOADS):
             reload(self.stage)
-            time.sleep(BETWEEN)  # under load, before the next reload
-        under_way = sum(each.poll() is None for each in downloads)
+            time.sleep(RELOAD_INTERVAL)  # under load
+        outlasting = sum(each.poll() is None for each in downloads)
         broken = sum(each.communicate()[0].split()[:1] != [digest] for each in downloads)
         requests, errors = (sum(each) for each in zip(*map(outcome, loads)))
-        self.found = (
+        self.result = (
             f"{errors} of {requests} requests failed, {broken} of {DOWNLOADS} downloads are broken "
-            f"({under_way} outlasted all reloads)"
+            f"({outlasting} outlasted all reloads)"
         )
-        self.good = errors == broken == 0 < under_way
+        self.good = errors == broken == 0 < outlasting
 
 
-class Death(Trial):
+class Crash(Trial):
     title = "a server is killed"
     aim = "only its own connections fail"
 
     def run(self) -> None:
         loads = [wrk(self.stage, PAIR, 6, *more) for more in (NEW, ())]
-        time.sleep(3)  # under load, so that all of its clients are counted; 3 s follow
+        time.sleep(3)  # half of the load's duration
         own = sum(each["current"] for each in servers(self.stage, "pair") if each["name"] == f"at-{SPARE}")
         self.stage.servers[SPARE].stop()
         requests, errors = (sum(each) for each in zip(*map(outcome, loads)))
         refused = next(each for each in report(self.stage)["services"] if each["name"] == "pair")["refused"]
-        self.found = (
+        self.result = (
             f"{errors} of {requests} requests failed, about {own} were on that server, {refused} found no server"
         )
-        # Requests on a connection that the report did not include yet fail, too: at most one for each client.
+        # Sessions that began after the report fail, too: at most one for each client.
         self.good = errors <= 2 * CLIENTS and not refused
 
 
@@ -92,7 +92,7 @@ class Growth(Trial):
         idle = self.stage.balancer.descriptors()
         loads = [wrk(self.stage, REQUESTS, GROWTH, *more) for more in (NEW, ())]
         iperf = ["iperf3", "--client", BALANCER, "--port", str(BULK), "--parallel", "4", "--time", str(GROWTH)]
-        bulk = self.stage.spawn(*iperf, "--reverse", "--interval", "0")  # its reports in between would not be read
+        bulk = self.stage.spawn(*iperf, "--reverse", "--interval", "0")  # without reports, which would fill the pipe
         samples = []
         while bulk.poll() is None:
             samples.append((self.stage.balancer.resident(), self.stage.balancer.descriptors()))
@@ -103,22 +103,22 @@ class Growth(Trial):
             [statistics.median(each) for each in zip(*part)]
             for part in (samples[quarter : 2 * quarter], samples[-quarter - 3 : -3])
         )
-        time.sleep(2)  # until the last clients are gone
+        time.sleep(2)  # until the last sessions have ended
         left = self.stage.balancer.descriptors() - idle
-        self.found = (
+        self.result = (
             f"resident {first[0] / 1e6:.1f} then {last[0] / 1e6:.1f} MB, descriptors {first[1]:.0f} then "
             f"{last[1]:.0f}, {left} more than before it (spare pipes), {errors} errors"
         )
-        # Under load the number of descriptors varies with the clients: what counts is how many are left.
+        # Under load the number of descriptors varies with the clients, so only the leftover ones count.
         self.good = last[0] <= TOLERANCE * first[0] and left <= SPARE_DESCRIPTORS and not errors
 
 
-TRIALS = {"reloads": Reloads, "death": Death, "growth": Growth}
+TRIALS = {"reloads": Reloads, "crash": Crash, "growth": Growth}
 NEW = ("--header", "Connection: close")
 
 
 def wrk(stage: Stage, port: int, duration: int, *options: str) -> subprocess.Popen:
-    """Start to send requests."""
+    """Start sending requests."""
     command = ["wrk", "--threads", "1", "--connections", str(CLIENTS), "--duration", str(duration), *options]
     return stage.spawn(*command, f"http://{BALANCER}:{port}/")
 
@@ -127,13 +127,13 @@ def outcome(load: subprocess.Popen):
     """Return how many requests were answered, and how many failed."""
     output = load.communicate()[0]
     errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", output)
-    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", output)
+    bad_status = re.search(r"Non-2xx or 3xx responses: (\d+)", output)
     failed = sum(map(int, errors.groups())) if errors else 0
-    return int(re.search(r"(\d+) requests in", output)[1]), failed + (int(bad[1]) if bad else 0)
+    return int(re.search(r"(\d+) requests in", output)[1]), failed + (int(bad_status[1]) if bad_status else 0)
 
 
 def download(stage: Stage) -> subprocess.Popen:
-    """Start to fetch the file; prints its digest, or curl's error."""
+    """Start downloading the file; the process prints its digest, or curl's error."""
     curl = f"curl --silent --show-error --limit-rate {RATE} http://{BALANCER}:{FILES}/{FILE}"
     return stage.spawn("sh", "-c", f"{curl} | sha256sum")
 
@@ -147,12 +147,12 @@ def servers(stage: Stage, service: str):
 
 
 def current(stage: Stage, service: str) -> int:
-    """Return how many sessions a service has."""
+    """Return the number of a service's open sessions."""
     return sum(each["current"] for each in servers(stage, service))
 
 
 def reload(stage: Stage) -> None:
-    """Reload the configuration; return when the new workers serve."""
+    """Reload the proxy; return when the new workers serve."""
     before = generation(stage)
     stage.balancer.signal(signal.SIGHUP)
     until(lambda: generation(stage) > before, "the reload has not finished")
@@ -163,10 +163,10 @@ def generation(stage: Stage) -> int:
 
 
 def main() -> int:
-    if why_not(*balancers.NEEDED):
-        print(f"bench/endurance.py: skipped: {why_not(*balancers.NEEDED)}")
+    if skip_reason(*balancers.NEEDED):
+        print(f"bench/endurance.py: skipped: {skip_reason(*balancers.NEEDED)}")
         return 0
-    signal.signal(signal.SIGTERM, lambda *_ignored: sys.exit(1))  # so that it removes what it has made
+    signal.signal(signal.SIGTERM, lambda *_ignored: sys.exit(1))  # so that contexts clean up
     balancers.build()
     good = True
     for name in os.environ.get("ONLY", ",".join(TRIALS)).split(","):
@@ -174,7 +174,7 @@ def main() -> int:
             trial = TRIALS[name](stage)
             trial.run()
         good = good and trial.good
-        print(f"{'good' if trial.good else 'BAD '}  {trial.title}: {trial.found}; aim: {trial.aim}", flush=True)
+        print(f"{'good' if trial.good else 'BAD '}  {trial.title}: {trial.result}; aim: {trial.aim}", flush=True)
     return 0 if good else 1
 
 

@@ -2,7 +2,7 @@
 
     python3 bench/flood.py KIND SECONDS MAC SOURCE
 
-Prints how many it has sent.
+Prints the number of messages that it has sent.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.arp import mac_bytes
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 
-WORSE, OTHERS, INVALID, PASSWORD, ALL = KINDS = (
-    "valid, of a worse router",
-    "valid, of other VRIDs",
+LOWER_PRIORITY, OTHER_VRIDS, INVALID, PASSWORD, ALL = KINDS = (
+    "valid, with a lower priority",
+    "valid, with other VRIDs",
     "invalid",
     "wrong password",
     "all of these",
 )
 VRID, VRID_WITH_PASSWORD = 1, 2
 ADDRESSES = ("192.0.3.1",)
-ETHERNET = bytes.fromhex("01005e000012")  # the group's, RFC 1112 section 6.4
-BATCH = 64  # frames between two checks of the time
+ETHERNET = bytes.fromhex("01005e000012")  # VRRP's multicast group (RFC 1112, 6.4)
+BATCH = 64  # frames that are sent before the next look at the clock
 
 
 def messages(kind: str, source: str) -> list[bytes]:
-    """Return the messages, which are sent in turns."""
+    """Return the messages of a kind, which are sent in turn."""
 
-    def encoded(version: int, vrid: int, **more) -> bytes:
-        given = packet.Advertisement(version, vrid, 100, packet.SECOND, ADDRESSES, **more)
-        return packet.encode(given, source, packet.GROUP)
+    def encoded(version: int, vrid: int, **options) -> bytes:
+        advertisement = packet.Advertisement(version, vrid, 100, packet.SECOND, ADDRESSES, **options)
+        return packet.encode(advertisement, source, packet.GROUP)
 
     good = encoded(3, VRID)
-    if kind == WORSE:
+    if kind == LOWER_PRIORITY:
         return [good]
-    if kind == OTHERS:
+    if kind == OTHER_VRIDS:
         return [encoded(3, vrid) for vrid in range(3, 256)]
     if kind == INVALID:
         damaged = [good[:at] + bytes([good[at] ^ 0x55]) + good[at + 1 :] for at in range(len(good))]
@@ -58,20 +58,20 @@ def frames(kind: str, mac: str, source: str) -> list[bytes]:
 
 
 def with_checksum(source: str, message: bytes) -> bytes:
-    """Return the complete packet with the header of RFC 791: the kernel fills in nothing here."""
+    """Return the message as a complete IP packet, because the kernel adds nothing to a frame."""
     header = ip.ipv4_header(source, packet.GROUP, len(message))
     total = -int.from_bytes(header, "big") % 0xFFFF
     return header[:10] + total.to_bytes(2, "big") + header[12:] + message
 
 
 def main(kind: str, seconds: str, mac: str, source: str) -> None:
-    line = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    line.bind(("eth0", 0))
-    turn = itertools.cycle(frames(kind, mac, source))
+    link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    link.bind(("eth0", 0))
+    cycle = itertools.cycle(frames(kind, mac, source))
     end, sent = time.monotonic() + float(seconds), 0
     while time.monotonic() < end:
-        for frame in itertools.islice(turn, BATCH):
-            line.send(frame)
+        for frame in itertools.islice(cycle, BATCH):
+            link.send(frame)
         sent += BATCH
     print(sent, flush=True)
 

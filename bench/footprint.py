@@ -13,7 +13,7 @@ from tables import heading, row
 IDLE_SECONDS = float(os.environ.get("IDLE_SECONDS", "20"))
 INTERVAL = 1
 MANY = 255
-SETTLING_TIME = 3  # seconds, until each router has sent and received all advertisements once
+SETTLING_TIME = 3  # seconds, in which each router sends and receives every advertisement at least once
 CORE_AIMS = {1: "0.5 %", MANY: "10 %"}
 
 
@@ -27,14 +27,14 @@ def measure() -> None:
 
 
 def settled_pair(stage: Stage, kind: str, count: int):
-    """Start an Active router and a Backup of a kind, each with so many instances."""
+    """Start an Active router and a Backup of a kind, each with a number of instances."""
     daemons = [
         stage.router(kind, node, [instance(number, INTERVAL, priority) for number in range(1, count + 1)])
         for node, priority in zip(stage.link.members, (OWNER, SECOND))
     ]
     for daemon in daemons:
-        daemon.starts()
-        # Of each instance of the Active router, so that the Backup remains one.
+        daemon.start()
+        # Wait for each instance of the Active router, so that the Backup remains Backup.
         stage.await_advertisements("lb1", count, INTERVAL)
     return daemons
 

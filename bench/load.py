@@ -19,14 +19,14 @@ FLOOD_SECONDS = float(os.environ.get("FLOOD_SECONDS", "3"))
 BUSY, SENDERS = 6, 2
 SHORT, FLOODED = 0.01, 0.1  # seconds between Advertisements
 LB1, LB2 = "lb1", "lb2"
-# It ends by itself if this program cannot end it.
+# A busy process. It ends by itself if this program cannot end it.
 SPIN = "import sys, time\nend = time.time() + float(sys.argv[1])\nwhile time.time() < end: pass"
 
 
 def measure() -> None:
     heading(f"beside {BUSY} busy processes on {os.cpu_count()} cores")
-    stalled, found = beside_busy_processes()
-    largest, moments = zip(*found)
+    stalled, results = beside_busy_processes()
+    largest, moments = zip(*results)
     excused = [sum(is_excused(at, stalled) for at in each) for each in moments]
     false = [len(each) - count for each, count in zip(moments, excused)]
     row(f"false takeovers in {SECONDS:.0f} s, adverts every {SHORT} s", *false, "0", "{:.0f}")
@@ -52,13 +52,13 @@ def beside_busy_processes():
         stages = [stack.enter_context(Stage()) for _kind in KINDS]
         for stage, kind in zip(stages, KINDS):
             stage.pair(kind, kind, SHORT)
-        watching = [
+        detectors = [
             stack.enter_context(program(stalls.__file__, processor, SECONDS)) for processor in os.sched_getaffinity(0)
         ]
         for _each in range(BUSY):
             stack.enter_context(program("-c", SPIN, SECONDS + 60))
         begin = time.time()
-        stalled = [tuple(map(float, line.split())) for process in watching for line in process.stdout]
+        stalled = [tuple(map(float, line.split())) for process in detectors for line in process.stdout]
         end = time.time()
         for stage in stages:
             stage.wire.read_up_to(end)
@@ -85,7 +85,7 @@ def takeovers(stage: Stage, begin: float) -> list[float]:
 
 
 def is_excused(at: float, stalled) -> bool:
-    """Whether a processor had just been stalled for long enough to miss three Advertisements."""
+    """Return whether a processor had just stalled for long enough to miss three Advertisements."""
     return any(length > 2 * SHORT and begin <= at <= begin + length + 5 * SHORT for begin, length in stalled)
 
 
@@ -97,17 +97,17 @@ def spacings(stage: Stage, begin: float, end: float) -> list[float]:
     return [after - before for before, after in zip(moments, moments[1:])]
 
 
-def largest_ms(found: list[float]) -> float:
-    return max(found) * 1000
+def largest_ms(gaps: list[float]) -> float:
+    return max(gaps) * 1000
 
 
 def flooded(daemon: str, kind: str):
     """Return the largest spacing of an Active router's Advertisements, how many were missing, and the flood's rate."""
-    with Stage(speakers=1) as stage:
+    with Stage(captured=1) as stage:
         lb1, lb2 = stage.link.members
         with_password = {"version": 2, "auth_pass": "secret"}
         second = instance(flood.VRID_WITH_PASSWORD, 1, OWNER - 1, **with_password)
-        stage.router(daemon, lb1, [instance(flood.VRID, FLOODED, OWNER), second]).starts()
+        stage.router(daemon, lb1, [instance(flood.VRID, FLOODED, OWNER), second]).start()
         stage.await_advertisements(LB1, 2, FLOODED)
         program = Path(flood.__file__).read_text()
         begin = time.time()
@@ -115,6 +115,6 @@ def flooded(daemon: str, kind: str):
         sent = sum(int(sender.stdout.readline()) for sender in senders)
         end = time.time()
         stage.wire.read_up_to(end)
-        found = spacings(stage, begin, end)
-        lost = sum(round(each / FLOODED) - 1 for each in found if each > 1.5 * FLOODED)
-        return largest_ms(found), lost, sent / FLOOD_SECONDS
+        gaps = spacings(stage, begin, end)
+        lost = sum(round(gap / FLOODED) - 1 for gap in gaps if gap > 1.5 * FLOODED)
+        return largest_ms(gaps), lost, sent / FLOOD_SECONDS

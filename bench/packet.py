@@ -1,4 +1,4 @@
-"""Compares how long one VRRP advertisement takes to decode and to encode with scapy, in turns.
+"""Compares our decoder and encoder of VRRP advertisements with scapy's, in turns.
 
     python3 bench/packet.py
     ROUNDS=21 python3 bench/packet.py
@@ -28,7 +28,7 @@ from scapy.layers.inet6 import IPv6  # noqa: E402
 from scapy.layers.vrrp import VRRP, VRRPv3  # noqa: E402
 
 ROUNDS = int(os.environ.get("ROUNDS", "9"))
-# The calls in one round: enough for the resolution of the clock, and few enough to alternate often.
+# The calls in one round: enough for the clock's resolution, and few enough to alternate often.
 OURS, SCAPYS = 5000, 200
 V4, V6 = ("192.0.2.1", packet.GROUP), ("fe80::1", packet.GROUP6)
 CASES = {
@@ -56,7 +56,7 @@ def scapys(advertisement: packet.Advertisement, source: str, destination: str) -
 def contenders(advertisement: packet.Advertisement, path: tuple[str, str]) -> dict[str, tuple[Callable[[], Any], int]]:
     message = packet.encode(advertisement, *path)
     layer, read = scapys(advertisement, *path)
-    assert bytes(layer) == message, "scapy writes something else"
+    assert bytes(layer) == message, "scapy encodes it differently"
     return {
         "decode, ours": (lambda: packet.decode(message, *path), OURS),
         "decode, scapy": (lambda: read(message), SCAPYS),
@@ -68,10 +68,10 @@ def contenders(advertisement: packet.Advertisement, path: tuple[str, str]) -> di
 def main() -> None:
     print(f"{'microseconds':<18}{'decode':>8}{'scapy':>8}{'ratio':>8}{'encode':>10}{'scapy':>8}{'ratio':>8}")
     for name, (advertisement, path) in CASES.items():
-        rivals = contenders(advertisement, path)
-        times: dict[str, list[float]] = {what: [] for what in rivals}
+        codecs = contenders(advertisement, path)
+        times: dict[str, list[float]] = {what: [] for what in codecs}
         for _round in range(ROUNDS):
-            for what, (call, calls) in rivals.items():
+            for what, (call, calls) in codecs.items():
                 times[what].append(timeit.timeit(call, number=calls) / calls * 1e6)
         decode, peer_decode, encode, peer_encode = (statistics.median(values) for values in times.values())
         print(

@@ -20,7 +20,7 @@ from collections import defaultdict
 
 import balancers
 from balancers import BALANCER, BULK, KINDS, REQUESTS, Stage
-from support.netns.links import why_not
+from support.netns.links import skip_reason
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SECONDS = os.environ.get("SECONDS", "3")
@@ -45,8 +45,8 @@ AIMS = {
     MEMORY: "8 KB or less",
 }
 
-# Opens connections, sends a request on each, reports when all are answered, and waits until its input ends.
-IDLERS = f"""
+# Opens connections, sends a request on each, prints "idle" when all are answered, and waits until its input ends.
+IDLE_CLIENTS = f"""
 import socket, sys
 clients = []
 for _each in range({IDLE}):
@@ -59,7 +59,7 @@ sys.stdin.read()
 
 
 def measure(stage: Stage):
-    """Yield each quantity and its value. Those that leave most state in the kernel come last."""
+    """Yield each quantity and its value. Those that leave the most state in the kernel come last."""
     yield from zip((REQUESTS_KEPT, LATENCY_KEPT), requests(stage))
     for number in STREAMS:
         yield from zip((STREAMS[number], COSTS[number]), bulk(stage, number))
@@ -68,7 +68,7 @@ def measure(stage: Stage):
 
 
 def requests(stage: Stage, *options: str):
-    """Return how many requests are answered in a second, and the 99th percentile of the latency in milliseconds."""
+    """Return the answered requests per second, and the 99th percentile of the latency in milliseconds."""
     wrk = ["wrk", "--threads", "1", "--connections", str(CLIENTS), "--duration", SECONDS, "--latency"]
     output = stage.run(*wrk, *options, URL)
     assert "errors" not in output, output
@@ -78,32 +78,32 @@ def requests(stage: Stage, *options: str):
 
 
 def bulk(stage: Stage, streams: int):
-    """Return Gbit/s, and seconds of processor time for each GB."""
+    """Return the throughput in Gbit/s, and the processor time in seconds per GB."""
     iperf = ["iperf3", "--client", BALANCER, "--port", str(BULK), "--parallel", str(streams), "--time", SECONDS]
     before = stage.balancer.seconds()
-    found = json.loads(stage.run(*iperf, "--reverse", "--json"))["end"]["sum_received"]
+    received = json.loads(stage.run(*iperf, "--reverse", "--json"))["end"]["sum_received"]
     used = stage.balancer.seconds() - before
-    return found["bits_per_second"] / 1e9, used / (found["bytes"] / 1e9)
+    return received["bits_per_second"] / 1e9, used / (received["bytes"] / 1e9)
 
 
 def idle_memory(stage: Stage) -> float:
-    """Return KB for each connection."""
+    """Return the resident memory in KB per idle connection."""
     before = stage.balancer.resident()
     with subprocess.Popen(
-        ["ip", "netns", "exec", stage.client.namespace, sys.executable, "-c", IDLERS],
+        ["ip", "netns", "exec", stage.client.namespace, sys.executable, "-c", IDLE_CLIENTS],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-    ) as idlers:
-        assert idlers.stdout.readline() == b"idle\n"
+    ) as clients:
+        assert clients.stdout.readline() == b"idle\n"
         used = stage.balancer.resident() - before
-        idlers.communicate()
+        clients.communicate()
     return used / 1024 / IDLE
 
 
-def show(found) -> None:
+def show(values) -> None:
     print(f"\n{'median (lowest to highest)':<50}{'agent':>26}{'haproxy':>26}{'ratio':>8}   aim")
     for what, aim in AIMS.items():
-        agent, haproxy = (found[what, kind] for kind in KINDS)
+        agent, haproxy = (values[what, kind] for kind in KINDS)
         ratio = statistics.median(agent) / statistics.median(haproxy)
         print(f"{what:<50}{cell(agent):>26}{cell(haproxy):>26}{ratio:>8.2f}   {aim}")
 
@@ -114,20 +114,20 @@ def cell(values) -> str:
 
 
 def main() -> None:
-    if why_not(*balancers.NEEDED):
-        print(f"bench/proxy.py: skipped: {why_not(*balancers.NEEDED)}")
+    if skip_reason(*balancers.NEEDED):
+        print(f"bench/proxy.py: skipped: {skip_reason(*balancers.NEEDED)}")
         return
-    # So that it removes what it has made.
+    # So that contexts clean up.
     signal.signal(signal.SIGTERM, lambda *_ignored: sys.exit(1))
     balancers.build()
-    found = defaultdict(list)
+    values = defaultdict(list)
     for number in range(ROUNDS):
         print(f"round {number + 1} of {ROUNDS}", file=sys.stderr)
         for kind in sorted(KINDS, reverse=number % 2):
             with Stage(kind) as stage:
                 for what, value in measure(stage):
-                    found[what, kind].append(value)
-    show(found)
+                    values[what, kind].append(value)
+    show(values)
 
 
 if __name__ == "__main__":

@@ -22,33 +22,33 @@ from wire import Wire  # noqa: E402
 
 PYZ = ROOT / ".cache" / "agent.pyz"
 AGENT, KEEPALIVED = KINDS = ("agent", "keepalived")
-# The priorities of the two members. The first is an address owner, so that no trial waits for its election.
+# The priorities of the two members. The first is an address owner, which is Active at once.
 OWNER, SECOND = 255, 253
-ENOUGH_ADVERTISEMENTS = 2  # for a Backup to know its Active router
+LEARNING_ADVERTISEMENTS = 2  # after these a Backup knows its Active router
 
 
 class Agent(agents.Agent):
-    """As it runs on a host: one file, which Python compiles at each start."""
+    """The agent as it runs on a host: one file, which Python compiles at each start."""
 
     def command(self):
         return [sys.executable, str(PYZ), "vrrp", "--config", str(self.folder / "agent.json")]
 
 
 class Keepalived(agents.Keepalived):
-    """keepalived with its best settings: scheduled like the agent, and with a short log in a file.
+    """keepalived with its best settings: the agent's scheduling, and a short log in a file.
 
-    Without a listener at /dev/log, syslog(3) would write to the console, a millisecond for each line.
+    Without a listener at /dev/log, syslog(3) would write to the console, which takes a millisecond for each line.
     """
 
-    # Without the second line it would be killed when it is busy for 10 ms.
+    # Without the second line the kernel would kill it when it is busy for 10 ms.
     SCHEDULING = ["vrrp_rt_priority 10", "vrrp_rlimit_rttime 1000000", "vrrp_no_swap"]
 
     def prepare(self):
-        given = {
+        settings = {
             "instances": [self._with_state(**instance) for instance in self.instances],
             "track_files": [{"name": agents.TRACKED, "path": str(self.tracked)}],
         }
-        text = render(given, self.node.name, keepalived_global_lines=self.SCHEDULING)
+        text = render(settings, self.node.name, keepalived_global_lines=self.SCHEDULING)
         (self.folder / "keepalived.conf").write_text(text)
 
     @staticmethod
@@ -65,7 +65,7 @@ CLASSES = {AGENT: Agent, KEEPALIVED: Keepalived}
 
 
 def instance(number: int, interval: float, priority: int, **more):
-    """Return a Virtual Router in the collection's model; the number is its VRID."""
+    """Return an instance in the collection's model; the number is its VRID."""
     return {
         "name": f"vr{number}",
         "interface": "eth0",
@@ -81,13 +81,13 @@ def instance(number: int, interval: float, priority: int, **more):
 
 
 class Stage:
-    """A link and the daemons on it; all of it is removed afterwards."""
+    """A link and the daemons on it. The context removes them at its end."""
 
-    def __init__(self, speakers: int = 2) -> None:
+    def __init__(self, captured: int = 2) -> None:
         """
-        :param speakers: how many of its members to capture
+        :param captured: the number of members whose messages are captured
         """
-        self._speakers = speakers
+        self._captured = captured
         self._serial = itertools.count()
         self._running: list[agents.Daemon] = []
         self._stack = contextlib.ExitStack()
@@ -98,7 +98,7 @@ class Stage:
             self.link = Link(2)
             stack.callback(self.link.stop)
             self.link.start()
-            self.wire = Wire(self.link, self.link.members[: self._speakers])
+            self.wire = Wire(self.link, self.link.members[: self._captured])
             stack.callback(self.wire.close)
             stack.callback(self.clear)
             self._stack = stack.pop_all()
@@ -109,31 +109,31 @@ class Stage:
 
     def router(self, kind: str, node, instances) -> agents.Daemon:
         """Return a router that is not started yet."""
-        made = CLASSES[kind](node, self.folder / str(next(self._serial)), instances)
-        self._running.append(made)
-        return made
+        daemon = CLASSES[kind](node, self.folder / str(next(self._serial)), instances)
+        self._running.append(daemon)
+        return daemon
 
     def pair(self, first: str, second: str, interval: float):
         """Start an Active router of one kind and a Backup of another, which knows the Active one."""
         lb1, lb2 = self.link.members
         active = self.router(first, lb1, [instance(1, interval, OWNER)])
         backup = self.router(second, lb2, [instance(1, interval, SECOND)])
-        active.starts()
+        active.start()
         self.await_advertisements(lb1.name, 1, interval)
-        backup.starts()
-        self.await_advertisements(lb1.name, ENOUGH_ADVERTISEMENTS, interval)
+        backup.start()
+        self.await_advertisements(lb1.name, LEARNING_ADVERTISEMENTS, interval)
         return active, backup
 
     def await_advertisements(self, member: str, count: int, interval: float) -> None:
-        """Wait for a number of Advertisements from now on."""
-        enough = len(self.wire.advertisements(member)) + count
+        """Wait for a number of further Advertisements."""
+        total = len(self.wire.advertisements(member)) + count
         try:
-            self.wire.until(lambda: len(self.wire.advertisements(member)) >= enough, 10 + 5 * interval)
+            self.wire.until(lambda: len(self.wire.advertisements(member)) >= total, 10 + 5 * interval)
         except TimeoutError as error:
             raise TimeoutError("\n".join(daemon.log() for daemon in self._running)) from error
 
     def clear(self) -> None:
-        """Remove what the last round has left."""
+        """End the daemons, and remove their addresses and the captured messages."""
         for daemon in self._running:
             daemon.close()
         self._running.clear()

@@ -1,8 +1,8 @@
-"""Detects stalls of a processor, in which it runs no process of any priority: a hypervisor may suspend it.
+"""Detects stalls of a processor, in which it runs no process at all, because the hypervisor has suspended it.
 
     python3 bench/stalls.py PROCESSOR SECONDS
 
-Prints when each stall began, in seconds since 1970, and how long it lasted.
+Prints the begin of each stall, in seconds since 1970, and its length in seconds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-PRIORITY = 10  # as the agent's and keepalived's
+PRIORITY = 10  # that of the agent and of keepalived
 SAMPLE_INTERVAL, MIN_STALL = 0.001, 0.005
 
 

@@ -13,7 +13,7 @@ from tables import heading, row
 
 ROUNDS = int(os.environ.get("ROUNDS", "10"))
 INTERVALS = (1, 0.1, 0.01)
-# With this interval the skew time, which is the same for both, is short and hides little of their own time.
+# With this interval Skew_Time, which is the same for both, is short and hides little of their own time.
 HANDOVER_INTERVAL = 0.1
 LB1, LB2 = "lb1", "lb2"
 LIMIT = 5  # seconds for any event, plus so many intervals
@@ -27,7 +27,7 @@ def measure() -> None:
         row("  first advertisement to first gratuitous ARP", *announced, "ratio 1.0")
     for peer, peers in (("a keepalived", (KEEPALIVED, KEEPALIVED)), ("its own kind", KINDS)):
         signalled, resigned = in_turn(handover, list(zip(KINDS, peers)), HANDOVER_INTERVAL)
-        row(f"SIGTERM to first advertisement of {peer}", *signalled, "ratio 1.0")
+        row(f"SIGTERM to the first advertisement of {peer}", *signalled, "ratio 1.0")
         row("  of which after priority 0", *resigned)
     (started,) = in_turn(start, KINDS, 0.1)
     row("start to first advertisement of an owner", *started, "500 ms")
@@ -41,20 +41,18 @@ def in_turn(trial, contenders, interval: float):
     with contextlib.ExitStack() as stack:
         stages = [stack.enter_context(Stage()) for _each in contenders]
         pool = stack.enter_context(ThreadPoolExecutor(len(stages) if interval >= 1 else 1))
-        found = [list(pool.map(trial, stages, contenders, [interval] * len(stages))) for _round in range(ROUNDS)]
+        rounds = [list(pool.map(trial, stages, contenders, [interval] * len(stages))) for _round in range(ROUNDS)]
     return [
-        [[times[contender][thing] * 1000 for times in found] for contender in range(len(contenders))]
-        for thing in range(len(found[0][0]))
+        [[times[contender][quantity] * 1000 for times in rounds] for contender in range(len(contenders))]
+        for quantity in range(len(rounds[0][0]))
     ]
 
 
 def crash(stage: Stage, kind: str, interval: float):
-    """Return the time without advertisements, and how long the new Active router takes to announce its addresses.
-
-    The killed router is always a keepalived.
-    """
+    """Kill an Active router, which is always a keepalived. Return the time without advertisements, and the time until
+    the new Active router announces its addresses."""
     active, _backup = stage.pair(KEEPALIVED, kind, interval)
-    active.dies()
+    active.kill()
     first = stage.wire.until(lambda: stage.wire.advertisements(LB2), LIMIT + 5 * interval)[0]
     announced = stage.wire.until(lambda: stage.wire.announcements(LB2), LIMIT)[0]
     last = stage.wire.advertisements(LB1)[-1]
@@ -64,7 +62,7 @@ def crash(stage: Stage, kind: str, interval: float):
 
 
 def handover(stage: Stage, kinds, interval: float):
-    """Return how long the peer of a router that is stopped takes, from the signal and from priority 0."""
+    """Stop an Active router. Return how long its peer takes to advertise, from the signal and from priority 0."""
     active, _peer = stage.pair(*kinds, interval)
     at = time.time()
     os.kill(active.process.pid, signal.SIGTERM)  # as systemd does: keepalived's unit has KillMode=process
@@ -76,7 +74,7 @@ def handover(stage: Stage, kinds, interval: float):
 
 
 def start(stage: Stage, kind: str, interval: float):
-    """Return how long it takes from the start of the process to its first advertisement."""
+    """Return the time from the start of the process to its first advertisement."""
     owner = stage.router(kind, stage.link.lb1, [instance(1, interval, OWNER)])
     at = time.time()
     owner.launch()

@@ -17,16 +17,16 @@ import subprocess
 import sys
 
 import stage
-from support.netns.links import why_not
+from support.netns.links import skip_reason
 
 PARTS = ("takeover", "footprint", "load")
 
 
 def main() -> None:
-    if why_not("keepalived"):
-        print(f"bench/vrrp.py: skipped: {why_not('keepalived')}")
+    if skip_reason("keepalived"):
+        print(f"bench/vrrp.py: skipped: {skip_reason('keepalived')}")
         return
-    # So that it removes what it has made.
+    # So that contexts clean up.
     signal.signal(signal.SIGTERM, lambda *_ignored: sys.exit(1))
     utils = stage.ROOT / "plugins" / "module_utils"
     command = [sys.executable, str(utils / "_host" / "deploy" / "archive.py"), str(utils / "_agent"), str(stage.PYZ)]

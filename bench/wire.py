@@ -1,4 +1,4 @@
-"""Captures what the members of a link send, with the kernel's timestamps: this program itself may be late."""
+"""Captures the messages of a link's members, with the kernel's timestamps, because this program itself may be late."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Iterator, NamedTuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.arp import arp_claim
-from support.netns.recorder import frames_at, stamped
+from support.netns.recorder import open_capture, receive_frame
 
 # Python has no names for them.
 SO_RCVBUFFORCE, SOL_PACKET, PACKET_STATISTICS, PACKET_IGNORE_OUTGOING = 33, 263, 6, 23
-RECEIVE_BUFFER = 1 << 29  # bytes; a flood may cause as many answers
+RECEIVE_BUFFER = 1 << 29  # bytes, for the answers to a flood
 BROADCAST = b"\xff" * 6
 ANNOUNCEMENT = -1  # in place of an Advertisement's priority
 
@@ -24,7 +24,7 @@ class Message(NamedTuple):
 
     at: float  # seconds since 1970
     member: str
-    priority: int  # of an Advertisement; or ANNOUNCEMENT
+    priority: int  # ANNOUNCEMENT for a gratuitous ARP
 
     @property
     def is_advertisement(self) -> bool:
@@ -32,7 +32,7 @@ class Message(NamedTuple):
 
 
 class Wire:
-    """Captures at the bridge's ends of the members' cables, in a thread."""
+    """Captures in a thread, at the members' ports of the bridge."""
 
     def __init__(self, link, members) -> None:
         self.messages: list[Message] = []
@@ -41,7 +41,7 @@ class Wire:
         self._wake, woken = socket.socketpair()
         self._selector.register(woken, selectors.EVENT_READ)
         for node in members:
-            sock = frames_at(link.bridge, node.port)
+            sock = open_capture(link.bridge, node.port)
             sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
             sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
             self._selector.register(sock, selectors.EVENT_READ, node.name)
@@ -56,7 +56,7 @@ class Wire:
                 self._receive(key.fileobj, key.data)
 
     def _receive(self, sock, member: str) -> None:
-        at, frame = stamped(sock)
+        at, frame = receive_frame(sock)
         priority = priority_of(frame)
         if priority is not None:
             with self._changed:
@@ -80,32 +80,33 @@ class Wire:
         return [message for message in self.sent_by(member, since) if not message.is_advertisement]
 
     def read_up_to(self, moment: float) -> None:
-        """Wait until all messages before a moment are captured, while members keep sending."""
+        """Wait until all messages up to a moment are captured. The members must go on sending."""
         self.until(lambda: self.messages and self.messages[-1].at >= moment, 60)
-        self._refuse_loss()
+        self._assert_no_loss()
 
-    def _refuse_loss(self) -> None:
-        """Fail if frames were dropped: a gap would then prove nothing."""
+    def _assert_no_loss(self) -> None:
+        """Fail if frames were dropped, because gaps would then prove nothing."""
         for key in self._selector.get_map().values():
             if key.data:
                 statistics = key.fileobj.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
                 _frames, dropped = struct.unpack("@II", statistics)
-                assert not dropped, f"{dropped} frames of {key.data} could not be kept"
+                assert not dropped, f"{dropped} frames of {key.data} were dropped"
 
     def until(self, condition, limit: float):
-        """Return the value of a condition once it is true. It is checked after each message.
+        """Wait until a condition is true, and check it after each message; return its value.
 
-        :param limit: seconds, after which it raises TimeoutError
+        :param limit: seconds
+        :raises TimeoutError: the condition is still false after the limit
         """
         with self._changed:
             met = self._changed.wait_for(condition, limit)
         if not met:
-            raise TimeoutError("no member has sent what was expected")
+            raise TimeoutError("the expected messages were not sent")
         return met
 
 
 def priority_of(frame: bytes):
-    """Return the priority of an Advertisement, ANNOUNCEMENT for a gratuitous ARP, None for all else."""
+    """Return the priority of an Advertisement, ANNOUNCEMENT for a gratuitous ARP, or None for other frames."""
     if arp_claim(frame):
         return ANNOUNCEMENT if frame[:6] == BROADCAST else None
     datagram = ip.read(frame[14:], int.from_bytes(frame[12:14], "big"))

@@ -23,14 +23,14 @@ def main() -> int:
         shell.say(f"lab: {error}")
         return 1
     except KeyboardInterrupt:
-        shell.say("lab: interrupted; the next `up` or `down` clears what is left")
+        shell.say("lab: interrupted; the next `up` or `down` cleans up")
         return 130
     return 0
 
 
 def parser() -> argparse.ArgumentParser:
-    whole = argparse.ArgumentParser(prog="python3 lab", description="Real systemd hosts on this machine.")
-    commands = whole.add_subparsers(required=True, metavar="COMMAND")
+    top = argparse.ArgumentParser(prog="python3 lab", description="Real systemd hosts on this machine.")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, help_text: str, act: object, scenario: str = "default") -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=help_text)
@@ -40,18 +40,18 @@ def parser() -> argparse.ArgumentParser:
 
     command("up", "start the hosts from the image LAB_IMAGE", up)
     remove = command("down", "remove every lab of this checkout, or one scenario's", down, scenario="")
-    remove.add_argument("--all", action="store_true", help="images and caches too")
+    remove.add_argument("--all", action="store_true", help="remove images and caches, too")
     images = command("images", "build or pull the images that hosts start from", make_images)
     images.add_argument("names", nargs="+", metavar="NAME")
     command("able", "print why this machine cannot run the lab, if it cannot", able)
     gone = command("gone", "fail if a host of these scenarios still exists", check_gone)
     gone.add_argument("scenarios", nargs="+", metavar="SCENARIO")
     command("status", "list the hosts of this checkout", status)
-    command("inventory", "print the inventory's path", where)
-    shell_on = command("ssh", "open a shell on a host, or run a command there", ssh)
-    shell_on.add_argument("host")
-    shell_on.add_argument("command", nargs=argparse.REMAINDER)
-    return whole
+    command("inventory", "print the inventory's path", print_inventory)
+    open_shell = command("ssh", "open a shell on a host, or run a command there", ssh)
+    open_shell.add_argument("host")
+    open_shell.add_argument("command", nargs=argparse.REMAINDER)
+    return top
 
 
 def up(arguments: argparse.Namespace) -> None:
@@ -85,7 +85,7 @@ def check_gone(arguments: argparse.Namespace) -> None:
         raise shell.LabError(f"still there: {', '.join(left)}")
 
 
-def where(arguments: argparse.Namespace) -> None:
+def print_inventory(arguments: argparse.Namespace) -> None:
     print(Lab(CHECKOUT, arguments.scenario).inventory)
 
 

@@ -1,7 +1,7 @@
 """Starts and removes labs.
 
-`up` first removes what an interrupted run has left under this lab's label. The inventory is written last, so it exists
-exactly while every host answers. `down` removes nothing without our label.
+`up` first removes what an interrupted run has left under this lab's label. It writes the inventory last, so that this
+exists only while every host answers. `down` removes nothing without our label.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ def make_images(lab: Lab, names: List[str]) -> None:
 
 
 def down(checkout: Path, scenario: Optional[str] = None, caches: bool = False) -> None:
-    """Remove one scenario's lab or every lab of this checkout; with `caches` also images and all else."""
+    """Remove one scenario's lab or every lab of this checkout.
+
+    :param caches: remove the images and the cache, too
+    """
     cache = Lab(checkout, "").cache
     if not cache.exists():
         shell.say("lab: nothing to remove")
@@ -69,7 +72,7 @@ def down(checkout: Path, scenario: Optional[str] = None, caches: bool = False) -
     with shell.locked(cache), shell.step("remove " + what):
         here = machine.as_it_is(cache)
         for name in [scenario] if scenario else _known(cache):
-            _forget(Lab(checkout, name))
+            _remove_files(Lab(checkout, name))
         if here.has_podman:
             lab = Lab(checkout, scenario or "")
             _remove(here, *((LAB_LABEL, lab.id) if scenario else (CHECKOUT_LABEL, lab.checkout_id)))
@@ -80,8 +83,8 @@ def down(checkout: Path, scenario: Optional[str] = None, caches: bool = False) -
 
 
 def _known(cache: Path) -> Set[str]:
-    """Return the scenarios that have left something on disk, complete or not."""
-    return {trace.parent.name for trace in cache.glob("*/inventory.*")}
+    """Return the scenarios with an inventory on disk, complete or not."""
+    return {file.parent.name for file in cache.glob("*/inventory.*")}
 
 
 def status(checkout: Path) -> str:
@@ -134,7 +137,7 @@ def _is_up(here: Machine, lab: Lab, image_name: str) -> bool:
 
 def _clear(here: Machine, lab: Lab) -> None:
     """Remove an earlier lab of the same name, complete or not."""
-    _forget(lab)
+    _remove_files(lab)
     _remove(here, LAB_LABEL, lab.id)
 
 
@@ -162,9 +165,9 @@ def _start_all(here: Machine, lab: Lab, reference: str) -> Network:
 
 
 def _create_network(here: Machine, lab: Lab, name: str) -> Network:
-    """Create the lab's network; if another lab takes the same addresses in that moment, look again.
+    """Create the lab's network; if another lab has just taken the same addresses, choose again.
 
-    The name is a new one each time: leases and DNS records that a killed podman left behind go by the name.
+    The name is a new one each time: a killed podman leaves leases and DNS records behind, which are keyed by it.
     """
     for attempt in range(5):
         net = network.choose(lab.id, network.parse(_claimed(here)), here.ipv6)
@@ -200,11 +203,11 @@ def _start(lab_run: LabRun, host: Host) -> None:
         *(lab_run.image, "/sbin/init"),
     )
     public = lab_run.key.with_suffix(".pub").read_text().strip()
-    wants = {"LAB_USER": inventory.USER, "LAB_KEY": public, "PORTS": " ".join(map(str, host.ports))}
-    environment = [f"--env={variable}={value}" for variable, value in wants.items()]
-    said = lab_run.machine.podman("exec", *environment, name, "sh", "/lab/host.sh")
-    if said.strip():
-        shell.say(f"lab: {host.name}: {said.strip()}")
+    variables = {"LAB_USER": inventory.USER, "LAB_KEY": public, "PORTS": " ".join(map(str, host.ports))}
+    environment = [f"--env={variable}={value}" for variable, value in variables.items()]
+    output = lab_run.machine.podman("exec", *environment, name, "sh", "/lab/host.sh")
+    if output.strip():
+        shell.say(f"lab: {host.name}: {output.strip()}")
     for port in (SSH_PORT, *host.ports):
         shell.wait_until(partial(_answers, address, port), 30, f"{host.name} answering on port {port}")
 
@@ -218,30 +221,30 @@ def _answers(address: str, port: int) -> bool:
 
 
 def _key(cache: Path) -> Path:
-    """Return the lab's ssh key. The private half is written last, so that a key that exists is complete."""
-    key, half = cache / "id_ed25519", cache / "partial_key"
+    """Return the lab's ssh key. The private part gets its name last, so that a key that exists is complete."""
+    key, partial_key = cache / "id_ed25519", cache / "partial_key"
     if not key.exists():
         for leftover in cache.glob("partial_key*"):
             leftover.unlink()
-        shell.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", PREFIX, "-f", str(half)])
-        half.with_suffix(".pub").rename(key.with_suffix(".pub"))
-        half.rename(key)
+        shell.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", PREFIX, "-f", str(partial_key)])
+        partial_key.with_suffix(".pub").rename(key.with_suffix(".pub"))
+        partial_key.rename(key)
     return key
 
 
 def _remove(here: Machine, label: str, value: str) -> None:
     """Remove containers and networks with this label, and containers whose creation was interrupted.
 
-    An interrupted podman may still lock one of them for a moment, so this retries.
+    It retries, because an interrupted podman may still hold a lock for a moment.
     """
-    gone = partial(_try_to_remove, here, label, value)
-    shell.wait_until(gone, 30, f"removing the containers of {value}", every=0.5)
+    removed = partial(_try_to_remove, here, label, value)
+    shell.wait_until(removed, 30, f"removing the containers of {value}", every=0.5)
 
 
 def _try_to_remove(here: Machine, label: str, value: str) -> bool:
     ours = f"label={label}={value}"
     containers = here.podman("ps", "--all", "--quiet", "--filter", ours).split()
-    containers += _half_made(here, f"{PREFIX}-{value}-")
+    containers += _incomplete(here, f"{PREFIX}-{value}-")
     if containers:
         here.podman("rm", "--force", "--time", "0", "--volumes", *containers)
     networks = here.podman("network", "ls", "--quiet", "--filter", ours).split()
@@ -250,17 +253,17 @@ def _try_to_remove(here: Machine, label: str, value: str) -> bool:
     return True
 
 
-def _half_made(here: Machine, prefix: str) -> Iterable[str]:
-    """Return containers that exist in podman's storage only; they have a name but no label."""
+def _incomplete(here: Machine, prefix: str) -> Iterable[str]:
+    """Return the containers that exist in podman's storage only. They have a name but no label."""
     everything = here.podman("ps", "--all", "--external", "--format", "{{.Names}}\t{{.Status}}")
     rows = (row.split("\t") for row in everything.splitlines())
     return [name for name, state in rows if name.startswith(prefix) and state == "Storage"]
 
 
-def _forget(lab: Lab) -> None:
+def _remove_files(lab: Lab) -> None:
     """Remove a lab's files, and end its open ssh connections."""
-    for trace in lab.folder.glob("inventory.*"):
-        trace.unlink()
+    for file in lab.folder.glob("inventory.*"):
+        file.unlink()
     if lab.folder.exists():
         lab.folder.rmdir()
     for sockets in SOCKETS.glob(lab.name + ".*"):

@@ -1,8 +1,8 @@
 """The image that lab hosts start from.
 
-`debian12` and `debian13` are built here with mmdebstrap, so no container registry is needed; any other name is an image
-that podman has or can pull. A root filesystem is kept as a tar named by the recipe's hash. It gets that name only when
-it is complete, and the image is labelled with the hash, so an outdated one is replaced.
+mmdebstrap builds `debian12` and `debian13` here, without a container registry. Any other name is an image that podman
+has or can pull. The cache keeps the root filesystem in a tar file, which gets its name, with the recipe's hash, when it
+is complete. The image has that hash in a label, so that an outdated image is replaced.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ PACKAGES = (
     "nftables",
     "curl",
 )
-# A firewall that a host may have: installed, and not running until it is started. netbase has /etc/protocols, without
-# which firewalld does not know esp and does not start.
+# A second firewall, which is installed and does not run. firewalld starts only if it finds esp in /etc/protocols, which
+# is in netbase.
 FIREWALLS = {"debian12": ("ufw",), "debian13": ("firewalld", "netbase")}
-# Unpacking without fsync is safe for hosts that are thrown away; apt's own timers would take its lock at
-# a time of their choosing, and the kernel's modules are not a container's to load.
+# Throwaway hosts need no fsync. apt's timers would take its lock at random times, and a container cannot load kernel
+# modules.
 OPTIONS = (
     "--variant=minbase",
     "--dpkgopt=force-unsafe-io",
@@ -46,9 +46,9 @@ OPTIONS = (
     '--customize-hook=systemctl --root="$1" mask apt-daily.timer apt-daily-upgrade.timer systemd-modules-load.service',
     '--customize-hook=systemctl --root="$1" disable firewalld.service 2>/dev/null || true',
 )
-# mmdebstrap mounts /proc, /sys and the host's /dev/shm into its tree. In namespaces of its own these mounts,
-# and every process that it started, are gone the moment it is: what removes the tree can follow no mount.
-APART = (
+# mmdebstrap mounts /proc, /sys and the host's /dev/shm into its tree. In its own namespaces these mounts and all of its
+# processes end with it, so that removing the tree cannot follow a mount.
+ISOLATED = (
     *("setpriv", "--pdeathsig", "KILL"),  # unshare ignores the SIGTERM that other commands get
     *("unshare", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc"),
 )
@@ -76,20 +76,20 @@ def ensure(machine: Machine, name: str, cache: Path) -> str:
                 machine.podman("pull", "--quiet", name)
         return name
     reference = f"{REPOSITORY}:{name}"
-    wanted = recipe_hash(name)
-    if _recipe_of(machine, reference) != wanted:
-        rootfs = cache / f"rootfs-{name}-{wanted}.tar"
+    current = recipe_hash(name)
+    if _recipe_of(machine, reference) != current:
+        rootfs = cache / f"rootfs-{name}-{current}.tar"
         if not rootfs.exists():
             _build(machine, name, rootfs)
         with shell.step(f"import {reference}"):
-            label = f"LABEL={RECIPE_LABEL}={wanted}"
+            label = f"LABEL={RECIPE_LABEL}={current}"
             machine.podman("import", "--quiet", "--change", label, str(rootfs), reference)
-            machine.podman("image", "prune", "--force", "--filter", OURS)  # the one it replaces
+            machine.podman("image", "prune", "--force", "--filter", OURS)  # the image that this one replaces
     return reference
 
 
 def remove(machine: Machine) -> None:
-    """Remove our images, except those from which a host of another checkout still runs."""
+    """Remove our images, except those that hosts of another checkout use."""
     for identifier in set(machine.podman("images", "--quiet", "--filter", OURS).split()):
         try:
             machine.podman("rmi", identifier)
@@ -104,20 +104,20 @@ def _build(machine: Machine, name: str, rootfs: Path) -> None:
         outdated.unlink()
     scratch.mkdir(mode=0o755)
     with shell.step(f"build {name} with mmdebstrap (half a minute)"):
-        make = [*APART, "env", f"TMPDIR={scratch}", "mmdebstrap", *recipe(name), str(partial)]
+        make = [*ISOLATED, "env", f"TMPDIR={scratch}", "mmdebstrap", *recipe(name), str(partial)]
         shell.watch([*machine.as_root, *make], only="I: ")
         partial.rename(rootfs)
     _discard(machine, scratch)
 
 
 def _discard(machine: Machine, *leftovers: Path) -> None:
-    """Remove the leftovers of a build, and retry while an interrupted one still ends."""
+    """Remove the leftovers of a build; retry, because an interrupted one may still be ending."""
 
-    def gone() -> bool:
+    def removed() -> bool:
         machine.discard(*leftovers)
         return True
 
-    shell.wait_until(gone, 60, "clearing an interrupted build", every=0.5)
+    shell.wait_until(removed, 60, "removing an interrupted build", every=0.5)
 
 
 def _inspect(machine: Machine, reference: str) -> str:
@@ -128,6 +128,6 @@ def _inspect(machine: Machine, reference: str) -> str:
 
 
 def _recipe_of(machine: Machine, reference: str) -> str:
-    found = _inspect(machine, reference)
-    labels = json.loads(found)[0].get("Labels") if found else None
+    image = _inspect(machine, reference)
+    labels = json.loads(image)[0].get("Labels") if image else None
     return (labels or {}).get(RECIPE_LABEL, "")

@@ -16,9 +16,9 @@ USER = "ops"
 
 
 def ssh_options(sockets: Path) -> List[str]:
-    """Return the options of ssh to a lab host: known_hosts stays unchanged, and a dead host is detected within 15 s.
+    """Return ssh's options for a lab host: known_hosts stays unchanged, and a dead host is detected within 15 s.
 
-    The sockets have a short path, because that of a unix socket has at most 107 bytes.
+    The path of the sockets is short, because a Unix socket's has at most 107 bytes.
     """
     options = {
         "UserKnownHostsFile": "/dev/null",

@@ -1,6 +1,6 @@
 """The hosts of a lab, and its names.
 
-Pure. A host's number is the last part of its addresses. A scenario without a layout of its own is a pair.
+Pure. A host's number is the last part of its addresses. A scenario that is not in `LAYOUTS` is a pair.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CHECKOUT_LABEL = "onprem.lb.checkout"
 
 @dataclass(frozen=True)
 class Host:
-    """A machine of the lab, with its name in Ansible; on `ports` it answers HTTP with that name."""
+    """A host of the lab, by its name in Ansible. On `ports` it answers HTTP with that name."""
 
     name: str
     group: str
@@ -32,7 +32,7 @@ PAIR = (
     Host("node2", "backends", 22, ports=(80, 443, 8443)),
     Host("client", "probe", 31),
 )
-# Their API servers and routers are the scenario's.
+# The scenario starts their API servers and routers.
 IPI = (
     Host("master1", "ipi_masters", 11),
     Host("master2", "ipi_masters", 12),
@@ -88,5 +88,5 @@ class Lab:
 
     @property
     def inventory(self) -> Path:
-        """It is written last when the lab starts and removed first when it stops: if it exists, the lab is complete."""
+        """The inventory's path. `up` writes it last and `down` removes it first: if it exists, the lab is complete."""
         return self.folder / "inventory.yml"

@@ -1,8 +1,8 @@
 """Prepares this machine for the lab.
 
-`plan` is pure: it turns observed facts into packages and one small podman configuration. `observe` and `prepare` read
-and change the machine. A machine that has everything stays unchanged. Only with hybrid cgroups or tight resource limits
-a containers.conf is written, which only the lab's podman reads.
+`plan` is pure: it turns observed facts into packages and one small podman configuration. `observe` reads the machine,
+and `prepare` changes it. A machine that has everything stays unchanged. With hybrid cgroups or tight resource limits
+it gets a containers.conf, which only the lab's podman reads.
 """
 
 from __future__ import annotations
@@ -87,16 +87,16 @@ class Machine:
     ipv6: bool
 
     def podman(self, *arguments: str) -> str:
-        """Run podman as root, with the lab's own configuration where this machine needs one.
+        """Run podman as root, with the lab's own configuration if this machine needs one.
 
-        Cut off halfway, podman leaves bridges and DNS records that nobody removes: it may finish. Only what
-        it executes inside a host dies with the lab.
+        When the lab is killed, podman may finish, because it would leave bridges and DNS records behind. Only
+        `podman exec` ends with the lab.
         """
         finish = None if arguments[0] == "exec" else self.cache / shell.FINISH
         return shell.run([*self.podman_command, *arguments], finish=finish)
 
     def discard(self, *paths: Path) -> None:
-        """Remove what lies at these paths, but never anything that is mounted there from elsewhere."""
+        """Remove these paths, but nothing that is mounted below them."""
         shell.run([*self.as_root, "rm", "-rf", "--one-file-system", *map(str, paths)])
 
     @property
@@ -141,18 +141,18 @@ def containers_conf(facts: Facts) -> Optional[str]:
 def prepare(cache: Path, build_debian: bool) -> Machine:
     """Make this machine able to run the lab."""
     facts = observe()
-    wanted = plan(facts, build_debian)
-    if wanted.refusal:
-        raise shell.LabError(wanted.refusal)
+    preparation = plan(facts, build_debian)
+    if preparation.refusal:
+        raise shell.LabError(preparation.refusal)
     as_root = AS_ROOT[facts.privilege]
-    if wanted.packages:
-        with shell.step("install {}".format(" ".join(wanted.packages))):
-            install(as_root, wanted.packages)
-    if wanted.inotify_instances:  # until the next boot
-        shell.run([*as_root, "sh", "-c", f"echo {wanted.inotify_instances} > {INOTIFY}"])
+    if preparation.packages:
+        with shell.step("install {}".format(" ".join(preparation.packages))):
+            install(as_root, preparation.packages)
+    if preparation.inotify_instances:  # until the next boot
+        shell.run([*as_root, "sh", "-c", f"echo {preparation.inotify_instances} > {INOTIFY}"])
     conf = cache / CONF
-    if wanted.containers_conf:
-        conf.write_text(wanted.containers_conf)
+    if preparation.containers_conf:
+        conf.write_text(preparation.containers_conf)
     elif conf.exists():
         conf.unlink()
     return as_it_is(cache)
@@ -168,7 +168,7 @@ def as_it_is(cache: Path) -> Machine:
 
 
 def install(as_root: Tuple[str, ...], packages: Tuple[str, ...]) -> None:
-    """Install packages with apt; fetch the package lists only if the installation fails without."""
+    """Install packages with apt; update the package lists and try again if that fails."""
     apt = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=300"]
     command = [*apt, "install", "--yes", "--no-install-recommends", *packages]
     try:
@@ -216,13 +216,13 @@ def _hard_limit(which: int) -> int:
 
 
 def _pid_max() -> int:
-    """Return the maximum of process ids, to which podman lowers its limit on processes."""
+    """Return the highest process id: podman limits processes to it."""
     return int(Path("/proc/sys/kernel/pid_max").read_text())
 
 
 def _may_raise_limits(as_root: Tuple[str, ...]) -> bool:
-    wanted = [f"--{name}={PODMAN_LIMIT}:{PODMAN_LIMIT}" for name in ("nofile", "nproc")]
-    return shell.succeeds([*as_root, "prlimit", *wanted, "true"])
+    limits = [f"--{name}={PODMAN_LIMIT}:{PODMAN_LIMIT}" for name in ("nofile", "nproc")]
+    return shell.succeeds([*as_root, "prlimit", *limits, "true"])
 
 
 def _unique(names: List[str]) -> Tuple[str, ...]:

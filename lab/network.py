@@ -1,7 +1,7 @@
 """Chooses a network that is unused on this machine, and the addresses in it.
 
-Pure. The same lab gets the same network every time, as long as it is free, because the search starts at an offset that
-derives from the lab's id; two labs start at different offsets.
+Pure. The search starts at an offset that derives from the lab's id. So a lab gets the same network each time, if that
+is free, and two labs rarely meet.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Iterable, List, Optional, Union
 
 AnyNetwork = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
-# Searched in this order: a company's VPN often claims one of them whole.
+# In the order of the search: a company's VPN often routes one of them as a whole.
 POOLS = [ipaddress.IPv4Network(pool) for pool in ("10.224.0.0/12", "172.16.0.0/12", "192.168.0.0/16")]
 # Wider routes than this are default routes in disguise (VPNs split 0.0.0.0/0 into halves).
 WIDEST_CLAIM = 4
 
-# Addresses that no host gets: free for the programs under test.
+# No host gets these addresses: they are for the programs under test.
 VIP, VIP2 = 100, 101
-# The range of podman itself; every lab host has a fixed address outside of it.
+# The range from which podman assigns addresses. Each lab host has a fixed one outside it.
 LEASES, LEASES6 = "240/28", "f000/116"
 
 
@@ -57,7 +57,7 @@ class Network:
 
 
 def choose(lab_id: str, taken: Iterable[AnyNetwork], ipv6: bool) -> Network:
-    """Return the first network, from this lab's offset in each pool on, that overlaps nothing in `taken`."""
+    """Return the first network that overlaps nothing in `taken`, searching each pool from this lab's offset."""
     claims = [network for network in taken if network.prefixlen >= WIDEST_CLAIM]
     digest = hashlib.sha256(lab_id.encode()).digest()
     for pool in POOLS:
@@ -71,7 +71,7 @@ def choose(lab_id: str, taken: Iterable[AnyNetwork], ipv6: bool) -> Network:
 
 
 def parse(networks: Iterable[str]) -> List[AnyNetwork]:
-    """Read networks from routing tables; ignore what is no network (`default`)."""
+    """Parse networks from routing tables; skip what is no network, such as `default`."""
     parsed: List[AnyNetwork] = []
     for text in networks:
         try:

@@ -1,9 +1,8 @@
 """Runs the lab's other programs.
 
-Every command goes through `run` or `watch`, so that a failure is always one readable exception, and so that
-it is known what becomes of a command when the lab itself is killed. Most die with it: `setpriv --pdeathsig`
-sends them SIGTERM. Those that would leave half a thing behind, such as podman setting up a network, are named
-a lock instead: they end in peace and hold the lock until then, and the next lab waits for it.
+Every command goes through `run` or `watch`. A failure becomes one readable exception. When the lab itself is killed,
+most commands end with it: `setpriv --pdeathsig` sends them SIGTERM. A command that must not be interrupted, such as
+podman when it sets up a network, finishes instead. Until then it holds a lock, for which the next lab waits.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class LabError(Exception):
 def run(argv: Sequence[str], finish: Optional[Path] = None) -> str:
     """Run a command and return its output; raise LabError with its last lines if it fails.
 
-    With `finish`, a lock's path, the command ends in peace even if this process does not.
+    :param finish: the path of a lock; with it the command finishes even if this process is killed
     """
     # With --close the processes that podman leaves running do not hold the lock.
     prefix = ("setsid", "--wait", "flock", "--shared", "--close", str(finish)) if finish else DIE_WITH_US
@@ -52,7 +51,7 @@ def run(argv: Sequence[str], finish: Optional[Path] = None) -> str:
 
 def watch(argv: Sequence[str], only: str = "") -> None:
     """Run a long command and print its lines that start with `only` as they come."""
-    said = []
+    lines = []
     with subprocess.Popen(
         [*DIE_WITH_US, *argv],
         env=_environment(),
@@ -63,11 +62,11 @@ def watch(argv: Sequence[str], only: str = "") -> None:
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            said.append(line)
+            lines.append(line)
             if line.startswith(only):
                 say("    " + line.rstrip())
     if process.returncode:
-        raise _failure(argv, process.returncode, "".join(said[-20:]))
+        raise _failure(argv, process.returncode, "".join(lines[-20:]))
 
 
 def succeeds(argv: Sequence[str]) -> bool:
@@ -78,23 +77,23 @@ def succeeds(argv: Sequence[str]) -> bool:
         return False
 
 
-def wait_until(answered: Callable[[], bool], limit: float, what: str, every: float = 0.1) -> None:
-    """Poll until a condition is true; after `limit` seconds raise LabError with what was awaited."""
+def wait_until(condition: Callable[[], bool], limit: float, what: str, every: float = 0.1) -> None:
+    """Poll until a condition is true; after `limit` seconds raise LabError, which says what did not happen."""
     deadline = time.monotonic() + limit
     while True:
-        trouble = ""
+        reason = ""
         try:
-            if answered():
+            if condition():
                 return
         except LabError as error:
-            trouble = f": {error}"
+            reason = f": {error}"
         if time.monotonic() > deadline:
-            raise LabError(f"{what} did not happen within {limit:.0f} s{trouble}")
+            raise LabError(f"{what} did not happen within {limit:.0f} s{reason}")
         time.sleep(every)
 
 
 def say(line: str) -> None:
-    """Print one line of progress on stderr: stdout is for results such as the inventory's path."""
+    """Print a line of progress on stderr. Results, such as the inventory's path, go to stdout."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -114,7 +113,7 @@ def exclusive(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("lab: another lab command is at work in this checkout, waiting for it")
+            say("lab: another lab command runs in this checkout, waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

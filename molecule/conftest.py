@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import pytest
-from support.callback.one_drill import let_drills_end
+from support.callback.one_drill import wait_for_drills
 
 
 @pytest.fixture(autouse=True)
 def no_drill_is_disturbed():
-    let_drills_end()
+    wait_for_drills()
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The archive holds what a user needs, and nothing of how the collection is made."""
+"""Verifies that the collection's archive has what a user needs, and nothing that only developers need."""
 
 from __future__ import annotations
 

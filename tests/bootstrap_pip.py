@@ -1,6 +1,6 @@
-"""ansible-test fetches a script that brings pip into its virtual environments. Here ensurepip does it instead.
+"""Replaces the script that ansible-test downloads to install pip into its virtual environments by one with ensurepip.
 
-Writes the script where ansible-test looks first, unless one is there already.
+Writes it where ansible-test looks first, unless there is one already.
 """
 
 from __future__ import annotations

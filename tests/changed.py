@@ -1,11 +1,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which scenarios the files need that changed since a commit.
+"""Prints the scenarios that test the files that have changed since a commit, as SCENARIO:IMAGE.
 
     make scenarios SINCE=main
     make molecule RUNS="$(make --silent scenarios SINCE=main)"
 
-Prints what RUNS takes, each SCENARIO:IMAGE. In a GitHub workflow it also sets the output `runs`, a list in JSON.
+In a GitHub workflow it also sets the output `runs`, a list in JSON.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ PAIR = ("default", "agent", "mixed")
 CLUSTER = ("ipi", "ipi-agent")
 ALONE = ("roles",)
 NATIVE = ("default", "mixed", "ipi", "roles")
-# The first prefix of a path decides. What has none may touch anything: it needs all.
+# The first matching prefix decides. A path without one needs all scenarios.
 SCENARIOS: Mapping[str, Tuple[str, ...]] = {
-    # What no scenario runs.
+    # No scenario runs these.
     ".ansible-lint": NONE,
     ".ci/": NONE,
     ".github/": NONE,
@@ -45,7 +45,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "plugins/module_utils/_plan/dns.py": NONE,
     "tests/netns/": NONE,
     "tests/unit/": NONE,
-    # What one layout uses.
+    # Only one layout uses these.
     "playbooks/ipi.yml": CLUSTER,
     "playbooks/pair.yml": PAIR,
     "plugins/filter/api_redirect": CLUSTER,
@@ -55,22 +55,22 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "plugins/module_utils/_plan/layouts/nft_": CLUSTER,
     "roles/ipi/": CLUSTER,
     "roles/pair/": PAIR,
-    # What one engine uses.
+    # Only one engine uses these.
     "plugins/filter/haproxy_model": NATIVE,
     "plugins/filter/keepalived_model": NATIVE,
     "roles/haproxy/": NATIVE,
     "roles/keepalived/": NATIVE,
-    # The scenarios themselves, and what they read.
+    # The scenarios themselves, and the files that they read.
     "molecule/agent/": ("agent",),
     "molecule/default/": ("default",),
     "molecule/ipi-agent/": ("ipi-agent",),
-    "molecule/ipi/": CLUSTER,  # the other one plays its playbooks, too
+    "molecule/ipi/": CLUSTER,  # ipi-agent runs its playbooks, too
     "molecule/mixed/": ("mixed",),
     "molecule/roles/": ALONE,
-    "tests/golden/": ("default",),  # haproxy and keepalived are asked there whether they take these files
+    "tests/golden/": ("default",),  # haproxy and keepalived test these files there
 }
 PROSE = ".md"
-EXAMPLES = ("roles/agent/README.md", "roles/haproxy/README.md", "roles/keepalived/README.md")  # are played
+EXAMPLES = ("roles/agent/README.md", "roles/haproxy/README.md", "roles/keepalived/README.md")  # `roles` runs these
 
 
 def runs(paths: Iterable[str]) -> List[str]:
@@ -87,7 +87,7 @@ def scenarios(path: str) -> Tuple[str, ...]:
 
 
 def changed(since: str) -> List[str]:
-    """Return the paths that differ from where this branch left `since`, those that are not committed among them."""
+    """Return the paths that differ from the merge base with `since`, including uncommitted ones."""
     differing = git("diff", "--name-only", "--no-renames", "--merge-base", since)
     new = git("ls-files", "--others", "--exclude-standard")
     return [*differing, *new]
@@ -101,11 +101,11 @@ def git(*arguments: str) -> List[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--since", required=True, help="a commit, a branch or a tag")
-    found = runs(changed(parser.parse_args().since))
-    print(*found)
+    needed = runs(changed(parser.parse_args().since))
+    print(*needed)
     if os.environ.get("GITHUB_OUTPUT"):
         with open(os.environ["GITHUB_OUTPUT"], "a", encoding="utf-8") as output:
-            output.write(f"runs={json.dumps(found)}\n")
+            output.write(f"runs={json.dumps(needed)}\n")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a tag releases, as CHANGELOG.md tells it.
+"""Writes the release notes of a tag, from CHANGELOG.md.
 
     make notes TAG=v1.2.3
 
-A tag that is not galaxy.yml's version, or of which the changelog says nothing, is refused.
+Refuses a tag that is not galaxy.yml's version, or that the changelog does not describe.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Sequence
 import yaml
 from support.paths import ROOT
 
-# As antsibull-changelog writes it: an anchor, and a heading in which the dots are escaped.
+# The headings of antsibull-changelog: an anchor, and the version with escaped dots.
 HEADING = re.compile(r'^(?:<a id="[^"]*"></a>\n)?## (.+)\n', re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""What a backend of the lab serves: its own name, over plain HTTP, on every port it is given."""
+"""A backend of the lab: answers HTTP with the host's name, on each port from the command line."""
 
 import socket
 import sys
@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Server(ThreadingHTTPServer):
-    """Listens on IPv6 and IPv4 at once where there is IPv6, and for many at a time."""
+    """Listens on IPv6 and IPv4 alike, or on IPv4 alone if the host has no IPv6; its accept queue is long."""
 
     address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
     request_queue_size = 1024
@@ -35,7 +35,7 @@ class NameHandler(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: a health check every second is no news."""
+        """Log nothing: there is a health check every second."""
 
 
 if __name__ == "__main__":

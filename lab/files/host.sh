@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs inside a new host and makes it what a user's machine is: reachable over ssh as an ordinary user with
-# sudo. An image that lacks sshd, sudo or Python gets them from its own package manager. PORTS, if any, are
-# served by the backend. Wants: LAB_USER, LAB_KEY, PORTS.
+# Runs inside a new host and prepares it like a user's machine: reachable over ssh as an ordinary user with
+# sudo. Installs sshd, sudo and Python if the image lacks them, and starts the backend if PORTS is not empty.
+# Environment: LAB_USER, LAB_KEY, PORTS.
 set -eu
 
 install_missing() {

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The agent with much to do: hostile messages as fast as a neighbour can send them, and every VRID on one link."""
+"""The agent under load: a flood of hostile messages, and every VRID on one link."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import time
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import ipv4_header
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
-from support.netns.recorder import carries_vrrp, frames_at, stamped
+from support.netns.recorder import carries_vrrp, open_capture, receive_frame
 from support.netns.stages import INTERVAL, instance
 from support.waiting import until
 
 FLOOD_S, FLOODS = 3, 3
 OWN, PEER, STRANGER, CLIENT = "192.0.2.1", "192.0.2.2", "192.0.2.77", "192.0.2.3"
-STEADY, ANSWERING, SECRET = 53, 54, 55  # VRIDs: of nobody's interest, the target of sound messages, and of guesses
+# VRIDs: one whose advertisements are measured, one that gets valid messages, and one that gets guesses at its password.
+STEADY, ANSWERING, SECRET = 53, 54, 55
 STATES = {"steady": "Active", "answering": "Active", "secret": "Active"}
 
-# Sends what is in a file, one packet in hexadecimal digits a line, over and over; says how many when the time is over.
+# Sends the packets in a file, one a line in hexadecimal digits, again and again; prints how many at the end.
 SEND = """
 import itertools, socket, sys, time
 with open(sys.argv[1]) as file:
@@ -37,18 +38,18 @@ print(count, flush=True)
 
 
 def hostile():
-    """Whole packets: sound ones, ones for nobody, broken ones, and guesses at a password."""
+    """Return IP packets: valid messages, messages for other VRIDs, broken ones, and guesses at a password."""
     lower = packet.Advertisement(3, ANSWERING, 1, 100_000, ("192.0.2.102",))
     guess = packet.Advertisement(2, SECRET, 255, packet.SECOND, ("192.0.2.103",), packet.PASSWORD, b"guess")
-    sound = packet.encode(lower, PEER, OWN)
+    valid = packet.encode(lower, PEER, OWN)
     steady = packet.encode(lower._replace(vrid=STEADY, priority=255), STRANGER, OWN)
     messages = [
-        (PEER, sound),
+        (PEER, valid),
         (STRANGER, steady),
         *[(PEER, packet.encode(guess._replace(auth_pass=bytes([letter] * 8)), PEER, OWN)) for letter in b"abcdefgh"],
         *[(PEER, packet.encode(lower._replace(vrid=vrid), PEER, OWN)) for vrid in range(60, 68)],
-        *[(PEER, sound[:-1] + bytes([number])) for number in range(8)],
-        *[(PEER, sound[:size]) for size in range(8)],
+        *[(PEER, valid[:-1] + bytes([number])) for number in range(8)],
+        *[(PEER, valid[:size]) for size in range(8)],
         *[(PEER, bytes([first, STEADY]) + b"\xff" * 1400) for first in (0x00, 0x21, 0x31, 0x32, 0x41, 0xFF)],
     ]
     return [ipv4_header(source, OWN, len(message)) + message for source, message in messages]
@@ -68,24 +69,24 @@ def states(agent):
     return {each["name"]: each["state"] for each in agent.report()["instances"]}
 
 
-def heard_by(frames, seconds, vrid):
-    """The moments at which its advertisements came, until the time is over."""
-    found, end = [], time.monotonic() + seconds
+def arrivals(frames, seconds, vrid):
+    """Return when the advertisements of a VRID arrived, within a number of seconds."""
+    times, end = [], time.monotonic() + seconds
     while select.select([frames], [], [], max(0.0, end - time.monotonic()))[0]:
-        at, frame = stamped(frames)
+        at, frame = receive_frame(frames)
         if carries_vrrp(frame) and frame[14 + 20 + 1] == vrid:
-            found.append(at)
-    return found
+            times.append(at)
+    return times
 
 
 def flood(stage, path):
-    """(packets sent, the longest time in seconds without an advertisement)"""
-    with contextlib.closing(frames_at(stage.link.client.namespace)) as frames:
+    """Send a flood; return the number of its packets, and the longest time in seconds without an advertisement."""
+    with contextlib.closing(open_capture(stage.link.client.namespace)) as frames:
         sender = stage.link.lb2.python(SEND, path, FLOOD_S, OWN)
         assert sender.stdout.readline() == "ready\n"
-        moments = heard_by(frames, FLOOD_S, STEADY)
+        times = arrivals(frames, FLOOD_S, STEADY)
         count = int(sender.stdout.readline())
-    return count, max(later - earlier for earlier, later in zip(moments, moments[1:]))
+    return count, max(later - earlier for earlier, later in zip(times, times[1:]))
 
 
 def test_a_flood_of_hostile_messages_delays_no_advertisement(stage, tmp_path):
@@ -105,10 +106,9 @@ def test_a_flood_of_hostile_messages_delays_no_advertisement(stage, tmp_path):
     assert discarded["secret"].keys() == {"authentication"}
     assert discarded["answering"].keys() >= {"checksum", "length"}
     assert after["links"][0]["discarded"].keys() == {"length"}
-    heard = sum(sum(each.values()) for each in discarded.values())
-    assert heard > 1000
+    assert sum(sum(each.values()) for each in discarded.values()) > 1000
     assert before["pid"] == after["pid"]
-    assert len(agent.log().splitlines()) < 40, "a flood of messages became one of lines"
+    assert len(agent.log().splitlines()) < 40, "a flood of messages became a flood of log lines"
 
 
 def every_vrid(node, priority):
@@ -125,20 +125,20 @@ def test_every_vrid_on_one_link_moves_from_one_agent_to_the_other_and_back(stage
     second = stage.agent(link.lb2, *every_vrid(link.lb2, 253))
     vips = [f"198.18.0.{vrid}" for vrid in range(1, 256)]
 
-    def all_with(*names):
-        stage.wait(lambda: all(stage.view(vip).holders == list(names) for vip in vips), f"not all are with {names}")
-        stage.wait(lambda: {stage.view(vip).believed for vip in vips} == set(names), f"not all announced by {names}")
+    def wait_for_holder(name):
+        stage.wait(lambda: all(stage.view(vip).holders == [name] for vip in vips), f"{name} does not hold them all")
+        stage.wait(lambda: all(stage.view(vip).announcer == name for vip in vips), f"{name} has not announced them all")
 
-    all_with("lb1")
+    wait_for_holder("lb1")
     begin = time.time()
-    first.stops()
-    all_with("lb2")
-    print("given up after", time.time() - begin)
+    first.stop()
+    wait_for_holder("lb2")
+    print("handed over after", time.time() - begin)
     stage.start(first)
-    all_with("lb1")
+    wait_for_holder("lb1")
     assert set(states(second).values()) == {"Backup"}
     assert {sum(each["discarded"].values()) for each in second.report()["instances"]} == {0}
     begin = time.time()
     first.reload()
     until(lambda: "is in force" in first.log(), "it does not reload")
-    assert not [one for one in stage.recorder.seen if one.at > begin and one.what in ("added", "removed")]
+    assert not [one for one in stage.recorder.events if one.at > begin and one.kind in ("added", "removed")]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The kernel's links and addresses as the agent sees them, and what it makes of them."""
+"""The agent's netlink socket with a real kernel: links and addresses, and their changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from support.netns.namespaces import inside
 from support.waiting import LIMIT_S, until
 
 MANY = 5000
-# Whether an IPv6 address of this host may be used at once; then the source it would choose itself towards another one.
+# Binds to an IPv6 address of this host, and then prints the source that the kernel chooses towards another address.
 SOURCES = """
 import socket, sys
 own, other = sys.argv[1:]
@@ -56,13 +56,13 @@ def kernel(link):
         yield opened
 
 
-def wait_for(kernel, wanted):
-    """All events until one of them is what is wanted."""
-    end, found = time.monotonic() + LIMIT_S, []
-    while not any(map(wanted, found)):
-        assert select.select([kernel], [], [], max(0, end - time.monotonic()))[0], found
-        found += kernel.events()
-    return found
+def wait_for(kernel, condition):
+    """Return all events up to one that meets a condition."""
+    end, events = time.monotonic() + LIMIT_S, []
+    while not any(map(condition, events)):
+        assert select.select([kernel], [], [], max(0, end - time.monotonic()))[0], events
+        events += kernel.events()
+    return events
 
 
 def named(kernel, name):
@@ -74,7 +74,7 @@ def held(kernel, address):
 
 
 def same(event):
-    """As tuples a link that is gone and one that is here are equal."""
+    """Compare the types, too: as tuples LinkGone and LinkUpdated are equal."""
     return lambda other: isinstance(other, type(event)) and other == event
 
 
@@ -107,15 +107,15 @@ def test_adding_and_deleting_twice_is_no_error(link, kernel):
 
 
 @pytest.mark.parametrize("vip", [f"{VIP}/32", f"{VIP6}/128"])
-def test_of_an_interface_that_is_gone_nothing_can_be_added_and_all_is_deleted(kernel, vip):
+def test_on_an_interface_that_is_gone_adding_fails_and_deleting_succeeds(kernel, vip):
     kernel.delete(99, vip)
     with pytest.raises(OSError) as refused:
         kernel.adding(99, vip)()
     assert refused.value.errno == errno.ENODEV
 
 
-def test_an_address_where_ipv6_is_off_is_an_error(link, kernel):
-    link.lb1.setting("ipv6/conf/eth0/disable_ipv6", True)
+def test_adding_an_ipv6_address_where_ipv6_is_disabled_is_an_error(link, kernel):
+    link.lb1.set_sysctl("ipv6/conf/eth0/disable_ipv6", True)
     eth0 = named(kernel, "eth0").index
     with pytest.raises(OSError) as refused:
         kernel.adding(eth0, f"{VIP6}/128")()
@@ -124,8 +124,8 @@ def test_an_address_where_ipv6_is_off_is_an_error(link, kernel):
 
 
 @pytest.mark.parametrize("prefix, deprecated", [(128, True), (64, False)])
-def test_an_ipv6_vip_is_usable_at_once_and_alone_never_a_source(link, kernel, prefix, deprecated):
-    vip = "2001:db8::2:2"  # nearer to the one that is connected to than the host's own
+def test_an_ipv6_vip_is_usable_at_once_and_with_128_bits_never_a_source(link, kernel, prefix, deprecated):
+    vip = "2001:db8::2:2"  # it shares a longer prefix with the destination than the host's own address does
     kernel.adding(named(kernel, "eth0").index, f"{vip}/{prefix}")()
     (found,) = held(kernel, vip)
     assert found.usable
@@ -135,10 +135,9 @@ def test_an_ipv6_vip_is_usable_at_once_and_alone_never_a_source(link, kernel, pr
     assert added.usable
 
 
-def test_an_address_that_is_checked_for_duplicates_is_reported_again_when_it_is_usable(link, kernel):
-    """And one that another host has is not usable."""
+def test_a_tentative_address_is_reported_again_when_it_is_usable_and_a_duplicate_is_not_usable(link, kernel):
     for node in link.members:
-        node.check_for_duplicates(True)
+        node.set_dad(True)
     link.lb1.ip("addr", "add", VIP6, "dev", "eth0")
     events = wait_for(kernel, lambda event: is_at(AddressUpdated, VIP6)(event) and event.address.usable)
     states = [event.address.usable for event in events if is_at(AddressUpdated, VIP6)(event)]
@@ -149,7 +148,7 @@ def test_an_address_that_is_checked_for_duplicates_is_reported_again_when_it_is_
         assert [found.usable for found in held(other, VIP6)] == [False]
 
 
-def test_an_interface_is_seen_going_down_and_up(link, kernel):
+def test_an_interface_that_goes_down_and_up_is_reported(link, kernel):
     eth0 = named(kernel, "eth0")
     assert eth0.up
     assert eth0.mac.hex(":") == link.lb1.mac
@@ -157,12 +156,12 @@ def test_an_interface_is_seen_going_down_and_up(link, kernel):
     events = wait_for(kernel, same(LinkUpdated(eth0._replace(up=False))))
     v6, v4 = (is_at(AddressGone, address) for address in ("2001:db8::1", "192.0.2.1"))
     events += [] if any(map(v6, events)) else wait_for(kernel, v6)
-    assert not any(map(v4, events)), "those of IPv4 stay"
+    assert not any(map(v4, events)), "IPv4 addresses stay"
     link.lb1.ip("link", "set", "eth0", "up")
     wait_for(kernel, same(LinkUpdated(eth0)))
 
 
-def test_a_cable_that_is_pulled_is_seen(link, kernel):
+def test_a_lost_carrier_is_reported(link, kernel):
     eth0 = named(kernel, "eth0")
     subprocess.run(["ip", "-n", link.bridge, "link", "set", link.lb1.port, "down"], check=True)
     wait_for(kernel, same(LinkUpdated(eth0._replace(up=False))))
@@ -180,7 +179,7 @@ def test_an_interface_that_is_renamed_keeps_its_index(link, kernel):
     assert named(kernel, "eth0") is None
 
 
-def test_an_interface_that_is_made_anew_has_another_index(link, kernel):
+def test_a_new_interface_of_the_same_name_has_another_index(link, kernel):
     add = ("link", "add", "eth1", "type", "veth", "peer", "far1")
     link.lb1.ip(*add)
     link.lb1.ip("addr", "add", "198.51.100.1/24", "dev", "eth1")
@@ -204,36 +203,33 @@ def test_a_port_that_leaves_its_bridge_is_not_gone(link):
         assert not [event for event in events if isinstance(event, LinkGone)]
 
 
-# --- very much of it --------------------------------------------------------------------------------------------
+# --- thousands of addresses -------------------------------------------------------------------------------------
 
 
 class Known:
-    """What a daemon knows: all that there was, then the events."""
+    """The addresses that a daemon knows: it lists them once, and then follows the events."""
 
     def __init__(self, kernel):
-        self.kernel, self.losses, self.slowest = kernel, 0, 0.0
-        self.learn()
+        self.kernel, self.losses = kernel, 0
+        self.list()
 
-    def learn(self):
+    def list(self):
         self.addresses = {(found.index, found.address, found.prefix) for found in self.kernel.addresses()}
 
     def follow(self):
-        """Read what there is now; return whether there was any."""
-        begin = time.perf_counter()
-        events = self.kernel.events()
-        self.slowest = max(self.slowest, time.perf_counter() - begin)
-        for event in events:
+        """Read the events that are there; return whether there are more."""
+        for event in self.kernel.events():
             if isinstance(event, Lost):
                 self.losses += 1
-                self.learn()
+                self.list()
             elif isinstance(event, (AddressUpdated, AddressGone)):
-                where = (event.address.index, event.address.address, event.address.prefix)
-                (self.addresses.add if isinstance(event, AddressUpdated) else self.addresses.discard)(where)
+                address = (event.address.index, event.address.address, event.address.prefix)
+                (self.addresses.add if isinstance(event, AddressUpdated) else self.addresses.discard)(address)
         return bool(select.select([self.kernel], [], [], 0)[0])
 
 
 def churn(node, folder):
-    """Starts `ip` adding very many addresses of both families, taking every second one away again."""
+    """Start `ip`, which adds thousands of addresses of both families and deletes every second one."""
     lines = []
     for number in range(MANY):
         address = f"2001:db8:1::{number:x}/128 nodad" if number % 10 == 0 else f"10.{number >> 8}.{number & 255}.1/32"
@@ -248,13 +244,13 @@ def churn(node, folder):
 
 
 def settle(known):
-    """The last addresses of IPv6 are told by the kernel a little later."""
+    """Follow the events until the known addresses are the kernel's, which reports IPv6 addresses a little later."""
     end = time.monotonic() + LIMIT_S
     while known.follow() or known.addresses != {(a.index, a.address, a.prefix) for a in known.kernel.addresses()}:
-        assert time.monotonic() < end, "what it knows is not what there is"
+        assert time.monotonic() < end, "the known addresses differ from the kernel's"
 
 
-def test_thousands_of_addresses_that_come_and_go_are_followed(link, kernel, tmp_path):
+def test_thousands_of_changes_are_followed(link, kernel, tmp_path):
     known = Known(kernel)
     batch = churn(link.lb1, tmp_path)
     while batch.poll() is None:
@@ -265,7 +261,7 @@ def test_thousands_of_addresses_that_come_and_go_are_followed(link, kernel, tmp_
     assert len(known.addresses) > MANY / 2
 
 
-def test_who_did_not_read_for_a_while_has_lost_nothing_up_to_thousands(link, kernel, tmp_path):
+def test_thousands_of_changes_fit_into_the_buffer_while_nothing_is_read(link, kernel, tmp_path):
     known = Known(kernel)
     assert churn(link.lb1, tmp_path).wait(LIMIT_S) == 0
     settle(known)
@@ -273,7 +269,7 @@ def test_who_did_not_read_for_a_while_has_lost_nothing_up_to_thousands(link, ker
     assert known.losses == 0
 
 
-def test_a_loss_is_reported_and_all_is_known_after_it(link, monkeypatch, tmp_path):
+def test_a_loss_is_reported_and_all_addresses_are_known_after_it(link, monkeypatch, tmp_path):
     monkeypatch.setattr(netlink, "RECEIVE_BUFFER", 1 << 16)
     with kernel_of(link.lb1.namespace) as kernel:
         known = Known(kernel)
@@ -283,6 +279,6 @@ def test_a_loss_is_reported_and_all_is_known_after_it(link, monkeypatch, tmp_pat
     assert len(known.addresses) > MANY / 2
 
 
-def test_there_is_room_for_what_was_asked_for_beyond_the_systems_limit(kernel):
-    with socket.socket(fileno=os.dup(kernel.fileno())) as hearing:
-        assert hearing.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 2 * netlink.RECEIVE_BUFFER
+def test_the_receive_buffer_may_exceed_the_systems_limit(kernel):
+    with socket.socket(fileno=os.dup(kernel.fileno())) as sock:
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 2 * netlink.RECEIVE_BUFFER

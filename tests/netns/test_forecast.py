@@ -1,10 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The forecast is right: real keepalived, given the same plans, does what it says.
+"""The forecast is right: real keepalived with the same plans behaves as forecast.
 
-Some plans are played at the same time, each on a link of its own, because nearly all of it is waiting; the tests then
-read what was recorded. They are so few because the forecast's outage is a bound for hosts that are not busy. No play is
-repeated.
+Several plans run at the same time, each on its own link, because they mostly wait. The tests then read the records. Few
+run at once, because the forecast's outage is a bound for hosts that are not busy. No run is repeated.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair, planner
 from support.netns.keepaliveds import EVENTS, Cluster
-from support.netns.links import why_not
-from support.netns.recorder import View, hurry
+from support.netns.links import skip_reason
+from support.netns.recorder import View, use_realtime_priority
 from support.plans.pairs import member
 from support.scope import FULL
 
@@ -33,10 +32,10 @@ EACH = [[(event, "lb1")] for event in EVENTS]
 class Case(NamedTuple):
     settings: Dict[str, Any]
     members: int = 2
-    # Failures come one after the other, and each ends. In one list they come on top of each other; the last ends first.
+    # Each list has failures that overlap: they come one after the other, and end in reverse order.
     script: List[List[Tuple[str, str]]] = EACH
-    races: bool = False  # who is first when all start together is left to chance
-    refused: Optional[Dict[str, Any]] = None  # then this is the line that the forecast would have written
+    races: bool = False  # chance decides which member is Active when all start together
+    refused: Optional[Dict[str, Any]] = None  # for a plan that is refused: the line that the forecast would contain
 
     def hosts(self):
         return [member(number, **self.settings) for number in range(1, self.members + 1)]
@@ -75,88 +74,88 @@ CASES = {
         ],
     ),
 }
-# The events of all, polling, and what differs most from the rest.
+# All events, polling, and the cases that differ most from the rest.
 QUICK = ("three members", "polled, weight 4", "polled, weight 2, a tie", "no preemption")
 PLAYED = CASES if FULL else {name: CASES[name] for name in QUICK}
 
 
 class Outcome(NamedTuple):
-    """Of one VIP in one step: what was foreseen, and what was found at its end."""
+    """One VIP in one step: the forecast, and the state at the end of the step."""
 
     holder: str
-    bound_ms: float  # infinite where no bound is foreseen
-    found: View
+    bound_ms: float  # infinite if the forecast has no bound
+    view: View
     outage_ms: float
 
 
 class Play:
-    """One plan on one cluster, once."""
+    """One run of one plan on one cluster."""
 
     def __init__(self, plan, cluster):
         self.plan, self.cluster = plan, cluster
         self.holders = {line["vip"]: line["before"] for line in plan.outages}
         self.steps: List[Dict[str, Outcome]] = []
-        # After this long nothing moves any more that has not moved yet.
+        # After so many seconds without a change there will be none.
         routers = [planned.router for planned in plan.members.values()]
         instances = [instance for router in routers for instance in router.instances]
         silence = max(3 * instance["advert_interval"] + 1 + instance["preempt_delay"] for instance in instances)
-        self.patience = silence + max(script["interval"] for router in routers for script in router.scripts) + 1
+        self.limit = silence + max(script["interval"] for router in routers for script in router.scripts) + 1
 
     def start(self, races):
         if races:
-            self._lead()
+            self._make_holders()
         self._step(time.time(), {vip: {"before": name} for vip, name in self.holders.items()}, "before", "")
 
-    def _lead(self):
-        """Sees to it that the first holder holds, of whose failures the forecast speaks."""
-        while not self.cluster.settle(self.holders, self.patience):
+    def _make_holders(self):
+        """Make the members the holders whose failures are forecast: stop the others until they are."""
+        while not self.cluster.settle(self.holders, self.limit):
             for name in {name for vip in self.holders for name in self.cluster.view(vip).holders}:
                 self.cluster.fail("keepalived_stopped", name)
-                self.cluster.settle(self.holders, self.patience)
-                self.cluster.undo("keepalived_stopped", name)
+                self.cluster.settle(self.holders, self.limit)
+                self.cluster.revert("keepalived_stopped", name)
 
     def run(self, failures, races):
         if races:
             self.holders = {line["vip"]: line["before"] for line in self.plan.outages}
-            self._lead()
+            self._make_holders()
         over: List[Tuple[Any, ...]] = []
         for event, name in failures:
             lines = self._lines(event, name, [earlier for _event, earlier, _lines in over])
             self._step(self.cluster.fail(event, name), lines, "after", "outage_ms")
             over.append((event, name, lines))
         for event, name, lines in reversed(over):
-            self._step(self.cluster.undo(event, name), lines, "back", "back_ms")
+            self._step(self.cluster.revert(event, name), lines, "back", "back_ms")
 
     def _lines(self, event, name, out):
-        """What is foreseen for the VIPs that this member holds; of two failures, as if the first never took part."""
-        foreseen = self.plan.outages
+        """Return the forecast lines of the VIPs that a member holds, for the plan without the members that are out."""
+        outages = self.plan.outages
         if out:
             members = {other: planned for other, planned in self.plan.members.items() if other not in out}
-            foreseen = forecast.forecast(planner.forecast_input(self.plan._replace(members=members)))["outages"]
-        held = [line for line in foreseen if (line["event"], line["member"]) == (event, name)]
+            outages = forecast.forecast(planner.forecast_input(self.plan._replace(members=members)))["outages"]
+        held = [line for line in outages if (line["event"], line["member"]) == (event, name)]
         return {line["vip"]: line for line in held if self.holders[line["vip"]] == name}
 
     def _step(self, at, lines, holder, bound):
-        wanted = {vip: lines[vip][holder] if vip in lines else name for vip, name in self.holders.items()}
-        self.cluster.settle(wanted, 2 * self.patience)
-        if wanted == self.holders and bound:
-            self.cluster.watch(wanted, self.patience)
+        expected = {vip: lines[vip][holder] if vip in lines else name for vip, name in self.holders.items()}
+        self.cluster.settle(expected, 2 * self.limit)
+        if expected == self.holders and bound:
+            self.cluster.stays_settled(expected, self.limit)
         now = time.time()
-        found = {}
-        for vip, name in wanted.items():
-            most = lines[vip].get(bound, math.inf) if vip in lines else 0
-            found[vip] = Outcome(name, most, self.cluster.view(vip), self.cluster.outage(vip, at, now))
-        self.steps.append(found)
-        self.holders = wanted
+        outcomes = {}
+        for vip, name in expected.items():
+            bound_ms = lines[vip].get(bound, math.inf) if vip in lines else 0
+            outcomes[vip] = Outcome(name, bound_ms, self.cluster.view(vip), self.cluster.outage(vip, at, now))
+        self.steps.append(outcomes)
+        self.holders = expected
 
 
-Steps = List[Dict[str, Outcome]]  # of one play, the outcomes in each by VIP
+Steps = List[Dict[str, Outcome]]  # of one run: the outcomes by VIP
 
 
-def play(case, folder, given_up) -> Steps:
+def play(case, folder, aborted) -> Steps:
     plan = case.plan()
     assert plan.outages, plan.faults
-    with Cluster(plan, folder, given_up) as cluster:
+    with Cluster(plan, folder, aborted) as cluster:
         playing = Play(plan, cluster)
         playing.start(case.races)
         for failures in case.script:
@@ -165,29 +164,28 @@ def play(case, folder, given_up) -> Steps:
 
 
 def steps_of(case):
-    """What the steps of a play are called, in their order."""
-    found = ["start"]
+    """Return the names of the steps of a case, in order."""
+    names = ["start"]
     for failures in case.script:
-        played = [f"{event} at {name}" for event, name in failures]
-        found += played + [f"{what} ends" for what in reversed(played)]
-    return found
+        begins = [f"{event} at {name}" for event, name in failures]
+        names += begins + [f"{begin} ends" for begin in reversed(begins)]
+    return names
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    """The steps of each play; what one raises fails all tests, which is what it should do."""
-    if why_not("keepalived"):
-        pytest.skip(why_not("keepalived"))
-    given_up = threading.Event()
-    with ThreadPoolExecutor(AT_ONCE, initializer=hurry) as pool:
+    """The steps of each run. An exception in one run fails all tests."""
+    if skip_reason("keepalived"):
+        pytest.skip(skip_reason("keepalived"))
+    aborted = threading.Event()
+    with ThreadPoolExecutor(AT_ONCE, initializer=use_realtime_priority) as pool:
         try:
             plays = {
-                name: pool.submit(play, case, tmp_path_factory.mktemp("play"), given_up)
-                for name, case in PLAYED.items()
+                name: pool.submit(play, case, tmp_path_factory.mktemp("play"), aborted) for name, case in PLAYED.items()
             }
             return {name: playing.result() for name, playing in plays.items()}
         finally:
-            given_up.set()
+            aborted.set()
 
 
 STEPS = [
@@ -195,27 +193,27 @@ STEPS = [
     for name, case in PLAYED.items()
     for at, step in enumerate(steps_of(case))
 ]
-# Of the start nothing is foreseen but who holds, and who was refused was not given a bound.
+# The start and a refused plan have no forecast bound.
 BOUNDED = [param for param in STEPS if param.values[1] > 0 and not PLAYED[param.values[0]].refused]
 
 
 @pytest.mark.parametrize("name, at", STEPS)
-def test_the_holder_is_who_was_foreseen_and_nobody_else(played, name, at):
+def test_each_vip_has_the_forecast_holder_only(played, name, at):
     for vip, outcome in played[name][at].items():
-        assert (vip, outcome.found.holders) == (vip, [outcome.holder])
-        assert (vip, outcome.found.believed) == (vip, outcome.holder), "clients send to somebody else"
+        assert (vip, outcome.view.holders) == (vip, [outcome.holder])
+        assert (vip, outcome.view.announcer) == (vip, outcome.holder), "clients send to another member"
 
 
 @pytest.mark.parametrize("name, at", BOUNDED)
-def test_the_outage_is_within_what_was_foreseen(played, name, at):
+def test_no_outage_is_longer_than_forecast(played, name, at):
     for vip, outcome in played[name][at].items():
         assert outcome.outage_ms <= outcome.bound_ms < math.inf, vip
 
 
-def test_a_tie_is_refused_and_really_leaves_the_vip_with_a_dead_haproxy(played):
+def test_a_tie_is_refused_and_does_leave_the_vip_on_a_member_without_haproxy(played):
     name = "polled, weight 2, a tie"
     assert "ties with lb2" in pair.plan(CASES[name].hosts()).faults[0]
     dead = played[name][1][VIP]
-    assert (dead.found.holders, dead.found.served) == (["lb1"], False)
-    # Longer than a tie's mend, weight 4, would take.
+    assert (dead.view.holders, dead.view.served) == (["lb1"], False)
+    # Longer than with weight 4, which breaks the tie.
     assert dead.outage_ms > 5000

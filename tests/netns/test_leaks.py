@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run that leaves something behind fails, and one that does not passes."""
+"""A run that leaves something behind fails, and another one passes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from support.leaks import VARIABLE
-from support.netns.links import why_not
+from support.netns.links import skip_reason
 from support.paths import ROOT
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=str(why_not()))
+pytestmark = pytest.mark.skipif(bool(skip_reason()), reason=str(skip_reason()))
 
 AS_ROOT = """
 from support import leaks
@@ -30,7 +30,7 @@ from pathlib import Path
 from support.leaks import prefix
 
 def test_leaving():
-    {what}
+    {body}
 """
 FORKED = """
     reader, writer = os.pipe()
@@ -53,19 +53,19 @@ PROCESSES = {
 
 @pytest.fixture
 def ran(tmp_path):
-    """What pytest returns, and says, of a run of one test with this body."""
+    """Return a function that runs pytest on one test with this body, and returns the exit code and the output."""
 
-    def run(what, conftest=AS_ROOT):
+    def run(body, conftest=AS_ROOT):
         (tmp_path / "conftest.py").write_text(conftest)
-        (tmp_path / "test_it.py").write_text(TEST.format(what=what))
+        (tmp_path / "test_it.py").write_text(TEST.format(body=body))
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", tmp_path]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        said = tmp_path / "said"  # a pipe would be held open by what is left
-        with said.open("w") as out:
+        output = tmp_path / "output"  # not a pipe, which a leftover process would hold open
+        with output.open("w") as out:
             done = subprocess.run(
                 [*command, tmp_path], cwd=tmp_path, env=environment, stdout=out, timeout=60, check=False
             )
-        return done.returncode, said.read_text()
+        return done.returncode, output.read_text()
 
     yield run
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -78,7 +78,7 @@ def test_a_run_that_leaves_a_process_fails(ran, tmp_path, what):
     assert (code, f"left behind: process {(tmp_path / 'pid').read_text()} (" in said) == (1, True), said
 
 
-def test_without_the_right_to_a_namespace_processes_are_known_by_their_environment(ran):
+def test_without_root_processes_are_identified_by_their_environment(ran):
     code, said = ran(PROCESSES["a process"], AS_ANOTHER_USER)
     assert (code, "(sleep 60)" in said) == (1, True), said
 
@@ -99,7 +99,7 @@ def test_a_run_that_leaves_a_file_in_run_fails(ran):
     assert (code, f"left behind: file {file}" in said) == (1, True), said
 
 
-def test_a_run_that_leaves_nothing_passes_and_waits_for_what_is_just_ending(ran):
+def test_a_run_that_leaves_nothing_passes_after_the_last_processes_have_ended(ran):
     code, said = ran('subprocess.Popen(["sleep", "0.5"])')
     assert code == 0, said
 

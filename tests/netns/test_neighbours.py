@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who answers on a real link, asked by the code that asks before a deployment."""
+"""The probe that runs before a deployment, on a real link: which hosts answer for an address."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ def cache(node):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def test_nobody_answers_for_an_address_that_is_free(link):
+def test_no_host_answers_for_a_free_address(link):
     assert ask(link.client) == {VIP: [], VIP6: []}
 
 
 def test_the_holder_answers_in_both_families(link):
-    link.lb1.take(VIP, VIP6)
+    link.lb1.take_over(VIP, VIP6)
     assert ask(link.client) == {VIP: [link.lb1.mac], VIP6: [link.lb1.mac]}
 
 
-def test_both_of_two_holders_are_seen(link):
-    link.lb1.take(VIP, VIP6)
-    link.lb2.take(VIP, VIP6)
+def test_two_holders_are_both_found(link):
+    link.lb1.take_over(VIP, VIP6)
+    link.lb2.take_over(VIP, VIP6)
     both = [link.lb1.mac, link.lb2.mac]
     assert ask(link.client) == {VIP: both, VIP6: both}
 
 
-def test_asking_by_arp_leaves_no_trace_in_the_holders_cache(link):
-    link.lb1.take(VIP)
+def test_an_arp_probe_leaves_no_entry_in_the_holders_neighbour_table(link):
+    link.lb1.take_over(VIP)
     assert ask(link.client)[VIP] == [link.lb1.mac]
     assert f"192.0.2.{link.client.number} " not in cache(link.lb1)
 
 
-def test_asking_does_not_take_an_ipv6_address_from_who_is_still_checking_it_for_duplicates(link):
-    """RFC 4862, 5.4.3: a solicitation from :: would."""
-    link.lb1.check_for_duplicates(True)
-    link.lb1.setting("ipv6/conf/eth0/dad_transmits", 20)  # one a second
+def test_a_probe_does_not_make_duplicate_address_detection_fail(link):
+    """A solicitation from :: would (RFC 4862, 5.4.3)."""
+    link.lb1.set_dad(True)
+    link.lb1.set_sysctl("ipv6/conf/eth0/dad_transmits", 20)  # one a second
     link.lb1.ip("addr", "add", VIP6, "dev", "eth0")
     ask(link.client)
-    shown = link.lb1.output("ip", "-6", "addr", "show", "dev", "eth0")
-    assert "tentative" in shown and "dadfailed" not in shown
+    addresses = link.lb1.output("ip", "-6", "addr", "show", "dev", "eth0")
+    assert "tentative" in addresses and "dadfailed" not in addresses

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What others make of our advertisements, and we of theirs: tshark, and a real keepalived on a real link."""
+"""Our advertisements are decoded by tshark and by keepalived on a real link, and we decode those of keepalived."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import struct
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
-from support.netns.captures import BAD, GOOD, dissected
-from support.netns.spoken import SPOKEN, keepalived, way_of
+from support.netns.adverts import ADVERTS, keepalived, path_of
+from support.netns.captures import BAD, GOOD, dissect
 from support.waiting import until
 
 SOURCE, SOURCE6 = "192.0.2.1", "fe80::ff:fe00:1"
@@ -46,7 +46,7 @@ def ip_packet(message, source, destination):
     return struct.pack("!BBHHHBBH", 0x45, 0xC0, 20 + len(message), 0, 0, 255, packet.PROTOCOL, 0) + addresses + message
 
 
-def as_tshark_says_it(advertisement):
+def expected_fields(advertisement):
     v2, v6 = advertisement.version == 2, ":" in advertisement.addresses[0]
     addresses = ",".join(advertisement.addresses)
     return {
@@ -68,25 +68,25 @@ def as_tshark_says_it(advertisement):
     }
 
 
-def test_tshark_reads_every_field_as_we_meant_it_and_finds_the_checksums_good(tmp_path):
+def test_tshark_reads_every_field_and_finds_the_checksums_good(tmp_path):
     sent = list(cases())
-    read = dissected([ip_packet(packet.encode(a, *ends(a)), *ends(a)) for a in sent], tmp_path)
-    assert read == [as_tshark_says_it(advertisement) for advertisement in sent]
+    fields = dissect([ip_packet(packet.encode(a, *ends(a)), *ends(a)) for a in sent], tmp_path)
+    assert fields == [expected_fields(advertisement) for advertisement in sent]
 
 
-def test_tshark_would_find_a_wrong_checksum(tmp_path):
-    """Else the agreement above would say nothing."""
+def test_tshark_detects_a_wrong_checksum(tmp_path):
+    """Without this, the test above would prove nothing."""
     packets = []
     for advertisement in cases():
         message = bytearray(packet.encode(advertisement, *ends(advertisement)))
         message[7] ^= 1
         packets.append(ip_packet(bytes(message), *ends(advertisement)))
-    assert {read["vrrp.checksum.status"] for read in dissected(packets, tmp_path)} == {BAD}
+    assert {read["vrrp.checksum.status"] for read in dissect(packets, tmp_path)} == {BAD}
 
 
 # --- keepalived -------------------------------------------------------------------------------------------------
 
-# Says "ready", then each VRRP packet that others send, as [source, destination, hop limit, message in hex].
+# Prints "ready", and then each VRRP packet of other hosts as [source, destination, hop limit, message in hex].
 LISTEN = """
 import json, select, socket, sys, time
 until = time.monotonic() + float(sys.argv[1])
@@ -106,7 +106,7 @@ while select.select([link], [], [], max(0, until - time.monotonic()))[0]:
     print(json.dumps([*(socket.inet_ntop(family, end) for end in ends), hops, data[begin:].hex()]), flush=True)
 """
 
-# Sends [source, destination, message in hex] as VRRP.
+# Sends each [source, destination, message in hex] as a VRRP packet.
 SEND = """
 import json, socket, sys
 for source, destination, message in json.loads(sys.argv[1]):
@@ -128,44 +128,44 @@ def decoded(line):
     return source, destination, hops, packet.decode(bytes.fromhex(message), source, destination, hops)
 
 
-def heard(listener, last):
-    """The next packet of each VRID of SPOKEN: an ordinary one, or with ``last`` the one that gives up."""
-    found = {}
+def receive(listener, resignations):
+    """Return the next packet of each VRID of ADVERTS: only resignations, or none."""
+    packets = {}
     for line in listener.stdout:
-        said = decoded(line)
-        assert isinstance(said[3], Advertisement), (line, said)
-        if (said[3].priority == 0) == last:
-            found.setdefault(said[3].vrid, said)
-        if found.keys() == SPOKEN.keys():
-            return found
-    raise AssertionError(f"within {LIMIT_S} s only these were heard: {sorted(found)}")
+        received = decoded(line)
+        assert isinstance(received[3], Advertisement), (line, received)
+        if (received[3].priority == 0) == resignations:
+            packets.setdefault(received[3].vrid, received)
+        if packets.keys() == ADVERTS.keys():
+            return packets
+    raise AssertionError(f"within {LIMIT_S} s only these VRIDs were received: {sorted(packets)}")
 
 
-def test_what_keepalived_says_is_what_it_is_set_to(link, tmp_path):
+def test_the_advertisements_of_keepalived_are_decoded_as_configured(link, tmp_path):
     listener = link.client.python(LISTEN, LIMIT_S)
     assert listener.stdout.readline() == "ready\n"
     with keepalived(link.lb1, link.client, tmp_path) as (process, _log):
-        first = heard(listener, last=False)
+        first = receive(listener, resignations=False)
         process.terminate()
-        last = heard(listener, last=True)
-    for vrid, spoken in SPOKEN.items():
-        came = (*way_of(spoken, link.lb1, link.client), 255)
-        assert first[vrid] == (*came, spoken)
-        assert last[vrid] == (*came, spoken._replace(priority=0))
-        assert packet.mismatch(first[vrid][3], spoken) is None
+        last = receive(listener, resignations=True)
+    for vrid, advert in ADVERTS.items():
+        envelope = (*path_of(advert, link.lb1, link.client), 255)
+        assert first[vrid] == (*envelope, advert)
+        assert last[vrid] == (*envelope, advert._replace(priority=0))
+        assert packet.mismatch(first[vrid][3], advert) is None
 
 
-def test_keepalived_yields_to_what_we_say(link, tmp_path):
-    """It checks length, version, authentication, interval and checksum first, so it has found all of them right."""
+def test_keepalived_yields_to_our_advertisements(link, tmp_path):
+    """It validates the length, version, authentication, interval and checksum first."""
     listener = link.client.python(LISTEN, LIMIT_S)
     assert listener.stdout.readline() == "ready\n"
     ours = []
-    for spoken in SPOKEN.values():
-        way = way_of(spoken, link.client, link.lb1)
-        ours.append([*way, packet.encode(spoken._replace(priority=255), *way).hex()])
+    for advert in ADVERTS.values():
+        path = path_of(advert, link.client, link.lb1)
+        ours.append([*path, packet.encode(advert._replace(priority=255), *path).hex()])
     with keepalived(link.lb1, link.client, tmp_path) as (_process, log):
-        heard(listener, last=False)
+        receive(listener, resignations=False)
         assert link.client.python(SEND, json.dumps(ours)).wait(10) == 0
-        wanted = [f"(V{vrid}) Master received advert from" for vrid in SPOKEN]
-        until(lambda: all(text in log.read_text() for text in wanted), log.read_text)
+        expected = [f"(V{vrid}) Master received advert from" for vrid in ADVERTS]
+        until(lambda: all(text in log.read_text() for text in expected), log.read_text)
         assert "checksum" not in log.read_text()

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The proxy between a client and servers that are hosts of their own: what becomes of traffic when one of them dies."""
+"""The proxy between a client and servers on separate hosts: the traffic when one of the hosts or servers fails."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
-from support.netns.links import lent, sh
+from support.netns.links import sh, temporary_link
 from support.netns.namespaces import inside
 from support.paths import MODULE_UTILS
 from support.waiting import LIMIT_S, until
@@ -26,7 +26,7 @@ PORT, SERVICE = 8080, "service"
 BALANCER, BALANCER6 = "192.0.2.1", "2001:db8::1"
 BLOCK = random.Random(6).getrandbits(8 * 200_000).to_bytes(200_000, "big")
 
-# Says its name to each client, then again whatever it hears.
+# Sends its name to each client, and then echoes.
 ECHO = """
 import socket, sys, threading
 name, port = sys.argv[1].encode(), int(sys.argv[2])
@@ -51,18 +51,18 @@ while True:
 
 
 class Proxy:
-    """The agent's proxy at lb1, with echo servers at the other members, who are called as these are."""
+    """The agent's proxy on lb1, with an echo server on each other member, which has the member's name."""
 
     def __init__(self, link, folder, **timeouts):
         self.link, self.folder = link, folder
         self.node, *members = link.members
         self.servers = {node.name: self.serve(node) for node in members}
-        places = [{"name": node.name, "address": f"192.0.2.{node.number}", "port": PORT} for node in members]
-        self.configure({"servers": places}, timeouts)
+        servers = [{"name": node.name, "address": f"192.0.2.{node.number}", "port": PORT} for node in members]
+        self.configure({"servers": servers}, timeouts)
 
     def configure(self, service, timeouts):
-        whole = {"name": SERVICE, "bind": ["*", "::"], "port": PORT, "check": {"type": "none"}, **service}
-        config = {"services": [whole], "timeouts": timeouts, "status_socket": str(self.folder / "status")}
+        service = {"name": SERVICE, "bind": ["*", "::"], "port": PORT, "check": {"type": "none"}, **service}
+        config = {"services": [service], "timeouts": timeouts, "status_socket": str(self.folder / "status")}
         (self.folder / "proxy.json").write_text(json.dumps(config))
 
     @staticmethod
@@ -94,7 +94,7 @@ class Proxy:
         assert "Traceback" not in self.log(), self.log()
 
     def _stop(self):
-        """Its workers end with it, once their sessions have."""
+        """Stop it. The second SIGTERM ends the sessions, and so the workers."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             until(lambda: self.process.poll() is not None or "Stopping: " in self.log())
@@ -128,32 +128,34 @@ class Proxy:
             return socket.create_connection((address, PORT), LIMIT_S)
 
     def ask(self, address=BALANCER):
-        """Return the name of the server that a new client is given."""
+        """Return the name of the server that a new client gets."""
         with self.connect(address) as client:
             client.shutdown(socket.SHUT_WR)
-            return _all_of(client).decode()
+            return _receive_all(client).decode()
 
 
-def _all_of(client):
-    heard = b""
+def _receive_all(client):
+    received = b""
     while True:
         data = client.recv(65536)
         if not data:
-            return heard
-        heard += data
+            return received
+        received += data
 
 
 class Load:
-    """Clients who stay, and say much, and clients who come and go. Whatever happens to them is noted."""
+    """Clients with persistent sessions that send much data, and clients with short sessions."""
 
-    def __init__(self, proxy, stay=8, come=4):
-        self.proxy, self.come = proxy, come
-        self.rounds, self.broken = {}, {}  # of those who stay: number -> how often answered, number -> why
-        self.names = {}
-        self.answers, self.faults = [], []  # of those who come and go: servers' names, what went wrong
+    def __init__(self, proxy, persistent=8, short=4):
+        self.proxy, self.persistent, self.short = proxy, persistent, short
+        # Of the persistent clients, by number: their server, how many blocks came back, and what ended the session.
+        self.names, self.rounds, self.broken = {}, {}, {}
+        # Of the short sessions: the servers, and the errors.
+        self.answers, self.faults = [], []
         self._over = threading.Event()
-        works = [(self._stay, number) for number in range(stay)] + [(self._come,) for _each in range(come)]
-        self._threads = [threading.Thread(target=work, args=arguments, daemon=True) for work, *arguments in works]
+        runs = [(self._keep_session, number) for number in range(persistent)]
+        runs += [(self._repeat_sessions,) for _each in range(short)]
+        self._threads = [threading.Thread(target=run, args=arguments, daemon=True) for run, *arguments in runs]
 
     def __enter__(self):
         for thread in self._threads:
@@ -168,61 +170,61 @@ class Load:
             assert not thread.is_alive()
 
     def more(self, count=60):
-        """Wait until everybody who is not broken has been answered again, time after time."""
+        """Wait for a number of short sessions, and for several echoes in each persistent session that is not broken."""
         rounds, answers = dict(self.rounds), len(self.answers)
 
-        def answered():
-            stayed = [number for number in range(8) if number not in self.broken]
+        def enough():
+            open_sessions = [number for number in range(self.persistent) if number not in self.broken]
             return len(self.answers) >= answers + count and all(
-                self.rounds.get(number, 0) > rounds.get(number, 0) + 2 for number in stayed
+                self.rounds.get(number, 0) > rounds.get(number, 0) + 2 for number in open_sessions
             )
 
-        until(answered)
+        until(enough)
 
-    def _stay(self, number):
+    def _keep_session(self, number):
         with self.proxy.connect() as client:
             self.names[number] = client.recv(3).decode()
             try:
                 while not self._over.is_set():
-                    self._talk(client)
+                    self._echo(client)
                     self.rounds[number] = self.rounds.get(number, 0) + 1
-            except (OSError, AssertionError) as fault:
-                self.broken[number] = fault
+            except (OSError, AssertionError) as error:
+                self.broken[number] = error
 
     @staticmethod
-    def _talk(client):
-        """Say much, and hear it again."""
-        speaker = threading.Thread(target=_say, args=(client,), daemon=True)
-        speaker.start()
-        heard = bytearray()
-        while len(heard) < len(BLOCK):
+    def _echo(client):
+        """Send a block, and receive it again."""
+        sender = threading.Thread(target=_send, args=(client,), daemon=True)
+        sender.start()
+        received = bytearray()
+        while len(received) < len(BLOCK):
             data = client.recv(65536)
-            assert data, "it has ended"
-            heard += data
-        speaker.join(LIMIT_S)
-        assert heard == BLOCK, "something else was heard"
+            assert data, "the session has ended"
+            received += data
+        sender.join(LIMIT_S)
+        assert received == BLOCK, "the data differ"
 
-    def _come(self):
+    def _repeat_sessions(self):
         while not self._over.is_set():
             try:
                 self.answers.append(self.proxy.ask())
-            except OSError as fault:
-                self.faults.append(fault)
+            except OSError as error:
+                self.faults.append(error)
 
 
-def _say(client):
-    with contextlib.suppress(OSError):  # which is found out by listening
+def _send(client):
+    with contextlib.suppress(OSError):  # receiving will report it
         client.sendall(BLOCK)
 
 
 @pytest.fixture
 def hosts():
     """A balancer, two servers and a client."""
-    with lent(3) as made:
+    with temporary_link(3) as made:
         yield made
 
 
-def test_a_server_that_is_killed_takes_nobody_with_it_but_its_own(hosts, tmp_path):
+def test_a_killed_server_costs_its_own_sessions_only(hosts, tmp_path):
     with Proxy(hosts, tmp_path) as proxy, Load(proxy) as load:
         assert set(load.answers) == {"lb2", "lb3"}
         began = time.monotonic()
@@ -230,32 +232,32 @@ def test_a_server_that_is_killed_takes_nobody_with_it_but_its_own(hosts, tmp_pat
         own = {number for number, name in load.names.items() if name == "lb2"}
         assert 0 < len(own) < len(load.names)
         until(lambda: set(load.broken) >= own)
-        # Who was just being served by it cannot be; after that nobody notices.
+        # The short sessions that it was just serving fail, and none after them.
         load.more()
         in_flight = len(load.faults)
         before = len(load.answers)
         load.more(200)
         assert set(load.broken) == own
-        assert in_flight <= load.come and len(load.faults) == in_flight
+        assert in_flight <= load.short and len(load.faults) == in_flight
         assert set(load.answers[before:]) == {"lb3"}
-        # Without checks it is tried again, a single time, whenever it has been avoided for a second.
+        # Without checks it is tried again once after each second of back-off.
         until(lambda: proxy.count("connect_errors", "lb2"))
-        assert proxy.count("connect_errors", "lb2") <= load.come + time.monotonic() - began
+        assert proxy.count("connect_errors", "lb2") <= load.short + time.monotonic() - began
 
 
-def test_a_host_that_vanishes_makes_a_client_wait_for_another_one_and_comes_back(hosts, tmp_path):
+def test_a_host_that_is_unreachable_costs_a_connect_timeout_and_serves_again_later(hosts, tmp_path):
     with Proxy(hosts, tmp_path, connect=0.3) as proxy:
         assert {proxy.ask() for _each in range(4)} == {"lb2", "lb3"}
         sh("ip", "-n", hosts.bridge, "link", "set", "p2", "down")
         began = time.monotonic()
         assert {proxy.ask() for _each in range(4)} == {"lb3"}
-        assert time.monotonic() - began > 0.2, "nothing was tried"
+        assert time.monotonic() - began > 0.2, "the lost server was not tried"
         assert proxy.count("connect_errors", "lb2") <= 2
         sh("ip", "-n", hosts.bridge, "link", "set", "p2", "up")
         until(lambda: proxy.ask() == "lb2")
 
 
-def test_a_client_that_vanishes_is_given_up(hosts, tmp_path):
+def test_a_client_that_is_unreachable_times_out(hosts, tmp_path):
     with Proxy(hosts, tmp_path, client=1, server=1, tunnel=1) as proxy, proxy.connect() as client:
         assert client.recv(3)
         sh("ip", "-n", hosts.bridge, "link", "set", hosts.client.port, "down")
@@ -263,29 +265,29 @@ def test_a_client_that_vanishes_is_given_up(hosts, tmp_path):
         assert proxy.count("current", "lb2") + proxy.count("current", "lb3") == 0
 
 
-def test_clients_and_servers_need_not_speak_the_same_ip(hosts, tmp_path):
+def test_clients_and_servers_may_use_different_ip_versions(hosts, tmp_path):
     proxy = Proxy(hosts, tmp_path)
-    places = [
+    servers = [
         {"name": "four", "address": "192.0.2.2", "port": PORT},
         {"name": "six", "address": "2001:db8::3", "port": PORT},
     ]
-    proxy.configure({"servers": places}, {})
+    proxy.configure({"servers": servers}, {})
     with proxy:
         for address in (BALANCER, BALANCER6):
             assert {proxy.ask(address) for _each in range(4)} == {"lb2", "lb3"}, address
 
 
-def test_a_connection_that_the_kernel_makes_to_itself_is_no_servers(hosts, tmp_path):
-    """Where nobody listens on a port that the kernel also chooses for itself, it may connect a socket to its own."""
+def test_a_connection_of_a_socket_to_itself_is_a_failed_connection(hosts, tmp_path):
+    """Without a listener on a local ephemeral port, the kernel may choose that very port as the source."""
     proxy = Proxy(hosts, tmp_path)
     port = 20000
     proxy.node.output("sysctl", "-qw", f"net.ipv4.ip_local_port_range={port} {port + 1}")
     with inside(proxy.node.namespace), socket.socket() as itself:
-        itself.connect(("127.0.0.1", port))  # and no other could be chosen
+        itself.connect(("127.0.0.1", port))  # the kernel chooses this very port as the source
         assert itself.getsockname() == itself.getpeername()
-    proxy.configure({"servers": [{"name": "nobody", "address": "127.0.0.1", "port": port}]}, {})
+    proxy.configure({"servers": [{"name": "none", "address": "127.0.0.1", "port": port}]}, {})
     with proxy, proxy.connect() as client:
-        client.sendall(b"is somebody there?")
+        client.sendall(b"hello")
         with pytest.raises(ConnectionResetError):
             client.recv(100)
-        assert proxy.count("sessions", "nobody") == 0
+        assert proxy.count("sessions", "none") == 0

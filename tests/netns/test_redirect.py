@@ -1,8 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The redirect of a master, as nft and the kernel carry it out: who answers whom at the VIP and beside it.
+"""The redirect of a master, with real nft and a real kernel: which program answers at the VIP and at other addresses.
 
-Two masters, each with a "kube-apiserver" on 6443 and a "haproxy" on 9445, which answer with their names.
+Each of two masters has a "kube-apiserver" on 6443 and a "haproxy" on 9445, which answer with their names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import files
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect
-from support.netns.links import PORT, VIP, VIP6, lent, sh, why_not
+from support.netns.links import PORT, VIP, VIP6, sh, skip_reason, temporary_link
 
 API, LB = 6443, 9445
 OWN = {VIP: "192.0.2.{}", VIP6: "2001:db8::{}"}
@@ -25,7 +25,7 @@ POD = {
     VIP6: ("2001:db8:1::/64", "2001:db8:1::1", "2001:db8:1::2"),
 }
 
-# Answers each line with its name, the address it was asked at, and the line's number within the connection.
+# Answers each line with its name, the address of its end of the connection, and the line's number.
 SERVER = """
 import socketserver, socket, sys
 class Server(socketserver.ThreadingTCPServer):
@@ -43,7 +43,7 @@ print("ready", flush=True)
 server.serve_forever()
 """
 
-# Asks again over one connection for each line that it reads, and says what came back.
+# Sends a line over one connection for each line of its input, and prints the answers.
 ASK = """
 import socket, sys
 try:
@@ -56,7 +56,7 @@ except OSError as error:
     print(type(error).__name__, flush=True)
 """
 
-# A new connection each time, until its standard input ends; says who answered, each once.
+# Opens one connection after the other until its input ends, and prints the distinct answers.
 HAMMER = """
 import select, socket, sys
 seen, number = set(), 0
@@ -81,7 +81,7 @@ def inside(node, code, *arguments):
 
 
 def run(node, code, *arguments):
-    """Starts code that is spoken to; it ends with the test."""
+    """Start Python code with pipes; it ends with the test."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     process = subprocess.Popen(inside(node, code, *arguments), start_new_session=True, **pipes)
     node.processes.append(process)
@@ -89,10 +89,10 @@ def run(node, code, *arguments):
 
 
 def ask(node, address, port=API):
-    """Who answers there, and as which address."""
+    """Return which program answers a node, and at which address."""
     command = inside(node, ASK, address, port)
-    said = subprocess.run(command, input="who?\n", stdout=subprocess.PIPE, text=True, timeout=20, check=True).stdout
-    return said.strip().removesuffix(" 1")
+    answer = subprocess.run(command, input="who?\n", stdout=subprocess.PIPE, text=True, timeout=20, check=True).stdout
+    return answer.strip().removesuffix(" 1")
 
 
 class Connection:
@@ -117,7 +117,7 @@ def listing(node):
 
 @pytest.fixture
 def redirect(tmp_path):
-    """Loads the redirect on a node, as its file is loaded."""
+    """Return a function that loads the redirect's file on a node."""
 
     def load(node, *vips):
         path = tmp_path / f"{node.name}.nft"
@@ -133,14 +133,14 @@ def remove(node):
 
 @pytest.fixture(scope="module")
 def link():
-    """One for all tests here: a new one is not to be had below two seconds, and each test leaves it as it was."""
-    if why_not("nft"):
-        pytest.skip(why_not("nft"))
-    with lent() as made:
-        for node in made.members:
+    """One link for all tests here, because a new one takes two seconds. Each test leaves it as it was."""
+    if skip_reason("nft"):
+        pytest.skip(skip_reason("nft"))
+    with temporary_link() as link:
+        for node in link.members:
             for name, port in (("api", API), ("haproxy", LB)):
                 serve(node, name, port)
-        yield made
+        yield link
 
 
 def serve(node, name, port):
@@ -149,10 +149,10 @@ def serve(node, name, port):
 
 @pytest.fixture
 def masters(link):
-    """Both serve, and lb1 holds the VIPs; there is no redirect yet."""
+    """Two masters that serve, of which lb1 holds the VIPs. There is no redirect yet."""
     before = {node.name: list(node.processes) for node in link.nodes}
     try:
-        link.lb1.take(VIP, VIP6)
+        link.lb1.take_over(VIP, VIP6)
         yield link
     finally:
         for node in link.nodes:
@@ -178,7 +178,7 @@ class Pod:
     """A namespace behind a node, which routes for it, as a container network does."""
 
     def __init__(self, node, neighbours=()):
-        """:param neighbours: nodes that know the way to it"""
+        """:param neighbours: nodes with a route to it"""
         self.node, self.neighbours, self.namespace = node, neighbours, f"{node.namespace}-pod"
 
     def __enter__(self):
@@ -203,40 +203,40 @@ class Pod:
             sh("ip", "-n", self.namespace, "route", "add", "default", "via", gateway)
             for node in self.neighbours:
                 node.ip("route", "add", network, "via", own(self.node, vip))
-        self.node.forward(True)
+        self.node.set_forwarding(True)
 
     def __exit__(self, *_exception):
-        self.node.forward(False)
+        self.node.set_forwarding(False)
         for network, *_addresses in POD.values():
             for node in self.neighbours:
                 subprocess.run(["ip", "-n", node.namespace, "route", "del", network], check=False, capture_output=True)
         sh("ip", "netns", "del", self.namespace)
-        # The namespace goes a little later than its name, and its end of the cable with it.
+        # The namespace, and the peer of pod0 in it, may exist a little longer than its name.
         subprocess.run(["ip", "-n", self.node.namespace, "link", "del", "pod0"], check=False, capture_output=True)
 
 
 @both_families
-def test_who_holds_the_vip_answers_outside_clients_with_its_haproxy(masters, redirect, vip):
+def test_the_holders_haproxy_answers_clients_at_the_vip(masters, redirect, vip):
     redirect(masters.lb1)
     assert ask(masters.client, vip) == f"lb1 haproxy at {vip}"
 
 
 @both_families
-def test_who_holds_the_vip_reaches_its_own_haproxy_there(masters, redirect, vip):
+def test_the_holder_itself_reaches_its_own_haproxy_at_the_vip(masters, redirect, vip):
     redirect(masters.lb1)
     assert ask(masters.lb1, vip) == f"lb1 haproxy at {vip}"
 
 
 @both_families
-def test_who_does_not_hold_the_vip_reaches_the_holders_haproxy(masters, redirect, vip):
+def test_another_master_reaches_the_holders_haproxy_at_the_vip(masters, redirect, vip):
     redirect(masters.lb1)
     redirect(masters.lb2)
     assert ask(masters.lb2, vip) == f"lb1 haproxy at {vip}"
 
 
 @both_families
-def test_who_does_not_hold_the_vip_leaves_it_to_the_holder_whether_to_redirect(masters, redirect, vip):
-    """The holder's haproxy may be dead; then its port must not be asked for."""
+def test_the_redirect_of_another_master_does_not_change_what_answers_at_the_vip(masters, redirect, vip):
+    """The holder's haproxy may be dead, and then connections must not go to its port."""
     redirect(masters.lb2)
     assert ask(masters.lb2, vip) == f"lb1 api at {vip}"
 
@@ -245,15 +245,15 @@ def test_who_does_not_hold_the_vip_leaves_it_to_the_holder_whether_to_redirect(m
 def test_the_redirect_moves_with_the_vip(masters, redirect, vip):
     redirect(masters.lb1)
     redirect(masters.lb2)
-    masters.lb1.give_up(vip)
-    masters.lb2.take(vip)
+    masters.lb1.release(vip)
+    masters.lb2.take_over(vip)
     assert ask(masters.client, vip) == f"lb2 haproxy at {vip}"
     assert ask(masters.lb2, vip) == f"lb2 haproxy at {vip}"
     assert ask(masters.lb1, vip) == f"lb2 haproxy at {vip}"
 
 
 @both_families
-def test_a_nodes_own_address_is_the_api_servers_for_clients_and_for_health_checks(masters, redirect, vip):
+def test_a_nodes_own_address_leads_to_its_api_server_for_clients_and_for_health_checks(masters, redirect, vip):
     redirect(masters.lb1)
     redirect(masters.lb2)
     for asking in masters.nodes:
@@ -280,7 +280,7 @@ def test_a_pod_on_the_holder_reaches_haproxy(masters, redirect, vip):
 
 
 @both_families
-def test_a_pod_elsewhere_reaches_whatever_the_holder_answers_with(masters, redirect, vip):
+def test_a_pod_on_another_master_reaches_what_the_holder_answers_with(masters, redirect, vip):
     redirect(masters.lb2)
     with Pod(masters.lb2, neighbours=[masters.lb1]) as pod:
         assert ask(pod, vip) == f"lb1 api at {vip}"
@@ -289,7 +289,7 @@ def test_a_pod_elsewhere_reaches_whatever_the_holder_answers_with(masters, redir
 
 
 @both_families
-def test_once_removed_the_vip_is_the_local_api_servers(masters, redirect, vip):
+def test_without_the_redirect_the_local_api_server_answers_at_the_vip(masters, redirect, vip):
     redirect(masters.lb1)
     remove(masters.lb1)
     assert listing(masters.lb1) == ""
@@ -297,7 +297,7 @@ def test_once_removed_the_vip_is_the_local_api_servers(masters, redirect, vip):
     assert ask(masters.lb1, vip) == f"lb1 api at {vip}"
 
 
-def test_removing_what_is_not_there_succeeds_and_leaves_other_tables(masters, redirect):
+def test_removing_a_missing_redirect_succeeds_and_leaves_other_tables(masters, redirect):
     masters.lb1.output("nft", "add table inet filter")
     redirect(masters.lb1)
     remove(masters.lb1)
@@ -305,10 +305,10 @@ def test_removing_what_is_not_there_succeeds_and_leaves_other_tables(masters, re
     assert listing(masters.lb1).split() == ["table", "inet", "filter", "{", "}"]
 
 
-def test_a_changed_vip_takes_its_rules_along_and_other_tables_stay(masters, redirect):
+def test_a_changed_vip_replaces_the_rules_and_leaves_other_tables(masters, redirect):
     masters.lb1.output("nft", "add table inet filter")
     redirect(masters.lb1)
-    masters.lb1.take("192.0.2.101")
+    masters.lb1.take_over("192.0.2.101")
     redirect(masters.lb1, "192.0.2.101")
     assert VIP not in listing(masters.lb1) and VIP6 not in listing(masters.lb1)
     assert "table inet filter" in listing(masters.lb1)
@@ -316,7 +316,7 @@ def test_a_changed_vip_takes_its_rules_along_and_other_tables_stay(masters, redi
     assert ask(masters.client, VIP) == f"lb1 api at {VIP}"
 
 
-def test_loading_it_twice_is_loading_it_once(masters, redirect):
+def test_loading_the_redirect_twice_changes_nothing(masters, redirect):
     redirect(masters.lb1)
     once = listing(masters.lb1)
     redirect(masters.lb1)
@@ -336,7 +336,7 @@ def test_open_connections_survive_a_redirect_that_is_loaded_again(masters, redir
 
 @both_families
 def test_connections_to_the_api_server_survive_the_redirects_coming_and_going(masters, redirect, vip):
-    """They were opened while haproxy was dead, and the kernel need not have tracked connections then."""
+    """They were opened while haproxy was dead; the kernel may not have tracked connections then."""
     connections = [Connection(masters.client, vip), Connection(masters.lb1, vip)]
     assert [connection.ask() for connection in connections] == [f"lb1 api at {vip} 1"] * 2
     redirect(masters.lb1)
@@ -346,7 +346,7 @@ def test_connections_to_the_api_server_survive_the_redirects_coming_and_going(ma
 
 
 @both_families
-def test_there_is_no_moment_without_it_while_it_is_loaded_again(masters, redirect, vip):
+def test_the_redirect_works_at_any_time_while_it_is_loaded_again(masters, redirect, vip):
     redirect(masters.lb1)
     hammer = run(masters.client, HAMMER, vip, API)
     assert hammer.stdout.readline() == "running\n"
@@ -355,7 +355,7 @@ def test_there_is_no_moment_without_it_while_it_is_loaded_again(masters, redirec
     assert hammer.communicate(timeout=60)[0] == "['lb1 haproxy']\n"
 
 
-def test_it_comes_before_those_who_translate_local_addresses_too(masters, redirect):
+def test_the_redirect_comes_before_other_nat_rules_for_local_addresses(masters, redirect):
     other = "chain HOOK { type nat hook HOOK priority -100; fib daddr type local tcp dport 6443 redirect to :1; };"
     chains = " ".join(other.replace("HOOK", hook) for hook in ("prerouting", "output"))
     masters.lb1.output("nft", f"table ip kube {{ {chains} }}")
@@ -365,15 +365,15 @@ def test_it_comes_before_those_who_translate_local_addresses_too(masters, redire
 
 
 def check(node, path, content):
-    """As the module config_files shows it to nft."""
+    """Have nft test a file, as the module config_files does."""
 
-    def ask_nft(command):
+    def run_nft(command):
         command = ["ip", "netns", "exec", node.namespace, *command]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
 
-    wanted = {"path": str(path), "content": content, "mode": "0644", "state": "present", "check": "nft"}
-    return files.replace_all(files.changes([wanted]), lambda name: name, ask_nft, os.rename, dry=False)
+    file = {"path": str(path), "content": content, "mode": "0644", "state": "present", "check": "nft"}
+    return files.replace_all(files.changes([file]), lambda name: name, run_nft, os.rename, dry=False)
 
 
 def test_nft_accepts_the_file_without_loading_it(masters, tmp_path):

@@ -1,9 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module vip_probe, run as Ansible runs it, on a real link where an address is moved by hand.
+"""The module vip_probe, run as Ansible runs it, on a real link on which the test moves an address.
 
-The probe and what happens meanwhile keep time separately, and this machine may be busy: so lengths are
-compared with what was really made, and bounds are generous above.
+The probe and the test measure time separately, and this machine may be busy. So the tests compare measured lengths with
+the real ones, and the upper bounds are generous.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ with patch_module_args(options):
     vip_probe.main()
 """
 
-# Listens, but accepts nothing: the kernel does it, up to the backlog.
+# Listens without accepting: the kernel completes connections up to the backlog.
 MUTE = """
 import signal, socket, sys
 port = int(sys.argv[1])
@@ -69,13 +69,13 @@ def probing(link, address=VIP, **more):
     return link.client.python(PROBE, json.dumps(options))
 
 
-def seen(process):
+def result(process):
     out, _err = process.communicate(timeout=60)
     return json.loads(out)
 
 
 def pause(seconds):
-    """The length of what is being made, not a wait for something to have happened."""
+    """Let an outage last for some seconds; return its real length in milliseconds."""
     begin = time.monotonic()
     Event().wait(seconds)
     return (time.monotonic() - begin) * 1000
@@ -83,21 +83,21 @@ def pause(seconds):
 
 @pytest.fixture
 def serving(link):
-    """Both members serve; the first holds the address."""
+    """A link on which both members serve, and the first one holds the addresses."""
     link.servers = [link.lb1.serve(), link.lb2.serve()]
-    link.lb1.take(VIP, VIP6)
+    link.lb1.take_over(VIP, VIP6)
     return link
 
 
-def started(link):
-    """Returns when the first member has served a first connection: then the probe runs."""
+def wait_for_probe(link):
+    """Wait until the first member has served a connection, because then the probe runs."""
     assert link.servers[0].stdout.readline() == "served\n"
     pause(0.3)
 
 
 @pytest.mark.parametrize("address", [VIP, VIP6])
 def test_a_steady_holder_serves_without_a_failure(serving, address):
-    report = seen(probing(serving, address, send="hello"))
+    report = result(probing(serving, address, send="hello"))
     assert (report["failed_attempts"], report["outages"], report["takeover"]["outage_ms"]) == (0, [], 0.0)
     assert report["tried"] + report["skipped_samples"] == pytest.approx(300, abs=5)
     assert report["timeline"] == [{"at_ms": 0.0, "holders": ["lb1"]}]
@@ -106,142 +106,141 @@ def test_a_steady_holder_serves_without_a_failure(serving, address):
 
 @pytest.mark.parametrize("address", [VIP, VIP6])
 def test_two_holders_are_seen(serving, address):
-    serving.lb2.take(address)
-    report = seen(probing(serving, address))
+    serving.lb2.take_over(address)
+    report = result(probing(serving, address))
     assert report["timeline"][0]["holders"] == ["lb1", "lb2"]
     assert report["most_holders"] == 2
     assert report["two_holders_ms"] > 1000
 
 
 @pytest.mark.parametrize("address", [VIP, VIP6])
-def test_nobody_is_seen_where_nobody_is(link, address):
-    report = seen(probing(link, address, timeout_ms=100))
+def test_an_address_without_a_holder_has_no_holders_in_the_timeline(link, address):
+    report = result(probing(link, address, timeout_ms=100))
     assert report["timeline"] == [{"at_ms": 0.0, "holders": []}]
     assert report["no_holder_ms"] == report["probed_ms"]
     assert report["failed_attempts"] == report["tried"]
 
 
-def shortest(made, report):
-    """The shortest length that may be measured of what was made.
+def shortest(length, report):
+    """Return the shortest measurement that is right for an outage of this length.
 
-    The probe connects every interval, and later by as much as its own host stalled, which the report says.
+    The probe connects once in each interval, and later by the length of a stall of its own host, which it reports.
     """
-    return made - 2 * INTERVAL - report["longest_stall_ms"]
+    return length - 2 * INTERVAL - report["longest_stall_ms"]
 
 
 @pytest.mark.parametrize("address", [VIP, VIP6])
-def test_an_outage_is_as_long_as_it_was_made_and_so_is_the_time_without_holder(serving, address):
+def test_an_outage_and_the_time_without_a_holder_are_measured(serving, address):
     process = probing(serving, address, duration=2.5)
-    started(serving)
-    serving.lb1.give_up(address)
-    made = pause(0.4)
-    serving.lb2.take(address)
-    report = seen(process)
+    wait_for_probe(serving)
+    serving.lb1.release(address)
+    length = pause(0.4)
+    serving.lb2.take_over(address)
+    report = result(process)
     assert len(report["outages"]) == 1
-    assert shortest(made, report) <= report["takeover"]["outage_ms"] <= made + 500
-    assert report["takeover"]["response_gap_ms"] >= shortest(made, report)
-    assert shortest(made, report) <= report["no_holder_ms"] <= made + 500
+    assert shortest(length, report) <= report["takeover"]["outage_ms"] <= length + 500
+    assert report["takeover"]["response_gap_ms"] >= shortest(length, report)
+    assert shortest(length, report) <= report["no_holder_ms"] <= length + 500
     assert [step["holders"] for step in report["timeline"]] == [["lb1"], [], ["lb2"]]
     assert report["failback"]["failed"] == 0
     assert report["failback"]["tried"] > 0
 
 
-def test_a_probe_whose_host_stalls_reports_for_how_long_and_an_outage_shorter_by_no_more(serving):
+def test_a_probe_reports_a_stall_of_its_host_and_an_outage_that_is_shorter_by_no_more(serving):
     process = probing(serving, VIP6, duration=2)
-    started(serving)
+    wait_for_probe(serving)
     os.kill(process.pid, signal.SIGSTOP)
     stopped = pause(0.1)
-    serving.lb1.give_up(VIP6)
-    made = pause(0.1)
+    serving.lb1.release(VIP6)
+    length = pause(0.1)
     os.kill(process.pid, signal.SIGCONT)
-    made += pause(0.2)
-    serving.lb2.take(VIP6)
-    report = seen(process)
+    length += pause(0.2)
+    serving.lb2.take_over(VIP6)
+    report = result(process)
     assert report["longest_stall_ms"] >= stopped + 100 - INTERVAL
-    assert shortest(made, report) <= report["takeover"]["outage_ms"] < made - 50
+    assert shortest(length, report) <= report["takeover"]["outage_ms"] < length - 50
 
 
 def test_an_outage_hidden_by_a_former_holder_that_forwards_is_seen_as_a_response_gap(serving):
-    """It keeps the SYNs until it has found the new holder (RFC 1122, 2.3.2.2), and then they are answered,
-    late."""
-    serving.lb1.forward(True)
+    """It queues the SYNs until it has resolved the new holder (RFC 1122, 2.3.2.2), so the answers come late."""
+    serving.lb1.set_forwarding(True)
     process = probing(serving, duration=2)
-    started(serving)
-    serving.lb1.give_up(VIP)
-    made = pause(0.25)
-    serving.lb2.take(VIP)
-    report = seen(process)
-    assert report["takeover"]["response_gap_ms"] >= shortest(made, report)
+    wait_for_probe(serving)
+    serving.lb1.release(VIP)
+    length = pause(0.25)
+    serving.lb2.take_over(VIP)
+    report = result(process)
+    assert report["takeover"]["response_gap_ms"] >= shortest(length, report)
     assert report["takeover"]["outage_ms"] < report["takeover"]["response_gap_ms"]
 
 
-def test_a_failback_is_told_apart_from_the_takeover_and_ends_the_probe_early(serving):
+def test_a_failback_is_measured_apart_from_the_takeover_and_ends_the_probe_early(serving):
     until = {"holder": "lb1", "minimum": 2.5, "quiet_ms": 300}
     process = probing(serving, duration=30, until=until)
-    started(serving)
-    serving.lb1.give_up(VIP)
+    wait_for_probe(serving)
+    serving.lb1.release(VIP)
     away = pause(0.3)
-    serving.lb2.take(VIP)
+    serving.lb2.take_over(VIP)
     pause(0.3)
-    serving.lb2.give_up(VIP)
+    serving.lb2.release(VIP)
     back = pause(0.1)
-    serving.lb1.take(VIP)
-    report = seen(process)
+    serving.lb1.take_over(VIP)
+    report = result(process)
     assert (report["holder_before"], report["holder_after"], report["settled"]) == ("lb1", "lb1", True)
     assert report["takeover"]["outage_ms"] >= shortest(away, report)
     assert shortest(back, report) <= report["failback"]["outage_ms"] < report["takeover"]["outage_ms"]
     assert 2500 <= report["probed_ms"] < 15000
 
 
-def test_a_port_that_nobody_listens_on_is_refused(link):
-    link.lb1.take(VIP)
-    report = seen(probing(link))
+def test_attempts_at_a_port_without_a_listener_are_refused(link):
+    link.lb1.take_over(VIP)
+    report = result(probing(link))
     assert report["failures"] == {"refused": report["tried"]}
     assert report["outages"][0]["ended"] is False
     assert report["holder_before"] == "lb1"
 
 
-def test_a_service_that_listens_but_does_not_answer_fails_when_asked_to(link):
+def test_a_service_that_listens_but_does_not_answer_fails_if_the_probe_sends_data(link):
     link.lb1.python(MUTE, PORT).stdout.readline()
-    link.lb1.take(VIP)
-    assert seen(probing(link))["failed_attempts"] == 0
-    report = seen(probing(link, send="hello", timeout_ms=100))
+    link.lb1.take_over(VIP)
+    assert result(probing(link))["failed_attempts"] == 0
+    report = result(probing(link, send="hello", timeout_ms=100))
     assert report["failures"] == {"timeout": report["tried"]}
 
 
-def test_a_listener_that_hands_its_port_to_another_fails_nobody(serving):
-    """As HAProxy does when it is reloaded: the new process has the socket before the old one goes."""
-    serving.lb2.take(VIP)
-    serving.lb1.give_up(VIP)
+def test_a_listener_that_passes_its_socket_to_a_new_process_costs_no_attempt(serving):
+    """This is how HAProxy reloads: the new process has the socket before the old one ends."""
+    serving.lb2.take_over(VIP)
+    serving.lb1.release(VIP)
     relay = serving.lb2.python(HAND_OVER, PORT + 1)
     assert relay.stdout.readline() == "ready\n"
-    report = seen(probing(serving, port=PORT + 1, send="hello", duration=2))
+    report = result(probing(serving, port=PORT + 1, send="hello", duration=2))
     assert report["tried"] > 100
     assert (report["failed_attempts"], report["takeover"]["outage_ms"]) == (0, 0.0)
 
 
-def test_no_port_of_the_client_stays_in_use(serving):
-    assert seen(probing(serving))["tried"] > 100
+def test_no_connection_of_the_client_stays_in_time_wait(serving):
+    assert result(probing(serving))["tried"] > 100
     assert serving.client.output("ss", "-Htan", "state", "time-wait") == ""
 
 
-def test_it_waits_for_the_address_to_settle(serving):
+def test_the_probe_waits_until_the_address_has_settled(serving):
     process = probing(serving, settle={"holder": "lb2", "limit": 20})
-    started(serving)
-    serving.lb1.give_up(VIP)
-    serving.lb2.take(VIP)
-    report = seen(process)
+    wait_for_probe(serving)
+    serving.lb1.release(VIP)
+    serving.lb2.take_over(VIP)
+    report = result(process)
     assert (report["holder_before"], report["failed_attempts"]) == ("lb2", 0)
 
 
-def test_what_does_not_settle_is_said_in_one_sentence(serving):
-    report = seen(probing(serving, settle={"holder": "lb2", "limit": 1}))
+def test_an_address_that_does_not_settle_fails_with_one_sentence(serving):
+    report = result(probing(serving, settle={"holder": "lb2", "limit": 1}))
     assert report["failed"] is True
     assert report["msg"].endswith("at the end it was held by lb1, and it should have been lb2.")
 
 
-def test_without_the_right_to_ask_only_the_connections_are_measured(serving):
-    report = seen(probing(serving, unprivileged=True))
+def test_without_raw_sockets_only_the_connections_are_measured(serving):
+    report = result(probing(serving, unprivileged=True))
     assert (report["holders_known"], report["timeline"], report["failed_attempts"]) == (False, [], 0)
     assert "CAP_NET_RAW" in report["reason"]
 
@@ -249,6 +248,6 @@ def test_without_the_right_to_ask_only_the_connections_are_measured(serving):
 def test_behind_a_router_only_the_connections_are_measured(serving):
     serving.client.ip("route", "add", "203.0.113.0/24", "via", "192.0.2.1")
     serving.lb1.ip("addr", "add", "203.0.113.1/32", "dev", "eth0")
-    report = seen(probing(serving, "203.0.113.1"))
+    report = result(probing(serving, "203.0.113.1"))
     assert (report["holders_known"], report["failed_attempts"]) == (False, 0)
     assert "behind the router 192.0.2.1" in report["reason"]

@@ -33,7 +33,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_rout
 print(json.dumps(vrrp_routers.conflicts(**json.loads(sys.argv[1]))))
 """
 
-# Sends the same frame ten times a second until it is killed.
+# Sends a frame ten times a second until it is killed.
 SEND = """
 import socket, sys, time
 with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
@@ -42,7 +42,7 @@ with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
         sender.send(bytes.fromhex(sys.argv[1]))
         time.sleep(0.1)
 """
-# Version 2, VRID 51, priority 100, 1 s, for 192.0.2.100, without authentication; the checksum by hand.
+# Version 2, VRID 51, priority 100, 1 s, for 192.0.2.100, without authentication; the checksum is computed by hand.
 ADVERTISEMENT = "21336401" + "0001" + "b865" + "c0000264" + "00" * 8
 # As OpenBSD sends it: version 2, type 1, VHID 5, advskew 0, 7 words of authentication, 36 bytes.
 CARP = "21050007" + "0001" + "abcd" + "00" * 28
@@ -59,12 +59,12 @@ def result(process):
     return json.loads(out)
 
 
-def hear(node, seconds=2.2, interface="eth0", **more):
+def listen(node, seconds=2.2, interface="eth0", **more):
     return result(start(node, "vrrp_info", interface=interface, seconds=seconds, **more))
 
 
 def listens(node):
-    """Its packet socket is there and bound to every protocol, so nothing is missed from now on."""
+    """Return whether the module has a packet socket for all protocols, so that it misses nothing from now on."""
     lines = node.output("cat", "/proc/net/packet").splitlines()[1:]
     return any(line.split()[3] == "0003" for line in lines)
 
@@ -92,7 +92,7 @@ def held(node, *scope):
 
 @pytest.fixture
 def keepalived(tmp_path):
-    """Starts keepalived on a node; waits until it holds its addresses, unless it is to be Backup."""
+    """Return a function that starts keepalived on a node, and waits until it holds certain addresses."""
     started = []
 
     def run(node, *instances, holds=()):
@@ -114,7 +114,7 @@ def keepalived(tmp_path):
         yield run
     finally:
         for process in started:
-            # Politely, or its child would stay behind.
+            # A SIGKILL would leave its child behind.
             process.send_signal(signal.SIGTERM)
         for process in started:
             try:
@@ -141,7 +141,7 @@ def test_every_kind_of_advertisement_of_keepalived_is_heard(link, keepalived):
         instance("six-unicast", 53, vips[6:7], version=3, source="2001:db8::1", peer="2001:db8::3"),
         holds=vips,
     )
-    found = hear(link.client)
+    found = listen(link.client)
     (own,) = held(link.lb1, "scope", "link") - {"fe80::64", "fe80::65"}
     assert [short(router) for router in found["routers"]] == [
         (4, 51, 2, "192.0.2.1", False, 100, 1.0, ["192.0.2.100"], "simple"),
@@ -156,15 +156,15 @@ def test_every_kind_of_advertisement_of_keepalived_is_heard(link, keepalived):
     assert {router["seen"] for router in found["routers"]} <= {2, 3}
     assert (found["discarded"], found["conflicts"], found["changed"]) == ({}, [], False)
     assert "0a1b2c3d" not in json.dumps(found)
-    assert hear(link.client, with_auth_pass=True)["routers"][0]["auth_pass"] == "0a1b2c3d"
-    # What goes to the client alone, the third does not hear.
-    assert [router["vrid"] for router in hear(link.lb2)["routers"]] == [51, 52, 52]
+    assert listen(link.client, with_auth_pass=True)["routers"][0]["auth_pass"] == "0a1b2c3d"
+    # Another host does not receive what is sent to the client by unicast.
+    assert [router["vrid"] for router in listen(link.lb2)["routers"]] == [51, 52, 52]
 
 
 @needs_keepalived
-def test_two_pairs_with_one_vrid_are_seen_and_told_to_whom_they_belong(link, keepalived):
-    # Of another subnet, whose packets each drops before its keepalived sees them: one that sees another's, even with
-    # a wrong password, waits anew with its own, and with equal intervals they would take turns.
+def test_two_pairs_with_one_vrid_are_a_conflict_that_names_the_other_router(link, keepalived):
+    # They are in different subnets, and each kernel drops the other's packets (rp_filter). A keepalived that receives
+    # them restarts its timer, even if the password is wrong, and with equal intervals both would take turns.
     link.lb2.ip("addr", "replace", "198.51.100.2/24", "dev", "eth0")
     link.lb2.ip("addr", "del", "192.0.2.2/24", "dev", "eth0")
     for node in (link.lb1, link.lb2):
@@ -174,19 +174,19 @@ def test_two_pairs_with_one_vrid_are_seen_and_told_to_whom_they_belong(link, kee
     keepalived(link.lb1, instance("ours", 51, ["192.0.2.100"], auth_pass="0a1b2c3d"), holds=["192.0.2.100"])
     keepalived(link.lb2, instance("theirs", 51, ["198.51.100.200"], auth_pass="another"), holds=["198.51.100.200"])
     conflict = ["VRID 51 (IPv4) on eth0 has two Actives: 192.0.2.1 and 198.51.100.2."]
-    assert hear(link.client, 3.5)["conflicts"] == conflict
-    # One of the two sees it as well, because it hears itself.
-    found = hear(link.lb1, 3.5, with_auth_pass=True)
+    assert listen(link.client, 3.5)["conflicts"] == conflict
+    # One of the two routers also detects the conflict, because the module captures its own packets.
+    found = listen(link.lb1, 3.5, with_auth_pass=True)
     assert found["conflicts"] == conflict
     assert [router["own"] for router in found["routers"]] == [True, False]
-    question = {"routers": found["routers"], "vips": ["192.0.2.100"], "vrids": [51], "auth_pass": "0a1b2c3d"}
-    said = result(link.client.python(FOREIGN, json.dumps({**question, "members": ["192.0.2.1"]})))
-    assert said == [
+    arguments = {"routers": found["routers"], "vips": ["192.0.2.100"], "vrids": [51], "auth_pass": "0a1b2c3d"}
+    conflicts = result(link.client.python(FOREIGN, json.dumps({**arguments, "members": ["192.0.2.1"]})))
+    assert conflicts == [
         "198.51.100.2 already advertises VRID 51 on eth0 for 198.51.100.200 (priority 100, with another password): it "
         "is not of this pair, choose another VRID."
     ]
-    said = result(link.client.python(FOREIGN, json.dumps({**question, "members": ["198.51.100.2"]})))
-    assert said == [
+    conflicts = result(link.client.python(FOREIGN, json.dumps({**arguments, "members": ["198.51.100.2"]})))
+    assert conflicts == [
         "192.0.2.1 already advertises VRID 51 on eth0 for our VIP 192.0.2.100 (priority 100, with our password): it "
         "seems to be a member that the inventory lacks, add it there or stop it."
     ]
@@ -198,8 +198,8 @@ def test_a_graceful_takeover_is_no_conflict(link, keepalived):
     keepalived(link.lb2, instance("two", 51, ["192.0.2.100"], priority=253))
     process = start(link.client, "vrrp_info", interface="eth0", seconds=6)
     until(lambda: listens(link.client), "the module never listened")
-    # Somebody else hears it, and so does the client.
-    until(lambda: hear(link.lb2, 1.2)["routers"], "the first was never heard")
+    # When another host has received it, so has the client.
+    until(lambda: listen(link.lb2, 1.2)["routers"], "the first router does not advertise")
     first.send_signal(signal.SIGTERM)
     found = result(process)
     assert [(r["source"], r["priority"]) for r in found["routers"]] == [("192.0.2.1", 0), ("192.0.2.2", 253)]
@@ -207,7 +207,7 @@ def test_a_graceful_takeover_is_no_conflict(link, keepalived):
 
 
 @needs_keepalived
-def test_a_vrid_that_is_heard_is_taken_unless_a_member_has_it(link, keepalived):
+def test_a_vrid_on_the_link_is_taken_unless_a_member_advertises_it(link, keepalived):
     """The API of a cluster called lab has VRID 51, its ingress 146."""
     keepalived(link.lb1, instance("one", 51, ["192.0.2.100"]), holds=["192.0.2.100"])
     listening = {"name": "lab", "interface": "eth0", "seconds": 1.5}
@@ -222,7 +222,7 @@ def test_a_vrid_that_is_heard_is_taken_unless_a_member_has_it(link, keepalived):
     assert (ours["vrids"], ours["heard"], ours["conflicts"]) == ({"api": 51, "ingress": 146}, [], [])
 
 
-def test_without_listening_a_choice_needs_no_right(link):
+def test_choosing_a_vrid_without_listening_needs_no_privilege(link):
     options = {
         "unprivileged": True,
         "name": "balancers",
@@ -236,7 +236,7 @@ def test_without_listening_a_choice_needs_no_right(link):
 
 @needs_keepalived
 def test_the_survey_prints_one_table_for_all_hosts(link, keepalived):
-    """As a user runs it: packed and carried to the host by Ansible. Both hosts are the client here."""
+    """Ansible runs it as for a user, with the module in its payload. Both hosts are the client here."""
     keepalived(link.lb1, instance("one", 51, ["192.0.2.100"]), holds=["192.0.2.100"])
     python = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
     hosts = {"hosts": {"a": python, "b": python}}
@@ -244,7 +244,7 @@ def test_the_survey_prints_one_table_for_all_hosts(link, keepalived):
     command = ["ip", "netns", "exec", link.client.namespace, playbook, "--inventory", "/dev/stdin"]
     variables = ["-e", "ansible_become=false", "-e", "survey_interface=eth0", "-e", "survey_seconds=2.5"]
     environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_NOCOLOR": "1"}
-    said = subprocess.run(
+    run = subprocess.run(
         [*command, *variables, PLAYBOOKS / "survey.yml"],
         input=json.dumps({"all": hosts}),
         capture_output=True,
@@ -252,15 +252,15 @@ def test_the_survey_prints_one_table_for_all_hosts(link, keepalived):
         env=environment,
         check=False,
     )
-    assert said.returncode == 0, said.stdout + said.stderr
-    lines = [line for line in said.stdout.splitlines() if "192.0.2.1 " in line]
+    assert run.returncode == 0, run.stdout + run.stderr
+    lines = [line for line in run.stdout.splitlines() if "192.0.2.1 " in line]
     assert len(lines) == 1
     assert "| 51 " in lines[0]
     assert "| a eth0, b eth0 |" in lines[0]
 
 
 def send(node, message, ttl=255, tag=""):
-    """With a right header checksum, or a bridge that filters (br_netfilter) would drop it."""
+    """Send with a valid header checksum, because a bridge with br_netfilter would drop the packet otherwise."""
     ends = f"c00002{node.number:02x}" + "e0000012"
     header = f"45c0{20 + len(message) // 2:04x}00000000{ttl:02x}70" + "{}" + ends
     checksum = -int(header.format("0000"), 16) % 0xFFFF
@@ -268,44 +268,44 @@ def send(node, message, ttl=255, tag=""):
     node.python(SEND, ethernet + header.format(f"{checksum:04x}") + message)
 
 
-def test_what_is_no_advertisement_is_counted(link):
+def test_invalid_messages_are_counted_by_reason(link):
     send(link.lb1, CARP)
     send(link.lb2, ADVERTISEMENT, ttl=254)
-    until(lambda: set(hear(link.client, 0.3)["discarded"]) == {"carp", "hop_limit"}, "nothing was discarded")
-    found = hear(link.client, 1)
+    until(lambda: set(listen(link.client, 0.3)["discarded"]) == {"carp", "hop_limit"}, "nothing was discarded")
+    found = listen(link.client, 1)
     assert found["routers"] == []
     assert found["discarded"]["carp"]["count"] > 3
     assert (found["discarded"]["carp"]["source"], found["discarded"]["carp"]["interface"]) == ("192.0.2.1", "eth0")
     assert "254" in found["discarded"]["hop_limit"]["detail"]
 
 
-def test_what_is_tagged_for_a_vlan_is_on_another_link_and_a_mere_priority_is_not(link):
+def test_a_frame_with_a_vlan_tag_is_on_another_link_and_one_with_a_priority_tag_is_not(link):
     send(link.lb1, ADVERTISEMENT, tag="81000007")
     send(link.lb2, ADVERTISEMENT, tag="8100e000")
-    until(lambda: hear(link.client, 0.3)["routers"], "nothing was heard")
-    assert [router["source"] for router in hear(link.client, 1)["routers"]] == ["192.0.2.2"]
+    until(lambda: listen(link.client, 0.3)["routers"], "nothing was received")
+    assert [router["source"] for router in listen(link.client, 1)["routers"]] == ["192.0.2.2"]
 
 
-def test_without_a_name_it_listens_everywhere_and_says_where_it_heard_what(link):
+def test_without_an_interface_it_listens_on_all_and_names_the_interface_of_each_router(link):
     link.client.ip("link", "add", "link", "eth0", "name", "mv0", "type", "macvlan", "mode", "bridge")
     link.client.ip("link", "set", "mv0", "up")
     send(link.lb1, ADVERTISEMENT)
-    until(lambda: hear(link.client, 0.3)["routers"], "nothing was heard")
-    # A macvlan lets in only the groups that somebody listens to, as a network card does.
-    assert [router["interface"] for router in hear(link.client, 1, interface=None)["routers"]] == ["eth0", "mv0"]
-    assert [router["interface"] for router in hear(link.client, 1, interface="mv0")["routers"]] == ["mv0"]
+    until(lambda: listen(link.client, 0.3)["routers"], "nothing was received")
+    # A macvlan receives only the multicast groups that a socket has joined, as a network card does.
+    assert [router["interface"] for router in listen(link.client, 1, interface=None)["routers"]] == ["eth0", "mv0"]
+    assert [router["interface"] for router in listen(link.client, 1, interface="mv0")["routers"]] == ["mv0"]
 
 
-def test_where_nothing_can_be_heard_it_says_why(link):
-    refused = hear(link.client, interface="eth9")
+def test_when_it_cannot_listen_it_says_why(link):
+    refused = listen(link.client, interface="eth9")
     assert (refused["failed"], refused["msg"]) == (True, "There is no interface eth9: there are lo, eth0.")
-    assert hear(link.client, seconds=0)["msg"] == "seconds is 0.0: a number from 0.1 to 3600 seconds is wanted."
+    assert listen(link.client, seconds=0)["msg"] == "seconds is 0.0: a number from 0.1 to 3600 seconds is wanted."
     sentence = "There is no right to open raw sockets: use become, or give the container NET_RAW."
-    assert hear(link.client, unprivileged=True)["msg"] == sentence
+    assert listen(link.client, unprivileged=True)["msg"] == sentence
     refused = result(start(link.client, "vrid", name="lab", seconds=1, unprivileged=True))
     assert (refused["msg"], refused["conflicts"]) == (sentence, [])
     link.client.ip("link", "set", "eth0", "down")
     sentence = "Interface eth0 is down, so nothing can be heard on it: set it up first."
-    assert hear(link.client)["msg"] == sentence
+    assert listen(link.client)["msg"] == sentence
     nowhere = result(start(link.client, "vrrp_info", seconds=1))
     assert nowhere["msg"] == "No interface but lo is up, so nothing can be heard: set one up first."

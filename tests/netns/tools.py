@@ -1,6 +1,6 @@
-"""Brings the programs that the tests here run; `make packages` calls it.
+"""Installs the programs that these tests run; `make packages` calls it.
 
-keepalived's unit does not start without a configuration, so installing it starts nothing. FRR's would: it is masked.
+keepalived's unit does not start without a configuration. FRR's would start, so it is masked.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from support.tools import Need, bring  # noqa: E402
+from support.tools import Need, install_missing  # noqa: E402
 
 NEEDS = (
     Need(("ip",), apt="iproute2", dnf="iproute"),
@@ -23,7 +23,7 @@ NEEDS = (
 
 
 def main():
-    bring("netns", NEEDS)
+    install_missing("netns", NEEDS)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`python3 tests/suite GROUP`; make calls it and sets the environment. Standard library only: it makes the tools.
+"""`python3 tests/suite GROUP`, which make calls. It needs only the standard library, because it installs the tools.
 
+Environment:
 SCOPE  quick or full
-STRICT 1: a skip is an error; the default where CI is set
-RUNS   the scenarios to run, each SCENARIO:IMAGE; the scope's by default
+STRICT 1: a skip is an error; the default if CI is set
+RUNS   the scenarios to run, each SCENARIO:IMAGE; those of the scope by default
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from suite.runner import Runner  # noqa: E402
 LOGS = ROOT / ".cache" / "suite"
 
 
-def look(scope: str, group: str) -> stages.Here:
-    """Look at this machine and at what was asked for."""
+def read_request(scope: str, group: str) -> stages.Request:
+    """Return what the command line and the environment ask for, and what this machine allows."""
     facts = machine.observe()
-    return stages.Here(
+    return stages.Request(
         full=scope == "full",
         privilege=facts.privilege,
         lab_refusal=machine.plan(facts, build_debian=True).refusal or "",
@@ -43,7 +44,7 @@ def look(scope: str, group: str) -> stages.Here:
 
 
 def is_strict() -> bool:
-    """A skip is an error where STRICT is 1, and in CI unless it is 0.
+    """Return whether a skip is an error: if STRICT is 1, and in CI unless STRICT is 0.
 
     :raises ValueError: STRICT is anything else
     """
@@ -65,24 +66,24 @@ def main() -> int:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return run(sys.argv[1], read_scope(), is_strict())
         except BlockingIOError:
-            print("Another run of tests is at work in this checkout: wait for it, or end it.", file=sys.stderr)
+            print("Another test run is active in this checkout: wait for it, or end it.", file=sys.stderr)
         except ValueError as error:
             print(error, file=sys.stderr)
         except KeyboardInterrupt:
-            print("Interrupted: nothing is proved. `make down` removes the hosts that are left.", file=sys.stderr)
+            print("Interrupted, so there is no result. `make down` removes the remaining hosts.", file=sys.stderr)
             return 130
     return 64
 
 
 def run(group: str, scope: str, strict: bool) -> int:
-    """Run the stages of a group and tell what came of them; return the exit code."""
+    """Run the stages of a group and print the results; return the exit code."""
     os.environ["SCOPE"] = scope
-    here = look(scope, group)
-    # The Python that runs this may have put its own folder of programs first, as pyenv's does.
-    os.environ["PATH"] = os.pathsep.join([str(here.programs), os.environ["PATH"]])
+    request = read_request(scope, group)
+    # This Python may have put its own folder of programs first, as pyenv's does.
+    os.environ["PATH"] = os.pathsep.join([str(request.programs), os.environ["PATH"]])
     print(f"{group}: SCOPE={scope} STRICT={int(strict)}", flush=True)
-    shutil.rmtree(here.logs, ignore_errors=True)
-    rows = Runner(stages.for_group(group, here), here.logs, lambda line: print(line, flush=True)).run()
+    shutil.rmtree(request.logs, ignore_errors=True)
+    rows = Runner(stages.for_group(group, request), request.logs, lambda line: print(line, flush=True)).run()
     print("\n".join(["", *results.table(rows), "", f"SCOPE={scope} STRICT={int(strict)}"]))
     print("\n".join(results.closing_lines(rows, strict)), flush=True)
     return results.exit_code(rows, strict)

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What came of a stage, read from what its program wrote; and the table of a run. Pure but for `read_junit`."""
+"""Reads the results of a stage from the output of its program, and renders the table. Pure except for `read_junit`."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Iterable, List, NamedTuple, Tuple
 from xml.etree import ElementTree
 
-# Molecule's own words for an action that did not run: no playbook, no tests, disabled.
+# Molecule has other words for an action that did not run: no playbook, no tests, disabled.
 MOLECULE_RAN = {"Successful": "passed", "Failed": "failed"}
 MOLECULE_ACTION = re.compile(r"([\w-]+) (?:>|➜) (\w+): Executed: ([A-Z]\w*)(.*)")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HEAD = ("stage", "passed", "failed", "skipped", "seconds", "what failed, and why something was skipped")
 ANSIBLE_ERROR = re.compile(r"^\[ERROR\]: (?:Task failed: )?(?:Action failed: )?(.*)", re.MULTILINE)
-WIDEST = 100  # characters of a reason in the table
-LONGEST = 600  # characters of a failure below it
-MOST = 20  # failures below it
+MAX_CELL = 100  # characters of a reason in the table
+MAX_LINE = 600  # characters of a failure below it
+MAX_FAILURES = 20  # below the table
 
 
 class Result(NamedTuple):
-    """What came of one stage."""
+    """The results of one stage."""
 
     passed: int = 0
     failures: Tuple[str, ...] = ()  # a name for each, with the first line of its reason
@@ -37,7 +37,7 @@ class Result(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One stage of the table."""
+    """A line of the table: one stage."""
 
     name: str
     result: Result
@@ -45,7 +45,7 @@ class Row(NamedTuple):
 
 
 def read_junit(files: Iterable[Path]) -> Result:
-    """Add up what pytest wrote into JUnit files."""
+    """Sum the results in JUnit files."""
     total = Result()
     for file in files:
         try:
@@ -69,9 +69,9 @@ def _judge_case(case: ElementTree.Element) -> Result:
 
 
 def read_molecule(log: str) -> Result:
-    """Count the actions of a scenario by what molecule says of each; one that did not run counts as skipped.
+    """Count the actions of a scenario by the states in molecule's log; an action that did not run counts as skipped.
 
-    The reason of a failure is in Ansible's last two errors: molecule goes no further, but clearing up may fail as well.
+    The reason of a failure is in Ansible's last two errors, because the cleanup may fail as well.
     """
     total, plain = Result(), COLOUR.sub("", log)
     reason = "; then ".join(ANSIBLE_ERROR.findall(plain)[-2:]) or "see the log"
@@ -83,11 +83,11 @@ def read_molecule(log: str) -> Result:
             total += Result(failures=(f"{scenario} > {action}: {reason}",))
         else:
             total += Result(skips=(_first_line(f"{scenario} > {action}: {state}{note}"),))
-    return total if total != Result() else Result(failures=("molecule told of no action",))
+    return total if total != Result() else Result(failures=("molecule reported no action",))
 
 
 def with_exit_code(result: Result, code: int) -> Result:
-    """Hold what was read against the exit code: a stage that failed, or ran nothing, is never without a failure."""
+    """Return a result with at least one failure if the exit code is not 0, or if no test ran."""
     if code and not result.failures:
         return result + Result(failures=(f"exit code {code}",))
     if not result.ran and not result.skips:
@@ -110,33 +110,35 @@ def _cells(row: Row) -> Tuple[str, ...]:
 
 
 def _reasons(result: Result) -> List[str]:
-    """Return the first failure, and each reason of skips with how often it was given."""
+    """Return the first failure, and each reason for skips with its count."""
     more = len(result.failures) - 1
     failures = [*result.failures[:1], *([f"{more} more"] if more > 0 else [])]
     skips = [f"{count} x {reason}" if count > 1 else reason for reason, count in Counter(result.skips).most_common()]
-    return [text[:WIDEST] for text in (*failures, *skips)]
+    return [text[:MAX_CELL] for text in (*failures, *skips)]
 
 
 def closing_lines(rows: List[Row], strict: bool) -> List[str]:
-    """Return the verdict: what failed, INCOMPLETE where something was left out, and the counts in the last line.
+    """Return the verdict: the failures, INCOMPLETE if something was skipped, and the counts in the last line.
 
     :param strict: a skip is an error
     """
     total = sum((row.result for row in rows), Result())
-    left_out = [row.name for row in rows if row.result.skips]
-    lines = [f"FAILED {row.name}: {text}"[:LONGEST] for row in rows for text in row.result.failures][:MOST]
-    if left_out:
+    skipping = [row.name for row in rows if row.result.skips]
+    failures = [f"FAILED {row.name}: {text}"[:MAX_LINE] for row in rows for text in row.result.failures]
+    lines = failures[:MAX_FAILURES]
+    if skipping:
         error = ", which is an error with STRICT=1" if strict else ""
-        lines.append(f"INCOMPLETE: something was left out in {', '.join(left_out)}{error}.")
+        lines.append(f"INCOMPLETE: something was skipped in {', '.join(skipping)}{error}.")
     return [*lines, f"{total.passed} passed, {len(total.failures)} failed, {len(total.skips)} skipped"]
 
 
 def exit_code(rows: List[Row], strict: bool) -> int:
-    """Return 0 if all of it ran and passed, 1 for a failure, 2 if something was left out and STRICT is not set."""
+    """Return 0 if everything ran and passed, 1 for a failure, 2 if something was skipped and STRICT is not set."""
     if any(row.result.failures for row in rows):
         return 1
-    left_out = any(row.result.skips for row in rows)
-    return (1 if strict else 2) if left_out else 0
+    if any(row.result.skips for row in rows):
+        return 1 if strict else 2
+    return 0
 
 
 def _first_line(text: str) -> str:

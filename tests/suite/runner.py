@@ -1,9 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs stages, two side by side where they may, and tells how it goes.
+"""Runs stages, up to two at a time, and reports progress.
 
-A stage waits for those that it comes `after`. One that it `needs` must have succeeded, or it is skipped. A stage
-that measures time runs `alone`. What a stage prints goes into a log; a failed one's last lines are shown.
+A stage waits for the stages that it comes `after`. It is skipped unless those that it `needs` have succeeded. A stage
+that measures time runs `alone`. The output of a stage goes into a log; if it fails, the last lines are printed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Callable, Dict, Iterator, List, Mapping, Tuple
 
 from .results import Result, Row, read_junit, read_molecule, with_exit_code
 
-LANES = 2
+MAX_RUNNING = 2
 LIMIT_S = 5400  # for one stage; CI gives the whole run no more
-TELL_EVERY_S = 60
+PROGRESS_EVERY_S = 60
 POLL_S = 0.2
 LAST_LINES = 40
 
@@ -30,8 +30,8 @@ LAST_LINES = 40
 class Stage:
     """One program to run.
 
-    :ivar counts: what its results are read from: `junit` files in its folder, `molecule`'s log, or its `exit` code;
-        of a stage that only `prepares` others nothing counts unless it fails
+    :ivar counts: where its results are: in `junit` files in its folder, in `molecule`'s log, or in its `exit` code; a
+        stage that `prepares` others counts only if it fails
     """
 
     name: str
@@ -49,7 +49,7 @@ class Stage:
 
 @dataclass
 class Running:
-    """A stage at work."""
+    """A stage that runs."""
 
     stage: Stage
     process: subprocess.Popen[bytes]
@@ -61,29 +61,29 @@ class Running:
 
 
 class Runner:
-    """Runs each stage once, as soon as it may."""
+    """Runs each stage once, as soon as it may start."""
 
     def __init__(self, stages: List[Stage], logs: Path, say: Callable[[str], None]):
         self.waiting, self.logs, self.say = list(stages), logs, say
         self.named = {stage.name for stage in stages}
         self.running: List[Running] = []
         self.rows: Dict[str, Row] = {}
-        self.begin = self.told = time.monotonic()
+        self.begin = self.reported = time.monotonic()
 
     def run(self) -> List[Row]:
-        """Return a row for each stage, in the order of their ends."""
+        """Return a row for each stage, in the order in which they ended."""
         try:
             while self.waiting or self.running:
-                self._start_what_may()
+                self._start_ready_stages()
                 self._collect()
-                self._tell()
+                self._report_progress()
                 time.sleep(POLL_S)
         finally:
             for one in self.running:
                 _end(one.process)
         return list(self.rows.values())
 
-    def _start_what_may(self) -> None:
+    def _start_ready_stages(self) -> None:
         for stage in list(self.waiting):
             reason = stage.missing or self._failed_need(stage)
             if reason:
@@ -103,14 +103,14 @@ class Runner:
 
     def _may_start(self, stage: Stage) -> bool:
         pending = [name for name in (*stage.needs, *stage.after) if name in self.named and name not in self.rows]
-        crowded = len(self.running) >= LANES or any(one.stage.alone for one in self.running)
-        return not pending and not crowded and not (stage.alone and self.running)
+        full = len(self.running) >= MAX_RUNNING or any(one.stage.alone for one in self.running)
+        return not pending and not full and not (stage.alone and self.running)
 
     def _start(self, stage: Stage) -> None:
         folder = stage.folder(self.logs)
         folder.mkdir(parents=True)
         self._line(f"{stage.name} ...")
-        with open(folder / "log", "wb") as log, _signals_wait():
+        with open(folder / "log", "wb") as log, _signals_deferred():
             process = subprocess.Popen(
                 stage.command,
                 stdin=subprocess.DEVNULL,
@@ -157,38 +157,38 @@ class Runner:
         for line in log.read_text(errors="replace").splitlines()[-LAST_LINES:]:
             self.say(f"    | {line[:400]}")
 
-    def _tell(self) -> None:
-        if time.monotonic() - self.told > TELL_EVERY_S:
-            self._line("at work: " + ", ".join(f"{one.stage.name} ({one.seconds:.0f} s)" for one in self.running))
+    def _report_progress(self) -> None:
+        if time.monotonic() - self.reported > PROGRESS_EVERY_S:
+            self._line("running: " + ", ".join(f"{one.stage.name} ({one.seconds:.0f} s)" for one in self.running))
 
     def _line(self, text: str) -> None:
-        self.told = time.monotonic()
-        minutes, seconds = divmod(int(self.told - self.begin), 60)
+        self.reported = time.monotonic()
+        minutes, seconds = divmod(int(self.reported - self.begin), 60)
         self.say(f"[{minutes:3d}:{seconds:02d}] {text}")
 
 
 @contextlib.contextmanager
-def _signals_wait() -> Iterator[None]:
-    """Let no signal end this program between the start of a process and its being known."""
-    came: List[int] = []
+def _signals_deferred() -> Iterator[None]:
+    """Defer signals, so that none ends this program after it has started a process and before it has recorded it."""
+    deferred: List[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, lambda one, _frame: came.append(one)) for number in numbers}
+    before = {number: signal.signal(number, lambda one, _frame: deferred.append(one)) for number in numbers}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    for one in came:
+    for one in deferred:
         signal.raise_signal(one)
 
 
-def _end(process: subprocess.Popen[bytes], patience_s: float = 60) -> None:
-    """End a stage with all that it started. It is interrupted first, so that its tests can clear up."""
+def _end(process: subprocess.Popen[bytes], grace_s: float = 60) -> None:
+    """End a stage with all processes that it started. SIGINT comes first, so that its tests can clean up."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         if process.poll() is None:
             _signal_group(process.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(patience_s)
+                process.wait(grace_s)
 
 
 def _signal_group(pid: int, number: signal.Signals) -> None:

@@ -1,8 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What there is to run, by scope. Pure: facts of this machine in, stages out.
+"""The stages of each scope. Pure: facts of this machine in, stages out.
 
-The order is made for two cores: what only works runs beside what only waits, and what measures time runs alone. Two
+The order suits two cores: stages that compute run beside stages that wait, and stages that measure time run alone. Two
 scenarios run side by side; while one of them drills, the other waits.
 """
 
@@ -18,28 +18,23 @@ from support.scenarios import EVERY, IMAGE_OF
 from .runner import Stage
 
 QUICK_RUNS = ("default:debian12", "agent:debian13")  # each engine, each image
-WORKERS = ("--numprocesses", "4", "--dist", "loadfile")  # tests wait half of their time
-WAITERS = (
-    "--numprocesses",
-    "3",
-    "--dist",
-    "loadfile",
-)  # plays, which wait nearly all of it
+WORKERS = ("--numprocesses", "4", "--dist", "loadfile")  # these tests wait half of their time
+TIMED_WORKERS = ("--numprocesses", "3", "--dist", "loadfile")  # these wait nearly all of it
 AS_ROOT: Dict[str, Tuple[str, ...]] = {"root": (), "sudo": ("sudo", "--non-interactive", "--preserve-env")}
 NO_RIGHTS = "neither root nor sudo without a password"
 
 
 @dataclass(frozen=True)
-class Here:
-    """What the stages depend on: what was asked for, and what this machine allows."""
+class Request:
+    """What the stages depend on: what the user asks for, and what this machine allows."""
 
     full: bool
     privilege: str  # root, sudo (without a password) or none
-    lab_refusal: str  # why this machine cannot carry the lab, or nothing
+    lab_refusal: str  # why this machine cannot run the lab; empty if it can
     programs: Path  # the virtual environment's folder of programs
-    python: str  # that runs before there is one
+    python: str  # for stages that run before there is a virtual environment
     logs: Path
-    runs: Tuple[str, ...] = ()  # SCENARIO:IMAGE, to run others than the scope's
+    runs: Tuple[str, ...] = ()  # SCENARIO:IMAGE, in place of the scope's
 
     def make(self, target: str, *variables: str) -> Tuple[str, ...]:
         return ("make", "--no-print-directory", target, *variables)
@@ -58,87 +53,87 @@ def read_runs(text: str) -> Tuple[str, ...]:
     return tuple(dict.fromkeys(text.split()))
 
 
-def setup(here: Here) -> List[Stage]:
-    """The tools of the virtual environment, and the packages that tests call."""
-    no_rights = "" if here.privilege in AS_ROOT else NO_RIGHTS
+def setup(request: Request) -> List[Stage]:
+    """The tools in the virtual environment, and the system packages that tests need."""
+    no_rights = "" if request.privilege in AS_ROOT else NO_RIGHTS
     return [
-        Stage("setup", here.make("setup"), counts="prepares"),
-        Stage("packages", here.make("packages"), counts="prepares", missing=no_rights),
+        Stage("setup", request.make("setup"), counts="prepares"),
+        Stage("packages", request.make("packages"), counts="prepares", missing=no_rights),
     ]
 
 
-def check(here: Here) -> List[Stage]:
-    """The static gates; the slow ones where all of it is wanted."""
-    return [_gate(here, name) for name in ("lint", "build", "ansible-lint", "docs", "sanity")]
+def check(request: Request) -> List[Stage]:
+    """All static checks."""
+    return [_gate(request, name) for name in ("lint", "build", "ansible-lint", "docs", "sanity")]
 
 
-def quick_check(here: Here) -> List[Stage]:
-    return [_gate(here, name) for name in ("lint", "build")]
+def quick_check(request: Request) -> List[Stage]:
+    return [_gate(request, name) for name in ("lint", "build")]
 
 
-def _gate(here: Here, name: str) -> Stage:
-    return Stage(name, here.make(name), needs=("setup",))
+def _gate(request: Request, name: str) -> Stage:
+    return Stage(name, request.make(name), needs=("setup",))
 
 
-def unit(here: Here) -> List[Stage]:
-    """Tests of what needs no host; those that only root can run through sudo where it must be."""
-    if here.privilege == "root":
-        return [_pytest(here, "unit", "tests/unit", *WORKERS)]
-    no_rights = "" if here.privilege in AS_ROOT else NO_RIGHTS
-    plain = _pytest(here, "unit", "tests/unit", "-m", "not root", *WORKERS)
-    as_root = _as_root(here, _pytest(here, "unit-as-root", "tests/unit", "-m", "root", *WORKERS))
+def unit(request: Request) -> List[Stage]:
+    """The tests that need no host. Without root, those that only root can run go through sudo."""
+    if request.privilege == "root":
+        return [_pytest(request, "unit", "tests/unit", *WORKERS)]
+    no_rights = "" if request.privilege in AS_ROOT else NO_RIGHTS
+    plain = _pytest(request, "unit", "tests/unit", "-m", "not root", *WORKERS)
+    as_root = _as_root(request, _pytest(request, "unit-as-root", "tests/unit", "-m", "root", *WORKERS))
     return [plain, replace(as_root, missing=no_rights)]
 
 
-def pythons(here: Here) -> List[Stage]:
-    """What runs on a target, under other Pythons."""
+def pythons(request: Request) -> List[Stage]:
+    """The tests of the code for targets, under other Pythons."""
     stage = Stage("pythons", (), counts="junit", needs=("setup",))
-    command = (str(here.programs / "python"), "tests/pythons.py", "--junit", str(stage.folder(here.logs)))
+    command = (str(request.programs / "python"), "tests/pythons.py", "--junit", str(stage.folder(request.logs)))
     return [replace(stage, command=command)]
 
 
-def netns(here: Here) -> List[Stage]:
-    """Tests with real sockets in network namespaces, as root; what is held against milliseconds runs alone."""
+def netns(request: Request) -> List[Stage]:
+    """Tests with real sockets in network namespaces, as root. Those with limits in milliseconds run alone."""
     work = ("packages", "unit", "unit-as-root", "pythons", "images", "lint", "build", "ansible-lint", "docs", "sanity")
-    side_by_side = _as_root(here, _pytest(here, "netns", "tests/netns", "-m", "not timed", *WORKERS))
-    timed = _as_root(here, _pytest(here, "netns-timed", "tests/netns", "-m", "timed", *WAITERS))
+    side_by_side = _as_root(request, _pytest(request, "netns", "tests/netns", "-m", "not timed", *WORKERS))
+    timed = _as_root(request, _pytest(request, "netns-timed", "tests/netns", "-m", "timed", *TIMED_WORKERS))
     return [side_by_side, replace(timed, after=(*work, "netns"), alone=True)]
 
 
-def _as_root(here: Here, stage: Stage) -> Stage:
-    """Leave no file of root's in the user's folders."""
-    prefix = AS_ROOT.get(here.privilege, ())
-    leave_nothing = ("PYTHONDONTWRITEBYTECODE=1",) if prefix else ()
-    path = f"PATH={here.programs}:/usr/sbin:/usr/bin:/sbin:/bin"
-    return replace(stage, command=(*prefix, "env", path, *leave_nothing, *stage.command, "-p", "no:cacheprovider"))
+def _as_root(request: Request, stage: Stage) -> Stage:
+    """Run a stage as root, so that it leaves no file of root's in the user's folders."""
+    prefix = AS_ROOT.get(request.privilege, ())
+    no_bytecode = ("PYTHONDONTWRITEBYTECODE=1",) if prefix else ()
+    path = f"PATH={request.programs}:/usr/sbin:/usr/bin:/sbin:/bin"
+    return replace(stage, command=(*prefix, "env", path, *no_bytecode, *stage.command, "-p", "no:cacheprovider"))
 
 
-def _pytest(here: Here, name: str, *arguments: str) -> Stage:
+def _pytest(request: Request, name: str, *arguments: str) -> Stage:
     stage = Stage(name, (), counts="junit", needs=("setup",), after=("packages",))
-    junit = f"--junitxml={stage.folder(here.logs) / 'junit.xml'}"
-    return replace(stage, command=(str(here.programs / "pytest"), junit, *arguments))
+    junit = f"--junitxml={stage.folder(request.logs) / 'junit.xml'}"
+    return replace(stage, command=(str(request.programs / "pytest"), junit, *arguments))
 
 
-def molecule(here: Here) -> List[Stage]:
-    """The scenarios on real systemd hosts, and the images of these hosts."""
-    runs = here.runs or (EVERY if here.full else QUICK_RUNS)
+def molecule(request: Request) -> List[Stage]:
+    """The images of the lab's hosts, and the scenarios on these hosts."""
+    runs = request.runs or (EVERY if request.full else QUICK_RUNS)
     images = tuple(dict.fromkeys(run.partition(":")[2] for run in runs))
     build = Stage(
         "images",
-        (here.python, "lab", "images", *images),
+        (request.python, "lab", "images", *images),
         counts="prepares",
         after=("packages",),
-        missing=here.lab_refusal,
+        missing=request.lab_refusal,
     )
     names = tuple(dict.fromkeys(run.partition(":")[0] for run in runs))
-    gone = Stage("leftovers", (here.python, "lab", "gone", *names), needs=("images",), after=runs)
-    return [build, *(_scenario(here, run, runs[:at]) for at, run in enumerate(runs)), gone]
+    gone = Stage("leftovers", (request.python, "lab", "gone", *names), needs=("images",), after=runs)
+    return [build, *(_scenario(request, run, runs[:at]) for at, run in enumerate(runs)), gone]
 
 
-def _scenario(here: Here, run: str, earlier: Tuple[str, ...]) -> Stage:
-    """A scenario has one lab: its run on another image comes after this one's.
+def _scenario(request: Request, run: str, earlier: Tuple[str, ...]) -> Stage:
+    """Return the stage of one run. The runs of a scenario share its lab, so they come one after the other.
 
-    It has a folder for molecule's state of its own, too: molecule empties it whenever a scenario is destroyed.
+    Each scenario has its own folder for molecule's state, because molecule empties that when it destroys a scenario.
     """
     name, _colon, image = run.partition(":")
     same_lab = tuple(other for other in earlier if other.partition(":")[0] == name)
@@ -151,29 +146,29 @@ def _scenario(here: Here, run: str, earlier: Tuple[str, ...]) -> Stage:
         environment={
             "LAB_IMAGE": image,
             "NO_COLOR": "1",
-            "MOLECULE_JUNIT": str(here.logs / run.replace(":", "-")),
+            "MOLECULE_JUNIT": str(request.logs / run.replace(":", "-")),
             "MOLECULE_EPHEMERAL_DIRECTORY": str(ROOT / ".cache" / "molecule" / name),
         },
     )
 
 
-def random_schedules(here: Here) -> List[Stage]:
-    """A million schedules through the state machine, a million packets through the decoder."""
+def random_schedules(request: Request) -> List[Stage]:
+    """Random schedules for the state machine, and random packets for the decoder."""
     return [
-        Stage(name, here.make(name), needs=("setup",), after=("unit", "pythons", "sanity"))
+        Stage(name, request.make(name), needs=("setup",), after=("unit", "pythons", "sanity"))
         for name in ("simulate", "fuzz")
     ]
 
 
-def test(here: Here) -> List[Stage]:
-    """All that the scope has."""
+def test(request: Request) -> List[Stage]:
+    """All stages of the scope."""
     parts = [quick_check, unit, netns, pythons, molecule]
-    if here.full:
+    if request.full:
         parts = [check, unit, netns, pythons, random_schedules, molecule]
-    return [stage for part in parts for stage in part(here)]
+    return [stage for part in parts for stage in part(request)]
 
 
-GROUPS: Dict[str, Callable[[Here], List[Stage]]] = {
+GROUPS: Dict[str, Callable[[Request], List[Stage]]] = {
     "check": check,
     "unit": unit,
     "pythons": pythons,
@@ -183,9 +178,9 @@ GROUPS: Dict[str, Callable[[Here], List[Stage]]] = {
 }
 
 
-def for_group(group: str, here: Here) -> List[Stage]:
-    """Return the stages of a group, what they need first.
+def for_group(group: str, request: Request) -> List[Stage]:
+    """Return the stages of a group, those that prepare it first.
 
     :raises KeyError: there is no such group
     """
-    return [*setup(here), *GROUPS[group](here)]
+    return [*setup(request), *GROUPS[group](request)]

@@ -1,16 +1,16 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the kernel does with a filter, for the instructions that are used."""
+"""Interprets a BPF filter as the kernel does, for the instructions that the collection uses."""
 
 from __future__ import annotations
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import bpf
 
-PROTOCOL = 0xFFFFF000  # it lies beyond the packet, at SKF_AD_OFF
+PROTOCOL = 0xFFFFF000  # the protocol's offset, SKF_AD_OFF, which is outside the packet
 
 
 def run(program, data, protocol=0):
-    """Return how much of a packet gets through."""
+    """Return how many bytes of a packet the filter accepts."""
     accumulator = at = 0
     while True:
         code, if_true, if_false, operand = program[at]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Hosts for test_firewall: fakes that answer with what ufw, nft and firewall-cmd really printed on Debian 12
-and 13, and do what they are told."""
+"""Fake hosts for test_firewall: they print what ufw, nft and firewall-cmd print on Debian 12 and 13, and keep the
+rules that they get."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import ru
 
 
 class FakeHost:
-    """No firewall; a subclass answers for one."""
+    """A host without a firewall. Each subclass has one."""
 
     def __init__(self):
         self.files = {}
@@ -38,7 +38,7 @@ class FakeHost:
 
 
 class FakeFirewalld(FakeHost):
-    # firewalld 1.3.3 with eth0 in internal; the admin's rule is of our shape, but not of our priority.
+    # firewalld 1.3.3 with eth0 in the zone internal. The administrator's rule is like ours, but has another priority.
     ADMIN = 'rule family="ipv4" source address="10.9.9.9" protocol value="vrrp" accept'
 
     def __init__(self):

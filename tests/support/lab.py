@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the scenarios' tests do on the lab's hosts, each of which is one of testinfra's."""
+"""Helpers for the scenarios' tests, which get the lab's hosts from testinfra."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def holders(hosts, names, vip):
 
 
 def fetch(host, address, port, scheme="http", limit=3):
-    """Ask for a page from a host, for `limit` seconds; the result has curl's exit code and the page."""
-    where = f"[{address}]" if ":" in address else address
-    return host.run(f"curl --silent --insecure --max-time {limit} {scheme}://{where}:{port}/")
+    """Request a page from a host, for at most `limit` seconds; the result has curl's exit code and the page."""
+    name = f"[{address}]" if ":" in address else address
+    return host.run(f"curl --silent --insecure --max-time {limit} {scheme}://{name}:{port}/")

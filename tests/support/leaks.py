@@ -1,10 +1,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run that leaves a process, a network namespace or a file in /run behind fails.
+"""Fails a run that leaves a process, a network namespace or a file in /run behind.
 
-Every process that the tests start carries two marks of the run. One is a variable in its environment. As root it is
-also in a UTS namespace of the run's own, which whoever clears its environment, or never executes another program, is in
-as well. A network namespace carries the run's mark in its name. With pytest-xdist each worker is a run.
+Every process that the tests start has the run's mark in a variable of its environment. As root it is also in the run's
+own UTS namespace, which identifies it even if it clears its environment or never executes a program. A network
+namespace has the run's mark in its name. With pytest-xdist each worker is a run.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from typing import Callable, Iterator, List, Optional, Set
 
 import pytest
 
-VARIABLE = "ONPREM_LB_TEST_RUNS"  # those that a process belongs to, from the outermost on
-LIMIT_S = 5  # for what is just ending
+VARIABLE = "ONPREM_LB_TEST_RUNS"  # the marks of the runs to which a process belongs, the outermost first
+LIMIT_S = 5  # for processes that are just ending
 NAMESPACES = Path("/run/netns")
 RUN = Path("/run")
-PROGRAMS = ("onprem*", "haproxy*", "keepalived*", "vrrp*")  # how the files are called that what is tested makes
+FILE_PATTERNS = ("onprem*", "haproxy*", "keepalived*", "vrrp*")  # the names of the tested programs' files
 CLONE_NEWUTS = 0x04000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def prefix() -> str:
-    """What the names of this run's network namespaces begin with."""
+    """Return the prefix of the names of this run's network namespaces."""
     return "-".join(["onpremlb", *os.environ.get(VARIABLE, "").split()[-1:]])
 
 
 class Run:
-    """What the tests start from now on."""
+    """Everything that the tests start from its creation on."""
 
     def __init__(self) -> None:
         self.mark = uuid.uuid4().hex[:12]
@@ -44,7 +44,7 @@ class Run:
         self.files = files()
 
     def left(self) -> List[str]:
-        """What there still is, each in a sentence of its own."""
+        """Describe each process, namespace and file that still exists."""
         processes = [f"process {pid} ({command(pid)})" for pid in sorted(self.processes())]
         namespaces = [f"network namespace {name}" for name in named(NAMESPACES, f"onpremlb-{self.mark}*")]
         return processes + namespaces + [f"file {path}" for path in sorted(files() - self.files)]
@@ -53,7 +53,7 @@ class Run:
         return [pid for pid in map(int, named(Path("/proc"), "[0-9]*")) if pid != os.getpid() and self.owns(pid)]
 
     def owns(self, pid: int) -> bool:
-        """Whoever has ended, and was not waited for, has neither a namespace nor an environment."""
+        """Return whether a process belongs to the run. A zombie does not: it has no namespace and no environment."""
         with contextlib.suppress(OSError):
             if self.namespace and os.readlink(f"/proc/{pid}/ns/uts") == self.namespace:
                 return True
@@ -62,7 +62,7 @@ class Run:
 
 
 def own_namespace() -> Optional[str]:
-    """Enter a new UTS namespace, in which all is called as before; None without the right to."""
+    """Enter a new UTS namespace, with the same host name; return it, or None without the right to."""
     if _libc.unshare(CLONE_NEWUTS) != 0:
         return None
     return os.readlink("/proc/thread-self/ns/uts")
@@ -73,7 +73,7 @@ def named(folder: Path, pattern: str) -> List[str]:
 
 
 def files() -> Set[str]:
-    ours = [path for pattern in PROGRAMS for path in RUN.glob(pattern)]
+    ours = [path for pattern in FILE_PATTERNS for path in RUN.glob(pattern)]
     return {str(path) for each in ours for path in (each, *each.rglob("*"))}
 
 
@@ -83,14 +83,14 @@ def command(pid: int) -> str:
     return "it has just ended"
 
 
-def after(left: Callable[[], List[str]]) -> List[str]:
-    """Return what is left when the limit has passed, if there is anything.
+def leftovers(left: Callable[[], List[str]]) -> List[str]:
+    """Wait until nothing is left; return what is left after the limit.
 
-    A program that the kernel is just starting has no environment yet, so nothing must be seen twice.
+    A program that the kernel is just starting has no environment yet, so two checks in a row must find nothing.
     """
-    late = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + LIMIT_S
     clean = 0
-    while clean < 2 and time.monotonic() < late:
+    while clean < 2 and time.monotonic() < deadline:
         clean = 0 if left() else clean + 1
         time.sleep(0.05)
     return left()
@@ -100,5 +100,5 @@ def after(left: Callable[[], List[str]]) -> List[str]:
 def nothing_is_left() -> Iterator[None]:
     run = Run()
     yield
-    left = after(run.left)
+    left = leftovers(run.left)
     assert not left, "the tests have left behind: " + "; ".join(left)

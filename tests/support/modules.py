@@ -1,8 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a module's main() in this process, with arguments as Ansible hands them over, on a host of fake programs.
+"""Runs a module's main() in this process, with Ansible's arguments, on a host with fake programs.
 
-The fakes stand where a module reaches for the host: AnsibleModule's ``run_command`` and ``get_bin_path``.
+The fakes replace AnsibleModule's ``run_command`` and ``get_bin_path``, through which a module reaches the host.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from support.programs import Programs
 
 
 def run(
-    module: Any, given: Mapping[str, Any], programs: Optional[Programs] = None, check: bool = False
+    module: Any, arguments: Mapping[str, Any], programs: Optional[Programs] = None, check: bool = False
 ) -> Dict[str, Any]:
-    """Return what a module returns, its ``invocation`` included, as it stands in what it prints, and its ``warnings``.
+    """Return the result that a module prints, with its ``invocation`` and its ``warnings``.
 
-    :param given: the task's arguments
+    :param arguments: the task's
     :param check: in check mode
     """
     programs = programs or Programs()
     printed = io.StringIO()
     warned: List[str] = []
     with contextlib.ExitStack() as stack:
-        stack.enter_context(patch_module_args({**given, "_ansible_check_mode": check, "_ansible_diff": True}))
+        stack.enter_context(patch_module_args({**arguments, "_ansible_check_mode": check, "_ansible_diff": True}))
         stack.enter_context(
             mock.patch.multiple(
                 AnsibleModule,
                 run_command=lambda _module, command, **_options: programs.run(command),
                 get_bin_path=lambda _module, name, **_options: programs.find(name),
-                # Ansible keeps warnings for the whole process, or shows them where it takes this for the controller.
+                # Ansible keeps warnings for the whole process, or prints them if it takes this for the controller.
                 warn=lambda _module, sentence: warned.append(sentence),
             )
         )
@@ -50,8 +50,8 @@ def run(
     return {**result, "warnings": warned}
 
 
-def refusal(module: Any, given: Mapping[str, Any], **others: Any) -> str:
-    """Return the sentence with which a module fails; it must fail, and change nothing by that."""
-    result = run(module, given, **others)
+def refusal(module: Any, arguments: Mapping[str, Any], **others: Any) -> str:
+    """Return the message with which a module fails. It must fail, and must not change anything."""
+    result = run(module, arguments, **others)
     assert result.get("failed") is True and not result.get("changed")
     return result["msg"]

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where things are in the checkout; every path that tests need by name is named here and nowhere else."""
+"""The paths of the checkout. No other file of the tests names one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The collection's playbooks, run as a user runs them, on hosts that nobody can reach."""
+"""Runs the collection's playbooks as a user does, on hosts that cannot be reached."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from support.paths import COLLECTIONS, ROOT
 
 PROGRAM = Path(sys.executable).parent / "ansible-playbook"
-# Whoever tries to reach a host, or to become root, fails.
+# A task that connects to a host, or becomes root, fails.
 UNREACHABLE = """
 [all:vars]
 ansible_ssh_executable=there_is_none
@@ -34,7 +34,7 @@ def play(folder: Path, groups: str, playbook: str, *arguments: str) -> tuple[int
         "ANSIBLE_HOME": str(folder / "ansible"),
         "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_BECOME_EXE": "there_is_none",
-        # Also where root runs this, who would not have to become himself.
+        # If root runs the tests, becoming root would succeed.
         "ANSIBLE_BECOME_USER": "nobody",
         "HOME": str(folder),
     }
@@ -51,7 +51,7 @@ def play(folder: Path, groups: str, playbook: str, *arguments: str) -> tuple[int
 
 
 def case(name: str, playbook: str, facts: dict | None = None, **variables: str) -> list[dict]:
-    """Return the plays of one case of several that share a run.
+    """Return the plays of one case; several cases share a run.
 
     :param facts: set on each host, and kept until the end of the run
     :param variables: of the playbook's own plays
@@ -62,10 +62,10 @@ def case(name: str, playbook: str, facts: dict | None = None, **variables: str) 
 
 
 def play_cases(folder: Path, groups: str, *cases: list[dict], arguments: tuple[str, ...] = ()) -> dict[str, str]:
-    """Play several cases in one run, which must succeed; return what each of them printed."""
+    """Play several cases in one run, which must succeed; return the output of each."""
     playbook = folder / "cases.yml"
     playbook.write_text(json.dumps([each for plays in cases for each in plays]))
-    code, said = play(folder, groups, str(playbook), *arguments)
-    assert code == 0, said
-    sections = (section.partition("]") for section in said.split(f"PLAY [{CASE}")[1:])
-    return {name: printed for name, _bracket, printed in sections}
+    code, output = play(folder, groups, str(playbook), *arguments)
+    assert code == 0, output
+    sections = (section.partition("]") for section in output.split(f"PLAY [{CASE}")[1:])
+    return {name: text for name, _bracket, text in sections}

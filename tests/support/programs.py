@@ -1,20 +1,20 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The programs of a host, faked where they are run: ``run`` and ``find`` stand for AnsibleModule's."""
+"""Fake programs of a host. ``run`` and ``find`` replace AnsibleModule's ``run_command`` and ``get_bin_path``."""
 
 from __future__ import annotations
 
 import os
 from typing import Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
-Said = Tuple[int, str, str]
-Answer = Union[str, Said, Callable[[List[str]], Said]]
+Result = Tuple[int, str, str]  # the exit code, the output and the errors
+Answer = Union[str, Result, Callable[[List[str]], Result]]
 
 
 class Programs:
-    """The programs of a host, by name: each prints a text, ends as told, or answers its command; none other is there.
+    """The programs of a host, by name. Each has an output, a result, or a function that takes its command.
 
-    ``ran`` has every command that was run, in its order.
+    ``ran`` has every command, in order.
     """
 
     def __init__(self, answers: Optional[Mapping[str, Answer]] = None) -> None:
@@ -24,7 +24,7 @@ class Programs:
     def find(self, name: str) -> Optional[str]:
         return f"/usr/sbin/{name}" if name in self.answers else None
 
-    def run(self, command: Sequence[str]) -> Said:
+    def run(self, command: Sequence[str]) -> Result:
         words = [os.path.basename(command[0]), *command[1:]]
         self.ran.append(" ".join(words))
         answer = self.answers[words[0]]

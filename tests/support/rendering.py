@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Configurations of haproxy and keepalived, rendered from a model as the roles do it."""
+"""Renders configurations of haproxy and keepalived from a model, as the roles do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOTHING = {"sync_groups": [], "scripts": [], "track_files": [], "auth_pass": ""}
 
 
 def render(role, template, **variables):
-    """Render as Ansible does: the role's defaults, the given variables, and trimmed blocks."""
+    """Render a template with a role's defaults and other variables, with Ansible's settings of Jinja."""
     defaults = yaml.safe_load((ROLES / role / "defaults" / "main.yml").read_text())
     folder = FileSystemLoader(ROLES / role / "templates")
     jinja = Environment(loader=folder, trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)

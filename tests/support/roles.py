@@ -1,29 +1,32 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a role would have its modules do on a host that is not there: its tasks, their conditions decided by Ansible's
-own templating."""
+"""A role's module calls without a host: reads its tasks, and evaluates their conditions with Ansible's templating."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, Tuple
+from unittest import mock
 
 from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import lookup_loader
 from ansible.template import Templar
 
 from support.paths import ROLES
 
-FOLLOWED = ("ansible.builtin.import_tasks", "ansible.builtin.include_tasks")
+BUILTIN = "ansible.builtin."
+INCLUDES = (f"{BUILTIN}import_tasks", f"{BUILTIN}include_tasks")
+find_lookup = lookup_loader.get
 
-ASSERT = "ansible.builtin.assert"
+ASSERT = f"{BUILTIN}assert"
 
 Call = Tuple[str, Dict[str, Any]]
 
 
-def calls(role: str, variables: Dict[str, Any], *modules: str) -> List[Call]:
-    """Return, in their order, the calls of some modules with their arguments: those of the tasks whose conditions, and
-    the conditions around them, all hold.
+def calls(role: str, variables: Dict[str, Any], *modules: str, tasks_from: str = "main.yml") -> List[Call]:
+    """Return the calls of some modules with their arguments, in order. A task counts if its conditions hold, and those
+    of the blocks and files around it.
 
-    :param variables: all that the conditions and these arguments name, registered results included
+    :param variables: everything that the conditions and these arguments refer to, registered results included
     """
     loader = DataLoader()
     templar = Templar(loader=loader, variables=variables)
@@ -37,11 +40,23 @@ def calls(role: str, variables: Dict[str, Any], *modules: str) -> List[Call]:
             if not all(map(templar.evaluate_conditional, conditions if isinstance(conditions, list) else [conditions])):
                 continue
             yield from walk(task.get("block", []))
-            for file in [task[key] for key in FOLLOWED if key in task]:
+            for file in [task[key] for key in INCLUDES if key in task]:
                 yield from walk(read(file))
             yield from [(module, templar.template(task[module])) for module in modules if module in task]
 
-    return list(walk(read("main.yml")))
+    with mock.patch.object(lookup_loader, "get", _find_lookup):
+        return list(walk(read(tasks_from)))
+
+
+def _find_lookup(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Find a builtin lookup by its short name: the full one takes a collection loader, which only a play installs."""
+    return find_lookup(name[len(BUILTIN) :] if name.startswith(BUILTIN) else name, *args, **kwargs)
+
+
+def variables_of(role: str) -> Dict[str, Any]:
+    """Return a role's own variables, those of its vars/main.yml, as templates."""
+    file = ROLES / role / "vars" / "main.yml"
+    return {**DataLoader().load_from_file(str(file), trusted_as_template=True), "role_path": str(ROLES / role)}
 
 
 def refusals(role: str, file: str, variables: Dict[str, Any]) -> List[str]:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 IMAGES = ("debian12", "debian13")
-# The image of each scenario where one is enough; between them they cover both.
+# One image for each scenario. Both images are covered.
 IMAGE_OF = {
     "default": "debian12",
     "agent": "debian13",

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How much of the same tests runs: SCOPE is `quick` for `make test`, or `full` for `make matrix`."""
+"""SCOPE decides how many cases the tests have: `quick` for `make test`, `full` for `make matrix`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SCOPES = ("quick", "full")
 
 
 def read_scope() -> str:
-    """Return the scope that the environment names; quick where it names none.
+    """Return the scope in the environment; by default quick.
 
     :raises SystemExit: SCOPE has another value
     """

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Links for the tests of the modules that listen: what is heard there, or why nothing can be."""
+"""Fake links for tests of modules that listen: routers that advertise there, or the reason not to hear any."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ DEAF = "There is no right to open raw sockets: use become, or give the container
 
 
 def hear(monkeypatch, *routers):
-    """Have every listening module hear these routers, each ``(source, VRID)`` with the password AUTH_PASS."""
+    """Have modules that listen receive these routers' advertisements: each ``(source, VRID)``, with AUTH_PASS."""
 
     def collect(_interface, _seconds):
         view = LinkView()
         for source, vrid in routers:
-            said = Advertisement(2, vrid, 100, SECOND, ("192.0.2.77",), PASSWORD, AUTH_PASS.encode())
-            view.add(Observation(0.0, "eth0", "02:00:00:00:00:63", source, "224.0.0.18", said))
+            advertisement = Advertisement(2, vrid, 100, SECOND, ("192.0.2.77",), PASSWORD, AUTH_PASS.encode())
+            view.add(Observation(0.0, "eth0", "02:00:00:00:00:63", source, "224.0.0.18", advertisement))
         return view
 
     monkeypatch.setattr(sniffer, "collect", collect)
 
 
 def deafen(monkeypatch):
-    """Have no module hear anything: each is refused the socket for it."""
+    """Refuse each module the socket that it listens with."""
 
     def collect(_interface, _seconds):
         raise sniffer.CannotListen(DEAF)

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Brings the programs that tests run: installs what is missing, as root or through sudo."""
+"""Installs the programs that tests run, as root or through sudo."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lab import machine, shell  # noqa: E402
 from lab.machine import Need  # noqa: E402
 
 SYSTEMD = Path("/run/systemd/system")
-# Their packages start a service; without a configuration the others' do not.
+# By package: the service that it would start. The other packages' services do not start without a configuration.
 SERVICES = {"frr": "frr.service"}
 
 
@@ -24,20 +24,20 @@ def missing(needs: Sequence[Need]) -> list[Need]:
     return [need for need in needs if not any(map(machine.exists, need.found_as))]
 
 
-def bring(stage: str, needs: Sequence[Need]) -> None:
-    """Install what is missing.
+def install_missing(stage: str, needs: Sequence[Need]) -> None:
+    """Install the missing programs.
 
-    :raises SystemExit: something is still missing, with the packages that are to be installed
+    :raises SystemExit: a program is still missing; the message names its package
     """
     facts = machine.observe()
-    wanted = tuple(need.apt for need in missing(needs))
-    if wanted and facts.package_manager == "apt-get" and facts.privilege in machine.AS_ROOT:
+    packages = tuple(need.apt for need in missing(needs))
+    if packages and facts.package_manager == "apt-get" and facts.privilege in machine.AS_ROOT:
         as_root = machine.AS_ROOT[facts.privilege]
-        with shell.step("install " + " ".join(wanted)):
-            for service in (SERVICES[package] for package in wanted if package in SERVICES and SYSTEMD.is_dir()):
+        with shell.step("install " + " ".join(packages)):
+            for service in (SERVICES[package] for package in packages if package in SERVICES and SYSTEMD.is_dir()):
                 shell.run([*as_root, "systemctl", "mask", service])
-            machine.install(as_root, wanted)
-    left = missing(needs)
-    if left:
-        names = ", ".join(need.dnf if facts.package_manager == "dnf" else need.apt for need in left)
+            machine.install(as_root, packages)
+    remaining = missing(needs)
+    if remaining:
+        names = ", ".join(need.dnf if facts.package_manager == "dnf" else need.apt for need in remaining)
         sys.exit(f"{stage}: these packages are missing and cannot be installed from here: {names}.")

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""To wait for what happens in other processes, and not for ever."""
+"""Waits for conditions in other processes, with a limit."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ LIMIT_S = 20
 
 
 def until(condition, what="it did not happen in time", limit=LIMIT_S):
-    """Return what a condition returns as soon as that is true; fail when the limit in seconds has passed.
+    """Wait until a condition is true; return its value. Fail after the limit in seconds.
 
-    :param what: to say then, or a function that says it
+    :param what: the message of the failure, or a function that returns it
     """
-    late = time.monotonic() + limit
+    deadline = time.monotonic() + limit
     while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < late, what() if callable(what) else what
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, what() if callable(what) else what
         time.sleep(0.005)
 
 
 def happens(condition, limit=LIMIT_S):
-    """Return whether a condition on another host comes true within the limit in seconds."""
-    late = time.monotonic() + limit
+    """Return whether a condition becomes true within the limit in seconds."""
+    deadline = time.monotonic() + limit
     while not condition():
-        if time.monotonic() > late:
+        if time.monotonic() > deadline:
             return False
         time.sleep(0.2)
     return True

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which scenarios a change needs: too few would let it in untried."""
+"""The scenarios that a change needs: with too few, a fault would stay undetected."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_path_needs_the_scenarios_that_use_it(path, needed):
     assert changed.runs([path]) == needed
 
 
-def test_several_paths_need_what_each_of_them_needs_and_nothing_twice():
+def test_several_paths_need_the_scenarios_of_each_once():
     assert changed.runs(["docs/agent.md", "molecule/mixed/drill.yml", "roles/pair/tasks/main.yml"]) == PAIR
     assert changed.runs([]) == []
 
@@ -56,7 +56,7 @@ def test_each_scenario_has_an_image_and_each_image_a_scenario():
 
 
 @pytest.mark.parametrize("prefix", [*changed.SCENARIOS, *changed.EXAMPLES])
-def test_a_prefix_stands_for_something_that_is_there(prefix):
+def test_each_prefix_matches_an_existing_path(prefix):
     assert any(ROOT.glob(prefix + "*" if not prefix.endswith("/") else prefix))
 
 
@@ -86,7 +86,7 @@ def test_edited_new_moved_and_removed_files_count_committed_or_not(checkout):
     assert sorted(changed.changed("main")) == ["edited", "elsewhere", "moved", "nové"]
 
 
-def test_what_others_did_since_on_the_branch_that_one_left_does_not_count(checkout):
+def test_later_commits_on_the_base_branch_do_not_count(checkout):
     git(checkout, "switch", "--quiet", "--create=topic")
     git(checkout, "switch", "--quiet", "main")
     (checkout / "theirs").write_text("")

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which of a machine's Pythons run the tests of what runs on a target."""
+"""The Pythons of a machine that run the tests of the code for targets."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ OLD, MIDDLE, NEW = (Interpreter((3, minor), f"/usr/bin/python3.{minor}") for min
         ([], MIDDLE, {"3.8": None}, {"3.8": None}),
     ],
 )
-def test_the_oldest_is_always_asked_for_and_in_full_each_one_up_to_the_newest(here, ours, quick, full):
-    assert pythons.chosen(here, ours.version, full=False) == quick
-    assert pythons.chosen(here, ours.version, full=True) == full
+def test_the_quick_scope_runs_the_oldest_version_and_the_full_scope_all_up_to_the_newest(here, ours, quick, full):
+    assert pythons.select(here, ours.version, full=False) == quick
+    assert pythons.select(here, ours.version, full=True) == full
 
 
-def test_one_that_is_missing_is_said_and_is_a_skipped_test_that_says_why(tmp_path, capsys):
+def test_a_missing_version_is_reported_as_a_skipped_test_with_its_reason(tmp_path, capsys):
     report = tmp_path / "pythons-3.8.xml"
-    assert pythons.reported("3.8", None, report)
+    assert pythons.run_version("3.8", None, report)
     assert capsys.readouterr().out == "pythons: 3.8: skipped: there is no Python 3.8 with venv on this machine\n"
     (suite,) = ElementTree.parse(report).getroot()
     assert {key: suite.get(key) for key in ("tests", "skipped", "errors", "failures")} == {
@@ -41,15 +41,15 @@ def test_one_that_is_missing_is_said_and_is_a_skipped_test_that_says_why(tmp_pat
     assert suite.find("testcase/skipped").get("message") == "there is no Python 3.8 with venv on this machine"
 
 
-def test_one_whose_environment_cannot_be_made_fails(tmp_path, capsys, monkeypatch):
+def test_a_version_without_an_environment_fails(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(pythons, "VENVS", tmp_path)
     report = tmp_path / "pythons-3.8.xml"
-    assert not pythons.reported("3.8", OLD._replace(path="/bin/false"), report)
+    assert not pythons.run_version("3.8", OLD._replace(path="/bin/false"), report)
     assert "returned non-zero exit status 1" in capsys.readouterr().out
     assert ElementTree.parse(report).find("testsuite/testcase/error") is not None
 
 
-def test_of_each_name_the_first_that_answers_is_taken_and_no_other_asked():
+def test_the_first_working_interpreter_of_a_name_is_used_and_no_other_one_is_probed():
     files = [Path(folder, name) for folder in ("/shims", "/usr/bin", "/opt") for name in ("python3.8", "python3.11")]
     asked = []
 
@@ -57,7 +57,7 @@ def test_of_each_name_the_first_that_answers_is_taken_and_no_other_asked():
         asked.append(str(file))
         return "" if file.parent.name == "shims" else f"3 {file.suffix[1:]} final {file}\n"
 
-    assert pythons.found(files, ask) == [OLD, MIDDLE]
+    assert pythons.find(files, ask) == [OLD, MIDDLE]
     assert asked == ["/shims/python3.8", "/shims/python3.11", "/usr/bin/python3.8", "/usr/bin/python3.11"]
 
 
@@ -70,8 +70,8 @@ def test_of_each_name_the_first_that_answers_is_taken_and_no_other_asked():
         ("", None),
     ],
 )
-def test_only_a_released_python_that_answers_counts(said, interpreter):
-    assert pythons.understood(said) == interpreter
+def test_only_a_released_python_counts(said, interpreter):
+    assert pythons.parse(said) == interpreter
 
 
 def test_pyenvs_folder_comes_before_the_path_and_only_interpreters_are_candidates(tmp_path):

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A tag that does not fit is not released, and one that fits is released with what the changelog says of it."""
+"""A tag that does not match the version is refused; another one gets its part of the changelog."""
 
 from __future__ import annotations
 

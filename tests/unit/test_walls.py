@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Who may import whom: four wings, and the rooms in them.
+"""The imports that are allowed between the four wings, and inside them.
 
-``_plan`` runs on the controller, ``_host`` on the target, ``_shared`` on both, and ``_agent`` imports nobody.
+``_plan`` runs on the controller, ``_host`` on the target, ``_shared`` on both, and ``_agent`` imports none of them.
 """
 
 from __future__ import annotations

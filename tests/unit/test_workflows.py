@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GitHub's workflows run what make runs, and leave nothing out. They run nowhere but there: here they are read."""
+"""GitHub's workflows call make targets, and leave nothing out. They run only on GitHub, so these tests read them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MORE_RIGHTS = {("nightly", "report"): {"issues": "write"}, ("release", "github")
 
 
 @pytest.mark.parametrize("command", sorted({step["run"] for step in STEPS if "run" in step}))
-def test_a_step_is_a_make_target_that_is_there(command):
+def test_each_step_is_an_existing_make_target(command):
     words = command.split()
     assert OTHER_COMMANDS.fullmatch(command) or (words[0] == "make" and words[1] in TARGETS)
 
 
 @pytest.mark.parametrize("name, job", JOBS)
-def test_a_job_ends_and_may_do_no_more_than_it_must(name, job):
+def test_each_job_has_a_timeout_and_only_the_permissions_that_it_needs(name, job):
     body = JOBS[name, job]
     assert WORKFLOWS[name]["permissions"] == {"contents": "read"}
     assert "uses" in body or body["timeout-minutes"] <= 180
@@ -43,20 +43,20 @@ def test_an_action_is_ours_or_one_commit_of_another(action):
 
 
 @pytest.mark.parametrize("name, last", [("pull", "done"), ("nightly", "report")])
-def test_the_last_job_hears_of_every_other(name, last):
+def test_the_last_job_needs_every_other_one(name, last):
     jobs = WORKFLOWS[name]["jobs"]
     assert set(jobs[last]["needs"]) == set(jobs) - {last}
 
 
-def test_the_nightly_run_plays_every_scenario_on_every_image():
+def test_the_nightly_run_has_every_scenario_on_every_image():
     runs = json.loads(WORKFLOWS["nightly"]["jobs"]["tests"]["with"]["runs"])
     assert set(EVERY) <= set(runs)
 
 
-def test_a_release_plays_what_a_change_of_everything_does():
+def test_a_release_runs_the_scenarios_of_a_change_of_everything():
     assert json.loads(WORKFLOWS["release"]["jobs"]["tests"]["with"]["runs"]) == changed.runs(["Makefile"])
 
 
-def test_the_oldest_core_that_is_promised_is_tried():
+def test_the_oldest_supported_ansible_core_is_tested():
     tried = [entry["core"] for entry in WORKFLOWS["tests"]["jobs"]["core"]["strategy"]["matrix"]["include"]]
     assert yaml.safe_load((ROOT / "meta/runtime.yml").read_text())["requires_ansible"] == f">={min(tried)}.0"

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Brings the programs that the unit tests run; `make packages` calls it."""
+"""Installs the programs that the unit tests run; `make packages` calls it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from support.tools import Need, bring  # noqa: E402
+from support.tools import Need, install_missing  # noqa: E402
 
 NEEDS = (
     Need(("openssl",), apt="openssl", dnf="openssl"),
@@ -22,7 +22,7 @@ NEEDS = (
 
 
 def main():
-    bring("unit", NEEDS)
+    install_missing("unit", NEEDS)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Prints a line for each thing that a run of the collection may change on this host, to be compared with later lines.
+"""Prints one line for each file, unit, process and setting of this host that a run of the collection may change.
 
-The arguments are addresses that may move meanwhile, and are omitted.
+The arguments are addresses to omit, because they may move between two calls.
 """
 
 import hashlib
@@ -12,9 +12,9 @@ import subprocess
 import sys
 
 TREES = ("/etc", "/usr/local", "/var/lib/apt/lists")
-# Where the engines keep files while they run.
+# Prefixes of the engines' names in /run.
 RUNTIME = ("haproxy", "keepalived", "onprem")
-# Each reload starts new ones. Old ones end with their last session.
+# A reload starts new ones. An old one ends with its last session.
 WORKERS = ("haproxy", "onprem-lb-proxy", "proxy-worker")
 # systemd starts these on demand, or at a login.
 ON_DEMAND = ("systemd-", "user@", "user-runtime-dir@")
@@ -22,11 +22,11 @@ LOGIN = re.compile(r"session-\w+\.scope ")
 SYSTEMCTL = ("systemctl", "--no-legend", "--no-pager", "--plain")
 
 
-def said(*command):
+def lines(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
-def described(path):
+def describe(path):
     status = os.lstat(path)
     content = ""
     if stat.S_ISLNK(status.st_mode):
@@ -40,18 +40,18 @@ def described(path):
 def files():
     starts = [*TREES, *(f"/run/{name}" for name in os.listdir("/run") if name.startswith(RUNTIME))]
     for start in starts:
-        yield described(start)
+        yield describe(start)
         for folder, folders, names in os.walk(start):
-            yield from (described(os.path.join(folder, name)) for name in folders + names)
+            yield from (describe(os.path.join(folder, name)) for name in folders + names)
 
 
 def units():
-    # Each login has a scope of its own. Any other transient unit counts, such as a drill's timers.
-    yield from (f"unit {line}" for line in said(*SYSTEMCTL, "list-unit-files") if not LOGIN.match(line))
-    for line in said(*SYSTEMCTL, "list-units", "--type=service", "--state=running"):
+    # Each login has its own scope. Every other transient unit counts, such as a drill's timers.
+    yield from (f"unit {line}" for line in lines(*SYSTEMCTL, "list-unit-files") if not LOGIN.match(line))
+    for line in lines(*SYSTEMCTL, "list-units", "--type=service", "--state=running"):
         unit = line.split()[0]
         if not unit.startswith(ON_DEMAND):
-            yield f"running {unit} {said('systemctl', 'show', '--property=MainPID', unit)[0]}"
+            yield f"running {unit} {lines('systemctl', 'show', '--property=MainPID', unit)[0]}"
 
 
 def workers():
@@ -59,26 +59,26 @@ def workers():
         try:
             with open(f"/proc/{pid}/comm") as file:
                 name = file.read().strip()
-        except FileNotFoundError:  # gone since the folder was read
+        except FileNotFoundError:  # it has ended meanwhile
             continue
         if name in WORKERS:
             yield f"process {name} {pid}"
 
 
 def kernel():
-    yield from (f"setting {line}" for line in said("sysctl", "--all", "--ignore", "--pattern", r"^net\.ipv[46]\."))
-    for line in said("ip", "-brief", "address"):
+    yield from (f"setting {line}" for line in lines("sysctl", "--all", "--ignore", "--pattern", r"^net\.ipv[46]\."))
+    for line in lines("ip", "-brief", "address"):
         words = [word for word in line.split() if word.partition("/")[0] not in sys.argv[1:]]
         yield f"address {' '.join(words)}"
-    yield from (f"route {line}" for line in said("ip", "route"))
+    yield from (f"route {line}" for line in lines("ip", "route"))
     if shutil.which("nft"):
-        yield from (f"rule {line.strip()}" for line in said("nft", "--stateless", "list", "ruleset"))
+        yield from (f"rule {line.strip()}" for line in lines("nft", "--stateless", "list", "ruleset"))
 
 
 def packages():
     query = ("dpkg-query", "--show") if shutil.which("dpkg-query") else ("rpm", "--query", "--all")
-    yield from (f"package {line}" for line in said(*query))
+    yield from (f"package {line}" for line in lines(*query))
 
 
-for look in (files, units, workers, kernel, packages):
-    print("\n".join(sorted(look())))
+for section in (files, units, workers, kernel, packages):
+    print("\n".join(sorted(section())))

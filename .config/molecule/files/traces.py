@@ -1,6 +1,7 @@
-"""Prints, as JSON, which of the things that the collection may leave on this host are there now.
+"""Searches this host for everything that the collection may leave there, and prints the result as JSON.
 
-The arguments are the VIPs. The output is by kind, then by thing; the list of a thing that is not there is empty.
+The arguments are the VIPs. The result maps a kind to its traces, and each trace to a list of what was found: empty if
+there is none.
 """
 
 import glob
@@ -32,7 +33,7 @@ FILES = {
         f"{UNITS}/*.wants/onprem-lb-*.service",
         "/run/onprem-lb-*",
     ],
-    "anywhere": ["/run/*.down"],  # written when a balancer starts, which some have not done since the setup
+    "any_host": ["/run/*.down"],  # written when a balancer starts; some have not started since the setup
     "down_file": [f"{UNITS}/onprem-lb-down-file.*", f"{UNITS}/*.wants/onprem-lb-down-file.path"],
     "redirect": [
         "/etc/onprem-lb/api-redirect.nft",
@@ -45,8 +46,8 @@ FILES = {
 }
 # By kind: prefixes of names. The kernel truncates the name of a process to 15 characters.
 PROCESSES = {"haproxy": ["haproxy"], "keepalived": ["keepalived"], "agent": ["onprem-lb-vrrp", "onprem-lb-proxy"]}
-# By kind: commands, and a text in the lines that count.
-WORDS = {
+# By kind: commands, and a text to search for in their output.
+COMMANDS = {
     "haproxy": {"sysctl net.ipv4.ip_nonlocal_bind": "= 1"},
     "agent": {"getent passwd": "onprem-lb-", "getent group": "onprem-lb-"},
     "redirect": {"nft list tables": "onprem_lb_"},
@@ -56,8 +57,8 @@ WORDS = {
 }
 
 
-def said(command):
-    """Return a command's output, or '' if the host lacks it. Any failure ends the search. nft warns on stderr."""
+def output_of(command):
+    """Return a command's output, or '' if the host lacks it. A failure ends the search. nft warns on stderr."""
     program, *arguments = command.split()
     if not shutil.which(program) or (program == "firewall-cmd" and not running("firewalld")):
         return ""
@@ -65,7 +66,7 @@ def said(command):
 
 
 def lines(command, word):
-    return [line.strip() for line in said(command).splitlines() if word in line]
+    return [line.strip() for line in output_of(command).splitlines() if word in line]
 
 
 def running(name):
@@ -75,21 +76,21 @@ def running(name):
             with open(path) as file:
                 if file.read().startswith(name):
                     found.append(path)
-        except (FileNotFoundError, ProcessLookupError):  # gone since the folder was read
+        except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
             continue
     return found
 
 
-def look(vips):
-    found = {kind: {} for kind in (*FILES, *PROCESSES, *WORDS)}
+def search(vips):
+    traces = {kind: {} for kind in (*FILES, *PROCESSES, *COMMANDS)}
     for kind, patterns in FILES.items():
-        found[kind].update({pattern: glob.glob(pattern) for pattern in patterns})
+        traces[kind].update({pattern: glob.glob(pattern) for pattern in patterns})
     for kind, names in PROCESSES.items():
-        found[kind].update({f"process {name}": running(name) for name in names})
-    for kind, commands in WORDS.items():
-        found[kind].update({f"{word} in {command}": lines(command, word) for command, word in commands.items()})
-    found["anywhere"].update({vip: lines("ip -oneline address", f" {vip}/") for vip in vips})
-    return found
+        traces[kind].update({f"process {name}": running(name) for name in names})
+    for kind, commands in COMMANDS.items():
+        traces[kind].update({f"{word} in {command}": lines(command, word) for command, word in commands.items()})
+    traces["any_host"].update({vip: lines("ip -oneline address", f" {vip}/") for vip in vips})
+    return traces
 
 
-print(json.dumps(look(sys.argv[1:])))
+print(json.dumps(search(sys.argv[1:])))

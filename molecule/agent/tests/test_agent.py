@@ -1,4 +1,4 @@
-"""A pair without packages on real hosts: the agent runs, downloads nothing, and has only the rights that it needs."""
+"""A pair on hosts without packages: the agent runs, nothing is installed, and each daemon has few rights."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from support.lab import fetch, holders
 
 BALANCERS = ("lb1", "lb2")
 PORTS = (8443, 80, 443)
-DAEMONS = {"onprem-lb-proxy": 0x400, "onprem-lb-vrrp": 0x807000}  # with its capabilities, by capability(7)'s numbers
+# By daemon: its capabilities, as the bits of capability(7).
+DAEMONS = {"onprem-lb-proxy": 0x400, "onprem-lb-vrrp": 0x807000}
 
 
 @pytest.fixture(params=["lab_vip", "lab_vip6"])
@@ -33,7 +34,7 @@ def test_nothing_was_installed(hosts, name):
 
 @pytest.mark.parametrize("name", BALANCERS)
 @pytest.mark.parametrize("daemon", DAEMONS)
-def test_each_daemon_runs_as_itself_with_its_rights_alone_and_comes_back_at_boot(hosts, name, daemon):
+def test_each_daemon_is_enabled_and_runs_as_its_own_user_with_its_own_capabilities_only(hosts, name, daemon):
     service = hosts[name].service(daemon)
     assert service.is_running and service.is_enabled
     (process,) = hosts[name].process.filter(comm=daemon)

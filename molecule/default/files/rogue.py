@@ -1,4 +1,4 @@
-"""A foreign VRRP router: advertises VRID 9 until it is stopped. Needs a copy of packet.py beside it."""
+"""A foreign VRRP router: advertises VRID 9 until it is stopped. It needs packet.py in the same folder."""
 
 import socket
 import sys

@@ -1,4 +1,4 @@
-"""The pair on real hosts: one holder, the services through the VIP, and no VIP where haproxy is dead."""
+"""The pair on real hosts: one holder, services that answer through the VIP, and no VIP where haproxy is dead."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_backends_answer_through_the_vip(hosts, vip, port):
 
 @pytest.mark.parametrize("name", BALANCERS)
 @pytest.mark.parametrize("service", ["haproxy", "keepalived"])
-def test_both_services_run_and_come_back_at_boot(hosts, name, service):
+def test_both_services_run_and_are_enabled(hosts, name, service):
     assert hosts[name].service(service).is_running
     assert hosts[name].service(service).is_enabled
 
@@ -55,7 +55,7 @@ def test_a_balancer_with_a_dead_haproxy_does_not_hold_a_vip(hosts, vips, name):
     assert happens(lambda: all(holders(hosts, BALANCERS, vip) == [BALANCERS[0]] for vip in vips))
 
 
-def test_the_statistics_and_metrics_are_for_the_balancer_itself_only(hosts):
+def test_the_statistics_and_metrics_listen_on_localhost_only(hosts):
     metrics = hosts["lb1"].run("curl --silent --fail http://127.0.0.1:9000/metrics")
     assert "haproxy_backend_status" in metrics.stdout
     assert hosts["lb1"].run("curl --silent --fail http://127.0.0.1:9000/haproxy_stats").rc == 0
@@ -63,23 +63,23 @@ def test_the_statistics_and_metrics_are_for_the_balancer_itself_only(hosts):
     assert sockets == ["tcp://127.0.0.1:9000"]
 
 
-def test_the_password_is_the_same_8_characters_and_only_root_reads_it(hosts):
-    found = set()
+def test_both_members_have_one_password_of_8_characters_that_only_root_can_read(hosts):
+    passwords = set()
     for name in BALANCERS:
         conf = hosts[name].file("/etc/keepalived/keepalived.conf")
         assert (conf.user, conf.mode) == ("root", 0o600)
-        found |= {line.split()[1] for line in conf.content_string.splitlines() if "auth_pass" in line}
-    assert len(found) == 1
-    assert len(found.pop()) == 8
+        passwords |= {line.split()[1] for line in conf.content_string.splitlines() if "auth_pass" in line}
+    assert len(passwords) == 1
+    assert len(passwords.pop()) == 8
 
 
 @pytest.mark.parametrize("name", BALANCERS)
-def test_the_runtime_socket_hands_over_its_listeners(hosts, name):
+def test_the_runtime_socket_passes_the_listeners_on_to_the_next_process(hosts, name):
     assert "expose-fd listeners" in hosts[name].file("/etc/haproxy/haproxy.cfg").content_string
     assert hosts[name].file("/run/haproxy/admin.sock").is_socket
 
 
-def test_a_reload_leaves_the_vips_where_they_are(hosts, vips):
+def test_a_reload_moves_no_vip(hosts, vips):
     for name in BALANCERS:
         hosts[name].check_output("systemctl reload haproxy keepalived")
     assert not happens(lambda: any(holders(hosts, BALANCERS, vip) != [BALANCERS[0]] for vip in vips), limit=2.0)
@@ -87,7 +87,7 @@ def test_a_reload_leaves_the_vips_where_they_are(hosts, vips):
 
 @pytest.mark.parametrize("name", BALANCERS)
 def test_the_firewall_is_open_for_the_services_and_closed_for_the_rest(hosts, name):
-    """Port 8082 is served but blocked: without a firewall the tests of the openings would prove nothing."""
+    """A server listens on port 8082, but the firewall blocks it. Otherwise the openings would prove nothing."""
     address = hosts[name].ansible.get_variables()["lab_address"]
     hosts[name].check_output("systemd-run --collect --unit onprem-lb-closed python3 -m http.server 8082")
     try:
@@ -99,19 +99,19 @@ def test_the_firewall_is_open_for_the_services_and_closed_for_the_rest(hosts, na
 
 
 def test_the_real_programs_accept_the_golden_files(hosts):
-    """In a separate namespace that has only the interfaces which the files name."""
+    """They run in a separate namespace with the interfaces that the files name."""
     links = "; ".join(f"ip link add {link} type veth peer name peer-{link}" for link in ("eth0", "eth1", "ens192"))
     assert GOLDEN_FILES
     tests = [program_test(name) for name in GOLDEN_FILES]
-    seen = hosts["lb1"].run(f"unshare --net sh -c '{links}; {'; '.join(tests)}'")
-    refused = [line for line in seen.stdout.splitlines() if line.startswith("refused ")]
-    accepted = [line for line in seen.stdout.splitlines() if line.startswith("accepted ")]
-    assert (refused, len(accepted)) == ([], len(GOLDEN_FILES)), seen.stdout + seen.stderr
+    tested = hosts["lb1"].run(f"unshare --net sh -c '{links}; {'; '.join(tests)}'")
+    refused = [line for line in tested.stdout.splitlines() if line.startswith("refused ")]
+    accepted = [line for line in tested.stdout.splitlines() if line.startswith("accepted ")]
+    assert (refused, len(accepted)) == ([], len(GOLDEN_FILES)), tested.stdout + tested.stderr
 
 
 def program_test(name):
-    """Return shell commands that have a program test its golden file, and print the verdict."""
+    """Return shell commands that test a golden file with its program, and print the verdict."""
     text = base64.b64encode((GOLDEN / name).read_bytes()).decode()
     program = "haproxy -c -f" if name.endswith("haproxy.cfg") else "keepalived -t -f"
-    shown = f"echo {text} | base64 -d > /tmp/golden; {program} /tmp/golden"
-    return f"{shown} && echo accepted {name} || echo refused {name}"
+    test = f"echo {text} | base64 -d > /tmp/golden; {program} /tmp/golden"
+    return f"{test} && echo accepted {name} || echo refused {name}"

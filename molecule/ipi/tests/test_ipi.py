@@ -1,4 +1,4 @@
-"""The cluster on real hosts, with either engine: one holder of each VIP, and a redirect where a balancer runs."""
+"""The cluster on real hosts, with either engine: each VIP has one holder, and a running balancer has its redirect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ingress(variables):
 
 
 def engine(host):
-    """Return a host's balancer and router: in the scenario ipi-agent every master has migrated to the agent."""
+    """Return the units of a host's balancer and router. In the scenario ipi-agent every master runs the agent."""
     on_masters = AGENT if os.environ.get("MOLECULE_SCENARIO_NAME") == "ipi-agent" else NATIVE
     return on_masters if host.check_output("hostname").startswith("master") else NATIVE
 
@@ -53,13 +53,13 @@ def test_the_router_of_the_holder_answers_through_the_ingress_vip(hosts, ingress
 
 
 @pytest.mark.parametrize("name", MASTERS)
-def test_a_masters_own_address_is_its_own_api_server(hosts, variables, name):
+def test_a_masters_own_address_leads_to_its_own_api_server(hosts, variables, name):
     own = hosts[name].ansible.get_variables()["lab_address"]
     assert {fetch(hosts["client"], own, 6443, "https").stdout.strip() for _turn in range(4)} == {name}
 
 
 @pytest.mark.parametrize("name", MASTERS)
-def test_every_master_redirects_and_no_worker(hosts, name):
+def test_masters_redirect_and_workers_do_not(hosts, name):
     assert redirects(hosts[name])
     assert not redirects(hosts["worker1"])
 
@@ -67,8 +67,8 @@ def test_every_master_redirects_and_no_worker(hosts, name):
 @pytest.mark.parametrize("name", NODES)
 def test_each_node_runs_its_own_engine_and_nothing_of_the_other(hosts, name):
     running = [unit for unit in (*NATIVE, *AGENT) if hosts[name].service(unit).is_running]
-    wanted = engine(hosts[name])
-    assert running == list(wanted if name in MASTERS else wanted[1:])
+    balancer, router = engine(hosts[name])
+    assert running == ([balancer, router] if name in MASTERS else [router])
 
 
 def test_without_a_balancer_there_is_no_redirect_and_the_node_still_reaches_the_api(hosts, api):
@@ -84,14 +84,14 @@ def test_without_a_balancer_there_is_no_redirect_and_the_node_still_reaches_the_
     assert happens(lambda: redirects(host))
 
 
-def test_a_killed_balancer_leaves_no_redirect_behind_but_the_next_one_brings_it(hosts):
+def test_the_redirect_is_back_when_a_killed_balancer_has_restarted(hosts):
     host = hosts["master3"]
     balancer = engine(host)[0]
     host.check_output(f"systemctl kill --signal=KILL {balancer}")
     assert happens(lambda: host.service(balancer).is_running and redirects(host))
 
 
-def test_nftables_that_empties_the_ruleset_brings_ours_back(hosts):
+def test_a_restart_of_nftables_which_flushes_the_ruleset_restores_our_tables(hosts):
     host = hosts["master2"]
     host.check_output("systemctl restart nftables")
     try:
@@ -103,7 +103,7 @@ def test_nftables_that_empties_the_ruleset_brings_ours_back(hosts):
 
 @pytest.fixture
 def machine_config(hosts):
-    """A server on every master's port 22623, where the machine config server hands out secrets."""
+    """A server on port 22623 of every master, where the machine config server serves secrets."""
     for name in MASTERS:
         hosts[name].check_output("systemd-run --collect --unit onprem-lb-secrets python3 -m http.server 22623")
     assert happens(lambda: all(hosts[name].socket("tcp://0.0.0.0:22623").is_listening for name in MASTERS))
@@ -112,20 +112,20 @@ def machine_config(hosts):
         hosts[name].check_output("systemctl stop onprem-lb-secrets")
 
 
-def test_members_reach_the_machine_config_server_and_strangers_do_not(hosts, variables, machine_config):
+def test_only_members_reach_the_machine_config_server(hosts, variables, machine_config):
     own = hosts["master1"].ansible.get_variables()["lab_address"]
     for address in (own, variables["lab_vip"]):
         assert [name for name in NODES if fetch(hosts[name], address, machine_config).rc != 0] == []
         assert fetch(hosts["client"], address, machine_config, limit=1).rc == NO_ANSWER
 
 
-def test_the_vips_stay_while_the_balancer_is_reloaded_everywhere(hosts, api):
+def test_a_reload_of_every_balancer_moves_no_vip(hosts, api):
     before = holders(hosts, NODES, api)
     for name in MASTERS:
         hosts[name].check_output(f"systemctl reload {engine(hosts[name])[0]}")
     assert holders(hosts, NODES, api) == before
 
 
-def test_the_status_pages_say_that_the_balancer_runs_and_serves(hosts):
+def test_the_monitors_report_that_the_balancer_runs_and_serves(hosts):
     for port, path in ((9444, "/haproxy_ready"), (9454, "/haproxy_monitor")):
         assert hosts["master1"].run(f"curl --silent --fail http://localhost:{port}{path}").rc == 0

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host on which the agent is installed, and what it is given there."""
+"""A host on which the agent is installed, and configurations for it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VRRP = {
 
 @functools.lru_cache(maxsize=None)
 def answer(python, agent, text, name):
-    """Return what the real agent says of a configuration. To start it takes long, and it always says the same."""
+    """Return the real agent's verdict on a configuration, from a cache, because its start takes long."""
     with tempfile.NamedTemporaryFile(suffix=".pyz") as archive:
         archive.write(agent)
         archive.flush()
@@ -42,18 +42,19 @@ def answer(python, agent, text, name):
 
 
 class FakeHost(Host):
-    """Files are real; users, units and processes are remembered."""
+    """A host with real files and fake users, units and processes."""
 
     def __init__(self, folder):
         paths = Paths(f"{folder}/lib", f"{folder}/etc", f"{folder}/units")
         super().__init__(None, lambda name: None, paths, f"{folder}/proc")
         os.makedirs(f"{folder}/proc", exist_ok=True)
-        self.known, self.states, self.told, self.breaks = set(), {}, [], ""
+        self.known, self.states, self.commands, self.failing = set(), {}, [], ""
 
-    def _tell(self, *words):
-        self.told.append(" ".join(words))
-        if self.breaks and self.told[-1].startswith(self.breaks):
-            raise Failed(f"{self.breaks} failed")
+    def _record(self, *words):
+        """Record a command; it fails if it starts with the text in ``failing``."""
+        self.commands.append(" ".join(words))
+        if self.failing and self.commands[-1].startswith(self.failing):
+            raise Failed(f"{self.failing} failed")
 
     def _runs(self, unit):
         archive = os.path.join(self.paths.library, self.pointer(self.paths.link))
@@ -93,33 +94,33 @@ class FakeHost(Host):
         return {"instances": [{"held": ["192.0.2.10/32"]}]}
 
     def create_user(self, name):
-        self._tell("useradd", name)
+        self._record("useradd", name)
         self.known.add(name)
 
     def remove_user(self, name):
         self.known.remove(name)
 
     def systemctl(self, *arguments):
-        self._tell(*arguments)
+        self._record(*arguments)
         if arguments[0] == "enable":
             self.states[arguments[1]] = self.states.get(arguments[1], Unit())._replace(enabled=True)
 
     def stop(self, unit):
-        self._tell("stop", unit)
+        self._record("stop", unit)
         self.states.pop(unit, None)
 
     def start(self, unit):
-        self._tell("start", unit)
+        self._record("start", unit)
         self._runs(unit)
 
     def reload(self, daemon, unit):
-        self._tell("reload", daemon.unit)
+        self._record("reload", daemon.unit)
         self._runs(daemon.unit)
 
     def upgrade(self, daemon, unit, archive):
-        self._tell("upgrade", daemon.unit)
+        self._record("upgrade", daemon.unit)
         self._runs(daemon.unit)
 
     def restart(self, daemon, unit, gracefully):
-        self._tell("restart", daemon.unit, "gracefully" if gracefully else "at once")
+        self._record("restart", daemon.unit, "gracefully" if gracefully else "at once")
         self._runs(daemon.unit)

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A loop that a test can wait with, and a clock that a test can turn."""
+"""Helpers for tests with an event loop: waiting in a loop, and a loop with a fake clock."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ LIMIT = 10 * SECOND
 
 
 def run_until(loop: Loop, condition, limit: int = LIMIT) -> None:
-    """Run a loop until a condition holds; fail when that takes too long."""
-    late = loop.now() + limit
+    """Run a loop until a condition is true; fail after the limit."""
+    deadline = loop.now() + limit
 
-    def look():
-        if condition() or loop.now() > late:
+    def check():
+        if condition() or loop.now() > deadline:
             loop.stop()
         else:
-            loop.after(1000, look)
+            loop.after(1000, check)
 
-    loop.after(0, look)
+    loop.after(0, check)
     loop.run()
     assert condition(), "it did not happen in time"
 
@@ -37,7 +37,7 @@ class Runs:
         self.probe.start(self.outcomes.append)
 
     def one(self):
-        """Run it once; return the outcome."""
+        """Run the probe once; return the outcome."""
         before = len(self.outcomes)
         self.start()
         run_until(self.loop, lambda: len(self.outcomes) > before)
@@ -45,7 +45,7 @@ class Runs:
 
 
 class Time:
-    """A loop without descriptors, whose clock moves only in ``pass_``."""
+    """A loop without descriptors. Its clock moves only in ``advance``."""
 
     def __init__(self) -> None:
         self._now, self._serial, self._timers = 0, 0, []
@@ -62,7 +62,7 @@ class Time:
     def after(self, delay, callback) -> Timer:
         return self.at(self._now + delay, callback)
 
-    def pass_(self, duration: int) -> None:
+    def advance(self, duration: int) -> None:
         end = self._now + duration
         while self._timers and self._timers[0][0] <= end:
             timer = heapq.heappop(self._timers)[2]

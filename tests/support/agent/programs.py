@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Small programs for the tests, and what is known of processes."""
+"""Runs small programs for tests, and inspects processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def shell(line: str):
 
 
 def alive(pid) -> bool:
-    """A process is there and is no zombie."""
+    """Return whether a process exists and is not a zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
             return stat.read().rpartition(b") ")[2][:1] not in (b"Z", b"X")
@@ -27,7 +27,7 @@ def alive(pid) -> bool:
 
 
 def pids(path):
-    """Return the process numbers that programs have left in a file, as far as they are complete."""
+    """Return the process ids that programs have written to a file, without an incomplete last line."""
     return [int(line) for line in text(path).splitlines(True) if line.endswith("\n")]
 
 
@@ -36,18 +36,18 @@ def text(path) -> str:
 
 
 def is_there(pid) -> bool:
-    """A process is there, or a zombie of it."""
+    """Return whether a process exists, or its zombie."""
     return os.path.exists(f"/proc/{pid}")
 
 
 def run(command):
     """Return the exit code, the output and the errors of a program, as ``AnsibleModule.run_command`` does."""
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    return ran.returncode, ran.stdout, ran.stderr
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 def in_a_child(function):
-    """Return what a function returns in a process of its own, which it may change for good."""
+    """Return the result of a function that runs in a child process, because it changes its process for good."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -58,8 +58,8 @@ def in_a_child(function):
         finally:
             os._exit(0)
     os.close(writing)
-    with os.fdopen(reading) as answer:
-        said = answer.read()
+    with os.fdopen(reading) as pipe:
+        result = pipe.read()
     os.waitpid(child, 0)
-    assert said, "the child has failed"
-    return json.loads(said)
+    assert result, "the child has failed"
+    return json.loads(result)

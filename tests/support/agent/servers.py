@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Servers on this host that behave well or badly, each connection as the test says."""
+"""Servers on this host that behave as a test says, well or badly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 
 
 class Server:
-    """Serves one connection after the other, in a thread of its own; ``heard`` is what came first in each."""
+    """Serves one connection after the other in a thread. ``heard`` has the request of each."""
 
     def __init__(self, behave) -> None:
         self.heard = []
@@ -34,14 +34,14 @@ class Server:
             try:
                 connection = self._socket.accept()[0]
             except OSError:
-                return  # this was the end
+                return  # the socket was closed
             connection.settimeout(3)
             with connection, contextlib.suppress(OSError):
                 self._behave(connection, self.heard)
 
 
 def hear(connection, heard) -> None:
-    """Read a request to its empty line."""
+    """Read a request up to its empty line."""
     request = b""
     while b"\r\n\r\n" not in request:
         more = connection.recv(4096)
@@ -52,7 +52,7 @@ def hear(connection, heard) -> None:
 
 
 def answering(*parts):
-    """Hear a request, answer in parts, close."""
+    """Return a behaviour: read a request, answer in parts, close."""
 
     def behave(connection, heard):
         hear(connection, heard)
@@ -63,6 +63,6 @@ def answering(*parts):
 
 
 def silent(connection, _heard) -> None:
-    """Say nothing until the client goes."""
+    """Send nothing until the client closes."""
     while connection.recv(4096):
         pass

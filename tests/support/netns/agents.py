@@ -1,9 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""VRRP programs in the members' namespaces: the agent, and others beside it that are handled in the same way.
+"""VRRP daemons in the members' namespaces, with one interface for the agent, keepalived and others.
 
-All of them are given the same instances, in the words of the collection's model. ``TRACKED`` is the name of a file
-that holds 0, or 1 when something has failed; what an instance makes of it is its ``track``.
+All of them take the same instances, in the collection's model. Each has a track file, which holds 0, or 1 after a
+failure. ``TRACKED`` is its name in an instance's ``track``.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from support.rendering import keepalived as render
 from support.waiting import LIMIT_S, until
 
 TRACKED = "down"
-VRRP = ":0070 "  # protocol 112, as a port in /proc/net/raw
+VRRP = ":0070 "  # protocol 112, in the column of the port in /proc/net/raw
 
 
 class Daemon:
-    """One program in one namespace; its settings, its log and the tracked file are in a folder of its own."""
+    """A daemon in one namespace. Its configuration, log and track file are in its own folder."""
 
     kind = ""
-    lost: Dict[int, int] = {}  # advertisements that it means to send, and does not, as it takes over; by family
-    silent = False  # when two Active ones meet, the loser goes without a word, and the winner does not announce itself
+    lost: Dict[int, int] = {}  # by family: how many of its first Advertisements after a takeover are lost
+    silent = False  # when two Actives meet, the loser yields silently, and the winner does not announce itself
 
     def __init__(self, node, folder, instances):
         self.node, self.folder, self.instances = node, folder, instances
@@ -49,24 +49,24 @@ class Daemon:
     def command(self):
         raise NotImplementedError
 
-    def starts(self):
-        """Returns when it can hear others."""
+    def start(self):
+        """Start the daemon; return when it receives Advertisements."""
         self.launch()
         self.until(self.listens, self.process)
 
     def launch(self):
-        """Returns at once."""
+        """Start the daemon; return at once."""
         self.process = self.spawn(self.command())
-        self.group = self.process.pid  # and of the versions that take over from it
+        self.group = self.process.pid  # the process group, also of the versions that take over
 
     def until(self, condition, process):
-        """Wait for it, or for the end of the process, which is wrong."""
+        """Wait until a condition is true; fail if the process ends before."""
         until(lambda: condition() or process.poll() is not None, self.log)
         assert process.poll() is None, self.log()
 
     def spawn(self, command):
         environment = {**os.environ, "PYTHONPATH": str(MODULE_UTILS)}
-        # `ip netns exec` becomes the program, so that its id is the program's.
+        # `ip netns exec` executes the program in its own place, so the process id is the program's.
         with open(self.folder / "log", "a") as log:
             return subprocess.Popen(
                 ["ip", "netns", "exec", self.node.namespace, *command],
@@ -81,38 +81,38 @@ class Daemon:
         with inside(self.node.namespace):
             return any(VRRP in open_text(f"/proc/thread-self/net/{table}") for table in ("raw", "raw6"))
 
-    def stops(self):
-        """In good order."""
+    def stop(self):
+        """Stop the daemon with SIGTERM."""
         self.process.terminate()
         assert self.process.wait(LIMIT_S) == 0, self.log()
 
-    def dies(self):
-        """Without a word; its addresses stay where they are."""
+    def kill(self):
+        """Kill the daemon. It does not resign, and its addresses stay."""
         self._signal(signal.SIGKILL)
         self.process.wait()
 
-    def hangs(self):
-        """As the whole host does while somebody moves it to another machine."""
+    def suspend(self):
+        """Suspend the daemon, as a hypervisor suspends a virtual machine during a migration."""
         self._signal(signal.SIGSTOP)
 
-    def resumes(self):
+    def resume(self):
         self._signal(signal.SIGCONT)
 
     def _signal(self, number):
-        """Unless it has ended: then the number may be somebody else's."""
+        """Signal the process group, unless the process has ended: then another one may have its id."""
         if self.process.poll() is None:
             os.killpg(os.getpgid(self.process.pid), number)
 
-    def falls(self):
-        """What it tracks fails."""
+    def fail_tracking(self):
+        """Have the track file report a failure."""
         self.tracked.write_text("1\n")
 
-    def rises(self):
+    def recover_tracking(self):
         self.tracked.write_text("0\n")
 
     def close(self):
         if self.process:
-            self.dies()
+            self.kill()
 
     def log(self):
         return f"{self.kind} at {self.node.name}:\n{(self.folder / 'log').read_text()[-3000:]}"
@@ -124,13 +124,13 @@ def open_text(path):
 
 
 class Orphan:
-    """A process that is nobody's child here, as far as tests handle it like one."""
+    """A process that is not our child, with those methods of ``Popen`` that tests use."""
 
     def __init__(self, pid):
         self.pid = pid
 
     def poll(self):
-        """Nobody may have heard of its end yet."""
+        """Return 0 if it has ended. Until its parent has reaped it, it is a zombie."""
         try:
             return None if open_text(f"/proc/{self.pid}/stat").rpartition(")")[2].split()[0] != "Z" else 0
         except FileNotFoundError:
@@ -155,26 +155,27 @@ class Agent(Daemon):
         return str(self.folder / "status")
 
     def listens(self):
-        """It answers, which it does after all else: a raw socket it also opens before, to see whether it may."""
-        return self.answers() is not None
+        """Return whether it answers, which is the last step of its start. Its first raw socket is a mere test."""
+        return self.try_report() is not None
 
-    def is_renewed(self):
-        """Have the version that is there now take over; return when it has, and the old one has ended."""
+    def upgrade(self):
+        """Have the installed version take over; return when the old process has ended."""
         old = self.process
         old.send_signal(signal.SIGUSR2)
-        until(lambda: (self.answers() or {}).get("pid", old.pid) != old.pid, self.log)
+        until(lambda: (self.try_report() or {}).get("pid", old.pid) != old.pid, self.log)
         self.process = Orphan(self.report()["pid"])
         assert old.wait(LIMIT_S) == 0, self.log()
 
     def close(self):
-        """Also a successor that came without being waited for: it is of the same process group."""
+        """Kill also a new version that the test has not waited for: it is in the same process group."""
         super().close()
         for pid in self.node.processes_inside() if self.process else []:
             with contextlib.suppress(ProcessLookupError):
                 if os.getpgid(pid) == self.group:
                     os.kill(pid, signal.SIGKILL)
 
-    def answers(self):
+    def try_report(self):
+        """Return its status, or None if it does not answer."""
         with contextlib.suppress(status_socket.Refused):
             return self.report()
 
@@ -194,27 +195,27 @@ class Agent(Daemon):
 
 
 class Keepalived(Daemon):
-    """Configured by the role's own template."""
+    """keepalived, configured by the role's template."""
 
     kind = "keepalived"
 
     def prepare(self):
-        given = {
-            "instances": [self._in_its_words(**instance) for instance in self.instances],
+        settings = {
+            "instances": [self._with_track_files(**instance) for instance in self.instances],
             "track_files": [{"name": TRACKED, "path": str(self.tracked)}],
         }
-        text = render(given, self.node.name)
+        text = render(settings, self.node.name)
         (self.folder / "keepalived.conf").write_text(text)
 
     @staticmethod
-    def _in_its_words(track, **rest):
+    def _with_track_files(track, **rest):
         return {**rest, "track_files": track}
 
-    def starts(self):
-        """Without the files of one that died: where they would be, a host that comes back has none."""
+    def start(self):
+        """Start without the pid files of a killed process: on a host they are gone after a reboot."""
         for file in self.folder.glob("*.pid"):
             file.unlink()
-        super().starts()
+        super().start()
 
     def command(self):
         files = {"use-file": "keepalived.conf", "pid": "keepalived.pid", "vrrp_pid": "vrrp.pid"}

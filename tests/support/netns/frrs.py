@@ -1,9 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""FRR's vrrpd in a member's namespace, with the zebra that it asks to move addresses.
+"""FRR's vrrpd in a member's namespace, with zebra, which moves the addresses.
 
-It holds an address by an interface of its own: a macvlan with RFC 9568's virtual MAC that has the address all the time,
-and no carrier unless it is Active. Somebody else must have made it. It sends its IPv6 from that interface as well.
+vrrpd holds an address by a macvlan with RFC 9568's virtual MAC, which the administrator must create. The macvlan always
+has the address, and a carrier only while the router is Active. vrrpd sends IPv6 from that interface as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from support.netns.agents import Daemon
 from support.netns.links import sh
 
 PROGRAMS = Path("/usr/lib/frr")
-USER = "frr"  # neither program runs as anybody else, and everything that they open must be theirs
+USER = "frr"  # both programs change to this user, which must own all files that they open
 
 
 class Macvlan(NamedTuple):
@@ -29,14 +29,14 @@ class Macvlan(NamedTuple):
 
 class Vrrpd(Daemon):
     kind = "vrrpd"
-    lost = {6: 1}  # it sends from its interface, and has not heard yet that this has an address again
-    silent = True  # as RFC 5798 section 6.4.3 says
+    lost = {6: 1}  # it sends from the macvlan before it knows that this has a usable address
+    silent = True  # as in RFC 5798, section 6.4.3
 
     def prepare(self):
         self.macvlans = [self._macvlan(instance) for instance in self.instances]
         for number, macvlan in enumerate(self.macvlans, 1):
-            self._make(macvlan, number)
-        # The tests' own folder is closed to others: not so /tmp.
+            self._add(macvlan, number)
+        # Other users cannot enter the tests' own folder, but they can enter /tmp.
         self.own = Path(tempfile.mkdtemp(prefix="onpremlb-frr-"))
         shutil.chown(self.own, USER, USER)
         lines = [line for instance in self.instances for line in self._lines(**instance)]
@@ -50,13 +50,13 @@ class Vrrpd(Daemon):
         family = ipaddress.ip_address(address).version
         return Macvlan(f"vrrp{family}-{vrid}", f"00:00:5e:00:{1 if family == 4 else 2:02x}:{vrid:02x}", address)
 
-    def _make(self, macvlan, number):
+    def _add(self, macvlan, number):
         ip, name = self.node.ip, macvlan.name
         ip("link", "add", "link", "eth0", "name", name, "address", macvlan.mac, "type", "macvlan", "mode", "bridge")
         ip("link", "set", name, "addrgenmode", "none")
         ip("addr", "add", macvlan.address, "dev", name, "nodad")
         if ":" in macvlan.address:
-            # The address to send from; like those of all members, the greater the member's number the greater.
+            # The source address. As for all members, a greater number of the member makes it greater.
             ip("addr", "add", f"fe80::{'ffff:' if self.node.number > 1 else ''}0:{number}/64", "dev", name, "nodad")
         ip("link", "set", name, "up")
 
@@ -66,7 +66,7 @@ class Vrrpd(Daemon):
         yield f" vrrp {vrid} priority {priority}"
         yield f" vrrp {vrid} advertisement-interval {round(advert_interval * 1000)}"
         yield f" {'' if preempt else 'no '}vrrp {vrid} preempt"
-        for address in (found.partition("/")[0] for found in addresses):
+        for address in (item.partition("/")[0] for item in addresses):
             yield f" vrrp {vrid} {'ipv6' if ':' in address else 'ip'} {address}"
 
     def _program(self, name):
@@ -76,18 +76,20 @@ class Vrrpd(Daemon):
     def command(self):
         return self._program("vrrpd")
 
-    def starts(self):
+    def start(self):
         self.until((self.own / "zebra.socket").exists, self.zebra)
-        super().starts()
+        super().start()
 
-    def falls(self):
-        """It tracks nothing: somebody changes its priorities."""
-        self._set({each["vrid"]: max(1, each["priority"] + each["track"][0]["weight"]) for each in self.instances})
+    def fail_tracking(self):
+        """Lower its priorities, because it has no trackers."""
+        self._set_priorities(
+            {each["vrid"]: max(1, each["priority"] + each["track"][0]["weight"]) for each in self.instances}
+        )
 
-    def rises(self):
-        self._set({each["vrid"]: each["priority"] for each in self.instances})
+    def recover_tracking(self):
+        self._set_priorities({each["vrid"]: each["priority"] for each in self.instances})
 
-    def _set(self, priorities):
+    def _set_priorities(self, priorities):
         lines = [
             "configure terminal",
             "interface eth0",

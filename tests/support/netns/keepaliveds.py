@@ -1,12 +1,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real keepalived on every member of a link, configured from a plan by the role's own template.
+"""keepalived on every member of a link, configured from a plan by the role's template.
 
-HAProxy's place is taken by a file: the plan's script asks for it, so that HAProxy "dies" in the very moment the
-file goes. The track file is the plan's too, in the member's own folder, and written as HAProxy's unit writes it.
+A file stands in for HAProxy: the plan's track script tests that it exists, so HAProxy "dies" when the test removes it.
+The test writes the plan's track file as HAProxy's unit does, in the member's folder.
 
-A member is cut off by taking its port out of the bridge. Pulling the cable's end down instead would tell keepalived
-that it is cut off (no carrier is a FAULT), which a switch that dies does not do.
+A member is cut off when its port leaves the bridge. Setting the port down would cost keepalived the carrier, which is a
+FAULT. A switch that fails does not do that.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from support.netns.links import Link, sh
 from support.netns.recorder import Recorder
 from support.rendering import keepalived as render
 
-STEADY = 0.4  # seconds: longer than a second round of announcements or a late one of a loser takes
+STEADY = 0.4  # seconds: longer than the second round of announcements, or a late announcement of the loser, takes
 EVENTS = ("haproxy_killed", "keepalived_stopped", "host_cut")
 
 
 class Cluster:
-    """Members called as in the plan, each with a keepalived, and a record of who held what when."""
+    """The members of a plan, each with a keepalived, and a recorder."""
 
-    def __init__(self, plan, folder, given_up):
-        """:param given_up: an event that ends every wait"""
-        self.plan, self.folder, self.given_up = plan, folder, given_up
+    def __init__(self, plan, folder, aborted):
+        """:param aborted: an event that ends every wait"""
+        self.plan, self.folder, self.aborted = plan, folder, aborted
         self.link = Link(len(plan.members))
         self.nodes = {node.name: node for node in self.link.members}
         self.running = {}
@@ -40,7 +40,7 @@ class Cluster:
     def __enter__(self):
         try:
             self.link.start()
-            self.recorder = Recorder(self.link, self.given_up)
+            self.recorder = Recorder(self.link, self.aborted)
             for name in self.nodes:
                 self._prepare(name)
                 self.start(name)
@@ -60,17 +60,17 @@ class Cluster:
         own = self.folder / name
         own.mkdir(parents=True)
         router = self.plan.members[name].router
-        given = {
+        settings = {
             "instances": router.instances,
             "scripts": [{**script, "command": f"{shutil.which('test')} -e {own}/alive"} for script in router.scripts],
             "track_files": [{**file, "path": str(own / "down")} for file in router.track_files],
             "auth_pass": "0f3a9c1e",
         }
-        (own / "keepalived.conf").write_text(render(given, name))
-        self._haproxy(name, alive=True)
+        (own / "keepalived.conf").write_text(render(settings, name))
+        self._set_haproxy(name, alive=True)
 
-    def _haproxy(self, name, alive):
-        """As its unit does it: killed, it is gone before ExecStopPost writes the file."""
+    def _set_haproxy(self, name, alive):
+        """Do as HAProxy's unit does: a killed HAProxy has ended before ExecStopPost writes the track file."""
         own = self.folder / name
         if alive:
             (own / "alive").touch()
@@ -86,55 +86,58 @@ class Cluster:
         program = [shutil.which("keepalived"), "--vrrp", "--dont-fork", "--log-console", "--log-detail", *options]
         with open(own / "log", "a") as log:
             command = ["ip", "netns", "exec", self.nodes[name].namespace, *program]
-            # `ip netns exec` becomes keepalived, so that its id is keepalived's.
+            # `ip netns exec` executes keepalived in its own place, so the process id is keepalived's.
             self.running[name] = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
     def fail(self, event, name):
-        """Returns when it began, by the clock that stamps the frames."""
+        """Have a member fail; return when that began, by the clock that stamps frames."""
         if event == "keepalived_stopped":
             at = time.time()
             end(self.running.pop(name), signal.SIGTERM)
             return at
-        at = self.recorder.note(name, "cut" if event == "host_cut" else "died")
+        at = self.recorder.record(name, "cut" if event == "host_cut" else "died")
         if event == "host_cut":
-            self._port(name, "nomaster")
+            self._set_port(name, "nomaster")
         else:
-            self._haproxy(name, alive=False)
+            self._set_haproxy(name, alive=False)
         return at
 
-    def undo(self, event, name):
+    def revert(self, event, name):
         at = time.time()
         if event == "keepalived_stopped":
             self.start(name)
         elif event == "host_cut":
-            self._port(name, "master", "br0")
-            self.recorder.note(name, "joined")
+            self._set_port(name, "master", "br0")
+            self.recorder.record(name, "joined")
         else:
-            self._haproxy(name, alive=True)
-            self.recorder.note(name, "revived")
+            self._set_haproxy(name, alive=True)
+            self.recorder.record(name, "revived")
         return at
 
-    def _port(self, name, *setting):
+    def _set_port(self, name, *setting):
         sh("ip", "-n", self.link.bridge, "link", "set", self.nodes[name].port, *setting)
 
-    def rests(self, wanted):
-        """Whether each VIP is with its wanted holder and nobody else, as clients see it too."""
-        views = {vip: self.view(vip) for vip in wanted}
-        return all(views[vip].holders == [name] and views[vip].believed == name for vip, name in wanted.items())
+    def is_settled(self, expected):
+        """Return whether each VIP has its expected holder and no other, and clients send to that one.
 
-    def settle(self, wanted, limit):
-        """Whether it comes to that, and stays so for a moment."""
+        :param expected: the holders by VIP
+        """
+        views = {vip: self.view(vip) for vip in expected}
+        return all(views[vip].holders == [name] and views[vip].announcer == name for vip, name in expected.items())
+
+    def settle(self, expected, limit):
+        """Wait until the holders are as expected, and stay so; return False after the limit in seconds."""
         deadline = time.monotonic() + limit
-        while self.recorder.wait(lambda: self.rests(wanted), deadline - time.monotonic()):
-            if self.watch(wanted, STEADY):
+        while self.recorder.wait(lambda: self.is_settled(expected), deadline - time.monotonic()):
+            if self.stays_settled(expected, STEADY):
                 return True
         return False
 
-    def watch(self, wanted, seconds):
-        """Whether it stays so for so long."""
-        return not self.recorder.wait(lambda: not self.rests(wanted), seconds)
+    def stays_settled(self, expected, seconds):
+        """Return whether the holders stay as expected for a number of seconds."""
+        return not self.recorder.wait(lambda: not self.is_settled(expected), seconds)
 
     def view(self, vip):
         return self.recorder.views(vip)[-1][1]

@@ -1,9 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A link of its own for each test: a bridge, the members and a client, each a network namespace.
+"""A link for a test: a bridge, members and a client, each in its own network namespace.
 
-The bridge does not snoop multicast: without a querier it would hold back what VRRP and neighbour discovery
-send. Nothing is named after anything but this run and process, so that several do not meet.
+The bridge does not snoop multicast, because without a querier it would drop what VRRP and neighbour discovery send. The
+names contain the run and the process, so that several links can exist at once.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ VIP, VIP6 = "192.0.2.100", "2001:db8::100"
 PORT = 8443
 _serial = itertools.count()
 
-# Accepts connections on every address, also one that comes later, and answers what it is sent. Says "ready"
-# when it listens and "served" when the first connection has come.
+# Accepts connections on every address, also on those that are added later, and answers any data. Prints "ready"
+# when it listens, and "served" after the first connection.
 SERVER = """
 import socket, sys
 port = int(sys.argv[1])
@@ -74,8 +74,8 @@ class Node:
 
     def start(self):
         sh("ip", "netns", "add", self.namespace)
-        self.check_for_duplicates(False, "default")
-        self.forward(False)
+        self.set_dad(False, "default")
+        self.set_forwarding(False)
         self.ip("link", "set", "lo", "up")
         peer = ("peer", "eth0", "netns", self.namespace)
         sh("ip", "-n", self.link.bridge, "link", "add", self.port, "type", "veth", *peer)
@@ -85,26 +85,25 @@ class Node:
         self.ip("addr", "add", f"2001:db8::{self.number}/64", "dev", "eth0", "nodad")
 
     def wait_for_link_local(self):
-        """Until its link is ready it is tentative, and nothing can be sent from it.
+        """Wait until the link-local address is no longer tentative, because nothing can be sent from it before.
 
-        Asked again and again: `ip monitor` does not say when it begins to listen, and may miss the one change.
+        This polls: `ip monitor` does not say when it begins to listen, so it may miss the change.
         """
         show = ("ip", "-6", "addr", "show", "dev", "eth0", "scope", "link")
         until(lambda: "tentative" not in self.output(*show), f"{self.name} has no link-local address")
 
-    def check_for_duplicates(self, wanted, interface="eth0"):
-        """Whether new IPv6 addresses are (RFC 4862, 5.4); it takes two seconds, in which they are of no use."""
+    def set_dad(self, enabled, interface="eth0"):
+        """Set duplicate address detection (RFC 4862, 5.4). A new address is tentative for two seconds with it."""
         for name in ("accept_dad", "dad_transmits"):
-            self.setting(f"ipv6/conf/{interface}/{name}", wanted)
+            self.set_sysctl(f"ipv6/conf/{interface}/{name}", enabled)
 
-    def forward(self, wanted):
-        """A new namespace takes this over from the machine, where a container engine may have switched it
-        on."""
+    def set_forwarding(self, enabled):
+        """Set IP forwarding. A new namespace inherits it from the machine, where a container engine may need it."""
         for name in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
-            self.setting(name, wanted)
+            self.set_sysctl(name, enabled)
 
-    def setting(self, name, value):
-        """One of the kernel's for this namespace."""
+    def set_sysctl(self, name, value):
+        """Set a parameter of the kernel for this namespace."""
         with inside(self.namespace):
             Path("/proc/sys/net", name).write_text(str(int(value)))
 
@@ -120,7 +119,7 @@ class Node:
         return list(map(int, pids.stdout.split()))
 
     def python(self, code, *arguments):
-        """Starts Python code in the namespace."""
+        """Start Python code in the namespace."""
         environment = dict(os.environ, PYTHONPATH=str(COLLECTIONS))
         command = ["ip", "netns", "exec", self.namespace, sys.executable, "-c", code, *map(str, arguments)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)
@@ -132,19 +131,19 @@ class Node:
         assert server.stdout.readline() == "ready\n"
         return server
 
-    def take(self, *addresses):
-        """Holds the addresses from now on, and tells the link, as keepalived does."""
+    def take_over(self, *addresses):
+        """Add the addresses and announce them, as a VRRP router does when it becomes Active."""
         for address in addresses:
             self.ip("addr", "add", address, "dev", "eth0", *(["nodad"] if ":" in address else []))
             assert self.python(ANNOUNCE, address).wait(10) == 0
 
-    def give_up(self, *addresses):
+    def release(self, *addresses):
         for address in addresses:
             self.ip("addr", "del", f"{address}/{128 if ':' in address else 32}", "dev", "eth0")
 
     def stop(self):
         for process in self.processes:
-            # With its children, which a killed parent would leave behind.
+            # The whole process group, because a killed parent leaves its children behind.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -176,22 +175,22 @@ class Link:
         subprocess.run(["ip", "netns", "del", self.bridge], check=False, capture_output=True)
 
 
-def why_not(*more):
-    """Why this machine cannot do it, in one sentence."""
+def skip_reason(*programs):
+    """Return why this machine cannot run tests that need network namespaces and these programs; empty if it can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
-    missing = [name for name in ("ip", *more) if not shutil.which(name)]
+    missing = [name for name in ("ip", *programs) if not shutil.which(name)]
     return f"not installed: {', '.join(missing)}" if missing else ""
 
 
 @contextlib.contextmanager
-def lent(members: int = 2):
-    """A link for as long as a test wants it; where there can be none the test is skipped, and says why."""
-    if why_not():
-        pytest.skip(why_not())
-    made = Link(members)
+def temporary_link(members: int = 2):
+    """Yield a link, and remove it afterwards. Skip the test if this machine cannot have one."""
+    if skip_reason():
+        pytest.skip(skip_reason())
+    link = Link(members)
     try:
-        made.start()
-        yield made
+        link.start()
+        yield link
     finally:
-        made.stop()
+        link.stop()

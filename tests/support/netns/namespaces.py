@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""To enter a network namespace without starting a process there."""
+"""Enters a network namespace without starting a process there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @contextlib.contextmanager
 def inside(namespace):
-    """Sockets made here belong to the namespace, also afterwards. Only this thread enters it."""
+    """Enter a namespace with this thread only. Sockets that are created meanwhile belong to it for good."""
     with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{namespace}") as there:
         _enter(there)
         try:

@@ -1,14 +1,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who holds an address, and since when: from outside and from inside.
+"""Records which member holds an address, and since when, as clients see it and as the members' kernels report it.
 
-From outside counts what a client goes by: a gratuitous ARP or an unsolicited Neighbour Advertisement that reaches the
-client's end of the link, with the time the kernel gave the frame on arrival. However late this busy process
-reads it, the time is right to well under a millisecond, and it is on the same clock as time.time().
+Clients follow gratuitous ARP and unsolicited Neighbour Advertisements. The recorder captures these at the client's end
+of the link. The kernel stamps each frame on arrival, by the clock of time.time(), so its time is exact to well under a
+millisecond, however late this process reads it.
 
-From inside counts whether a member has the address, as its kernel reports every change (rtnetlink); these carry no
-time of their own, so what is measured with them is as late as this process is: they say who holds, and that nobody
-else does. A member may hold an address by an interface of its own, which has it all the time, being up.
+The members' kernels report each change of an address (rtnetlink). These reports have no timestamps, so their times are
+as late as this process. They show which members hold the address. A member with macvlans holds an address while the
+macvlan that has it is up.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ from support.netns.namespaces import inside
 
 ETH_P_ALL = 0x0003
 GROUP = 1  # in the first octet of an Ethernet destination: broadcast or multicast
-SO_TIMESTAMPNS, SO_RCVBUFFORCE = 35, 33  # Python has no names for them
-SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23  # nor for these
-ROOM = 1 << 23  # bytes that may wait until this process has its turn
+# Python has no names for these.
+SO_TIMESTAMPNS, SO_RCVBUFFORCE = 35, 33
+SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
+RECEIVE_BUFFER = 1 << 23  # bytes
 RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR = 0x10, 0x100
 CHANGES = {20: "added", 21: "removed"}  # RTM_NEWADDR, RTM_DELADDR
 IFA_ADDRESS = 1
 RTMGRP_LINK, RTM_NEWLINK, IFLA_IFNAME, IFF_RUNNING = 1, 16, 3, 0x40
-WHAT = {
+# By kind of event: the set of a View that the member enters, or leaves.
+STATE_CHANGES = {
     "added": ("held", True),
     "removed": ("held", False),
     "cut": ("cut", True),
@@ -46,22 +48,22 @@ WHAT = {
     "died": ("dead", True),
     "revived": ("dead", False),
 }
-READER = 20  # real-time priority, above those that are watched
+REALTIME_PRIORITY = 20  # above that of the programs under test
 
 
-class GivenUp(Exception):
-    """Whoever asked for all this does not want it any more."""
+class Aborted(Exception):
+    """The test run was aborted during a wait."""
 
 
-class Seen(NamedTuple):
+class Event(NamedTuple):
     at: float
     member: str
-    address: str  # or nothing, which means the whole member
-    what: str  # "announced" or one of WHAT
+    address: str  # empty if the event affects the whole member
+    kind: str  # "announced" or a key of STATE_CHANGES
 
 
-class Said(NamedTuple):
-    """An advertisement, on its way from a member into the link."""
+class SentAdvertisement(NamedTuple):
+    """An Advertisement, captured where its sender joins the bridge."""
 
     at: float
     member: str
@@ -69,19 +71,19 @@ class Said(NamedTuple):
 
 
 class View(NamedTuple):
-    """Of one address, at one moment."""
+    """The members that hold an address at one moment, and those that cannot serve it."""
 
-    believed: str = ""  # the last one who announced it, to whom clients send
+    announcer: str = ""  # the last member that announced it: clients send to this one
     held: FrozenSet[str] = frozenset()
-    cut: FrozenSet[str] = frozenset()
-    dead: FrozenSet[str] = frozenset()  # HAProxy, not the member
+    cut: FrozenSet[str] = frozenset()  # cut off from the link
+    dead: FrozenSet[str] = frozenset()  # members without a running HAProxy
 
-    def after(self, seen):
-        if seen.what == "announced":  # whoever announces has it, even if its kernel's word comes later
-            return self._replace(believed=seen.member, held=self.held | {seen.member})
-        whom, enters = WHAT[seen.what]
-        others = getattr(self, whom) - {seen.member}
-        return self._replace(**{whom: others | {seen.member} if enters else others})
+    def after(self, event):
+        if event.kind == "announced":  # it has the address, even if its kernel reports that later
+            return self._replace(announcer=event.member, held=self.held | {event.member})
+        name, enters = STATE_CHANGES[event.kind]
+        others = getattr(self, name) - {event.member}
+        return self._replace(**{name: others | {event.member} if enters else others})
 
     @property
     def holders(self):
@@ -89,52 +91,52 @@ class View(NamedTuple):
 
     @property
     def served(self):
-        return self.believed in self.held - self.cut - self.dead
+        return self.announcer in self.held - self.cut - self.dead
 
 
 class Recorder:
-    """Listens from the moment it is made, in a thread of its own."""
+    """Records in its own thread, from its creation on."""
 
-    def __init__(self, link, given_up, macvlans=None):
+    def __init__(self, link, aborted, macvlans=None):
         """
-        :param given_up: an event that ends every wait
-        :param macvlans: by member, those that it holds addresses with: each has a name, a mac and an address
+        :param aborted: an event that ends every wait
+        :param macvlans: by member, the macvlans by which it holds addresses: each has a name, a mac and an address
         """
-        self.seen, self.said = [], []
-        self._given_up = given_up
+        self.events, self.advertisements = [], []
+        self._aborted = aborted
         self._names = {node.mac: node.name for node in link.members}
         self._changed = threading.Condition()
         self._selector = selectors.DefaultSelector()
         self._wake, woken = socket.socketpair()
         self._listen(woken, None)
-        self._listen(frames_at(link.client.namespace), self._frame)
+        self._listen(open_capture(link.client.namespace), self._read_announcement)
         for node in link.members:
-            heard = frames_at(link.bridge, node.port)
-            self._listen(heard, lambda heard, name=node.name: self._advertisement(heard, name))
+            capture = open_capture(link.bridge, node.port)
+            self._listen(capture, lambda sock, name=node.name: self._read_advertisement(sock, name))
             own = (macvlans or {}).get(node.name, [])
             self._names.update({macvlan.mac: node.name for macvlan in own})
             addresses = {macvlan.name: macvlan.address for macvlan in own}
-            heard = changes_at(node.namespace, RTMGRP_LINK if own else RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR)
-            read = partial(link_changes, addresses) if own else address_changes
-            self._listen(heard, lambda heard, name=node.name, read=read: self._change(heard, name, read))
+            netlink = open_netlink(node.namespace, RTMGRP_LINK if own else RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR)
+            parse = partial(link_changes, addresses) if own else address_changes
+            self._listen(netlink, lambda sock, name=node.name, parse=parse: self._read_changes(sock, name, parse))
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def _listen(self, heard, read):
-        self._selector.register(heard, selectors.EVENT_READ, read)
+    def _listen(self, sock, read):
+        self._selector.register(sock, selectors.EVENT_READ, read)
 
     def _run(self):
-        hurry()  # what the kernel does not stamp must be read when it comes
+        use_realtime_priority()  # because netlink messages have no timestamps
         while True:
             for key, _mask in self._selector.select():
                 if key.data is None:
                     return
                 try:
-                    found = list(key.data(key.fileobj))
-                except OSError:  # an interface is gone, and says so once
+                    events = list(key.data(key.fileobj))
+                except OSError:  # an interface is gone, which its socket reports once
                     continue
                 with self._changed:
-                    self.seen.extend(found)
+                    self.events.extend(events)
                     self._changed.notify_all()
 
     def close(self):
@@ -144,47 +146,47 @@ class Recorder:
             key.fileobj.close()
         self._selector.close()
 
-    def _frame(self, heard):
-        at, frame = stamped(heard)
+    def _read_announcement(self, sock):
+        at, frame = receive_frame(sock)
         claim = claim_in(frame)
-        # A reply to one who asked is no announcement: clients do not ask as long as they believe to know.
+        # A unicast reply is no announcement: a client that has an entry in its neighbour table does not ask.
         if claim and claim[1] in self._names and frame[0] & GROUP:
-            yield Seen(at, self._names[claim[1]], claim[0], "announced")
+            yield Event(at, self._names[claim[1]], claim[0], "announced")
 
-    def _advertisement(self, heard, name):
-        at, frame = stamped(heard)
+    def _read_advertisement(self, sock, name):
+        at, frame = receive_frame(sock)
         if carries_vrrp(frame):
-            self.said.append(Said(at, name, frame[14:]))
+            self.advertisements.append(SentAdvertisement(at, name, frame[14:]))
         yield from ()
 
-    def _change(self, heard, name, read):
+    def _read_changes(self, sock, name, parse):
         at = time.time()
-        for address, what in read(heard.recv(65536)):
-            yield Seen(at, name, address, what)
+        for address, kind in parse(sock.recv(65536)):
+            yield Event(at, name, address, kind)
 
-    def note(self, member, what):
-        """Puts down what was done to a member: one of WHAT."""
+    def record(self, member, kind):
+        """Record a change of a member that the test has made, a key of STATE_CHANGES. Return its time."""
         at = time.time()
         with self._changed:
-            self.seen.append(Seen(at, member, "", what))
+            self.events.append(Event(at, member, "", kind))
         return at
 
     def views(self, address):
-        """[(moment, View)]: how the view changed, oldest first."""
+        """Return each View of an address with the time at which it began, the oldest one first."""
         with self._changed:
-            # Frames are stamped on arrival and the rest when it was read: what is read late must not be first.
-            seen = sorted(seen for seen in self.seen if seen.address in (address, ""))
-        found = [(0.0, View())]
-        for one in seen:
-            found.append((one.at, found[-1][1].after(one)))
-        return found
+            # Frames have the time of their arrival, other events that of their reading, so they are out of order.
+            events = sorted(event for event in self.events if event.address in (address, ""))
+        views = [(0.0, View())]
+        for event in events:
+            views.append((event.at, views[-1][1].after(event)))
+        return views
 
     def outage(self, address, begin, end):
-        """The longest time, in milliseconds, for which clients sent to somebody who did not serve the address."""
+        """Return the longest time in milliseconds for which clients sent to a member that did not serve the address."""
         return self._longest(address, begin, end, lambda view: not view.served)
 
-    def shared(self, address, begin, end):
-        """The longest time, in milliseconds, for which more than one member held the address."""
+    def overlap(self, address, begin, end):
+        """Return the longest time in milliseconds for which several members held the address."""
         return self._longest(address, begin, end, lambda view: len(view.holders) > 1)
 
     def _longest(self, address, begin, end, wrong):
@@ -197,41 +199,38 @@ class Recorder:
         return round(longest * 1000, 1)
 
     def wait(self, condition, limit):
-        """Looks again at every change; False when the limit has passed before the condition was met."""
+        """Wait until a condition is true, and check it at every event. Return False after the limit in seconds."""
         deadline = time.monotonic() + limit
-        while not self._given_up.is_set():
+        while not self._aborted.is_set():
             left = deadline - time.monotonic()
             with self._changed:
                 if self._changed.wait_for(condition, max(0.0, min(left, 0.5))):
                     return True
             if left <= 0:
                 return False
-        raise GivenUp
+        raise Aborted
 
 
-def hurry():
-    """From now on this thread waits for nobody who is busy, but for threads of its process that have not called this.
-
-    What it starts does not inherit that.
-    """
+def use_realtime_priority():
+    """Schedule this thread ahead of ordinary processes. Processes that it starts do not inherit that."""
     with contextlib.suppress(PermissionError):
-        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(READER))
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(REALTIME_PRIORITY))
 
 
-def frames_at(namespace, interface="eth0"):
-    """Hears what comes in there, not what goes out."""
+def open_capture(namespace, interface="eth0"):
+    """Return a packet socket that receives the incoming frames of an interface."""
     with inside(namespace):
-        heard = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    heard.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-    heard.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, ROOM)
-    heard.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
-    heard.bind((interface, ETH_P_ALL))
-    return heard
+        sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
+    sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+    sock.bind((interface, ETH_P_ALL))
+    return sock
 
 
-def stamped(heard):
-    """(moment, frame), by the kernel's own stamp."""
-    frame, ancillary, _flags, _source = heard.recvmsg(2048, socket.CMSG_SPACE(16))
+def receive_frame(sock):
+    """Return the kernel's timestamp of a frame, and the frame."""
+    frame, ancillary, _flags, _source = sock.recvmsg(2048, socket.CMSG_SPACE(16))
     seconds, nanoseconds = next(
         struct.unpack("@ll", data) for _level, kind, data in ancillary if kind == SO_TIMESTAMPNS
     )
@@ -244,36 +243,36 @@ def carries_vrrp(frame):
 
 
 def message_in(data):
-    """The VRRP message in an IP packet."""
+    """Return the VRRP message in an IP packet."""
     return data[40:] if data[0] >> 4 == 6 else data[(data[0] & 15) * 4 :]
 
 
 def claim_in(frame):
-    """(address, MAC) if somebody says in this frame that the address is its own."""
+    """Return the address that the sender of a frame claims, and its MAC; None if it claims none."""
     if frame[12:14] == b"\x86\xdd" and frame[20] == socket.IPPROTO_ICMPV6:
         return neighbours.advert_claim(frame[54:], frame[21])
     return neighbours.arp_claim(frame)
 
 
-def changes_at(namespace, groups):
+def open_netlink(namespace, groups):
     with inside(namespace):
-        heard = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-    heard.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, ROOM)
-    heard.bind((0, groups))
-    return heard
+        sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+    sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
+    sock.bind((0, groups))
+    return sock
 
 
 def address_changes(data):
-    """struct ifaddrmsg, rtnetlink(7)."""
+    """Yield each address in netlink messages (struct ifaddrmsg, rtnetlink(7)), and whether it was added or removed."""
     for kind, _header, attributes in messages(data, 8):
         if kind in CHANGES and IFA_ADDRESS in attributes:
             yield str(ipaddress.ip_address(attributes[IFA_ADDRESS])), CHANGES[kind]
 
 
 def link_changes(addresses, data):
-    """struct ifinfomsg, rtnetlink(7).
+    """Yield the same for addresses that an interface always has: they follow its state (struct ifinfomsg).
 
-    :param addresses: by the name of the interface that has it all the time
+    :param addresses: the address of each interface by name
     """
     for kind, header, attributes in messages(data, 16):
         name = attributes.get(IFLA_IFNAME, b"").rstrip(b"\x00").decode()
@@ -283,14 +282,17 @@ def link_changes(addresses, data):
 
 
 def messages(data, size):
-    """(type, header of this size, attributes) of each message; all is aligned to 4 and begins with its length."""
+    """Yield the type, the header and the attributes of each netlink message. Each part is aligned to 4 bytes.
+
+    :param size: the length of the header
+    """
     at = 0
     while at + 16 <= len(data):
         length, kind = struct.unpack_from("=IH", data, at)
         inner, end, attributes = at + 16 + size, at + length, {}
         while inner + 4 <= end:
-            long, attribute = struct.unpack_from("=HH", data, inner)
-            attributes[attribute] = data[inner + 4 : inner + long]
-            inner += (max(long, 4) + 3) & ~3
+            attribute_length, attribute = struct.unpack_from("=HH", data, inner)
+            attributes[attribute] = data[inner + 4 : inner + attribute_length]
+            inner += (max(attribute_length, 4) + 3) & ~3
         yield kind, data[at + 16 : at + 16 + size], attributes
         at += (max(length, 16) + 3) & ~3

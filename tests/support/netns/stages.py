@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Agents on a link whose configuration a test writes itself, and a record of what they do."""
+"""Agents on a link, with configurations that a test writes, and a recorder."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from support.waiting import LIMIT_S
 INTERVAL = 0.1
 
 
-class Living(Agent):
-    """An agent whose configuration changes."""
+class ReloadableAgent(Agent):
+    """An agent whose configuration can change."""
 
     def prepare(self):
         self.write()
@@ -35,7 +35,7 @@ class Living(Agent):
 
 
 class Stage:
-    """Agents on a link, and a record of it."""
+    """Agents on a link, and a recorder."""
 
     def __init__(self, link, folder):
         self.link, self.folder = link, folder
@@ -48,59 +48,59 @@ class Stage:
         self.stop_recording()
 
     def stop_recording(self):
-        """Whatever comes now is too much to be read."""
+        """Close the recorder, for tests that send too much to record."""
         if self.recorder:
             self.recorder.close()
         self.recorder = None
 
     def agent(self, node, *instances, **others):
-        """One that runs and answers."""
-        agent = Living(node, self.folder / f"{node.name}-{len(self.agents)}", list(instances))
+        """Start an agent; return it when it answers at its status socket."""
+        agent = ReloadableAgent(node, self.folder / f"{node.name}-{len(self.agents)}", list(instances))
         self.agents.append(agent)
         if others:
             agent.write(**others)
         return self.start(agent)
 
     def start(self, agent):
-        agent.starts()
+        agent.start()
         return agent
 
-    def wait(self, condition, what):
-        found = self.recorder.wait(condition, LIMIT_S)
-        assert found, what + "\n" + "\n".join(agent.log() for agent in self.agents)
+    def wait(self, condition, message):
+        met = self.recorder.wait(condition, LIMIT_S)
+        assert met, message + "\n" + "\n".join(agent.log() for agent in self.agents)
 
-    def held_by(self, *names, address=VIP):
-        """Wait until these hold the address, and no other."""
-        self.wait(lambda: self.view(address).holders == list(names), f"{address} should be with {names}")
+    def wait_for_holders(self, *names, address=VIP):
+        """Wait until these members hold the address, and no others."""
+        self.wait(lambda: self.view(address).holders == list(names), f"{address} should be held by {names}")
 
     def view(self, address=VIP):
         return self.recorder.views(address)[-1][1]
 
-    def happened(self, begin, address=VIP, member="lb1"):
-        """[(moment, what)]"""
-        seen = [one for one in list(self.recorder.seen) if (one.address, one.member) == (address, member)]
-        return [(one.at, one.what) for one in seen if one.at >= begin]
+    def events(self, begin, address=VIP, member="lb1"):
+        """Return the time and the kind of each event of an address on a member."""
+        events = [event for event in list(self.recorder.events) if (event.address, event.member) == (address, member)]
+        return [(event.at, event.kind) for event in events if event.at >= begin]
 
-    def moved(self, begin, address=VIP):
-        """How it came and went on the first member; that its flags changed is told as if it came again."""
-        told = [what for _at, what in self.happened(begin, address) if what != "announced"]
-        return [what for what, _again in itertools.groupby(told)]
+    def address_changes(self, begin, address=VIP):
+        """Return how the first member added and removed the address. A change of its flags counts for nothing."""
+        kinds = [kind for _at, kind in self.events(begin, address) if kind != "announced"]
+        return [kind for kind, _repeats in itertools.groupby(kinds)]
 
-    def is_announced(self, begin, times=1, address=VIP):
-        """Wait until it has been."""
-        self.wait(lambda: self._announced(begin, address) >= times, "it is not announced")
+    def wait_for_announcement(self, begin, times=1, address=VIP):
+        self.wait(lambda: self._announcements(begin, address) >= times, f"{address} is not announced")
 
-    def _announced(self, begin, address):
-        return sum(what == "announced" for _at, what in self.happened(begin, address))
+    def _announcements(self, begin, address):
+        return sum(kind == "announced" for _at, kind in self.events(begin, address))
 
-    def said(self, begin=0.0, member="lb1", vrid=51):
-        """[(moment, priority)] of the advertisements."""
-        found = [(one.at, one.member, message_in(one.packet)) for one in list(self.recorder.said) if one.at >= begin]
-        return [(at, message[2]) for at, name, message in found if (name, message[1]) == (member, vrid)]
+    def advertisements(self, begin=0.0, member="lb1", vrid=51):
+        """Return the time and the priority of each advertisement of a Virtual Router on a member."""
+        sent = [one for one in list(self.recorder.advertisements) if one.member == member and one.at >= begin]
+        messages = [(one.at, message_in(one.packet)) for one in sent]
+        return [(at, message[2]) for at, message in messages if message[1] == vrid]
 
 
 def instance(node, priority=254, vrid=51, name="front", vip=VIP, **changes):
-    """Version 3, ten advertisements a second, to the other member."""
+    """Return an instance with VRRP version 3, ten advertisements a second, and the other member as its peer."""
     peer = f"192.0.2.{3 - node.number}"
     return {
         "name": name,

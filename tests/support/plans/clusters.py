@@ -1,10 +1,10 @@
-"""Nodes and settings for the tests of the IPI-like layout: the cluster of the articles, and a worker."""
+"""Nodes and settings for tests of the layout `ipi`: a cluster of three masters and a worker."""
 
 from __future__ import annotations
 
 import copy
 
-# Their own names are longer: vmware-nwjr2-master-0 and so on.
+# The nodes of a real cluster have longer names, such as vmware-nwjr2-master-0.
 ADDRESSES = {"master-0": 34, "master-2": 90, "master-1": 99, "worker-0": 51}
 SETTINGS = {
     "masters": ["master-0", "master-2", "master-1"],
@@ -35,5 +35,5 @@ def node(name, **settings):
 
 
 def cluster(*names, **settings):
-    """The nodes by name; all of them, in the order of the articles' haproxy, when none is named."""
+    """Return nodes by name; by default all of them, with the masters not in the order of their names."""
     return [node(name, **settings) for name in names or ADDRESSES]

@@ -1,4 +1,4 @@
-"""Hosts and settings for the tests of the pair: what `host_info` would return on two ordinary members."""
+"""Members and settings for tests of the pair, with facts as `host_info` returns them on two ordinary hosts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A good configuration of the proxy, to be made worse."""
+"""A valid configuration of the proxy, into which tests put faults."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ GOOD = {
 
 
 def written(**changes):
-    """The good configuration as a file's text, with other values for some keys of the whole."""
+    """Return the valid configuration as text, with other values for some top-level keys."""
     return json.dumps({**copy.deepcopy(GOOD), **changes})
 
 
 def with_service(**changes):
-    """One small service, with other values for some of its keys."""
+    """Return a configuration with one small service, with other values for some of its keys."""
     return json.dumps({"services": [{**DNS, **changes}]})
 
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The proxy's health with everything around it replaced."""
+"""The states of the proxy's servers, with fakes for everything around them."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ def service(servers=(A, B), name="web", **health):
 
 
 class HealthCase:
-    """Health with a clock that the test turns, and checks that it makes."""
+    """``Health`` with a fake clock, and checks whose results come from the test."""
 
     def __init__(self, *services, remembered=None, begun=0):
         self.time, self.wall = Time(), 1000.0
-        self.time.pass_(begun)
-        self.wanted, self.failures, self.updates, self.log, self.faults = [], [], [], [], set()
+        self.time.advance(begun)
+        self.applied, self.failures, self.updates, self.log, self.faults = [], [], [], [], set()
         self.health = Health(Dependencies(self.time, self, self, self.updates.append, lambda: self.wall))
         self.health.apply(services, remembered)
 
     # the checks
 
-    def want(self, checks, _user):
-        self.wanted = checks
+    def apply(self, checks, _user):
+        self.applied = checks
 
     def report_failure(self, name, why):
         self.failures.append((name, why))
 
     def found(self, key, up, detail="because"):
-        """Let a check find something; return the updates that the workers get."""
+        """Report the result of a check; return the updates that the workers get."""
         self.updates.clear()
         self.health.take_result(Result(key, up, 0, detail))
         return [order for orders in self.updates for order in orders.items()]

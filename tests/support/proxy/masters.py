@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The whole proxy in processes of its own, as a host runs it, and what there is around it: servers and clients."""
+"""The whole proxy in its own processes, as a host runs it, with servers and clients."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from support.waiting import until
 def _ports(first, last, share):
     """Yield ports without a listener, each once, downwards.
 
-    Tests in other processes, whose numbers are close to this one, begin elsewhere: a share for each.
+    Test processes have adjacent ids. Each begins at a different port, ``share`` ports apart.
     """
-    # The process that begins lowest still has the last third for itself.
+    # The process that begins lowest still has a third of the ports.
     for port in range(first - os.getpid() * share % ((first - last) * 2 // 3), last - 1, -1):
         if _is_free(port):
             yield port
@@ -43,14 +43,13 @@ def _is_free(port):
     return True
 
 
-def _first_of_the_kernels():
-    """Return the lowest port that the kernel gives to connections."""
+def _first_ephemeral_port():
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
         return int(file.read().split()[0])
 
 
-_PORTS = _ports(_first_of_the_kernels() - 1, 1024, share=200)
-_ROOTS = _ports(1023, 600, share=2)
+_PORTS = _ports(_first_ephemeral_port() - 1, 1024, share=200)
+_PRIVILEGED_PORTS = _ports(1023, 600, share=2)
 
 
 def free_ports(count):
@@ -59,8 +58,8 @@ def free_ports(count):
 
 
 def free_ports_of_root(count):
-    """Return such ports that only root may listen on."""
-    return [next(_ROOTS) for _each in range(count)]
+    """Return ports below 1024 without a listener that were not returned before."""
+    return [next(_PRIVILEGED_PORTS) for _each in range(count)]
 
 
 # As systemd starts it: User=nobody, AmbientCapabilities=CAP_NET_BIND_SERVICE.
@@ -71,7 +70,7 @@ AS_NOBODY = (
 
 
 class Echo:
-    """A server that says its name, and then again what it hears, until the client has finished."""
+    """A server that answers each message with its name and the message, until the client has finished."""
 
     def __init__(self, name, port=0, address=LOCAL):
         self.name = name.encode()
@@ -119,7 +118,7 @@ class Echo:
 
 
 def ask(port, question=b"hello", address=LOCAL):
-    """Return what a proxy's client hears."""
+    """Send a question and finish; return the whole answer."""
     with socket.create_connection((address, port), LIMIT) as client:
         client.sendall(question)
         try:
@@ -128,12 +127,12 @@ def ask(port, question=b"hello", address=LOCAL):
             if error.errno == errno.ENOTCONN:  # it was reset before it could be shut
                 raise ConnectionResetError(errno.ECONNRESET, "the connection is gone") from error
             raise
-        heard = b""
+        answer = b""
         while True:
             data = client.recv(65536)
             if not data:
-                return heard
-            heard += data
+                return answer
+            answer += data
 
 
 def get(port, path="/", address=LOCAL):
@@ -144,22 +143,22 @@ def get(port, path="/", address=LOCAL):
 
 
 class Load:
-    """Clients that come one after the other, and one who stays; whatever happens to them is counted."""
+    """Clients with short sessions, and one with a persistent session. Counts their answers and their faults."""
 
     def __init__(self, port, address=LOCAL, inside=contextlib.nullcontext, clients=3):
         """
-        :param inside: returns the context in which each of them lives
+        :param inside: returns the context in which each client runs
         """
-        self._place, self._inside = (address, port), inside
-        self.answers, self.faults, self.talks = 0, [], 0
+        self._address, self._inside = (address, port), inside
+        self.answers, self.faults, self.echoes = 0, [], 0
         self._over = threading.Event()
-        lives = [*[self._come_and_go] * clients, self._stay]
-        self._threads = [threading.Thread(target=self._live, args=(life,), daemon=True) for life in lives]
+        clients = [*[self._repeat_sessions] * clients, self._keep_session]
+        self._threads = [threading.Thread(target=self._run, args=(client,), daemon=True) for client in clients]
 
     def __enter__(self):
         for thread in self._threads:
             thread.start()
-        until(lambda: self.faults or (self.answers > 20 and self.talks > 2))
+        until(lambda: self.faults or (self.answers > 20 and self.echoes > 2))
         return self
 
     def __exit__(self, *_fault):
@@ -168,41 +167,41 @@ class Load:
             thread.join(LIMIT)
 
     def more(self, count=20):
-        """Wait until some more have been answered."""
-        answers, talks = self.answers, self.talks
-        until(lambda: self.faults or (self.answers >= answers + count and self.talks > talks))
+        """Wait for some more answers."""
+        answers, echoes = self.answers, self.echoes
+        until(lambda: self.faults or (self.answers >= answers + count and self.echoes > echoes))
 
-    def _live(self, life):
+    def _run(self, client):
         with self._inside():
-            life()
+            client()
 
-    def _come_and_go(self):
-        address, port = self._place
+    def _repeat_sessions(self):
+        address, port = self._address
         while not self._over.is_set():
             try:
-                heard = ask(port, address=address)
-                if heard not in (b"a:hello", b"b:hello"):
-                    self.faults.append(heard)
-            except OSError as fault:
-                self.faults.append(fault)
+                answer = ask(port, address=address)
+                if answer not in (b"a:hello", b"b:hello"):
+                    self.faults.append(answer)
+            except OSError as error:
+                self.faults.append(error)
             self.answers += 1
 
-    def _stay(self):
+    def _keep_session(self):
         try:
-            with socket.create_connection(self._place, LIMIT) as client:
+            with socket.create_connection(self._address, LIMIT) as client:
                 while not self._over.wait(0.005):
                     client.sendall(b"still there")
-                    heard = client.recv(100)
-                    if heard not in (b"a:still there", b"b:still there"):
-                        self.faults.append(heard)
+                    answer = client.recv(100)
+                    if answer not in (b"a:still there", b"b:still there"):
+                        self.faults.append(answer)
                         return
-                    self.talks += 1
-        except OSError as fault:
-            self.faults.append(fault)
+                    self.echoes += 1
+        except OSError as error:
+            self.faults.append(error)
 
 
 class Running:
-    """A proxy under way. Its configuration may be written anew; at the end nothing of it is left."""
+    """A running proxy. The test may change its configuration. At the end all of its processes have ended."""
 
     def __init__(self, folder, configuration, wait=True, environ=None, program=(sys.executable, "-m", "_agent.cli")):
         self.folder = folder
@@ -224,7 +223,7 @@ class Running:
     def __exit__(self, *fault):
         workers = self._workers()
         try:
-            # The first time its sessions may finish, which is not waited for here.
+            # The first SIGTERM drains the sessions, and the second one ends them.
             self.process.send_signal(signal.SIGTERM)
             until(lambda: self.process.poll() is not None or self.lines("Stopping: "))
             self.process.send_signal(signal.SIGTERM)
@@ -240,14 +239,14 @@ class Running:
         assert "Traceback" not in self.log, self.log
 
     def write(self, configuration):
-        """Put another configuration in the place of the old one, without a moment in which there is none."""
+        """Replace the configuration atomically."""
         new = self.path.with_suffix(".new")
         new.write_text(json.dumps({"status_socket": self.socket, **configuration}))
         os.chmod(new, 0o644)
         new.rename(self.path)
 
     def reload(self, configuration=None):
-        """Return when the reload has been done, or refused."""
+        """Reload; return when the log says that it is done or refused."""
         if configuration:
             self.write(configuration)
         before = len(self.lines("is in force.", "is refused, and"))
@@ -259,7 +258,7 @@ class Running:
         return self._log.read_text()
 
     def lines(self, *parts):
-        """Return the lines of the log in which one of these stands."""
+        """Return the lines of the log that contain one of these texts."""
         return [line for line in self.log.splitlines() if any(part in line for part in parts)]
 
     def report(self):
@@ -267,8 +266,7 @@ class Running:
 
     def server(self, key):
         service, _slash, name = key.partition("/")
-        found = next(each for each in self.report()["services"] if each["name"] == service)
-        return next(each for each in found["servers"] if each["name"] == name)
+        return next(each for each in self.service(service)["servers"] if each["name"] == name)
 
     def service(self, name="web"):
         return next(each for each in self.report()["services"] if each["name"] == name)
@@ -277,13 +275,13 @@ class Running:
         return admin.request(self.socket, server, order)
 
     def generation(self):
-        """Return the number of the newest one, 0 while the proxy does not answer."""
-        return max((each["generation"] for each in self._workers_told()), default=0)
+        """Return the number of the newest generation, 0 while the proxy does not answer."""
+        return max((each["generation"] for each in self._reported_workers()), default=0)
 
     def _workers(self):
-        return [each["pid"] for each in self._workers_told()]
+        return [each["pid"] for each in self._reported_workers()]
 
-    def _workers_told(self):
+    def _reported_workers(self):
         try:
             return self.report()["workers"]
         except status_socket.Refused:

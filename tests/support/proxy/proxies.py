@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A worker in a process of its own, between clients and servers of this one; the test is its master."""
+"""A worker in a child process, between clients and servers in this one. The test is its master."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def listening(backlog: int = 128, address: str = LOCAL) -> socket.socket:
 
 
 class Proxy:
-    """One worker with one service. ``servers`` are listening sockets, or (address, port); they are called 0, 1, 2, ...
+    """One worker with one service. ``servers`` are listening sockets, or (address, port); their names are 0, 1, 2, ...
 
-    At the end what is left of its sessions is cut off, and it has reported its counters.
+    At the end it ends its open sessions and reports its counters.
     """
 
     def __init__(self, *servers, descriptors=0, narrow=False, options=None, settings_options=None, **timeouts) -> None:
         """
-        :param descriptors: how many files the worker may have open; 0: as many as we
-        :param narrow: whether its master's channel has room for few messages only
-        :param options: of the service; ``server_options`` in it are a list of those of each server
-        :param settings_options: of everything
-        :param timeouts: seconds
+        :param descriptors: the worker's limit of open files; 0: this process's
+        :param narrow: whether the channel to the master has a small buffer
+        :param options: of the service; ``server_options`` is a list with the options of each server
+        :param settings_options: of the whole proxy
+        :param timeouts: in seconds
         """
         self.listener = listening(2048)
         self.address = self.listener.getsockname()
@@ -53,7 +53,7 @@ class Proxy:
         self.channel.settimeout(LIMIT)
         if narrow:
             self._theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
-        self.heard = []
+        self.messages = []
         self.counters = {}
         self._descriptors = descriptors
         self._status = None
@@ -62,17 +62,17 @@ class Proxy:
         sys.stdout.flush()
         self.pid = os.fork()
         if not self.pid:
-            self._live()
+            self._run_worker()
         self._theirs.close()
         self.listener.close()
-        self.hear_of("counters")  # it is ready
+        self.wait_for_message("counters")  # it is ready
         return self
 
     def __exit__(self, kind, *_fault) -> None:
-        with contextlib.suppress(OSError):  # it has ended already
-            self.tell(drain=0)
+        with contextlib.suppress(OSError):  # it has already ended
+            self.send(drain=0)
             if kind is None:
-                self.hear_of("drained")
+                self.wait_for_message("drained")
         self.channel.close()
         try:
             self.join()
@@ -84,9 +84,9 @@ class Proxy:
                 raise
 
     def join(self) -> None:
-        """Wait until it has ended, as it should."""
+        """Wait until the worker has ended with success."""
         until(self._reaped)
-        assert self._status == 0, "the worker has ended badly"
+        assert self._status == 0, "the worker has failed"
 
     def _reaped(self) -> bool:
         if self._status is None:
@@ -94,7 +94,7 @@ class Proxy:
             self._status = status if pid else None
         return self._status is not None
 
-    def _live(self) -> None:
+    def _run_worker(self) -> None:
         code = 1
         try:
             _keep_only(self.listener.fileno(), self._theirs.fileno())
@@ -108,6 +108,15 @@ class Proxy:
         finally:
             os._exit(code)
 
+    @contextlib.contextmanager
+    def suspended(self):
+        """Stop the process meanwhile: it finds everything that clients do in this time at once."""
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
+
     # -- as a client
 
     def connect(self, **options) -> socket.socket:
@@ -120,33 +129,33 @@ class Proxy:
 
     @contextlib.contextmanager
     def pair(self, server, **options):
-        """Both ends of a session."""
+        """Yield both ends of a session."""
         with self.connect(**options) as client, server.accept()[0] as accepted:
             accepted.settimeout(LIMIT)
             yield client, accepted
 
     # -- as its master
 
-    def tell(self, **message) -> None:
+    def send(self, **message) -> None:
         self.channel.send(json.dumps(message).encode())
 
-    def tell_server(self, number: int, state: str, weight: int = 1, shutdown: bool = False) -> None:
-        self.tell(servers={f"{SERVICE}/{number}": {"state": state, "weight": weight, "shutdown": shutdown}})
+    def set_server(self, number: int, state: str, weight: int = 1, shutdown: bool = False) -> None:
+        self.send(servers={f"{SERVICE}/{number}": {"state": state, "weight": weight, "shutdown": shutdown}})
 
-    def hear(self):
+    def receive(self):
         """Wait for a message; return it."""
         data = self.channel.recv(1 << 16)
         if not data:
-            raise ConnectionResetError("the worker has gone")
+            raise ConnectionResetError("the worker has ended")
         message = json.loads(data)
-        self.heard.append(message)
+        self.messages.append(message)
         self.counters.update(message.get("counters", {}))
         return message
 
-    def hear_of(self, kind: str):
-        """Wait for the next message of a kind; return what it says."""
+    def wait_for_message(self, kind: str):
+        """Wait for the next message of a kind; return its content."""
         while True:
-            message = self.hear()
+            message = self.receive()
             if kind in message:
                 return message[kind]
 
@@ -156,14 +165,14 @@ class Proxy:
 
     def wait_for(self, what: str, value: int, number=None) -> None:
         """Wait until a counter has a value."""
-        late = time.monotonic() + LIMIT
+        deadline = time.monotonic() + LIMIT
         while self.count(what, number) != value:
-            assert time.monotonic() < late, f"{what} is {self.count(what, number)}, and not {value}"
-            self.hear()
+            assert time.monotonic() < deadline, f"{what} is {self.count(what, number)}, and not {value}"
+            self.receive()
 
     def wait_for_report(self) -> None:
-        """Wait until it has reported its counters again: then it has also executed the messages sent well before."""
-        self.hear_of("counters")
+        """Wait for the next counters: then the worker has also executed messages that were sent well before."""
+        self.wait_for_message("counters")
 
     # -- as its host
 
@@ -171,7 +180,7 @@ class Proxy:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def resident(self) -> int:
-        """Bytes of memory."""
+        """Return the resident memory in bytes."""
         with open(f"/proc/{self.pid}/statm", encoding="ascii") as statm:
             return int(statm.read().split()[1]) * resource.getpagesize()
 
@@ -188,22 +197,23 @@ def _settings(port, servers, options, settings_options, timeouts):
         bind=(LOCAL,),
         port=port,
         servers=tuple(
-            settings.Server(str(number), *_place(server), **extra[number]) for number, server in enumerate(servers)
+            settings.Server(str(number), *_address_of(server), **extra[number]) for number, server in enumerate(servers)
         ),
         **options,
     )
-    given = {name: int(seconds * settings.MILLION) for name, seconds in timeouts.items()}
-    return settings.Settings((service,), timeouts=settings.Timeouts(**given), **settings_options)
+    microseconds = {name: int(seconds * settings.MILLION) for name, seconds in timeouts.items()}
+    return settings.Settings((service,), timeouts=settings.Timeouts(**microseconds), **settings_options)
 
 
-def _place(server):
+def _address_of(server):
     return server.getsockname()[:2] if isinstance(server, socket.socket) else server
 
 
 def _keep_only(*kept: int) -> None:
-    """Close what is the test's: a server that it closes must be closed."""
-    gc.freeze()  # of what this closes there are still objects, which would close another descriptor of the same number
+    """Close the test's descriptors, so that a server that the test closes is closed."""
+    # The objects of closed descriptors must not be collected: they would close other descriptors of the same numbers.
+    gc.freeze()
     for entry in os.listdir("/proc/self/fd"):
         if int(entry) not in (0, 1, 2, *kept):
-            with contextlib.suppress(OSError):  # the one that listed them is closed already
+            with contextlib.suppress(OSError):  # that of listdir() is already closed
                 os.close(int(entry))

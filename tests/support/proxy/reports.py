@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A report of the proxy as the master makes it, with something in every field."""
+"""A status report of the proxy, as the master makes it, with a value in every field."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Workers that do as the test says, without a process."""
+"""Fake workers without a process, which behave as a test says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.forked im
 
 
 class FakeWorker:
-    """Stands for ``forked.Forked``, and for the process behind it."""
+    """Replaces ``forked.Forked`` and its process."""
 
     def __init__(self, pid, end, connection):
         self.pid, self.end, self.connection = pid, end, connection

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A good configuration of the agent, to be made worse."""
+"""A valid configuration of the VRRP router, into which tests put faults."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ GOOD = {
 
 
 def written(**changes):
-    """The good configuration as a file's text, with other values for some keys of the whole."""
+    """Return the valid configuration as text, with other values for some top-level keys."""
     return json.dumps({**copy.deepcopy(GOOD), **changes})
 
 
 def with_front(**changes):
-    """The same with another first instance, which tracks nothing and is alone."""
+    """Return a configuration with one instance that tracks nothing, with other values for some of its keys."""
     front = {**FRONT, "track": [], **changes}
     return json.dumps({"instances": [front], "checks": CHECKS})

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A host without a kernel, and a clock that moves when a test says so: all that the VRRP daemon has to do with.
+"""A fake host for the VRRP daemon: a network without a kernel, checks, a log, and a clock that the test moves.
 
-Whatever the daemon does is a line of one journal, in its order: ``send 100 to 192.0.2.2``, ``add 192.0.2.10/32 to
+The journal has a line for each action of the daemon, in order: ``send 100 to 192.0.2.2``, ``add 192.0.2.10/32 to
 eth0``, ``announce 192.0.2.10 on eth0``, ``run /bin/tell INSTANCE front MASTER 100``, ``says front: Backup to ...``.
 """
 
@@ -37,10 +37,10 @@ SIX = FRONT._replace(
 
 
 class Loop:
-    """Time passes in ``let`` only, and takes none but that."""
+    """An event loop with a fake clock, which moves only in ``let``, ``stall`` and ``spin_until``."""
 
     def __init__(self, readable):
-        """:param readable: whether there is something to be read at a descriptor"""
+        """:param readable: returns whether a descriptor is readable"""
         self.clock = 5 * SECOND
         self.watched = {}
         self._readable = readable
@@ -69,11 +69,11 @@ class Loop:
 
     @property
     def waiting(self):
-        """How many timers are set."""
+        """The number of timers that are set."""
         return sum(timer.callback is not None for _at, _serial, timer in self._timers)
 
     def let(self, seconds=0.0):
-        """Let time pass: timers that are due first, then readable sockets, as in the real loop."""
+        """Let time pass. As in the real loop, due timers fire before sockets are read."""
         end = self.clock + round(seconds * SECOND)
         while True:
             if self._fire() or self._read():
@@ -84,7 +84,7 @@ class Loop:
         self.clock = max(self.clock, end)
 
     def stall(self, seconds):
-        """Time passes, and nothing is done."""
+        """Let time pass without doing anything."""
         self.clock += round(seconds * SECOND)
 
     def _fire(self):
@@ -105,7 +105,7 @@ class Loop:
 
 
 class Netlink:
-    """Links and addresses; what changes them is an event, also when the daemon did it itself."""
+    """Links and addresses. Each change is an event, also a change by the daemon itself."""
 
     def __init__(self, journal):
         self.journal = journal
@@ -144,10 +144,10 @@ class Netlink:
     def _name(self, index):
         return next((link.name for link in self.up.values() if link.index == index), "nowhere")
 
-    # What others do.
+    # Changes by others.
 
     def link(self, name, index, up=True):
-        """An interface is there, or is another one now."""
+        """Add an interface, or change it."""
         for known in [known for known, link in self.up.items() if link.index == index]:
             del self.up[known]
         self.up[name] = netlink.Link(index, name, up, bytes(6))
@@ -175,7 +175,7 @@ class Netlink:
             self.pending.append(netlink.AddressGone(gone))
 
     def overrun(self):
-        """What had to be told is lost."""
+        """Lose all pending events."""
         self.pending = [netlink.Lost()]
 
 
@@ -201,13 +201,13 @@ class Port:
         assert not self.closed
         if destination in self.unreachable:
             raise OSError(101, os.strerror(101))
-        said = packet.decode(message, source, destination)
-        assert not isinstance(said, packet.Discard), said
-        self.heard(said)
-        self.journal.append(f"send {said.priority} to {destination}")
+        advertisement = packet.decode(message, source, destination)
+        assert not isinstance(advertisement, packet.Discard), advertisement
+        self.heard(advertisement)
+        self.journal.append(f"send {advertisement.priority} to {destination}")
 
-    def heard(self, said):
-        """To be replaced by who wants to know more."""
+    def heard(self, advertisement):
+        """A hook for tests that need more than the journal's line."""
 
     def close(self):
         self.closed = True
@@ -218,8 +218,8 @@ class Network:
         self.journal = journal
         self.netlink = Netlink(journal)
         self.ports = []
-        self.shut = None  # an errno while no port can be opened
-        self.mute = None  # an errno while nothing can be announced
+        self.shut = None  # the errno of opening a port, or None
+        self.mute = None  # the errno of an announcement, or None
 
     def open_socket(self, interface, index, family, multicast):
         if self.shut:
@@ -248,10 +248,10 @@ class Network:
 class Checks:
     def __init__(self, journal):
         self.journal = journal
-        self.wanted, self.results = [], []
+        self.applied, self.results = [], []
 
-    def want(self, checks, script_user, results=()):
-        self.wanted.append((tuple(checks), script_user))
+    def apply(self, checks, script_user, results=()):
+        self.applied.append((tuple(checks), script_user))
         self.results = list(results)
 
     def run(self, command, user):
@@ -259,7 +259,7 @@ class Checks:
 
 
 class Log:
-    """As ``log.Log`` is: a fault is said again when it is another one."""
+    """Like ``log.Log``: it logs a fault again only if its text differs."""
 
     def __init__(self, journal):
         self.journal = journal
@@ -281,7 +281,7 @@ class Log:
 
 
 class Host:
-    """A daemon and its surroundings: eth0 with 192.0.2.1 and eth1 with 198.51.100.1, both with a link-local one."""
+    """A daemon on a host with eth0 (192.0.2.1) and eth1 (198.51.100.1), both with a link-local address."""
 
     def __init__(self):
         self.journal = []
@@ -312,36 +312,36 @@ class Host:
         self.loop.let(seconds)
 
     def activate(self):
-        """No Advertisement arrives for so long that the routers become Active; that is not recorded any more."""
+        """Let time pass without Advertisements until the routers are Active; clear the journal."""
         self.let(DOWN_INTERVAL)
         assert set(self.states.values()) == {"Active"}, self.states
-        self.let(6)  # with the second round of announcements
+        self.let(6)  # for the second round of announcements
         self.done()
         return self
 
     def done(self):
-        """What was done since this was last asked; what was done again and again is one line."""
-        found = []
+        """Return the journal since the last call. Repeated lines become one line with their number."""
+        lines = []
         for line, same in itertools.groupby(self.journal):
             count = len(list(same))
-            found.append(f"{line} x{count}" if count > 1 else line)
+            lines.append(f"{line} x{count}" if count > 1 else line)
         self.journal.clear()
-        return found
+        return lines
 
     def acts(self):
-        """The same without what was said."""
+        """Return the journal without the log's lines."""
         return [line for line in self.done() if not line.startswith("says ")]
 
     def says(self):
-        """What was said alone."""
+        """Return the log's lines of the journal."""
         return [line[5:] for line in self.done() if line.startswith("says ")]
 
     def deliver(
         self, priority=100, source=OTHER, destination=OWN, of=FRONT, hop_limit=255, mangle=None, age=0, **changes
     ):
-        """A message has arrived and was not read yet."""
-        said = settings.advertisement(of)._replace(priority=priority, **changes)
-        message = packet.encode(said, source, destination)
+        """Put an Advertisement into the inbox of a port, without reading it."""
+        advertisement = settings.advertisement(of)._replace(priority=priority, **changes)
+        message = packet.encode(advertisement, source, destination)
         datagram = Datagram(source, destination, hop_limit, mangle(message) if mangle else message, True, age)
         self.port(of.interface, of.family).inbox.append(datagram)
 
@@ -353,7 +353,7 @@ class Host:
         return next(port for port in self.network.open_ports if (port.interface, port.family) == (interface, family))
 
     def finds(self, name, up=True, value=0, detail=""):
-        """A check has a result."""
+        """Report the result of a check."""
         self.daemon.take_result(Result(name, up, value, detail))
         self.let()
 
@@ -371,6 +371,6 @@ class Host:
 
     @property
     def held(self):
-        """All virtual addresses of the host."""
+        """The virtual addresses that the host has."""
         own = (OWN, "198.51.100.1", "fe80::1", "fe80::2")
         return sorted(f"{address}/{prefix}" for _index, address, prefix in self.netlink.there if address not in own)

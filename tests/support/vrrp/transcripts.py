@@ -1,12 +1,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Transcripts of the state machine: what happens to a Virtual Router at which millisecond, and what comes of it.
+"""Transcripts of the state machine: the events of a Virtual Router, each with its time and its effects.
 
     0         start                  -> Backup until 3609.375 | Initialize to Backup: start
     3609.375  timeout                -> Active until 4609.375 | send 100, add, announce, Backup to Active: ...
 
-A line is an event, and right of the arrow the state, its deadline and the effects. The left sides are played, and what
-comes of them must be the right sides.
+A line has a time in milliseconds and an event. After the arrow it has the state, its deadline and the effects. The test
+plays the left sides, and compares the results with the right sides.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Sequence
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import effects, machine, packet, tracking
 
 OTHER = "192.0.2.1"
-# By type: tuples without fields are all equal.
+# By type, because tuples without fields are all equal.
 NAMES = {effects.AddAddresses: "add", effects.RemoveAddresses: "remove", effects.Announce: "announce"}
 
 
@@ -28,14 +28,14 @@ def router(version: int = 2, priority: int = 100, **changes: Any) -> machine.Vir
 
 def plays(who: machine.VirtualRouter, transcript: str) -> machine.State:
     """Play the left sides, assert the right sides, return the last state."""
-    wanted, played, state = [], [], machine.State()
+    expected, played, state = [], [], machine.State()
     for line in filter(None, map(str.strip, transcript.splitlines())):
         left, right = (" ".join(side.split()) for side in line.split("->"))
         at, words = left.split(maxsplit=1)
         state, done = machine.step(who, state, event(words), us(at))
-        wanted.append(f"{left} -> {right}")
+        expected.append(f"{left} -> {right}")
         played.append(f"{left} -> {outcome(state, done)}")
-    assert played == wanted
+    assert played == expected
     return state
 
 
@@ -43,8 +43,8 @@ def event(words: str) -> machine.Event:
     """``hears 100 from 192.0.2.9 every 20``, ``reads haproxy FAULT``, ``start holding``, ``timeout``..."""
     kind, *rest = words.split()
     if kind == "hears":
-        given = dict(zip(rest[1::2], rest[2::2]))
-        return hears(int(rest[0]), given.get("from", OTHER), us(given.get("every", "1000")))
+        options = dict(zip(rest[1::2], rest[2::2]))
+        return hears(int(rest[0]), options.get("from", OTHER), us(options.get("every", "1000")))
     if kind == "reads":
         return machine.TrackerUpdate(rest[0], tracking.FAULT if rest[1] == "FAULT" else int(rest[1]))
     if kind == "start":

@@ -70,7 +70,7 @@ def printed(said):
     return re.findall(r'^        "(.*?)",?$', said, re.MULTILINE)
 
 
-def test_it_prints_and_writes_what_the_pair_needs_and_asks_nobody(tmp_path):
+def test_it_prints_and_writes_the_records_of_the_pair_without_connecting_to_a_host(tmp_path):
     written = {form: case(form, DNS, dns_format=form, dns_output=output) for form, (output, _line) in FORMS.items()}
     cases = [*written.values(), case("again", DNS, dns_output=FORMS["zone"][0])]
     # Facts last for the whole run, those of the playbook too.

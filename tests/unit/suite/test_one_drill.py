@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""While a drill measures no other playbook begins a task."""
+"""No other playbook begins a task while a drill measures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.waiting import until
 def lock(tmp_path, monkeypatch):
     path = tmp_path / "lab" / "drill.lock"
     monkeypatch.setattr(one_drill, "LOCK", path)
-    monkeypatch.setattr(one_drill.let_drills_end, "__defaults__", (path,))
+    monkeypatch.setattr(one_drill.wait_for_drills, "__defaults__", (path,))
     monkeypatch.delenv("ONE_DRILL", raising=False)
     return path
 

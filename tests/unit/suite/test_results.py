@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run is never called green when something failed or did not run."""
+"""A run never counts as passed if something failed or did not run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INFO     something else: Successful
 """
 
 
-def test_junit_files_tell_failures_errors_and_every_kind_of_skip(tmp_path):
+def test_junit_files_distinguish_failures_errors_and_skips(tmp_path):
     file = tmp_path / "junit.xml"
     file.write_text(JUNIT)
     assert read_junit([file]) == Result(
@@ -37,13 +37,13 @@ def test_junit_files_tell_failures_errors_and_every_kind_of_skip(tmp_path):
     )
 
 
-def test_a_junit_file_that_was_cut_off_is_a_failure(tmp_path):
+def test_a_truncated_junit_file_is_a_failure(tmp_path):
     file = tmp_path / "junit.xml"
     file.write_text(JUNIT[:200])
     assert [failure.split(":")[0] for failure in read_junit([file]).failures] == ["junit.xml cannot be read"]
 
 
-def test_an_action_that_molecule_did_not_run_is_skipped():
+def test_an_action_that_molecule_did_not_run_counts_as_skipped():
     assert read_molecule(MOLECULE) == Result(
         2,
         ("default > idempotence: the VIP was gone",),
@@ -51,8 +51,8 @@ def test_an_action_that_molecule_did_not_run_is_skipped():
     )
 
 
-def test_a_log_of_molecule_in_which_no_action_is_found_is_a_failure():
-    assert read_molecule("something else").failures == ("molecule told of no action",)
+def test_a_molecule_log_without_actions_is_a_failure():
+    assert read_molecule("something else").failures == ("molecule reported no action",)
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_only_a_complete_run_without_a_failure_ends_with_0(rows, strict, code):
     assert exit_code(rows, strict) == code
 
 
-def test_the_last_line_counts_and_those_before_say_what_failed_and_what_was_left_out():
+def test_the_last_line_has_the_counts_and_the_lines_before_it_have_failures_and_skips():
     assert closing_lines([GOOD, BAD], strict=True) == [
         "FAILED netns: test_vip::test_a: gone",
         "12 passed, 1 failed, 0 skipped",
     ]
     assert closing_lines([GOOD, SKIPPED], strict=True) == [
-        "INCOMPLETE: something was left out in default:debian12, which is an error with STRICT=1.",
+        "INCOMPLETE: something was skipped in default:debian12, which is an error with STRICT=1.",
         "7 passed, 0 failed, 1 skipped",
     ]
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stages run in their order, apart where they must, and none is lost."""
+"""Stages run in order, alone where required, and none is lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTED = "echo begin {0} >>{1}/events; sleep 0.3; echo end {0} >>{1}/events"
 
 @pytest.fixture
 def run(tmp_path):
-    """Returns the rows by name, and what was said."""
+    """Return the rows by name, and the output."""
 
     def run_stages(*stages):
         said = []
@@ -45,31 +45,31 @@ def test_a_stage_begins_after_those_that_it_comes_after(run, tmp_path, events):
     assert events() == ["begin a", "end a", "begin b", "end b"]
 
 
-def test_two_run_side_by_side_and_the_third_waits(run, tmp_path, events):
+def test_two_stages_run_side_by_side_and_the_third_waits(run, tmp_path, events):
     run(*(noted(tmp_path, name) for name in "abc"))
     assert sorted(events()[:2]) == ["begin a", "begin b"]
     assert events()[2].startswith("end")
 
 
-def test_what_runs_alone_has_nobody_beside_it(run, tmp_path, events):
+def test_a_stage_that_runs_alone_has_no_other_beside_it(run, tmp_path, events):
     run(noted(tmp_path, "a"), noted(tmp_path, "b", alone=True), noted(tmp_path, "c"))
     at = events().index("begin b")
     assert events()[at + 1] == "end b"
     assert {"end a", "end c"} <= set(events()[:at]) or "end a" in events()[:at]
 
 
-def test_what_needs_a_stage_that_failed_is_skipped_and_says_so(run):
+def test_a_stage_that_needs_a_failed_one_is_skipped_with_the_reason(run):
     rows, _said = run(Stage("setup", ("false",)), Stage("unit", ("true",), needs=("setup",)))
     assert rows["setup"].failures == ("exit code 1",)
     assert rows["unit"].skips == ("setup did not succeed",)
 
 
-def test_what_only_comes_after_it_runs_all_the_same(run):
+def test_a_stage_that_only_comes_after_a_failed_one_runs(run):
     rows, _said = run(Stage("unit", ("false",)), Stage("netns", ("true",), after=("unit", "not asked for")))
     assert rows["netns"].passed == 1
 
 
-def test_what_this_machine_cannot_run_is_skipped_with_the_reason(run):
+def test_a_stage_that_this_machine_cannot_run_is_skipped_with_the_reason(run):
     rows, said = run(Stage("packages", ("false",), missing="no rights"))
     assert rows["packages"].skips == ("no rights",)
     assert "packages: 0 passed, 0 failed, 1 skipped" in said
@@ -94,8 +94,8 @@ def test_results_of_pytest_are_read_from_its_junit_file(run, tmp_path):
     assert (rows["unit"].passed, len(rows["unit"].failures)) == (1, 1)
 
 
-def test_who_ends_the_suite_ends_what_it_started(tmp_path):
-    """The whole program: the stage is a sleeper that writes down its process id."""
+def test_ending_the_suite_ends_its_stages(tmp_path):
+    """Runs the whole program, with a stage that records its process id and sleeps."""
     code = (
         "import pathlib, signal, sys\n"
         "from suite.runner import Runner, Stage\n"
@@ -103,18 +103,18 @@ def test_who_ends_the_suite_ends_what_it_started(tmp_path):
         f"folder = pathlib.Path({str(tmp_path)!r})\n"
         "Runner([Stage('a', ('sh', '-c', f'echo $$ >{folder}/pid; exec sleep 60'))], folder / 'logs', print).run()\n"
     )
-    told = tmp_path / "pid"
+    pid_file = tmp_path / "pid"
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
     with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.DEVNULL) as suite:
-        pid = int(until(lambda: told.exists() and told.read_text().strip()))
+        pid = int(until(lambda: pid_file.exists() and pid_file.read_text().strip()))
         suite.send_signal(signal.SIGTERM)
         assert suite.wait(20) == 143
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
 
-def test_who_is_ended_while_it_starts_something_ends_that_too(tmp_path):
-    told = tmp_path / "pid"
+def test_a_signal_during_the_start_of_a_stage_ends_that_stage_too(tmp_path):
+    pid_file = tmp_path / "pid"
     code = (
         "import os, pathlib, signal, subprocess, sys\n"
         "from suite.runner import Runner, Stage\n"
@@ -122,7 +122,7 @@ def test_who_is_ended_while_it_starts_something_ends_that_too(tmp_path):
         "start = subprocess.Popen\n"
         "def popen(*arguments, **options):\n"
         "    process = start(*arguments, **options)\n"
-        f"    pathlib.Path({str(told)!r}).write_text(str(process.pid))\n"
+        f"    pathlib.Path({str(pid_file)!r}).write_text(str(process.pid))\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "    return process\n"
         "subprocess.Popen = popen\n"
@@ -131,7 +131,7 @@ def test_who_is_ended_while_it_starts_something_ends_that_too(tmp_path):
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 143
     with pytest.raises(ProcessLookupError):
-        os.kill(int(told.read_text()), 0)
+        os.kill(int(pid_file.read_text()), 0)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_who_is_ended_while_it_starts_something_ends_that_too(tmp_path):
         ("RUNS", "default", "RUNS has 'default': it takes SCENARIO:IMAGE"),
     ],
 )
-def test_a_variable_that_means_nothing_is_refused_before_anything_runs(tmp_path, variable, value, said):
+def test_an_invalid_variable_is_refused_before_anything_runs(tmp_path, variable, value, said):
     shutil.copytree(ROOT / "tests" / "suite", tmp_path / "tests" / "suite")
     for needed in ("lab", "tests/support"):
         (tmp_path / needed).symlink_to(ROOT / needed)

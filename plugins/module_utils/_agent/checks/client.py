@@ -85,7 +85,7 @@ class Checks:
         """The checks process, 0 while there is none."""
         return self._process.pid if self._process else 0
 
-    def want(self, checks: Sequence[Check], script_user: str, results: Sequence[Result] = ()) -> None:
+    def apply(self, checks: Sequence[Check], script_user: str, results: Sequence[Result] = ()) -> None:
         """Set all checks. Those that have not changed go on without interruption.
 
         :param results: those of a former process: only what differs from them is reported, once ``rise`` or

@@ -89,7 +89,7 @@ class Daemon:
         for each in known["checks"]:
             self.results[each["name"]] = CheckState(Result(*(each[key] for key in Result._fields)), each["since"])
         results = [found.result for found in self.results.values()]
-        self.checks.want(self.settings.checks, self.settings.script_user, results)
+        self.checks.apply(self.settings.checks, self.settings.script_user, results)
         for router in self.routers.values():
             router.restore(known["routers"][router.name])
         self._follow_links()
@@ -142,7 +142,7 @@ class Daemon:
         kept = dict(self.routers)
         self.routers = {each.name: kept.get(each.name) or Router(each, self.wall) for each in new.instances}
         if not later:
-            self._want_checks(before)
+            self._apply_checks(before)
         changed = [each for each in new.instances if each.name in kept and self._is_changed(each, before)]
         for instance in changed:
             self._reconfigure(kept[instance.name], instance)
@@ -157,11 +157,11 @@ class Daemon:
         for group in new.groups:
             self._report_group(group)
 
-    def _want_checks(self, before: settings.Settings) -> None:
+    def _apply_checks(self, before: settings.Settings) -> None:
         """Forget the results of checks that have changed."""
         unchanged = {check.name for check in self.settings.checks if check in before.checks}
         self.results = {name: found for name, found in self.results.items() if name in unchanged}
-        self.checks.want(self.settings.checks, self.settings.script_user)
+        self.checks.apply(self.settings.checks, self.settings.script_user)
 
     def _start_router(self, router: Router) -> None:
         self._update_trackers(router)

@@ -219,11 +219,11 @@ def _fix(plan: Plan, cluster: Cluster, scenarios: List[Scenario]) -> str:
 
 
 def _fixes(cluster: Cluster) -> List[Fix]:
-    priorities = sorted({seat.router.priority for seat in cluster.seats}, reverse=True)
+    priorities = sorted({instance.router.priority for instance in cluster.instances}, reverse=True)
     apart = max((high - low for high, low in zip(priorities, priorities[1:])), default=0)
-    sources: Dict[str, List[str]] = {seat.name: [] for seat in cluster.seats}
-    for seat in cluster.seats:
-        sources[seat.name].append(seat.router.source)
+    sources: Dict[str, List[str]] = {instance.name: [] for instance in cluster.instances}
+    for instance in cluster.instances:
+        sources[instance.name].append(instance.router.source)
     return [
         Fix(
             f"make the weight larger than {apart}, the distance of the priorities, or 0 (FAULT)",

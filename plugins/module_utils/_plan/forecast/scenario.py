@@ -35,7 +35,7 @@ class Failure(NamedTuple):
 
 
 class Tracker(NamedTuple):
-    """A script or file that one seat tracks, and that follows the state of the service."""
+    """A script or file that one instance tracks, and that follows the state of the service."""
 
     name: str
     alive: tracking.PriorityDelta
@@ -47,20 +47,20 @@ class Tracker(NamedTuple):
 class Cluster(NamedTuple):
     """The members of a plan as the simulator takes them."""
 
-    seats: List[simulator.Seat]
-    trackers: List[List[Tracker]]  # of each seat
-    vips: Dict[str, List[int]]  # by name: the seats that may hold it
+    instances: List[simulator.Instance]
+    trackers: List[List[Tracker]]  # of each instance
+    vips: Dict[str, List[int]]  # by name: the instances that may hold it
     addresses: Dict[str, str]  # by name: what to call it
 
     @property
     def members(self) -> List[str]:
-        return list(dict.fromkeys(seat.member for seat in self.seats))
+        return list(dict.fromkeys(instance.member for instance in self.instances))
 
     @property
     def settling_time(self) -> int:
         """How long the effects of a failure, or of its end, last at most."""
         slowest = max((max(t.down_detection, t.up_detection) for some in self.trackers for t in some), default=0)
-        return slowest + simulator.settling_time(self.seats)
+        return slowest + simulator.settling_time(self.instances)
 
 
 class Run(NamedTuple):
@@ -98,12 +98,12 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
     for member, planned in plan["members"].items():
         for instance in planned["instances"]:
             trackers = _trackers(instance, scripts)
-            found.vips.setdefault(instance["name"], []).append(len(found.seats))
+            found.vips.setdefault(instance["name"], []).append(len(found.instances))
             first = instance["addresses"][0].partition("/")[0]
             found.addresses.setdefault(instance["name"], labels.get(instance["name"], first))
             keeps_addresses = planned.get("engine") == engines.AGENT
-            seat = _seat(member, instance, trackers)
-            found.seats.append(seat._replace(keeps_addresses_on_stop=keeps_addresses))
+            simulated = _simulated(member, instance, trackers)
+            found.instances.append(simulated._replace(keeps_addresses_on_stop=keeps_addresses))
             found.trackers.append(trackers)
     return found
 
@@ -121,7 +121,7 @@ def _trackers(instance: Dict[str, Any], scripts: Dict[str, Dict[str, Any]]) -> L
     return found
 
 
-def _seat(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> simulator.Seat:
+def _simulated(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> simulator.Instance:
     interval = _micro(instance["advert_interval"])
     router = machine.VirtualRouter(
         version=instance["version"],
@@ -134,7 +134,7 @@ def _seat(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> sim
         tracked=frozenset(tracker.name for tracker in trackers),
     )
     addresses = tuple(address.partition("/")[0] for address in instance["addresses"])
-    return simulator.Seat(
+    return simulator.Instance(
         member=member,
         name=instance["name"],
         router=router,
@@ -163,7 +163,7 @@ def initial_states(cluster: Cluster) -> List[simulator.Simulation]:
     """
     found: Dict[FrozenSet[int], simulator.Simulation] = {}
     for first in [None, *cluster.members]:
-        sim = simulator.Simulation(cluster.seats)
+        sim = simulator.Simulation(cluster.instances)
         for member in [first] if first else cluster.members:
             _start(cluster, sim, member)
         sim.run(cluster.settling_time)
@@ -178,9 +178,9 @@ def initial_states(cluster: Cluster) -> List[simulator.Simulation]:
 
 def _start(cluster: Cluster, sim: simulator.Simulation, member: str) -> None:
     sim.start(member)
-    for seat in sim.seats_of(member):
-        for tracker in cluster.trackers[seat]:
-            sim.inject(seat, machine.TrackerUpdate(tracker.name, tracker.alive))
+    for instance in sim.instances_of(member):
+        for tracker in cluster.trackers[instance]:
+            sim.inject(instance, machine.TrackerUpdate(tracker.name, tracker.alive))
 
 
 def failure_times(cluster: Cluster, initial: simulator.Simulation, member: str, failure: Failure) -> List[int]:
@@ -188,18 +188,18 @@ def failure_times(cluster: Cluster, initial: simulator.Simulation, member: str, 
 
     A polling tracker notices the failure later, so the failure is also timed for its notice to fall just after one.
     """
-    held = [seat for seat in initial.seats_of(member) if seat in initial.holding]
+    held = [instance for instance in initial.instances_of(member) if instance in initial.holding]
     noticed = {0}
     if failure.kind == SERVICE:
         noticed |= {
             t.down_detection
-            for seat in held
-            if cluster.seats[seat].name in failure.vips
-            for t in cluster.trackers[seat]
+            for instance in held
+            if cluster.instances[instance].name in failure.vips
+            for t in cluster.trackers[instance]
         }
     found: Set[int] = set()
-    for seat in held:
-        deadline, interval = initial.states[seat].deadline or 0, cluster.seats[seat].router.interval
+    for instance in held:
+        deadline, interval = initial.states[instance].deadline or 0, cluster.instances[instance].router.interval
         found |= {deadline + PROPAGATION, deadline + interval // 2, deadline + interval - PROPAGATION}
         found |= {deadline + interval + PROPAGATION - late % interval for late in noticed}
     return sorted(found) or [initial.now + PROPAGATION]
@@ -238,8 +238,10 @@ def _outcome(cluster: Cluster, vip: str, run: Run) -> Outcome:
         shared=_shared(cluster, vip, run),
         served=bool(_holders(cluster, run.during, vip, dead)) and bool(back),
         priorities={
-            cluster.seats[seat].member: machine.priority_of(cluster.seats[seat].router, run.during.states[seat])
-            for seat in cluster.vips[vip]
+            cluster.instances[instance].member: machine.priority_of(
+                cluster.instances[instance].router, run.during.states[instance]
+            )
+            for instance in cluster.vips[vip]
         },
     )
 
@@ -250,9 +252,9 @@ def _advertise_now(sim: simulator.Simulation) -> None:
     The next Advertisement is then as far away as possible. A router that receives priority 0 advertises at once
     (RFC 9568 6.4.3).
     """
-    for seat in sim.holding:
-        resignation = sim.seats[seat].advertisement._replace(priority=0)
-        sim.inject(seat, machine.Received(resignation, sim.seats[seat].router.source))
+    for instance in sim.holding:
+        resignation = sim.instances[instance].advertisement._replace(priority=0)
+        sim.inject(instance, machine.Received(resignation, sim.instances[instance].router.source))
     sim.run(sim.now + PROPAGATION)
 
 
@@ -261,22 +263,22 @@ def _shared(cluster: Cluster, vip: str, run: Run) -> int:
 
     A member that is cut off keeps its addresses, but no client can reach it until it returns.
     """
-    seats = frozenset(cluster.vips[vip])
+    instances = frozenset(cluster.vips[vip])
     since = run.during.now if run.failure.kind == CUT else run.before.now
-    shared = _duration(run.after, lambda holding: len(holding & seats) > 1, since, run.after.now)
-    held = [seat for seat in run.before.seats_of(run.member) if seat in run.before.holding & seats]
+    shared = _duration(run.after, lambda holding: len(holding & instances) > 1, since, run.after.now)
+    held = [instance for instance in run.before.instances_of(run.member) if instance in run.before.holding & instances]
     if run.failure.kind == CRASH and held:
-        kept = max(_kept_after_crash(cluster.seats[seat]) for seat in held)
-        shared += _duration(run.after, lambda holding: bool(holding & seats), since, since + kept)
+        kept = max(_kept_after_crash(cluster.instances[instance]) for instance in held)
+        shared += _duration(run.after, lambda holding: bool(holding & instances), since, since + kept)
     return shared
 
 
-def _kept_after_crash(seat: simulator.Seat) -> int:
+def _kept_after_crash(instance: simulator.Instance) -> int:
     """Return how long the addresses of a killed router stay on its interface.
 
     keepalived removes them when it starts again, the agent once it has then received the new Active's Advertisement.
     """
-    return RESTART + seat.router.interval if seat.keeps_addresses_on_stop else RESTART
+    return RESTART + instance.router.interval if instance.keeps_addresses_on_stop else RESTART
 
 
 def _duration(sim: simulator.Simulation, when: Callable[[FrozenSet[int]], bool], begin: int, until: int) -> int:
@@ -309,39 +311,39 @@ def _recover(cluster: Cluster, sim: simulator.Simulation, member: str, failure: 
         _start(cluster, sim, member)
 
 
-def _noticing_trackers(cluster: Cluster, seat: int, failure: Failure) -> List[Tracker]:
-    if cluster.seats[seat].name not in failure.vips:
+def _noticing_trackers(cluster: Cluster, instance: int, failure: Failure) -> List[Tracker]:
+    if cluster.instances[instance].name not in failure.vips:
         return []
-    return [tracker for tracker in cluster.trackers[seat] if tracker.name not in failure.blind_trackers]
+    return [tracker for tracker in cluster.trackers[instance] if tracker.name not in failure.blind_trackers]
 
 
 def _update_trackers(cluster: Cluster, sim: simulator.Simulation, member: str, failure: Failure, alive: bool) -> None:
-    for seat in sim.seats_of(member):
-        for tracker in _noticing_trackers(cluster, seat, failure):
+    for instance in sim.instances_of(member):
+        for tracker in _noticing_trackers(cluster, instance, failure):
             delta = tracker.alive if alive else tracker.dead
             late = tracker.up_detection if alive else tracker.down_detection
             event = machine.TrackerUpdate(tracker.name, delta)
-            sim.call_at(sim.now + late, functools.partial(_inject, seat=seat, event=event))
+            sim.call_at(sim.now + late, functools.partial(_inject, instance=instance, event=event))
 
 
-def _inject(sim: simulator.Simulation, seat: int, event: machine.Event) -> None:
-    sim.inject(seat, event)
+def _inject(sim: simulator.Simulation, instance: int, event: machine.Event) -> None:
+    sim.inject(instance, event)
 
 
 def _holders(cluster: Cluster, sim: simulator.Simulation, vip: str, out: FrozenSet[str]) -> Tuple[str, ...]:
-    members = [cluster.seats[seat].member for seat in cluster.vips[vip] if seat in sim.holding]
+    members = [cluster.instances[instance].member for instance in cluster.vips[vip] if instance in sim.holding]
     return tuple(member for member in members if member not in out)
 
 
 def _longest_gap(cluster: Cluster, sim: simulator.Simulation, vip: str, out: FrozenSet[str], begin: int) -> int:
     """Return the longest time, from ``begin`` on, in which no member served the VIP."""
-    seats = {seat for seat in cluster.vips[vip] if cluster.seats[seat].member not in out}
+    instances = {instance for instance in cluster.vips[vip] if cluster.instances[instance].member not in out}
     longest = 0
     gone_since: Optional[int] = None
-    for moment in [*sim.history, simulator.Moment(sim.now, frozenset(seats))]:
+    for moment in [*sim.history, simulator.Moment(sim.now, frozenset(instances))]:
         if gone_since is not None:
             longest = max(longest, moment.at - max(gone_since, begin))
-        if seats & moment.holding:
+        if instances & moment.holding:
             gone_since = None
         elif gone_since is None:
             gone_since = moment.at

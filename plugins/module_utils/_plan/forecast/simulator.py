@@ -18,7 +18,7 @@ MILLION = 1_000_000
 DELAY = 1  # microseconds on a link without faults: enough to keep cause before effect
 
 
-class Seat(NamedTuple):
+class Instance(NamedTuple):
     """One Virtual Router on one member."""
 
     member: str
@@ -30,8 +30,8 @@ class Seat(NamedTuple):
     # When stopped it keeps its addresses until another member has taken them, as the agent does (keepalived does not).
     keeps_addresses_on_stop: bool = False
 
-    def accepts(self, other: Seat) -> bool:
-        """Whether it would accept an Advertisement of another seat as one of its own Virtual Router."""
+    def accepts(self, other: Instance) -> bool:
+        """Whether it would accept an Advertisement of another instance as one of its own Virtual Router."""
         if (self.family, self.advertisement.vrid) != (other.family, other.advertisement.vrid):
             return False
         if (self.peers is None) != (other.peers is None):  # keepalived drops multicast when it expects unicast
@@ -56,28 +56,28 @@ class Moment(NamedTuple):
     """A change that is visible on the link."""
 
     at: int
-    holding: FrozenSet[int]  # the seats that have their addresses
+    holding: FrozenSet[int]  # the instances that have their addresses
 
 
 class Simulation:
-    """Members that start, stop, fail and come back, and the Virtual Routers on them."""
+    """Members that start, stop, fail and come back, and the instances on them, each called by its number."""
 
     def __init__(
         self,
-        seats: Sequence[Seat],
+        instances: Sequence[Instance],
         network: Optional[Network] = None,
         groups: Iterable[Tuple[int, ...]] = (),
         drift: Optional[Dict[str, int]] = None,
     ) -> None:
         """
-        :param groups: the numbers of seats of one member that form a sync group
+        :param groups: the numbers of instances of one member that form a sync group
         :param drift: how many microseconds a member's clock gains in each second
         """
-        self.seats = list(seats)
+        self.instances = list(instances)
         self.network = network or Network()
         self.drift = drift or {}
         self.now = 0
-        self.states = [machine.State() for _seat in seats]
+        self.states = [machine.State() for _instance in instances]
         self.holding: Set[int] = set()
         self.history = [Moment(0, frozenset())]
         self.changes: List[Tuple[int, int, effects.StateChanged]] = []
@@ -85,10 +85,10 @@ class Simulation:
         self._paused: Dict[str, int] = {}
         self._agenda: List[Tuple[int, int, int, Any]] = []
         self._serial = 0
-        self._grouped = {seat: members for members in groups for seat in members}
+        self._grouped = {instance: members for members in groups for instance in members}
         self._receivers = [
-            [at for at, other in enumerate(seats) if other.member != seat.member and other.accepts(seat)]
-            for seat in seats
+            [at for at, other in enumerate(instances) if other.member != instance.member and other.accepts(instance)]
+            for instance in instances
         ]
 
     def fork(self) -> Simulation:
@@ -98,9 +98,9 @@ class Simulation:
             setattr(other, name, copy.copy(getattr(self, name)))
         return other
 
-    def seats_of(self, member: str) -> List[int]:
-        """Return the numbers of a member's seats."""
-        return [at for at, seat in enumerate(self.seats) if seat.member == member]
+    def instances_of(self, member: str) -> List[int]:
+        """Return the numbers of a member's instances."""
+        return [at for at, instance in enumerate(self.instances) if instance.member == member]
 
     def active(self) -> List[int]:
         return [at for at, state in enumerate(self.states) if state.name == machine.ACTIVE]
@@ -111,17 +111,17 @@ class Simulation:
 
     def stop(self, member: str) -> None:
         """Shut a member down."""
-        for seat in self.seats_of(member):
-            self.inject(seat, machine.Stop(self.seats[seat].keeps_addresses_on_stop))
-        if not self.holding.intersection(self.seats_of(member)):  # one that keeps them still receives
+        for instance in self.instances_of(member):
+            self.inject(instance, machine.Stop(self.instances[instance].keeps_addresses_on_stop))
+        if not self.holding.intersection(self.instances_of(member)):  # one that keeps them still receives
             self.running.discard(member)
 
     def crash(self, member: str) -> None:
         """Kill a member. Its addresses count as gone, because nothing serves them any more."""
         self.running.discard(member)
-        for seat in self.seats_of(member):
-            self.states[seat] = machine.State()
-            self._hold(seat, False)
+        for instance in self.instances_of(member):
+            self.states[instance] = machine.State()
+            self._hold(instance, False)
 
     def pause(self, member: str, until: int) -> None:
         """Suspend a member until then; what arrives meanwhile waits."""
@@ -129,16 +129,16 @@ class Simulation:
 
     def cut(self, member: str) -> None:
         """Cut a member off, in both directions."""
-        others = {seat.member for seat in self.seats if seat.member != member}
+        others = {instance.member for instance in self.instances if instance.member != member}
         self.network.blocked |= {pair for other in others for pair in ((member, other), (other, member))}
 
     def heal(self) -> None:
         self.network.blocked = frozenset()
 
     def inject_all(self, member: str, event: machine.Event) -> None:
-        """Inject an event into all of a member's seats."""
-        for seat in self.seats_of(member):
-            self.inject(seat, event)
+        """Inject an event into all of a member's instances."""
+        for instance in self.instances_of(member):
+            self.inject(instance, event)
 
     def call_at(self, at: int, action: Callable[[Simulation], None]) -> None:
         """Call an action at a later time."""
@@ -148,82 +148,84 @@ class Simulation:
         """Advance the clock."""
         agenda = self._agenda
         while agenda and agenda[0][0] <= until:
-            self.now, serial, seat, what = heapq.heappop(agenda)
-            if seat < 0:
+            self.now, serial, instance, what = heapq.heappop(agenda)
+            if instance < 0:
                 what(self)
                 continue
-            resumes = self._paused.get(self.seats[seat].member, 0)
+            resumes = self._paused.get(self.instances[instance].member, 0)
             if resumes > self.now:
-                heapq.heappush(agenda, (resumes, serial, seat, what))
+                heapq.heappush(agenda, (resumes, serial, instance, what))
             elif isinstance(what, int):
-                if what == self.states[seat].deadline:  # else the timer was set again since
-                    self.inject(seat, machine.Timeout())
-            elif self.seats[seat].member in self.running:
-                self.inject(seat, what)
+                if what == self.states[instance].deadline:  # else the timer was set again since
+                    self.inject(instance, machine.Timeout())
+            elif self.instances[instance].member in self.running:
+                self.inject(instance, what)
         self.now = until
 
-    def inject(self, seat: int, event: machine.Event) -> None:
-        """Inject an event into one seat, now."""
-        now = self._local(seat)
-        if seat not in self._grouped:
-            before = self.states[seat].deadline
-            self.states[seat], wanted = machine.step(self.seats[seat].router, self.states[seat], event, now)
-            self._arm(seat, before)
+    def inject(self, instance: int, event: machine.Event) -> None:
+        """Inject an event into one instance, now."""
+        now = self._local(instance)
+        if instance not in self._grouped:
+            before = self.states[instance].deadline
+            self.states[instance], wanted = machine.step(
+                self.instances[instance].router, self.states[instance], event, now
+            )
+            self._arm(instance, before)
             for effect in wanted:
-                self._do(seat, effect)
+                self._do(instance, effect)
             return
-        members = self._grouped[seat]
+        members = self._grouped[instance]
         before_all = [self.states[member].deadline for member in members]
-        routers = [self.seats[member].router for member in members]
-        states, done = sync_group.step(routers, [self.states[m] for m in members], members.index(seat), event, now)
+        routers = [self.instances[member].router for member in members]
+        states, done = sync_group.step(routers, [self.states[m] for m in members], members.index(instance), event, now)
         for member, state, earlier in zip(members, states, before_all):
             self.states[member] = state
             self._arm(member, earlier)
         for at, effect in done:
             self._do(members[at], effect)
 
-    def _do(self, seat: int, effect: effects.Effect) -> None:
+    def _do(self, instance: int, effect: effects.Effect) -> None:
         if isinstance(effect, effects.Send):
-            self._send(seat, effect.priority)
+            self._send(instance, effect.priority)
         elif isinstance(effect, effects.AddAddresses):
-            self._hold(seat, True)
+            self._hold(instance, True)
         elif isinstance(effect, effects.RemoveAddresses):
-            self._hold(seat, False)
+            self._hold(instance, False)
         elif isinstance(effect, effects.StateChanged):
-            self.changes.append((self.now, seat, effect))
+            self.changes.append((self.now, instance, effect))
 
-    def _send(self, seat: int, priority: int) -> None:
-        sender = self.seats[seat]
+    def _send(self, instance: int, priority: int) -> None:
+        sender = self.instances[instance]
         event = machine.Received(sender.advertisement._replace(priority=priority), sender.router.source)
-        for receiver in self._receivers[seat]:
-            for delay in self.network.delays(sender.member, self.seats[receiver].member, self.now):
+        for receiver in self._receivers[instance]:
+            for delay in self.network.delays(sender.member, self.instances[receiver].member, self.now):
                 self._put(self.now + delay, receiver, event)
 
-    def _hold(self, seat: int, holds: bool) -> None:
-        if holds != (seat in self.holding):
-            (self.holding.add if holds else self.holding.remove)(seat)
+    def _hold(self, instance: int, holds: bool) -> None:
+        if holds != (instance in self.holding):
+            (self.holding.add if holds else self.holding.remove)(instance)
             self.history.append(Moment(self.now, frozenset(self.holding)))
 
-    def _arm(self, seat: int, before: Optional[int]) -> None:
-        deadline = self.states[seat].deadline
+    def _arm(self, instance: int, before: Optional[int]) -> None:
+        deadline = self.states[instance].deadline
         if deadline is not None and deadline != before:
-            self._put(self._global(seat, deadline), seat, deadline)
+            self._put(self._global(instance, deadline), instance, deadline)
 
-    def _put(self, at: int, seat: int, what: Any) -> None:
+    def _put(self, at: int, instance: int, what: Any) -> None:
         self._serial += 1
-        heapq.heappush(self._agenda, (at, self._serial, seat, what))
+        heapq.heappush(self._agenda, (at, self._serial, instance, what))
 
-    def _local(self, seat: int) -> int:
-        gained = self.drift.get(self.seats[seat].member, 0)
+    def _local(self, instance: int) -> int:
+        gained = self.drift.get(self.instances[instance].member, 0)
         return self.now + self.now * gained // MILLION
 
-    def _global(self, seat: int, local: int) -> int:
+    def _global(self, instance: int, local: int) -> int:
         """Return when the member's clock will show a time; rounded up, so that its timer is never early."""
-        gained = self.drift.get(self.seats[seat].member, 0)
+        gained = self.drift.get(self.instances[instance].member, 0)
         return -(-local * MILLION // (MILLION + gained)) if gained else local
 
 
-def settling_time(seats: Sequence[Seat], transit: int = DELAY) -> int:
+def settling_time(instances: Sequence[Instance], transit: int = DELAY) -> int:
     """Return how long after the last disturbance a Virtual Router takes at most to have one Active, the right one.
 
     The sum follows from the timers of RFC 9568 section 6.1, on clocks without drift:
@@ -236,14 +238,14 @@ def settling_time(seats: Sequence[Seat], transit: int = DELAY) -> int:
     - a router with a preempt_delay starts counting at the first Advertisement of the new Active. Each further one
       restarts its timer until the delay is over, and then comes one more Active_Down_Interval.
 
-    A surviving Active takes less, one interval. Pass the seats of a sync group in one call; seats of other Virtual
-    Routers only make the bound larger.
+    A surviving Active takes less, one interval. Pass the instances of a sync group in one call; instances of other
+    Virtual Routers only make the bound larger.
 
     :param transit: how long an Advertisement takes at most
     """
-    slowest = max((seat.router.interval for seat in seats), default=0)
-    wait = max((_longest_wait(seat.router, slowest) for seat in seats), default=0)
-    delay = max((seat.router.preempt_delay for seat in seats), default=0)
+    slowest = max((instance.router.interval for instance in instances), default=0)
+    wait = max((_longest_wait(instance.router, slowest) for instance in instances), default=0)
+    delay = max((instance.router.preempt_delay for instance in instances), default=0)
     settled = transit + wait + 3 * transit
     return settled + transit + delay + wait if delay else settled
 

@@ -13,7 +13,7 @@ from ..._agent.config.schema import Faults
 from ..._shared import platforms, vrrp_routers
 from ..._shared.engines import AGENT, AUTO, ENGINES, PROGRAMS, REPLACED
 from ..model.plan import Vip
-from ..model.services import listeners_in_the_way
+from ..model.services import port_conflicts
 from .engine_choice import Choice, choose, package_faults
 from .subnets import Placement, find_placement
 
@@ -146,7 +146,7 @@ def host_faults(member: Member, listeners: List[Dict[str, Any]], choice: Choice)
     ignored = [platforms.family_problem(host.get("os_family", ""))] if choice.engine == AGENT else []
     faults = [f"{member['name']}: {problem}" for problem in host.get("problems", []) if problem not in ignored]
     own = (*PROGRAMS[choice.engine], *REPLACED[choice.replaces])
-    return faults + listeners_in_the_way(listeners, host.get("listeners", []), member["name"], own)
+    return faults + port_conflicts(listeners, host.get("listeners", []), member["name"], own)
 
 
 def auth_pass(members: List[Member], new_uuid: Callable[[], str]) -> str:

@@ -20,7 +20,7 @@ from ..._agent.proxy.settings import WORKER
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import PROXY, VRRP, Daemon
 from . import instances, url_checks, values
-from .services import listeners_in_the_way, read_monitors, read_services
+from .services import port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
 Settings = Dict[str, Any]
@@ -96,7 +96,7 @@ def translate(settings: Settings, prefix: str = "agent", listeners: Any = (), ho
     monitors, wrong_monitors = read_monitors(known["monitors"], services, f"{prefix}_monitors")
     faults += model["faults"] + wrong_services + wrong_monitors
     faults += _stats_faults(known, prefix) + _raw_faults(services, model, prefix)
-    faults += listeners_in_the_way(_occupied([*services, *monitors], known), list(listeners), host, AGENT_PROGRAMS)
+    faults += port_conflicts(_occupied([*services, *monitors], known), list(listeners), host, AGENT_PROGRAMS)
     vrrp = _vrrp(model, known, faults, prefix) if model["instances"] else None
     proxy = _proxy(services, known) if services or known["monitors"] else None
     if not faults:

@@ -11,7 +11,7 @@ from typing import Any, Dict, List
 from ..._agent.config.schema import Faults, Field, address, boolean, integer, lines, port, read, text
 from ..._agent.proxy import config
 from . import values
-from .services import listeners_in_the_way, monitor_clashes, read_monitors, read_services
+from .services import monitor_clashes, port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
 WELL_KNOWN = (
@@ -83,7 +83,7 @@ def model(settings: Dict[str, Any], listeners: List[Dict[str, Any]], host: str) 
             if item["port"] == page["port"]
         )
         occupied.append(page)
-    faults.extend(listeners_in_the_way(occupied, listeners, host))
+    faults.extend(port_conflicts(occupied, listeners, host))
     faults = [as_role_variables(fault, "haproxy") for fault in faults]
     return {"services": services, "monitors": monitors, "stats": stats, "tuning": tuning, "faults": faults}
 

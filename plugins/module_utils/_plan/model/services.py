@@ -100,7 +100,7 @@ def binds_overlap(one: List[str], other: List[str]) -> bool:
     return ANY in one or ANY in other or bool(set(one) & set(other))
 
 
-def listeners_in_the_way(
+def port_conflicts(
     services: List[Dict[str, Any]],
     listeners: List[Dict[str, Any]],
     host: str,

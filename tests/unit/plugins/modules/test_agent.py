@@ -23,7 +23,7 @@ def host(monkeypatch, tmp_path):
     host = FakeHost(tmp_path)
     monkeypatch.setattr(agent, "Host", lambda _run, _find: host)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    # Whoever runs the tests may give files to their own group only.
+    # An ordinary user who runs the tests can give files to their own groups only.
     monkeypatch.setattr(_files.grp, "getgrnam", lambda _name: grp.getgrgid(os.getgid()))
     return host
 
@@ -52,17 +52,17 @@ def test_a_wrong_argument_is_named_and_nothing_is_done(host, tmp_path, given, se
     for check in (True, False):
         said = refusal(agent, given, check=check)
         assert sentence in said and PASSWORD not in said and "Traceback" not in said
-    assert (files(tmp_path), host.told, host.known) == ({}, [], set())
+    assert (files(tmp_path), host.commands, host.known) == ({}, [], set())
 
 
-def test_whoever_is_not_root_is_told_to_become_root(host, monkeypatch):
+def test_without_root_the_module_asks_to_become_root(host, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert refusal(agent, WANTED) == "Only root may install the agent: use become."
 
 
 def test_check_mode_says_the_same_and_does_nothing(host, tmp_path):
     said = run(agent, WANTED, check=True)
-    assert (files(tmp_path), host.told, host.known) == ({}, [], set())
+    assert (files(tmp_path), host.commands, host.known) == ({}, [], set())
     done = run(agent, WANTED)
     assert "start onprem-lb-vrrp.service" in done["steps"] and files(tmp_path)
     keys = ("changed", "steps", "archive", "diff")
@@ -100,5 +100,5 @@ def test_a_secret_is_in_no_result_wherever_it_stands(host):
 
 
 def test_a_daemon_that_does_not_start_is_said_in_a_sentence(host):
-    host.breaks = "start onprem-lb-vrrp"
+    host.failing = "start onprem-lb-vrrp"
     assert refusal(agent, WANTED) == "start onprem-lb-vrrp failed"

@@ -77,7 +77,7 @@ def test_the_address_is_probed_and_its_holder_asked_for_in_both_modes(world, che
         (ROUTED, f"Nobody can be asked who holds {VIP}: {BEHIND}."),
     ],
 )
-def test_where_nobody_can_be_asked_the_reason_is_said_and_the_address_probed(world, programs, reason):
+def test_without_neighbour_probes_the_reason_is_returned_and_the_address_still_probed(world, programs, reason):
     found = run(vip_probe, GIVEN, Programs(programs))
     assert (found["reason"], found["tried"]) == (reason, 7) and world["holders"] is None
 
@@ -89,7 +89,7 @@ def test_where_nobody_can_be_asked_the_reason_is_said_and_the_address_probed(wor
         (OSError("no such device"), f"Nobody can be asked on eth9 who holds {VIP}: no such device."),
     ],
 )
-def test_who_may_not_ask_says_so_and_does_not_wait_for_a_holder(world, monkeypatch, error, reason):
+def test_without_raw_sockets_the_probe_says_so_and_does_not_wait_for_a_holder(world, monkeypatch, error, reason):
     def refuse(_interface, _version):
         raise error
 

@@ -32,12 +32,12 @@ def test_what_is_heard_is_returned_in_both_modes(monkeypatch, check):
     assert (found["changed"], found["conflicts"], found["discarded"]) == (False, [], {})
 
 
-def test_a_password_is_returned_only_to_whoever_asks_for_it(monkeypatch):
+def test_a_password_is_returned_only_on_request(monkeypatch):
     hear(monkeypatch, ("192.0.2.99", 51))
     assert AUTH_PASS not in str(run(vrrp_info, {}))
     assert run(vrrp_info, {"with_auth_pass": True})["routers"][0]["auth_pass"] == AUTH_PASS
 
 
-def test_who_cannot_listen_fails_with_the_reason(monkeypatch):
+def test_a_module_that_cannot_listen_fails_with_the_reason(monkeypatch):
     deafen(monkeypatch)
     assert refusal(vrrp_info, {}) == DEAF

@@ -58,7 +58,7 @@ class Master:
         :param checks: a checks.client.Checks that calls ``take_result`` and ``take_run``
         :param inherited: the state of the previous version, from ``to_json``
         """
-        self.health = Health(Dependencies(self._loop, checks, self._log, self.pool.tell))
+        self.health = Health(Dependencies(self._loop, checks, self._log, self.pool.send_updates))
         self.endpoints = HttpEndpoints(
             self._loop,
             self.health.usable,

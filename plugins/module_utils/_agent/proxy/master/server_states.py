@@ -33,7 +33,7 @@ class Dependencies(NamedTuple):
     loop: Loop
     checks: Any  # checks.client.Checks
     log: Any  # log.Log
-    tell: Callable[[ServerUpdates], None]  # the workers
+    send_updates: Callable[[ServerUpdates], None]  # to the workers
     wall: Callable[[], float] = time.time  # seconds since 1970
 
 
@@ -135,7 +135,7 @@ class Health:
     def switch_to(self, states: ServerStates) -> None:
         """Use these server states, and no others."""
         self._servers = states
-        self._checks.want([entry.check for entry in states.values() if entry.check], "")
+        self._checks.apply([entry.check for entry in states.values() if entry.check], "")
         for entry in states.values():
             self._ramp_up(entry)
         for service in dict.fromkeys(entry.service.name for entry in states.values()):

@@ -144,7 +144,7 @@ class WorkerPool:
         if worker.deadline is not None:
             self._reap_at(worker, worker.deadline)
 
-    def tell(self, updates: ServerUpdates) -> None:
+    def send_updates(self, updates: ServerUpdates) -> None:
         """Send updates to all workers; old ones get only those of servers that they know the same way."""
         for worker in self.workers:
             for part in portions({key: updates[key] for key in updates if self.agrees(worker, key)}):

@@ -24,7 +24,7 @@ BACKOFF = 1.0  # seconds for which a server that could not be reached gets no co
 STREAM = int(socket.SOCK_STREAM)
 RESOURCES = "descriptors"  # the key of this fault in the log
 
-Tell = Callable[[Any], None]
+Send = Callable[[Any], None]
 
 
 class Timeouts(NamedTuple):
@@ -55,9 +55,9 @@ class Limits(NamedTuple):
 class WorkerContext:
     """What all services of a worker share: the event loop, the limits, and the channel to the master."""
 
-    def __init__(self, loop: EventLoop, limits: Limits, timeouts: Timeouts, tell: Tell) -> None:
-        """``tell`` sends a message to the master."""
-        self.loop, self.limits, self.timeouts, self.tell = loop, limits, timeouts, tell
+    def __init__(self, loop: EventLoop, limits: Limits, timeouts: Timeouts, send: Send) -> None:
+        """``send`` sends a message to the master."""
+        self.loop, self.limits, self.timeouts, self.send = loop, limits, timeouts, send
         self.limit = limits.share()
         self.current = 0
         self.at_limit = False  # whether an acceptor is paused
@@ -87,7 +87,7 @@ class WorkerContext:
         self.apply_limits()
         if not self._reported:
             self._reported = True
-            self.tell({"fault": [RESOURCES, f"No more connections can be taken: {os.strerror(fault)}."]})
+            self.send({"fault": [RESOURCES, f"No more connections can be taken: {os.strerror(fault)}."]})
 
     def try_again(self) -> None:
         """Call periodically: find out whether the resource is available again."""
@@ -96,7 +96,7 @@ class WorkerContext:
             self.apply_limits()
         elif self._reported:
             self._reported = False
-            self.tell({"cured": [RESOURCES, "Connections are taken again."]})
+            self.send({"cured": [RESOURCES, "Connections are taken again."]})
 
     def stop_accepting(self) -> None:
         """Close all listeners."""
@@ -132,7 +132,7 @@ class Frontend:
         is_new = self.pool.back_off(server, monotonic() + BACKOFF)
         # A lack of local ports is not the server's fault, but other servers may still be reached.
         if is_new and fault != errno.EADDRNOTAVAIL:
-            self.context.tell({"failed": server.key, "why": os.strerror(fault)})
+            self.context.send({"failed": server.key, "why": os.strerror(fault)})
 
 
 class Acceptor(Handler):

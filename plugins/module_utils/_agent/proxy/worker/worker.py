@@ -56,7 +56,7 @@ class Channel(Handler):
     def fileno(self) -> int:
         return self._end.fileno()
 
-    def tell(self, message: Any) -> None:
+    def send(self, message: Any) -> None:
         self._unsent.append(json.dumps(message).encode())
         self.flush()
 
@@ -75,7 +75,7 @@ class Channel(Handler):
     def finish(self, message: Any) -> None:
         """Send the queued messages and a last one, blocking a little if necessary."""
         self._end.settimeout(FINISH_TIMEOUT)
-        self.tell(message)
+        self.send(message)
 
     def ready(self, events: int) -> None:
         try:
@@ -104,7 +104,7 @@ class Worker:
         self.table = Table(settings.services)
         self.channel = Channel(channel, self)
         limits = Limits(settings.maxconn, settings.workers)
-        self.context = WorkerContext(self.loop, limits, Timeouts.of(settings.timeouts), self.channel.tell)
+        self.context = WorkerContext(self.loop, limits, Timeouts.of(settings.timeouts), self.channel.send)
         frontends = {each.name: Frontend(each, self.table.pools[each.name], self.context) for each in settings.services}
         for name, listener in listeners:
             self.context.add(Acceptor(frontends[name], listener))
@@ -189,7 +189,7 @@ class Worker:
             if not self.channel.flush():
                 return
             part = {key: changed[key] for key in keys[at : at + COUNTERS_PER_MESSAGE]}
-            self.channel.tell({"counters": part})
+            self.channel.send({"counters": part})
             self._reported.update(part)
 
     def _finish(self, now: float) -> None:

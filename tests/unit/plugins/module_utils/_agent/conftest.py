@@ -21,7 +21,7 @@ def loop():
 
 @pytest.fixture
 def open_folder():
-    """One that every user may read: what is above pytest's own is closed to others."""
+    """A folder that every user can enter, unlike those of pytest."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

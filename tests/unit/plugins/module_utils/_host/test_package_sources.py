@@ -105,7 +105,7 @@ def test_one_that_takes_a_connection_is_found_among_those_that_do_not():
         assert not facts.any_reachable([], 5)
 
 
-def test_a_name_that_nobody_resolves_is_waited_for_no_longer_than_allowed(monkeypatch):
+def test_resolving_a_name_takes_no_longer_than_the_limit(monkeypatch):
     import threading
     import time
 

@@ -392,7 +392,7 @@ def test_dnsmasq_takes_the_configuration(tmp_path):
 
 
 def test_nsupdate_takes_the_script():
-    """With `show` in the place of `send` it reads everything and asks nobody."""
+    """With `show` in place of `send` it reads everything and queries no server."""
     script = _dns.describe([CLUSTER, PAIR])["nsupdate"].replace("\nsend\n", "\nshow\n")
     done = subprocess.run([program("nsupdate")], input=script, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "bootstrap.lab.example.com." in done.stdout, done.stderr

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""VRIDs as OpenShift computes them, and choosing what nobody else has."""
+"""VRIDs as OpenShift computes them, and the choice of one that is free."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_clusters_that_all_take_the_next_do_not_meet_again(clusters, taken):
     assert not set(found) & {item["vrid"] for item in taken}
 
 
-def test_what_is_in_use_is_kept_while_nobody_else_has_it():
+def test_the_vrid_in_use_is_kept_while_no_other_router_has_it():
     current = {"api": 7, "ingress": 8}
     assert _vrid.choose("vmware", "openshift", [109, 124], current).vrids == current
     choice = _vrid.choose("vmware", "openshift", [{"vrid": 8, "by": "x"}], current)
@@ -221,7 +221,7 @@ def test_a_full_pool_is_said():
     assert _vrid.choose("lb", "pool", list(_vrid.POOL[:-1])).vrids == {"pair": 255}
 
 
-def test_a_pair_keeps_its_vrid_also_outside_of_the_pool_until_somebody_else_has_it():
+def test_a_pair_keeps_its_vrid_even_outside_the_pool_until_another_router_has_it():
     assert _vrid.choose("lb", "pool", [250], current=51).vrids == {"pair": 51}
     assert _vrid.choose("lb", "pool", [250], current={"pair": 51}).vrids == {"pair": 51}
     lab = _vrid.choose("lb", "pool", [], current=51, clusters=["lab"])

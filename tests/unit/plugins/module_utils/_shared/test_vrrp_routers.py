@@ -188,7 +188,7 @@ def test_one_alone_is_never_two(said):
         ({"vrid": 52, "addresses": ("192.0.2.50",)}, None),
     ],
 )
-def test_who_would_fight_with_the_pair_is_said_without_a_password(said, sentence):
+def test_a_conflicting_router_is_named_without_its_password(said, sentence):
     found = vrrp_routers.conflicts(routers(heard(0, B, **said)), [A], [f"{VIP}/24"], [51], OURS.decode() + "and more")
     assert found == ([sentence] if sentence else [])
     assert not any(secret.decode() in line for secret in (OURS, THEIRS) for line in found)
@@ -258,7 +258,7 @@ def test_below_the_survey_stands_what_is_wrong_once_with_who_heard_it():
     ]
 
 
-def test_the_holder_is_named_whoever_is_asked_first():
+def test_the_holder_is_named_whichever_host_is_read_first():
     lines = vrrp_routers.survey(
         [host("lb2", heard(0, A)), host("lb1", heard(0, A, own=True)), host("lb3", heard(0, A))]
     )

@@ -33,14 +33,14 @@ AGAIN = SECOND // 20  # the interval of checks whose second run is wanted
 
 
 class Vrrp:
-    """Stands where the VRRP process stands."""
+    """Replaces the VRRP process."""
 
     def __init__(self, loop):
         self.loop, self.results, self.messages, self.runs = loop, [], [], []
         self.checks = Checks.start(loop, self.results.append, self.messages.append, self.runs.append)
 
-    def want(self, *checks):
-        self.checks.want(checks, ME)
+    def apply(self, *checks):
+        self.checks.apply(checks, ME)
 
     def hears(self, name, **fields):
         """Wait for a result of a check; return the newest one."""
@@ -80,7 +80,7 @@ def script(line, name="script", **fields):
 
 def test_every_kind_of_check_answers_at_once(vrrp, tmp_path):
     with Server(answering(b"HTTP/1.1 503 No\r\n\r\n")) as server, socket.create_server(("127.0.0.1", 0)) as plain:
-        vrrp.want(
+        vrrp.apply(
             Check("tcp", TCP, address="127.0.0.1", port=plain.getsockname()[1]),
             Check("http", HTTP, address="127.0.0.1", port=server.port),
             Check("process", PROCESS, process="no-such-process"),
@@ -104,13 +104,13 @@ def test_a_check_that_this_python_cannot_make_is_down_and_the_others_go_on(loop,
     vrrp = Vrrp(loop)
     try:
         https = Check("https", HTTPS, address="127.0.0.1", port=443)
-        vrrp.want(https, track(tmp_path, 7)[1])
+        vrrp.apply(https, track(tmp_path, 7)[1])
         assert vrrp.hears("https", up=False).detail.startswith("cannot be checked: ")
         assert vrrp.runs == []
-        vrrp.want(https._replace(every=True), track(tmp_path, 7)[1])
+        vrrp.apply(https._replace(every=True), track(tmp_path, 7)[1])
         run_until(loop, lambda: [run.detail[:17] for run in vrrp.runs] == ["cannot be checked"])
         assert vrrp.hears("track", value=7)
-        vrrp.want(script("exit 0"))
+        vrrp.apply(script("exit 0"))
         assert vrrp.hears("script", up=True)
     finally:
         vrrp.checks.stop()
@@ -118,7 +118,7 @@ def test_a_check_that_this_python_cannot_make_is_down_and_the_others_go_on(loop,
 
 def test_each_change_is_reported_once(vrrp, tmp_path):
     mark = tmp_path / "mark"
-    vrrp.want(script(f"test -e {mark}"))
+    vrrp.apply(script(f"test -e {mark}"))
     vrrp.hears("script", up=False)
     vrrp.hears_nothing()
     mark.touch()
@@ -129,8 +129,8 @@ def test_each_change_is_reported_once(vrrp, tmp_path):
     assert vrrp.results[-1] == Result("script", False, 0, "exit code 1")
 
 
-def test_who_names_no_user_runs_as_the_one_of_all_scripts(vrrp, tmp_path, monkeypatch):
-    vrrp.checks.want([script("true", "theirs"), script("true", "own", user=ME)], "no-such-user")
+def test_a_script_without_a_user_runs_as_the_script_user(vrrp, tmp_path, monkeypatch):
+    vrrp.checks.apply([script("true", "theirs"), script("true", "own", user=ME)], "no-such-user")
     vrrp.hears("own", up=True)
     if accounts.may_change():
         assert vrrp.hears("theirs", up=False).detail == "cannot run /bin/sh: there is no user no-such-user"
@@ -139,10 +139,10 @@ def test_who_names_no_user_runs_as_the_one_of_all_scripts(vrrp, tmp_path, monkey
 def test_a_removed_check_is_neither_run_nor_reported(vrrp, tmp_path):
     mark = tmp_path / "pid"
     path, file = track(tmp_path)
-    vrrp.want(file, script(f"echo $$ >{mark}; exec sleep 60", timeout=60 * SECOND))
+    vrrp.apply(file, script(f"echo $$ >{mark}; exec sleep 60", timeout=60 * SECOND))
     vrrp.hears("track")
     run_until(vrrp.loop, lambda: pids(mark))
-    vrrp.want()
+    vrrp.apply()
     run_until(vrrp.loop, lambda: not alive(pids(mark)[0]))
     path.write_text("1", encoding="ascii")
     vrrp.hears_nothing()
@@ -151,19 +151,19 @@ def test_a_removed_check_is_neither_run_nor_reported(vrrp, tmp_path):
 def test_what_has_not_changed_goes_on_undisturbed(vrrp, tmp_path):
     runs = tmp_path / "runs"
     steady = script(f"echo run >>{runs}; exit 1", interval=60 * SECOND)
-    vrrp.want(steady)
+    vrrp.apply(steady)
     vrrp.hears("script", up=False)
     path, file = track(tmp_path)
-    vrrp.want(file, steady)
+    vrrp.apply(file, steady)
     vrrp.hears("track", value=0)
     vrrp.hears_nothing()
     assert text(runs) == "run\n"
 
 
 def test_what_has_changed_begins_anew(vrrp):
-    vrrp.want(script("exit 1", fall=3))
+    vrrp.apply(script("exit 1", fall=3))
     vrrp.hears("script", up=False)
-    vrrp.want(script("exit 0", rise=3))
+    vrrp.apply(script("exit 0", rise=3))
     assert vrrp.hears("script", up=True).detail == "exit code 0"
     assert len(vrrp.results) == 2
 
@@ -172,13 +172,13 @@ def test_the_late_result_of_what_has_changed_is_not_taken_for_the_new_ones(vrrp,
     path, file = track(tmp_path, 1)
     other = tmp_path / "other"
     other.write_text("2", encoding="ascii")
-    vrrp.want(file)
+    vrrp.apply(file)
     vrrp.hears("track", value=1)
     path.write_text("9", encoding="ascii")
     connection = vrrp.checks._process.connection
     while not readable(connection):
         pass
-    vrrp.want(file._replace(file=str(other)))
+    vrrp.apply(file._replace(file=str(other)))
     vrrp.hears("track", value=2)
     assert [result.value for result in vrrp.results] == [1, 2]
 
@@ -192,7 +192,7 @@ def readable(connection):
 
 def test_when_the_process_dies_it_is_started_again_with_all_checks(vrrp, tmp_path):
     path, file = track(tmp_path)
-    vrrp.want(file)
+    vrrp.apply(file)
     vrrp.hears("track", value=0)
     before = vrrp.checks.pid
     os.kill(before, signal.SIGKILL)
@@ -209,7 +209,7 @@ def test_a_result_that_differs_from_that_of_a_former_process_is_reported(vrrp, t
     path, check = track(tmp_path, 3)
     once = Check("once", SCRIPT, interval=AGAIN, fall=1000, command=("/bin/false",), every=True)
     known = [Result("track", False, 3, "3"), Result("once", True, 0, ""), Result("gone", True, 0, "")]
-    vrrp.checks.want((check, once), ME, known)
+    vrrp.checks.apply((check, once), ME, known)
     run_until(vrrp.loop, lambda: len(vrrp.runs) > 2)
     vrrp.hears_nothing()
     path.write_text("4", encoding="ascii")
@@ -222,7 +222,7 @@ def test_a_result_that_differs_from_that_of_a_former_process_is_reported(vrrp, t
 
 def test_a_change_while_there_was_no_process_is_reported(vrrp, tmp_path):
     path, file = track(tmp_path)
-    vrrp.want(file)
+    vrrp.apply(file)
     vrrp.hears("track", value=0)
     os.kill(vrrp.checks.pid, signal.SIGSTOP)
     path.write_text("1", encoding="ascii")
@@ -248,11 +248,11 @@ def test_a_process_that_dies_again_and_again_is_started_less_and_less_often(monk
     monkeypatch.setattr(client, "Forked", Mortal)
     monkeypatch.setattr(client, "Channel", lambda loop, end, on_message, on_end: loop.after(lives[0], on_end))
     Checks.start(time, print, lambda text: None)
-    time.pass_(5 * SECOND)
+    time.advance(5 * SECOND)
     pauses = [after - before for before, after in zip(starts, starts[1:])]
     assert pauses[:8] == [0, 50_000, 100_000, 200_000, 400_000, 800_000, SECOND, SECOND]
     lives[0] = 20 * SECOND
-    time.pass_(70 * SECOND)
+    time.advance(70 * SECOND)
     assert starts[-1] - starts[-2] == 20 * SECOND
 
 
@@ -275,8 +275,8 @@ def test_a_process_that_takes_nothing_is_not_waited_for(vrrp):
     check = Check("server", TCP, address="127.0.0.1", port=9, interval=60 * SECOND)
     before = vrrp.loop.now()
     for number in range(1000):
-        vrrp.want(check._replace(fall=number))
-    vrrp.want(check._replace(type=PROCESS, process="no-such-process"))
+        vrrp.apply(check._replace(fall=number))
+    vrrp.apply(check._replace(type=PROCESS, process="no-such-process"))
     assert vrrp.loop.now() - before < 2 * SECOND
     os.kill(vrrp.checks.pid, signal.SIGCONT)
     vrrp.hears("server", detail="no process no-such-process")
@@ -292,7 +292,7 @@ def test_a_notify_program_is_run_and_its_failure_is_logged(vrrp, tmp_path):
 
 def test_the_last_notify_programs_are_run_before_the_end(vrrp, tmp_path):
     """And those that a process which is just busy has not even heard of, whatever it has said itself meanwhile."""
-    vrrp.want(track(tmp_path)[1])
+    vrrp.apply(track(tmp_path)[1])
     while not readable(vrrp.checks._process.connection):
         pass
     os.kill(vrrp.checks.pid, signal.SIGSTOP)
@@ -309,7 +309,7 @@ def test_while_the_last_notify_programs_run_nothing_is_checked_any_more(vrrp, tm
     """The program counts from the moment when the check that was under way has been ended."""
     runs, mark, first, second = (tmp_path / name for name in ("runs", "mark", "first", "second"))
     endless = script(f"echo $$ >{mark}; exec sleep 60", "endless", timeout=60 * SECOND)
-    vrrp.want(script(f"echo run >>{runs}"), endless)
+    vrrp.apply(script(f"echo run >>{runs}"), endless)
     run_until(vrrp.loop, lambda: pids(mark))
     vrrp.hears("script")
     ended = f"while kill -0 {pids(mark)[0]}; do sleep 0.01; done"
@@ -321,13 +321,13 @@ def test_while_the_last_notify_programs_run_nothing_is_checked_any_more(vrrp, tm
 def test_after_the_end_nothing_runs_and_nothing_is_started_again(loop, tmp_path):
     vrrp = Vrrp(loop)
     mark = tmp_path / "pid"
-    vrrp.want(script(f"trap '' TERM; echo $$ >{mark}; while :; do sleep 0.01; done", timeout=60 * SECOND))
+    vrrp.apply(script(f"trap '' TERM; echo $$ >{mark}; while :; do sleep 0.01; done", timeout=60 * SECOND))
     run_until(loop, lambda: pids(mark))
     os.kill(vrrp.checks.pid, signal.SIGKILL)  # it would be started again soon
     vrrp.checks.stop()
     run_until(loop, lambda: not alive(pids(mark)[0]))
     assert vrrp.checks.pid == 0
-    vrrp.want()
+    vrrp.apply()
     vrrp.checks.run(("/bin/true",), ME)
     vrrp.checks.stop()
     late = loop.now() + SECOND // 10
@@ -345,7 +345,7 @@ def test_it_ends_with_its_parent_and_so_do_its_scripts(loop, tmp_path):
             agent = Checks.start(own, print, print)
             mark.write_text(f"{agent.pid}\n", encoding="ascii")
             stubborn = f"trap '' TERM; sleep 60 & echo $! >>{mark}; echo $$ >>{mark}; while :; do sleep 0.01; done"
-            agent.want([script(stubborn, timeout=60 * SECOND)], ME)
+            agent.apply([script(stubborn, timeout=60 * SECOND)], ME)
             own.run()
         finally:
             os._exit(1)
@@ -375,7 +375,7 @@ def test_that_programs_run_as_another_user_than_was_named_is_logged_once(loop, m
     monkeypatch.setattr(accounts, "may_change", lambda: False)
     vrrp = Vrrp(loop)
     try:
-        vrrp.want(script("true", "one", user="nobody"), script("true", "two", user="nobody"))
+        vrrp.apply(script("true", "one", user="nobody"), script("true", "two", user="nobody"))
         vrrp.hears("two")
     finally:
         vrrp.checks.stop()

@@ -45,7 +45,7 @@ class Case:
         self.repeated.start()
 
     def runs(self, until):
-        self.time.pass_(int(until * SECOND) - self.time.now())
+        self.time.advance(int(until * SECOND) - self.time.now())
         return self.probe.begun
 
 

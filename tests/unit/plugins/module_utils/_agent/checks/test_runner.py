@@ -43,7 +43,7 @@ class Case:
         """Let one more regular run pass; return what was told of it."""
         self.probe.next = Outcome(success, detail, 0, value)
         before = len(self.results)
-        self.time.pass_(0 if not self.probe.runs else 2 * SECOND)
+        self.time.advance(0 if not self.probe.runs else 2 * SECOND)
         return self.results[before:]
 
 
@@ -93,10 +93,10 @@ def test_news_are_looked_at_at_once_and_as_often_as_fall_wants(case):
     check.finds(True)
     check.probe.next = Outcome(False, "no process")
     check.news()
-    check.time.pass_(0)
+    check.time.advance(0)
     assert check.probe.runs == 4
     assert check.results[1:] == [(False, 0, "no process")]
-    check.time.pass_(SECOND)
+    check.time.advance(SECOND)
     assert check.probe.runs == 4
 
 
@@ -104,7 +104,7 @@ def test_news_that_change_nothing_cost_one_run(case):
     check = case(type=PROCESS, fall=3)
     check.finds(True)
     check.news()
-    check.time.pass_(SECOND)
+    check.time.advance(SECOND)
     assert check.probe.runs == 2
     assert len(check.results) == 1
 
@@ -113,9 +113,9 @@ def test_without_news_a_failure_waits_for_the_next_run(case):
     check = case(type=PROCESS, fall=2)
     check.finds(True)
     check.news()
-    check.time.pass_(0)
+    check.time.advance(0)
     assert check.finds(False) == []
-    check.time.pass_(SECOND)
+    check.time.advance(SECOND)
     assert len(check.results) == 1
 
 

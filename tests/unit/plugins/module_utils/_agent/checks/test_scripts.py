@@ -18,7 +18,7 @@ from support.agent.loops import SECOND, Runs, run_until
 from support.agent.programs import ME, alive, in_a_child, pids, shell, text
 from support.marks import as_root
 
-# Signals 32 and 33 are the C library's own: nobody else can change what is done with them.
+# The C library uses signals 32 and 33 itself, and lets no program change their actions.
 LIBC = 0b11 << 31
 
 
@@ -144,7 +144,7 @@ def inheritable(number):
 
 @pytest.fixture
 def groups():
-    """Groups of root's that nobody has."""
+    """Supplementary groups of root that the user nobody does not have."""
     kept = os.getgroups()
     os.setgroups([0, 4, 6])
     yield
@@ -185,7 +185,7 @@ def test_only_root_becomes_another_user():
     assert in_a_child(may_change) == [os.geteuid() == 0, False]
 
 
-def test_who_is_not_root_runs_it_as_itself(monkeypatch):
+def test_without_root_a_script_runs_as_the_agents_user(monkeypatch):
     monkeypatch.setattr(accounts, "may_change", lambda: False)
     account = accounts.named("nobody")
     assert (account.name, account.uid, account.groups) == (ME, os.geteuid(), ())

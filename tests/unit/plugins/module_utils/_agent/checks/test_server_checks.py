@@ -39,8 +39,8 @@ class Case:
             self.time, check, None, lambda up, _value, why: self.results.append((up, why)), self.ran.append
         )
 
-    def pass_(self, seconds):
-        self.time.pass_(round(seconds * SECOND))
+    def advance(self, seconds):
+        self.time.advance(round(seconds * SECOND))
 
 
 @pytest.fixture
@@ -50,14 +50,14 @@ def case(monkeypatch):
 
 def test_on_its_way_down_and_up_a_check_runs_at_the_fast_interval(case):
     check = case(fast_interval=SECOND)
-    check.pass_(4)
+    check.advance(4)
     check.probe.good = False
-    check.pass_(5.5)
+    check.advance(5.5)
     assert check.results == [(True, "by itself")]
-    check.pass_(1)
+    check.advance(1)
     assert check.results[1:] == [(False, "by itself")]
     check.probe.good = True
-    check.pass_(13)
+    check.advance(13)
     assert check.results[2:] == [(True, "by itself")]
     assert check.probe.runs == [0, 4, 8, 9, 10, 14, 15, 19, 23]
 
@@ -65,24 +65,24 @@ def test_on_its_way_down_and_up_a_check_runs_at_the_fast_interval(case):
 def test_without_a_fast_interval_it_runs_as_always(case):
     check = case()
     check.probe.good = False
-    check.pass_(12)
+    check.advance(12)
     assert check.probe.runs == [0, 4, 8, 12]
 
 
 def test_a_reported_failure_counts_as_a_failed_run_and_is_checked_at_once(case):
     check = case(fall=2)
-    check.pass_(1)
+    check.advance(1)
     check.probe.good = False
     check.watch.report_failure("connection refused")
     assert check.results == [(True, "by itself")]
-    check.pass_(0)
+    check.advance(0)
     assert check.probe.runs == [0, 1]
     assert check.results[1:] == [(False, "by itself")]
 
 
 def test_enough_reported_failures_make_it_down(case):
     check = case(fall=2)
-    check.pass_(1)
+    check.advance(1)
     check.watch.report_failure("first")
     check.watch.report_failure("second")
     assert check.results[1:] == [(False, "second")]
@@ -90,29 +90,29 @@ def test_enough_reported_failures_make_it_down(case):
 
 def test_a_reported_failure_that_a_run_contradicts_changes_nothing(case):
     check = case(fall=2)
-    check.pass_(1)
+    check.advance(1)
     for _each in range(5):
         check.watch.report_failure("a slip")
-        check.pass_(0)
+        check.advance(0)
     assert check.results == [(True, "by itself")]
 
 
 def test_a_failure_of_what_is_down_already_is_ignored(case):
     check = case(fall=1)
     check.probe.good = False
-    check.pass_(0)
+    check.advance(0)
     check.watch.report_failure("connection refused")
-    check.pass_(1)
+    check.advance(1)
     assert check.results == [(False, "by itself")] and check.probe.runs == [0]
 
 
 def test_each_run_and_each_failure_is_reported_with_every(case):
     check = case(every=True)
-    check.pass_(4)
+    check.advance(4)
     check.probe.good = False
-    check.pass_(4)
+    check.advance(4)
     check.watch.report_failure("connection refused")
-    check.pass_(1)
+    check.advance(1)
     found = [(outcome.success, outcome.detail) for outcome in check.ran]
     failures = [(False, "connection refused"), (False, "by itself")]  # and looked at again
     assert found == [(True, "by itself")] * 2 + [(False, "by itself")] + failures
@@ -121,7 +121,7 @@ def test_each_run_and_each_failure_is_reported_with_every(case):
 
 def test_runs_are_not_reported_unless_the_check_has_every(case):
     check = case()
-    check.pass_(10)
+    check.advance(10)
     assert check.ran == [] and len(check.probe.runs) == 3
 
 
@@ -144,7 +144,7 @@ def test_a_reported_failure_reaches_the_checks_process(loop):
         with Server(silent) as server:
             check = Check("web/a", TCP, address="127.0.0.1", port=server.port, interval=60 * SECOND, fall=1, rise=1)
             check = check._replace(every=True)
-            checks.want([check], "")
+            checks.apply([check], "")
             run_until(loop, lambda: len(found) == 1)
             checks.report_failure("web/b", "that one is not known")
             checks.report_failure("web/a", "connection refused")

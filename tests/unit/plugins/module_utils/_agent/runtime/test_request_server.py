@@ -13,8 +13,8 @@ import time
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.request_server import RequestServer
+from support.agent.clients import while_running
 from support.agent.loops import run_until
-from support.agent.visits import while_running
 
 
 def shout(received, ended):

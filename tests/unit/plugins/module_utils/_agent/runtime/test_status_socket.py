@@ -13,7 +13,7 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server, status_socket
-from support.agent.visits import while_running
+from support.agent.clients import while_running
 
 
 @pytest.fixture

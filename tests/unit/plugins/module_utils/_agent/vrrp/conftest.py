@@ -1,20 +1,20 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A world for each test of the daemon's life."""
+"""A case for each test of the daemon's life."""
 
 from __future__ import annotations
 
 import signal
 
 import pytest
-from support.vrrp.lives import World
+from support.vrrp.lifecycles import LifecycleCase
 
 
 @pytest.fixture
-def world(tmp_path, monkeypatch):
+def case(tmp_path, monkeypatch):
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
     before = [signal.getsignal(number) for number in numbers]
-    yield World(tmp_path, monkeypatch)
+    yield LifecycleCase(tmp_path, monkeypatch)
     signal.set_wakeup_fd(-1)
     for number, handler in zip(numbers, before):
         signal.signal(number, handler)

@@ -62,7 +62,7 @@ def test_each_address_is_announced_before_any_of_them_again(host):
     assert announced == [ANNOUNCE, f"announce {SECOND_VIP} on eth0"] * 5
 
 
-def test_who_is_active_no_more_announces_nothing(host):
+def test_a_router_that_is_no_longer_active_announces_nothing(host):
     host.start()
     host.let(DOWN_INTERVAL)
     host.hears(200)
@@ -73,7 +73,7 @@ def test_who_is_active_no_more_announces_nothing(host):
     assert host.done() == []
 
 
-def test_who_is_active_again_does_not_announce_twice_as_often(host):
+def test_a_router_that_is_active_again_does_not_announce_twice_as_often(host):
     host.start(FRONT._replace(announce_again=60 * SECOND))
     host.let(DOWN_INTERVAL)
     host.hears(200)
@@ -100,7 +100,7 @@ def test_a_flood_of_a_worse_routers_messages_becomes_no_flood_of_announcements(h
     assert moments(host, 6) == {0.1: 5, 5.1: 5}, "the last word about the addresses is the winner's"
 
 
-def test_who_lost_and_won_within_a_moment_announces_at_once(host):
+def test_a_router_that_lost_and_won_within_a_moment_announces_at_once(host):
     host.start(FRONT._replace(version=3, interval=SECOND // 100))
     host.let(0.05)
     host.hears(200, of=FRONT._replace(version=3, interval=SECOND // 100))
@@ -241,7 +241,7 @@ def test_an_address_that_another_program_puts_back_is_left_alone(host):
     assert host.done() == []
 
 
-def test_who_may_not_put_an_address_back_is_in_fault(host):
+def test_a_router_that_cannot_restore_an_address_is_in_fault(host):
     host.start().activate()
     host.netlink.refused[f"{VIP}/32"] = errno.EACCES
     host.netlink.take_away(f"{VIP}/32")

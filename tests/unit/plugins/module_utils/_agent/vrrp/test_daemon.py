@@ -32,7 +32,7 @@ def tracking(host):
 # --- effects ----------------------------------------------------------------------------------------------------
 
 
-def test_who_becomes_active_advertises_takes_the_addresses_announces_them_and_says_so(host):
+def test_a_router_that_becomes_active_advertises_adds_its_addresses_announces_them_and_logs_it(host):
     host.start()
     assert host.done() == ["says front: Initialize to Backup: start"]
     host.let(DOWN_INTERVAL)
@@ -44,7 +44,7 @@ def test_who_becomes_active_advertises_takes_the_addresses_announces_them_and_sa
     ]
 
 
-def test_who_yields_has_a_last_word_and_then_no_addresses(host):
+def test_a_router_that_yields_advertises_once_more_and_then_removes_its_addresses(host):
     host.start().activate()
     host.hears(200)
     assert host.done() == [
@@ -55,7 +55,7 @@ def test_who_yields_has_a_last_word_and_then_no_addresses(host):
     assert host.held == []
 
 
-def test_who_stops_says_so_before_the_addresses_go(host):
+def test_a_router_that_stops_resigns_before_it_removes_its_addresses(host):
     host.start().activate()
     host.daemon.stop()
     assert host.done() == [*GONE, "says front: Active to Initialize: stop"]

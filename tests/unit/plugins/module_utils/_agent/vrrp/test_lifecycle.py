@@ -17,7 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import MILLION
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import lifecycle
-from support.vrrp.lives import (
+from support.vrrp.lifecycles import (
     BEGIN,
     END,
     INSTANCE,
@@ -26,68 +26,68 @@ from support.vrrp.lives import (
 )
 
 
-def test_the_checks_process_starts_before_this_one_is_real_time_and_systemd_is_notified_last(world):
-    world.lives()
-    assert world.journal[: len(BEGIN)] == BEGIN
+def test_the_checks_process_starts_before_this_one_is_real_time_and_systemd_is_notified_last(case):
+    case.run()
+    assert case.journal[: len(BEGIN)] == BEGIN
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_each_signal_that_ends_it_stops_it_gracefully(world, number):
+def test_each_signal_that_ends_it_stops_it_gracefully(case, number):
     began = time.monotonic()
-    world.lives(end=number)
-    assert world.journal == [*BEGIN, "daemon: leave", *END]
+    case.run(end=number)
+    assert case.journal == [*BEGIN, "daemon: leave", *END]
     assert time.monotonic() - began < LIMIT / MILLION
 
 
-def test_a_router_that_resigns_serves_until_it_is_not_needed_and_takes_no_new_settings(world):
+def test_a_router_that_resigns_serves_until_it_is_not_needed_and_takes_no_new_settings(case):
     served = []
-    world.linger = served.append
-    one = world.lives(world.term, world.hup, first_of(served), end=None)
-    assert world.journal == [*BEGIN, "daemon: leave", *END]
+    case.linger = served.append
+    one = case.run(case.term, case.hup, first_of(served), end=None)
+    assert case.journal == [*BEGIN, "daemon: leave", *END]
     assert not one.loop.running
 
 
-def test_a_second_signal_stops_it_at_once(world):
-    world.linger = lambda gone: None
-    world.lives(world.term)
-    assert world.journal == [*BEGIN, "daemon: leave", *END]
+def test_a_second_signal_stops_it_at_once(case):
+    case.linger = lambda gone: None
+    case.run(case.term)
+    assert case.journal == [*BEGIN, "daemon: leave", *END]
 
 
-def test_what_cannot_be_had_is_said_and_reported(world):
-    world.limits = ["real-time scheduling: Operation not permitted"]
-    one = world.lives()
-    assert "says real-time scheduling: Operation not permitted" in world.journal
-    assert one.report()["limits"] == world.limits
+def test_what_cannot_be_had_is_said_and_reported(case):
+    case.limits = ["real-time scheduling: Operation not permitted"]
+    one = case.run()
+    assert "says real-time scheduling: Operation not permitted" in case.journal
+    assert one.report()["limits"] == case.limits
 
 
-def test_a_reload_goes_over_to_what_the_file_says_and_tells_systemd(world):
-    world.lives(lambda: world.write(priority=7), world.hup)
-    assert world.journal[len(BEGIN) : -len(END)] == [
+def test_a_reload_goes_over_to_what_the_file_says_and_tells_systemd(case):
+    case.run(lambda: case.write(priority=7), case.hup)
+    assert case.journal[len(BEGIN) : -len(END)] == [
         "systemd: reloading",
         "daemon: apply 7",
-        f"says {world.path} is in force.",
+        f"says {case.path} is in force.",
         "systemd: ready",
         "daemon: leave",
     ]
 
 
-def test_a_bad_file_changes_nothing_and_is_said_and_reported_until_there_is_a_good_one(world):
+def test_a_bad_file_changes_nothing_and_is_said_and_reported_until_there_is_a_good_one(case):
     faults = []
 
     def look():
         faults.append(one.report()["config_fault"])
 
-    wanted = world.write()
-    one = lifecycle.Lifecycle(str(world.path), world.log, world.notifier, {})
+    wanted = case.write()
+    one = lifecycle.Lifecycle(str(case.path), case.log, case.notifier, {})
     one.run = lambda _wanted: None  # only its reload is of interest
     one.daemon.settings = wanted
     one.status_socket = status_socket.StatusServer(one.loop, wanted.status_socket, one.report)
     look()
     for text in ('{"instances": [', json.dumps({"instances": [{**INSTANCE, "vrid": 300}]})):
-        world.path.write_text(text)
+        case.path.write_text(text)
         one.reload()
         look()
-    world.write(priority=8)
+    case.write(priority=8)
     one.reload()
     look()
     one.status_socket.close()
@@ -95,132 +95,132 @@ def test_a_bad_file_changes_nothing_and_is_said_and_reported_until_there_is_a_go
     assert "is no JSON" in faults[1]
     assert "vrid is 300" in faults[2]
     assert faults[3] is None
-    said = [line for line in world.journal if "refused" in line]
+    said = [line for line in case.journal if "refused" in line]
     assert [fault in line for fault, line in zip(faults[1:3], said)] == [True, True]
-    assert [line for line in world.journal if line.startswith("daemon")] == ["daemon: apply 8"]
+    assert [line for line in case.journal if line.startswith("daemon")] == ["daemon: apply 8"]
 
 
-def test_systemd_is_notified_that_a_refused_reload_is_over(world):
+def test_systemd_is_notified_that_a_refused_reload_is_over(case):
     """Otherwise `systemctl reload` would wait for it."""
-    world.lives(lambda: world.path.write_text("{"), world.hup)
-    notified = [line for line in world.journal if line.startswith("systemd")]
+    case.run(lambda: case.path.write_text("{"), case.hup)
+    notified = [line for line in case.journal if line.startswith("systemd")]
     assert notified == ["systemd: ready", "systemd: reloading", "systemd: ready", "systemd: stopping"]
 
 
-def test_a_file_that_is_gone_changes_nothing(world):
-    world.lives(world.path.unlink, world.hup)
-    assert not [line for line in world.journal if "apply" in line]
-    assert [line for line in world.journal if "cannot be read: No such file or directory" in line]
+def test_a_file_that_is_gone_changes_nothing(case):
+    case.run(case.path.unlink, case.hup)
+    assert not [line for line in case.journal if "apply" in line]
+    assert [line for line in case.journal if "cannot be read: No such file or directory" in line]
 
 
-def test_another_status_socket_takes_the_place_of_the_first(world):
+def test_another_status_socket_takes_the_place_of_the_first(case):
     there = []
 
     def look():
-        there.append(sorted(path.name for path in world.folder.glob("*.sock")))
+        there.append(sorted(path.name for path in case.folder.glob("*.sock")))
 
-    world.lives(look, lambda: world.write(socket_name="other.sock"), world.hup, look)
+    case.run(look, lambda: case.write(socket_name="other.sock"), case.hup, look)
     assert there == [["vrrp.sock"], ["other.sock"]]
-    assert not list(world.folder.glob("*.sock"))
+    assert not list(case.folder.glob("*.sock"))
 
 
-def test_a_status_socket_that_cannot_be_had_refuses_the_reload_and_the_first_one_stays(world):
-    (world.folder / "busy.sock").write_text("no socket")
+def test_a_status_socket_that_cannot_be_had_refuses_the_reload_and_the_first_one_stays(case):
+    (case.folder / "busy.sock").write_text("no socket")
     there = []
-    one = world.lives(
-        lambda: world.write(socket_name="busy.sock", priority=7),
-        world.hup,
-        lambda: there.append((world.folder / "vrrp.sock").is_socket()),
+    one = case.run(
+        lambda: case.write(socket_name="busy.sock", priority=7),
+        case.hup,
+        lambda: there.append((case.folder / "vrrp.sock").is_socket()),
     )
     assert there == [True]
     assert "is no socket, but something else" in one.report()["config_fault"]
-    assert not [line for line in world.journal if "apply" in line]
+    assert not [line for line in case.journal if "apply" in line]
 
 
-def test_two_reloads_at_once_are_one(world):
-    world.lives(lambda: (world.hup(), world.hup()))
-    assert world.journal.count("daemon: apply 100") == 1
+def test_two_reloads_at_once_are_one(case):
+    case.run(lambda: (case.hup(), case.hup()))
+    assert case.journal.count("daemon: apply 100") == 1
 
 
-def test_an_end_that_is_asked_for_together_with_a_reload_is_the_end(world):
+def test_an_end_that_is_asked_for_together_with_a_reload_is_the_end(case):
     def both():
         for number in (signal.SIGHUP, signal.SIGTERM):
             os.kill(os.getpid(), number)
 
-    world.lives(both, end=None)
-    assert world.journal == [*BEGIN, "daemon: leave", *END]
+    case.run(both, end=None)
+    assert case.journal == [*BEGIN, "daemon: leave", *END]
 
 
-def test_a_start_that_fails_leaves_nothing_behind(world):
-    world.start_fails = True
+def test_a_start_that_fails_leaves_nothing_behind(case):
+    case.start_fails = True
     with pytest.raises(OSError, match="no kernel"):
-        world.lives()
-    assert world.journal[-len(END) :] == END
-    assert not list(world.folder.glob("*.sock"))
+        case.run()
+    assert case.journal[-len(END) :] == END
+    assert not list(case.folder.glob("*.sock"))
 
 
-def test_a_callback_that_fails_ends_it_in_good_order(world):
+def test_a_callback_that_fails_ends_it_in_good_order(case):
     def fail():
         raise RuntimeError("a bug")
 
     with pytest.raises(RuntimeError, match="a bug"):
-        world.lives(fail)
-    assert world.journal == [*BEGIN, *END]
+        case.run(fail)
+    assert case.journal == [*BEGIN, *END]
 
 
-def test_the_report_has_exactly_what_was_agreed(world):
-    one = world.lives()
+def test_the_report_has_exactly_what_was_agreed(case):
+    one = case.run()
     report = one.report()
     assert report.pop("since") == one.since
     assert report == {
         "agent": "onprem.lb",
         "version": VERSION,
         "pid": os.getpid(),
-        "config": str(world.path),
-        "config_sha256": hashlib.sha256(world.path.read_bytes()).hexdigest(),
+        "config": str(case.path),
+        "config_sha256": hashlib.sha256(case.path.read_bytes()).hexdigest(),
         "config_fault": None,
         "limits": [],
         "instances": ["front"],
     }
 
 
-def test_systemds_watchdog_is_fed_by_the_loop_itself(world):
-    world.notifier.watchdog = 10_000
-    world.lives(*[lambda: None] * 5)
-    assert world.journal.count("systemd: alive") >= 5
+def test_systemds_watchdog_is_fed_by_the_loop_itself(case):
+    case.notifier.watchdog = 10_000
+    case.run(*[lambda: None] * 5)
+    assert case.journal.count("systemd: alive") >= 5
 
 
-def test_without_a_watchdog_no_keep_alive_is_sent(world):
-    world.lives()
-    assert "systemd: alive" not in world.journal
+def test_without_a_watchdog_no_keep_alive_is_sent(case):
+    case.run()
+    assert "systemd: alive" not in case.journal
 
 
 # --- main -------------------------------------------------------------------------------------------------------
 
 
-def runs(world):
-    return lifecycle.main(str(world.path), world.write(), world.log, world.notifier, {})
+def runs(case):
+    return lifecycle.main(str(case.path), case.write(), case.log, case.notifier, {})
 
 
-def test_two_agents_at_one_socket_are_one_too_many(world):
-    wanted = world.write()
+def test_two_agents_at_one_socket_are_one_too_many(case):
+    wanted = case.write()
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(wanted.status_socket)
         other.listen(1)
-        assert runs(world) == 1
-    assert [line for line in world.journal if "another agent answers" in line]
-    assert "daemon: start" not in world.journal
+        assert runs(case) == 1
+    assert [line for line in case.journal if "another agent answers" in line]
+    assert "daemon: start" not in case.journal
 
 
-def test_without_a_network_there_is_one_sentence(world, monkeypatch):
+def test_without_a_network_there_is_one_sentence(case, monkeypatch):
     def refuse():
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(lifecycle, "Network", refuse)
-    assert runs(world) == 1
-    assert world.journal == ["says The network cannot be had: Operation not permitted."]
+    assert runs(case) == 1
+    assert case.journal == ["says The network cannot be had: Operation not permitted."]
 
 
-def test_who_was_asked_to_end_has_done_well(world, monkeypatch):
+def test_an_agent_that_was_asked_to_end_exits_with_0(case, monkeypatch):
     monkeypatch.setattr(lifecycle.Lifecycle, "run", lambda self, wanted: self.loop.close())
-    assert runs(world) == 0
+    assert runs(case) == 0

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import lifecycle
-from support.vrrp.lives import (
+from support.vrrp.lifecycles import (
     BEGIN,
     END,
     INSTANCE,
@@ -25,98 +25,98 @@ ASKED = ["systemd: reloading", "new process: start"]
 HANDED_OVER = ["checks: stop", "network: close", "says The addresses are handed over; goodbye."]
 
 
-def test_a_new_version_gets_all_that_is_known_and_the_old_one_gives_nothing_up(world):
-    one = world.lives(world.upgrade, world.first_is_ready, end=None)
-    assert world.journal == [*BEGIN, *ASKED, "systemd: succeeded 4711", *HANDED_OVER]
-    (new,) = world.new_processes
+def test_a_new_version_gets_all_that_is_known_and_the_old_one_gives_nothing_up(case):
+    one = case.run(case.upgrade, case.first_is_ready, end=None)
+    assert case.journal == [*BEGIN, *ASKED, "systemd: succeeded 4711", *HANDED_OVER]
+    (new,) = case.new_processes
     assert new.environ == {"HOME": "/"} and new.known == {"since": one.since, "daemon": {"front": "Active"}}
-    assert new.state["config"] == world.path.read_text() and new.state["door"][0] == str(world.folder / "vrrp.sock")
-    assert (world.folder / "vrrp.sock").is_socket()
+    assert new.state["config"] == case.path.read_text() and new.state["door"][0] == str(case.folder / "vrrp.sock")
+    assert (case.folder / "vrrp.sock").is_socket()
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_a_signal_in_the_moment_of_the_handover_is_forwarded_to_the_new_process(world, monkeypatch, goes_on):
-    """systemd may not have heard yet who that is; and a router that nobody ends would be killed with its addresses."""
+def test_a_signal_in_the_moment_of_the_handover_is_forwarded_to_the_new_process(case, monkeypatch, goes_on):
+    """systemd may not know the new main process yet, and would kill it later, with its addresses in place."""
     other = subprocess.Popen(["sleep", "600"])
     monkeypatch.setattr(FakeNewProcess, "pid", other.pid)
     try:
-        world.meanwhile = world.term
+        case.meanwhile = case.term
 
         def ready():
-            world.new_processes[0].goes_on = goes_on
-            world.new_processes[0].on_ready()
+            case.new_processes[0].goes_on = goes_on
+            case.new_processes[0].on_ready()
 
-        world.lives(world.upgrade, ready, end=None)
+        case.run(case.upgrade, ready, end=None)
         assert other.poll() is None or goes_on
         assert not goes_on or other.wait(20) == -signal.SIGTERM
-        assert ("daemon: leave" in world.journal) != goes_on
+        assert ("daemon: leave" in case.journal) != goes_on
     finally:
         other.kill()
         other.wait()
 
 
 @pytest.mark.parametrize("fails", ["to start", "before it is ready", "when it is committed"])
-def test_a_new_version_that_fails_costs_a_line_and_is_reported(world, fails):
+def test_a_new_version_that_fails_costs_a_line_and_is_reported(case, fails):
     faults = []
 
     def fail():
         if fails == "before it is ready":
-            world.new_processes[0].on_end("it has ended")
+            case.new_processes[0].on_end("it has ended")
         elif fails == "when it is committed":
-            world.new_processes[0].goes_on = False
-            world.new_processes[0].on_ready()
+            case.new_processes[0].goes_on = False
+            case.new_processes[0].on_ready()
 
     def ask():
-        world.start_fails = fails == "to start"
-        world.upgrade()
+        case.start_fails = fails == "to start"
+        case.upgrade()
 
-    one = world.lives(ask, fail, lambda: faults.append(world.life.report()["config_fault"]))
-    assert [line for line in world.journal if "The new version does not take over: it " in line]
+    one = case.run(ask, fail, lambda: faults.append(case.lifecycle.report()["config_fault"]))
+    assert [line for line in case.journal if "The new version does not take over: it " in line]
     assert faults[0].startswith("The new version does not take over: it ") and not one.handed_over
-    assert world.journal[-len(END) - 1 :] == ["daemon: leave", *END]
-    assert [line for line in world.journal if line.startswith("systemd")][1:3] == [
+    assert case.journal[-len(END) - 1 :] == ["daemon: leave", *END]
+    assert [line for line in case.journal if line.startswith("systemd")][1:3] == [
         "systemd: reloading",
         "systemd: ready",
     ]
 
 
-def test_a_second_try_may_succeed(world):
-    world.lives(
-        world.upgrade,
-        world.upgrade,  # while the first one is under way it is the same
-        lambda: world.new_processes[0].on_end("it has ended"),
-        world.upgrade,
-        world.second_is_ready,
+def test_a_second_try_may_succeed(case):
+    case.run(
+        case.upgrade,
+        case.upgrade,  # while the first one is under way it is the same
+        lambda: case.new_processes[0].on_end("it has ended"),
+        case.upgrade,
+        case.second_is_ready,
         end=None,
     )
-    assert world.journal[-4:] == ["systemd: succeeded 4711", *HANDED_OVER]
-    assert len(world.new_processes) == 2 and world.life.reload_error is None
+    assert case.journal[-4:] == ["systemd: succeeded 4711", *HANDED_OVER]
+    assert len(case.new_processes) == 2 and case.lifecycle.reload_error is None
 
 
-def test_a_reload_meanwhile_begins_anew_with_what_is_in_force_then(world):
-    world.lives(world.upgrade, lambda: world.write(priority=7), world.hup, world.second_is_ready, end=None)
+def test_a_reload_meanwhile_begins_anew_with_what_is_in_force_then(case):
+    case.run(case.upgrade, lambda: case.write(priority=7), case.hup, case.second_is_ready, end=None)
     reload = [
         "new process: close",
         "systemd: reloading",
         "daemon: apply 7",
-        f"says {world.path} is in force.",
+        f"says {case.path} is in force.",
         "systemd: ready",
     ]
-    assert world.journal == [*BEGIN, *ASKED, *reload, *ASKED, "systemd: succeeded 4711", *HANDED_OVER]
-    assert '"priority": 7' in world.new_processes[1].state["config"]
+    assert case.journal == [*BEGIN, *ASKED, *reload, *ASKED, "systemd: succeeded 4711", *HANDED_OVER]
+    assert '"priority": 7' in case.new_processes[1].state["config"]
 
 
-def test_a_router_that_resigns_starts_no_new_process(world):
+def test_a_router_that_resigns_starts_no_new_process(case):
     served = []
-    world.linger = served.append
-    world.lives(world.upgrade, world.term, world.upgrade, first_of(served), end=None)
-    assert world.journal == [*BEGIN, *ASKED, "new process: close", "daemon: leave", *END]
+    case.linger = served.append
+    case.run(case.upgrade, case.term, case.upgrade, first_of(served), end=None)
+    assert case.journal == [*BEGIN, *ASKED, "new process: close", "daemon: leave", *END]
 
 
-def inherits(world, **options):
-    world.write()
-    world.old_process = FakeOldProcess(world, **options)
-    return world
+def inherits(case, **options):
+    case.write()
+    case.old_process = FakeOldProcess(case, **options)
+    return case
 
 
 GOES_ON = [
@@ -130,30 +130,30 @@ GOES_ON = [
 ]
 
 
-def test_the_new_version_has_all_ready_before_it_asks_and_answers_where_the_old_one_did(world):
-    one = inherits(world).lives()
-    assert world.journal == [*GOES_ON, "daemon: leave", *END]
+def test_the_new_version_has_all_ready_before_it_asks_and_answers_where_the_old_one_did(case):
+    one = inherits(case).run()
+    assert case.journal == [*GOES_ON, "daemon: leave", *END]
     assert one.since == 5.5
-    assert not list(world.folder.glob("*.sock"))
+    assert not list(case.folder.glob("*.sock"))
 
 
-def test_the_new_version_goes_over_to_a_file_that_is_another_one_by_now(world):
-    before = json.dumps({"instances": [{**INSTANCE, "priority": 9}], "status_socket": str(world.folder / "vrrp.sock")})
-    inherits(world, text=before).lives()
-    assert world.journal[len(GOES_ON) :][:2] == ["daemon: apply 100", f"says {world.path} is in force."]
+def test_the_new_version_goes_over_to_a_file_that_is_another_one_by_now(case):
+    before = json.dumps({"instances": [{**INSTANCE, "priority": 9}], "status_socket": str(case.folder / "vrrp.sock")})
+    inherits(case, text=before).run()
+    assert case.journal[len(GOES_ON) :][:2] == ["daemon: apply 100", f"says {case.path} is in force."]
 
 
-def test_the_new_version_is_silent_towards_systemd_until_that_listens_to_it(world):
-    world.notifier.watchdog = 30_000
-    inherits(world).lives(*[lambda: None] * 5)
-    notified = [line for line in world.journal if line.startswith("systemd")]
+def test_the_new_version_is_silent_towards_systemd_until_that_listens_to_it(case):
+    case.notifier.watchdog = 30_000
+    inherits(case).run(*[lambda: None] * 5)
+    notified = [line for line in case.journal if line.startswith("systemd")]
     assert notified[0] == "systemd: alive" and notified[-1] == "systemd: stopping"
 
 
 @pytest.mark.parametrize("why", ["gone", "another language"])
-def test_who_cannot_go_on_from_there_touches_nothing(world, why):
-    inherits(world, text="{" if why == "another language" else None).old_process.gone = True
+def test_a_new_version_that_cannot_resume_touches_nothing(case, why):
+    inherits(case, text="{" if why == "another language" else None).old_process.gone = True
     with pytest.raises((lifecycle.UpgradeAborted, status_socket.Refused)):
-        world.lives()
-    assert not [line for line in world.journal if "stop" in line or "close" in line or "systemd" in line]
-    assert (world.folder / "vrrp.sock").is_socket()
+        case.run()
+    assert not [line for line in case.journal if "stop" in line or "close" in line or "systemd" in line]
+    assert (case.folder / "vrrp.sock").is_socket()

@@ -101,7 +101,7 @@ def test_an_interface_is_found_by_the_name_that_it_has_now(links):
     assert place(links, "lan") == Egress(ETH0._replace(name="lan"), "192.0.2.1")
 
 
-def test_who_takes_the_name_of_another_one_has_addresses_of_its_own(links):
+def test_an_interface_that_takes_over_a_name_has_its_own_addresses(links):
     links.update(LinkUpdated(ETH0._replace(name="lan")))
     links.update(LinkUpdated(ETH1._replace(name="eth0")))
     assert place(links) == Egress(ETH1._replace(name="eth0"), "198.51.100.1")

@@ -120,7 +120,7 @@ def interrupt(host, happens):
     host.loop.spin_until = held
 
 
-def test_who_speaks_at_the_last_moment_is_heard_and_nothing_is_done(host):
+def test_an_advertisement_at_the_last_moment_prevents_the_takeover(host):
     host.start()
     host.done()
     interrupt(host, lambda: host.deliver(200))
@@ -247,7 +247,7 @@ def test_a_backup_leaves_without_a_word_and_at_once(host):
     assert host.acts() == []
 
 
-def test_who_lingers_and_is_stopped_gives_them_up_at_once(host):
+def test_a_router_that_keeps_its_addresses_removes_them_at_once_when_it_is_stopped(host):
     host.start().activate()
     resign(host)
     host.done()
@@ -255,8 +255,8 @@ def test_who_lingers_and_is_stopped_gives_them_up_at_once(host):
     assert (host.held, host.acts()) == ([], [f"delete {VIP}/32 from eth0"])
 
 
-def test_who_lingers_takes_nothing_back(host):
-    """A check that comes back, or an address that somebody takes away, is none of its business any more."""
+def test_a_router_that_keeps_its_addresses_after_its_resignation_restores_none(host):
+    """It no longer reacts to a check that recovers, or to an address that is deleted."""
     host.start().activate()
     resign(host)
     host.netlink.take_away(f"{VIP}/32")

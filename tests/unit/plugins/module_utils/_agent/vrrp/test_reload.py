@@ -286,7 +286,7 @@ def test_a_changed_check_keeps_its_reading_until_it_has_a_result(host):
     other = HAPROXY._replace(process="keepalived")
     host.apply(TRACKING, checks=(other,))
     assert (host.state, host.daemon.report()["checks"][0]["up"]) == ("Backup", None)
-    assert host.checks.wanted[-1] == ((other,), "nobody")
+    assert host.checks.applied[-1] == ((other,), "nobody")
     host.finds("haproxy", up=False)
     assert host.state == "Fault"
 
@@ -309,7 +309,7 @@ def test_an_interface_check_of_another_interface_is_read_at_once(host):
 # --- sync groups ------------------------------------------------------------------------------------------------
 
 
-def test_who_joins_a_group_shares_its_fault_at_once(host):
+def test_an_instance_that_joins_a_sync_group_shares_its_fault_at_once(host):
     host.start(TRACKING, BACK, checks=(HAPROXY,))
     host.finds("haproxy", up=False)
     assert host.states == {"front": "Fault", "back": "Backup"}
@@ -317,7 +317,7 @@ def test_who_joins_a_group_shares_its_fault_at_once(host):
     assert host.states == {"front": "Fault", "back": "Fault"}
 
 
-def test_who_leaves_a_group_leaves_its_fault_at_once(host):
+def test_an_instance_that_leaves_a_sync_group_leaves_its_fault_at_once(host):
     host.start(TRACKING, BACK, checks=(HAPROXY,), groups=(BOTH,))
     host.finds("haproxy", up=False)
     host.apply(TRACKING, BACK, checks=(HAPROXY,))
@@ -339,7 +339,7 @@ def test_a_group_in_fault_of_which_something_else_changes_does_not_move(host):
     assert host.done() == []
 
 
-def test_who_joins_a_group_is_not_hurt_by_a_fault_that_ends_with_the_same_reload(host):
+def test_an_instance_that_joins_a_sync_group_does_not_share_a_fault_that_ends_with_the_same_reload(host):
     host.start(BACK, TRACKING, checks=(HAPROXY,))
     host.finds("haproxy", up=False)
     host.let(DOWN_INTERVAL)

@@ -42,7 +42,7 @@ def succeeded(old, meanwhile=_nothing, change=_nothing):
     new.netlink.there, new.netlink.up = dict(old.netlink.there), dict(old.netlink.up)
     new.netlink.pending.clear()
     new.daemon.start(old.daemon.settings, later=True)
-    assert new.done() == [] and new.checks.wanted == []
+    assert new.done() == [] and new.checks.applied == []
     meanwhile(new)
     known = old.daemon.to_json()
     change(known)
@@ -98,13 +98,13 @@ def test_what_checks_have_found_counts_until_they_find_something_else(host):
     host.activate()
     new = succeeded(host)
     assert is_the_same(host, new) and new.done() == []
-    assert new.checks.wanted == [((HAPROXY, LINK), "nobody")]
+    assert new.checks.applied == [((HAPROXY, LINK), "nobody")]
     assert Result("haproxy", True, 0, "pid 7") in new.checks.results
     new.finds("haproxy", up=False)
     assert new.state == "Fault"
 
 
-def test_who_is_in_fault_stays_there_until_it_is_well(host):
+def test_a_router_in_fault_stays_in_fault_until_it_recovers(host):
     host.start(TRACKING, checks=(HAPROXY,))
     host.finds("haproxy", up=False)
     new = succeeded(host)

@@ -207,7 +207,7 @@ def test_a_report_does_not_change_with_what_it_is_about():
     assert report["discarded"] == {}
 
 
-def test_who_has_no_place_yet_can_be_reported():
+def test_an_instance_without_an_egress_can_be_reported():
     assert Router(SIX).report([], None)["source"] is None
     assert Router(SIX).ours.source == "::"
     assert Router(FRONT._replace(interval=2 * SECOND)).machine.source == "0.0.0.0"

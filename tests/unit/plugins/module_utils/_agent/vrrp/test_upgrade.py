@@ -23,7 +23,7 @@ import json, os, signal, sys, time
 from _agent.vrrp.upgrade import OldProcess
 before = OldProcess.of(os.environ)
 """
-# It says what it was told, and by whom it was started, and lives until somebody ends it.
+# Writes what it has inherited and from which process, and runs until it is killed.
 GOOD = """
 known = before.request_handover()
 with open(sys.argv[1] + ".new", "w") as file:
@@ -96,7 +96,7 @@ def test_the_new_process_gets_the_state_and_resumes(old):
     assert (said["known"], said["text"], said["door"]) == (known, "{}", str(old.folder / "sock"))
     assert (said["pid"], said["socket"]) == (new.pid, str(old.folder / "sock"))
     assert lives(new.pid) and old.ended == [] and old.ready == [True]
-    # The watchdog is for whoever gets this; of what has been handed over nothing is inherited any further.
+    # The new process feeds the watchdog, and its own children inherit nothing of the handover.
     assert said["environ"]["WATCHDOG_USEC"] == "5"
     assert not {"WATCHDOG_PID", upgrade_state.VARIABLE} & set(said["environ"])
     assert not [name for name in said["opened"] if "memfd" in name]
@@ -163,7 +163,7 @@ def test_one_that_is_given_up_ends(old):
 
 
 def test_a_new_process_whose_upgrade_is_cancelled_aborts(old):
-    """Its process is not known yet: then it finds nobody to say it to."""
+    """The new process has not connected yet, and finds that the old one has closed the connection."""
     program = f"{BEGIN.replace('before =', 'time.sleep(0.3); before =')}open(sys.argv[1], 'w')"
     old.starts(program).close()
     begun = old.loop.now()

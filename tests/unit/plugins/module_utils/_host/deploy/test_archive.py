@@ -65,14 +65,14 @@ def test_the_file_runs_by_itself(tmp_path):
     assert (ran.returncode, ran.stderr) == (1, "none cannot be read: No such file or directory.\n")
 
 
-def test_what_has_travelled_within_another_archive_gives_the_same_bytes(tmp_path):
-    luggage = tmp_path / "luggage.zip"
-    with zipfile.ZipFile(luggage, "w", zipfile.ZIP_DEFLATED) as other:
+def test_the_agents_sources_in_an_ansiballz_payload_give_the_same_archive(tmp_path):
+    payload = tmp_path / "payload.zip"
+    with zipfile.ZipFile(payload, "w", zipfile.ZIP_DEFLATED) as other:
         for path in sorted(AGENT.rglob("*.py"), reverse=True):
             other.write(path, f"far/away/_agent/{path.relative_to(AGENT)}")
         other.writestr("far/away/_agent/__pycache__/log.cpython-311.pyc", b"")
         other.writestr("far/away/_agent_else.py", b"")
-    assert archive.rebuild(str(luggage), "far/away/_agent") == archive.build(str(AGENT))
+    assert archive.rebuild(str(payload), "far/away/_agent") == archive.build(str(AGENT))
 
 
 def test_a_running_version_imports_from_its_own_file_after_its_name_means_another(tmp_path):
@@ -95,6 +95,6 @@ def test_a_running_version_imports_from_its_own_file_after_its_name_means_anothe
             running.stdin.flush()
             assert running.stdout.readline() == "old\n"
             maps = Path(f"/proc/{running.pid}/maps").read_text()
-            assert "agent-1.pyz" in maps and "agent-2.pyz" not in maps, "nobody could tell which version is in use"
+            assert "agent-1.pyz" in maps and "agent-2.pyz" not in maps, "the maps do not show which version is in use"
         finally:
             running.kill()

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run as a whole, with the real agent and real files, beside a systemd that only remembers what it was told."""
+"""Whole runs of the deployment, with the real agent and real files, and a fake systemd that records its commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OTHER = AGENT + b"\0"
 
 @pytest.fixture(autouse=True)
 def own_group(monkeypatch):
-    """Whoever runs the tests may give files to their own group only."""
+    """An ordinary user who runs the tests can give files to their own groups only."""
     monkeypatch.setattr(deployment.files.grp, "getgrnam", lambda name: grp.getgrgid(os.getgid()))
 
 
@@ -39,7 +39,7 @@ def request(**configs):
 
 
 def run(host, requested=None, agent=AGENT, dry=False):
-    host.told = []
+    host.commands = []
     return Deployment(host, os.rename).present(requested or request(), agent, dry)
 
 
@@ -65,12 +65,12 @@ def test_a_first_run_sets_all_of_it_up_and_a_second_one_does_nothing(host):
     ]
     assert os.stat(host.paths.configuration + "/vrrp.json").st_mode & 0o777 == 0o640
     again = run(host)
-    assert (again.steps, again.diff, host.told) == ([], [], [])
+    assert (again.steps, again.diff, host.commands) == ([], [], [])
 
 
 def test_a_dry_run_says_the_same_and_leaves_nothing(host):
     said = run(host, dry=True)
-    assert (files(host), host.told) == ([], [])
+    assert (files(host), host.commands) == ([], [])
     assert said == run(host)
 
 
@@ -88,7 +88,7 @@ def test_both_configurations_are_shown_to_the_new_version_before_anything_change
     wrong = {"instances": [{**VRRP["instances"][0], "vrid": 300}]}
     with pytest.raises(Failed, match="vrid is 300") as refused:
         run(host, request(proxy={"services": []}, vrrp=wrong))
-    assert host.told == [] and files(host) == before and "s3cret" not in str(refused.value)
+    assert host.commands == [] and files(host) == before and "s3cret" not in str(refused.value)
     assert b'"vrid": 51' in host.content(f"{host.paths.configuration}/vrrp.json")
 
 
@@ -96,13 +96,13 @@ def test_a_version_that_does_not_take_the_old_configuration_is_not_installed(hos
     run(host)
     with pytest.raises(Failed, match="without a word|SyntaxError|refused"):
         run(host, agent=b"this is no Python")
-    assert host.told == [] and len([name for name in files(host) if "agent-" in name]) == 1
+    assert host.commands == [] and len([name for name in files(host) if "agent-" in name]) == 1
 
 
 def test_a_new_version_is_brought_in_and_the_old_one_goes(host):
     run(host)
     done = run(host, agent=OTHER)
-    assert host.told == ["upgrade onprem-lb-proxy.service", "upgrade onprem-lb-vrrp.service"]
+    assert host.commands == ["upgrade onprem-lb-proxy.service", "upgrade onprem-lb-vrrp.service"]
     assert [name for name in files(host) if "agent-" in name] == [f"lib/{os.path.basename(done.archive)}"]
 
 
@@ -114,7 +114,7 @@ def test_a_router_that_is_restarted_comes_back_to_its_addresses_but_gives_up_one
         with open(host.paths.unit(Daemon("vrrp")), "a") as unit:
             unit.write("# by hand\n")
         run(host, request(vrrp=elsewhere), agent=OTHER + address.encode())
-        told.append(host.told[-1])
+        told.append(host.commands[-1])
     assert told == [f"restart onprem-lb-vrrp.service {how}" for how in ("at once", "gracefully")]
 
 
@@ -123,10 +123,10 @@ def test_a_router_that_is_restarted_comes_back_to_its_addresses_but_gives_up_one
     ["useradd", "daemon-reload", "enable onprem-lb-vrrp", "start onprem-lb-proxy", "start onprem-lb-vrrp"],
 )
 def test_a_run_that_broke_off_anywhere_is_completed_by_the_next(host, where):
-    host.breaks = where
+    host.failing = where
     with pytest.raises(Failed):
         run(host)
-    host.breaks = ""
+    host.failing = ""
     run(host)
     assert all(unit.active and unit.enabled for unit in host.units().values())
     assert not os.path.exists(host.paths.unfinished)
@@ -135,13 +135,13 @@ def test_a_run_that_broke_off_anywhere_is_completed_by_the_next(host, where):
 
 def test_a_reload_that_broke_off_is_done_again(host):
     run(host)
-    host.breaks = "reload onprem-lb-proxy"
+    host.failing = "reload onprem-lb-proxy"
     other = request(proxy={"services": [{**PROXY["services"][0], "port": 444}]})
     with pytest.raises(Failed):
         run(host, other)
-    host.breaks = ""
+    host.failing = ""
     run(host, other)
-    assert "reload onprem-lb-proxy.service" in host.told
+    assert "reload onprem-lb-proxy.service" in host.commands
     assert run(host, other).steps == []
 
 
@@ -164,10 +164,10 @@ def test_what_a_run_that_was_cut_off_has_left_beside_its_files_goes(host):
     assert not [path for path in left if os.path.exists(path)] and os.path.exists(other)
 
 
-def test_who_has_nothing_to_do_goes_with_its_files(host):
+def test_a_daemon_without_a_configuration_is_removed_with_its_files(host):
     run(host)
     run(host, request(vrrp=None))
-    assert host.told[0] == "stop onprem-lb-vrrp.service"
+    assert host.commands[0] == "stop onprem-lb-vrrp.service"
     assert not [name for name in files(host) if "vrrp.json" in name or "vrrp.service" in name]
     assert run(host, request(vrrp=None)).steps == []
 

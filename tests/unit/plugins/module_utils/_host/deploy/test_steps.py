@@ -139,7 +139,7 @@ def test_what_is_stopped_or_disabled_is_mended():
     assert steps(units=units(vrrp={"enabled": False})) == ["enable onprem-lb-vrrp.service"]
 
 
-def test_who_has_nothing_to_do_any_more_is_stopped_before_its_files_go():
+def test_a_daemon_without_a_configuration_is_stopped_before_its_files_are_removed():
     alone = WANTED._replace(daemons=(PROXY,))
     found = steps(alone, pending=("/etc/vrrp.json", "/units/onprem-lb-vrrp.service"))
     assert found[:2] == ["stop onprem-lb-vrrp.service", "replace /etc/vrrp.json"]
@@ -154,7 +154,7 @@ def test_a_program_that_is_to_go_is_stopped_right_before_the_agent_starts():
     assert steps(wanted, enabled_conflicting=frozenset(["haproxy.service"])) == ["stop haproxy.service"]
 
 
-def test_who_has_the_vips_stops_before_who_serves_them():
+def test_keepalived_stops_before_haproxy():
     wanted = WANTED._replace(replace=("haproxy", "keepalived"))
     both = frozenset(["haproxy.service", "keepalived.service"])
     assert steps(wanted, enabled_conflicting=both) == ["stop keepalived.service", "stop haproxy.service"]
@@ -181,7 +181,7 @@ def test_what_is_in_the_way_is_one_sentence(found, words):
     assert words in sentence and sentence.count(". ") == 0
 
 
-def test_nobody_is_in_the_way_of_whom_it_does_not_concern():
+def test_a_conflicting_service_matters_only_to_the_daemon_that_it_conflicts_with():
     balancer = WANTED._replace(daemons=(PROXY,))
     assert faults(balancer, raw_sockets=False, conflicting=(KEEPALIVED,)) == []
     assert faults(conflicting=(KEEPALIVED._replace(program="haproxy"),)) == [], "its ports tell whether it is"

@@ -95,14 +95,14 @@ def test_the_units_are_read_and_the_version_that_each_runs(tmp_path):
     }
 
 
-def test_who_would_be_ended_by_the_signal_to_upgrade_is_known(tmp_path):
+def test_a_process_that_the_upgrade_signal_would_end_is_recognized(tmp_path):
     process(tmp_path, 41, caught="0000000000004003")
     assert not host(tmp_path, ("systemctl show", (0, SHOWN, "")))[0].units()[PROXY.unit].upgrades
     (tmp_path / "proc/41/status").write_text("SigCgt:\t0000000000004803\n")
     assert host(tmp_path, ("systemctl show", (0, SHOWN, "")))[0].units()[PROXY.unit].upgrades
 
 
-def test_a_version_goes_when_nobody_runs_it_any_more(tmp_path):
+def test_a_version_is_removed_when_no_process_runs_it(tmp_path):
     here, _systemctl = host(tmp_path)
     for digest in ("aa", "bb", "cc", "dd"):
         here.write(f"{here.paths.library}/agent-{digest}.pyz", b"")
@@ -112,7 +112,7 @@ def test_a_version_goes_when_nobody_runs_it_any_more(tmp_path):
     assert sorted(os.listdir(here.paths.library)) == ["agent-aa.pyz", "agent-bb.pyz", "agent.pyz"]
 
 
-def test_a_link_is_moved_and_a_half_made_one_is_in_nobodys_way(tmp_path):
+def test_a_link_is_replaced_even_if_an_interrupted_run_left_a_temporary_one(tmp_path):
     here, _systemctl = host(tmp_path)
     here.point(here.paths.link, "one")
     os.symlink("half", f"{here.paths.link}.new")

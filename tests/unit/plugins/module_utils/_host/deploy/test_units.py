@@ -58,7 +58,7 @@ def test_the_kernel_knows_the_process_by_a_name_that_it_does_not_cut(daemon):
         {"sync_groups": [{"name": "both", "notify": "/usr/bin/tell"}]},
     ],
 )
-def test_who_runs_programs_for_others_is_root_with_the_rights_for_that_alone(config):
+def test_a_router_that_runs_programs_as_other_users_is_root_with_the_capabilities_for_that_only(config):
     found = lines(VRRP, config)
     assert not [line for line in found if line.startswith("User=")], "systemd 257 would take CAP_SETUID away"
     (bounded,) = [line for line in found if line.startswith("CapabilityBoundingSet=")]

@@ -148,12 +148,12 @@ def test_a_lone_holder_may_miss_some_questions(missed, gone):
 
 
 @pytest.mark.parametrize(("missed", "steps"), [(3, 1), (4, 3)])
-def test_a_holder_may_miss_fewer_while_somebody_else_answers(missed, steps):
+def test_a_holder_may_miss_fewer_probes_while_another_one_answers(missed, steps):
     seen = report(held=[(B, 0, 1000), (A, 0, 500), (A, 500 + 5 * missed, 1000)])
     assert len(seen["timeline"]) == steps
 
 
-def test_nobody_is_missed_while_nobody_is_asked():
+def test_no_holder_is_missed_while_no_probe_is_sent():
     paused = transcript(held=[(A, 0, 1000)])
     paused.probes = [at for at in paused.probes if not 300 <= at < 800]
     paused.sightings = [(at, mac) for at, mac in paused.sightings if not 300 <= at < 800]

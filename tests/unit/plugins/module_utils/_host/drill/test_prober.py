@@ -199,7 +199,7 @@ def test_it_does_not_end_before_the_minimum():
     assert seen.length_ms == pytest.approx(1000, abs=10)
 
 
-def test_it_goes_on_until_somebody_puts_the_file_there(tmp_path):
+def test_the_probe_continues_until_the_file_exists(tmp_path):
     def service(at):
         if at >= 2000:
             (tmp_path / "enough").touch()

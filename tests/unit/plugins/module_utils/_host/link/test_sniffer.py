@@ -43,7 +43,7 @@ def test_what_came_from_behind_a_router_is_counted(data, protocol):
     assert observe(data, protocol).message.reason == "hop_limit"
 
 
-def test_the_hop_limit_of_unicast_is_nobodys_fault():
+def test_the_hop_limit_of_unicast_is_not_judged():
     """keepalived sends 64 over IPv6 and does not look at it."""
     assert observe(ipv6(hop_limit=64, destination="fe80::2"), sniffer.IPV6).message.vrid == 51
     assert observe(ipv4(V3, ttl=1, destination="192.0.2.2")).message.vrid == 51

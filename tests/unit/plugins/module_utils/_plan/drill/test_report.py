@@ -209,7 +209,7 @@ def test_a_harmless_failure_is_watched_for_longer_than_any_check_takes():
     assert found["revert_after"] > 10
 
 
-def test_where_nobody_preempts_any_member_may_have_been_the_holder():
+def test_without_preemption_any_member_may_have_been_the_holder():
     there = {"before": "lb2", "after": "lb1", "holder_after": "lb1"}
     assert row(seen(**there), member="lb2", back="lb2", back_ms=0)["faults"] == []
     stays = seen(**{**there, "after": "lb2"})
@@ -221,7 +221,7 @@ def test_the_return_is_watched_for_as_long_as_the_preemption_may_wait():
     assert slow["duration"] - usual["duration"] == 60
 
 
-def test_a_killed_keepalived_may_be_back_before_anybody_misses_it():
+def test_a_killed_keepalived_may_be_back_before_its_peer_takes_over():
     assert row(seen(0.0, after="lb1"), event="keepalived_killed", limit=3072)["faults"] == []
 
 

@@ -1,4 +1,4 @@
-"""What is foreseen for a plan, and which plans are refused with which mend."""
+"""The forecast of a plan, and the plans that are refused, each with the change that fixes it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def drafted(members):
     return planner.forecast_input(plan)
 
 
-def foresee(*members, change=None, **settings):
+def forecast_of(*members, change=None, **settings):
     plan = drafted(list(members) or pair(**settings))
     if change:
         for name, planned in plan["members"].items():
@@ -29,7 +29,7 @@ def foresee(*members, change=None, **settings):
 
 
 def lines(**settings):
-    found = foresee(**settings)
+    found = forecast_of(**settings)
     assert found["faults"] == []
     return {line["event"]: line for line in found["outages"]}
 
@@ -72,7 +72,7 @@ def test_what_notices_a_death_after_fall_polls_notices_life_after_rise():
 def test_a_holder_that_runs_the_agent_serves_on_until_the_next_one_does(peer):
     first, second = pair()
     first["settings"]["engine"], second["settings"]["engine"] = "agent", peer
-    found = {line["event"]: line for line in foresee(first, second)["outages"]}
+    found = {line["event"]: line for line in forecast_of(first, second)["outages"]}
     stopped = found["keepalived_stopped"]
     assert (stopped["after"], stopped["outage_ms"], stopped["back"]) == ("lb2", forecast.SWITCH_MS, "lb1")
     assert found["keepalived_killed"]["outage_ms"] == worst()["keepalived_killed"]
@@ -87,7 +87,7 @@ def test_a_member_that_expects_unicast_does_not_hear_multicast():
     def differ(name, instance):
         instance["multicast"] = name == "lb1"
 
-    assert "both hold the VIP before anything fails" in foresee(change=differ)["faults"][0]
+    assert "both hold the VIP before anything fails" in forecast_of(change=differ)["faults"][0]
 
 
 def test_the_fast_setting_is_fast_in_everything():
@@ -120,10 +120,10 @@ def test_an_agent_that_stops_serves_on_beside_its_successor():
     assert two_holders(engine="agent", vrrp_version=3, advert_interval=0.1)["keepalived_stopped"] == round(grace)
 
 
-def test_two_holders_are_foreseen_for_whoever_may_hold_the_vip():
+def test_two_holders_are_forecast_for_each_member_that_may_hold_the_vip():
     first, second = pair(preempt=False)
     second["settings"]["engine"] = "agent"
-    found = {line["event"]: line["two_holders_ms"] for line in foresee(first, second)["outages"]}
+    found = {line["event"]: line["two_holders_ms"] for line in forecast_of(first, second)["outages"]}
     assert found["keepalived_stopped"] == 110
 
 
@@ -138,14 +138,14 @@ def test_without_preemption_the_vip_stays_but_for_two_holders_of_which_the_bette
     assert found["host_cut"]["back"] == "lb1"
 
 
-def test_of_equal_members_the_greater_address_wins_and_nobody_preempts():
+def test_of_equal_members_the_greater_address_wins_without_preemption():
     found = lines(priorities=[100, 100])
     assert (found["haproxy_killed"]["before"], found["haproxy_killed"]["after"]) == ("lb2", "lb1")
     assert found["haproxy_killed"]["back"] == "lb1"
 
 
 def test_each_vip_has_its_own_holder_and_successor():
-    found = foresee(*(member(number, vips=["192.0.2.10", "192.0.2.11"]) for number in (1, 2, 3)))
+    found = forecast_of(*(member(number, vips=["192.0.2.10", "192.0.2.11"]) for number in (1, 2, 3)))
     moves = {(line["vip"], line["before"], line["after"]) for line in found["outages"] if line["event"] == "host_cut"}
     assert moves == {("192.0.2.10", "lb1", "lb2"), ("192.0.2.11", "lb2", "lb3")}
 
@@ -181,19 +181,19 @@ REFUSED = {
 
 @pytest.mark.parametrize("settings, sentence", REFUSED.values(), ids=REFUSED)
 def test_a_plan_that_does_not_fail_over_is_refused_with_the_change_that_mends_it(settings, sentence):
-    assert foresee(**settings)["faults"] == [sentence]
+    assert forecast_of(**settings)["faults"] == [sentence]
 
 
 def test_the_mend_of_a_weight_is_true():
-    assert foresee(priorities=[110, 98], track_weight=12)["faults"] != []
-    assert foresee(priorities=[110, 98], track_weight=13)["faults"] == []
+    assert forecast_of(priorities=[110, 98], track_weight=12)["faults"] != []
+    assert forecast_of(priorities=[110, 98], track_weight=13)["faults"] == []
 
 
 def test_members_that_do_not_send_to_each_other_both_hold_the_vip():
     def forget(name, instance):
         instance["peers"] = ["192.0.2.99"]
 
-    sentences = foresee(change=forget)["faults"]
+    sentences = forecast_of(change=forget)["faults"]
     assert sentences == [
         "192.0.2.10: lb1 and lb2 both hold the VIP before anything fails: name all the other members as peers of each."
     ]
@@ -204,23 +204,23 @@ def test_one_way_silence_is_found_too():
         if name == "lb1":
             instance["peers"] = []
 
-    assert any("both hold the VIP" in sentence for sentence in foresee(change=forget)["faults"])
+    assert any("both hold the VIP" in sentence for sentence in forecast_of(change=forget)["faults"])
 
 
 def test_different_passwords_are_two_holders_that_no_weight_mends():
     def differ(name, instance):
         instance.update(auth_pass=name)
 
-    sentences = foresee(change=differ)["faults"]
+    sentences = forecast_of(change=differ)["faults"]
     assert len(sentences) == 1 and "both hold the VIP" in sentences[0]
     assert sentences[0].endswith("no single change mends this, compare the members' settings.")
 
 
-def test_a_service_that_nobody_watches_is_refused():
+def test_a_service_without_a_tracker_is_refused():
     def blind(name, instance):
         instance.update(track_scripts=[], track_files=[])
 
-    assert foresee(change=blind)["faults"] == [
+    assert forecast_of(change=blind)["faults"] == [
         "192.0.2.10: when haproxy dies on lb1, its 254 stays above lb2's 253, so the VIP would never move: "
         "track the service on every member, without a weight (FAULT)."
     ]
@@ -280,7 +280,7 @@ def test_each_vip_lives_and_dies_with_its_own_service():
     assert outages["192.0.2.11", "host_cut"] == outages["192.0.2.10", "host_cut"] == 3072
 
 
-def test_a_vip_whose_service_nobody_watches_is_named_with_that_service():
+def test_a_vip_whose_service_has_no_tracker_is_named_with_that_service():
     plan = drafted(pair())
     plan["watched"] = {"router": {"instances": ["vip-192.0.2.10"], "fatal": ["router_stopped"], "harmless": {}}}
     for planned in plan["members"].values():

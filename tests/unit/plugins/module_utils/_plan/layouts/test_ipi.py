@@ -293,7 +293,7 @@ def test_only_haproxy_is_told_what_the_agent_does_anyway():
     assert lines["master-0"] and not lines["master-2"]
 
 
-def test_an_agent_that_is_stopped_serves_on_until_somebody_has_taken_over():
+def test_an_agent_that_is_stopped_serves_until_another_member_has_taken_over():
     stopped = ("10.0.0.200", "keepalived_stopped")
     assert outages(mixed("master-0"))[stopped] < outages(planned())[stopped]
 
@@ -346,7 +346,7 @@ CURL = "master-2: curl is missing, which the check {} needs to ask {}: install c
     ],
     ids=["nft", "two_urls", "a_name"],
 )
-def test_what_an_agent_lacks_and_nobody_brings_is_said(settings, missing, sentence):
+def test_what_an_agent_lacks_and_no_role_installs_is_a_fault(settings, missing, sentence):
     (fault,) = mixed("master-2", changed={"missing_programs": missing}, **settings).faults
     assert fault == f"{sentence}, because with the engine agent nothing is downloaded."
 

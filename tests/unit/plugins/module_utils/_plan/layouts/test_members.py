@@ -81,6 +81,6 @@ def test_priorities_fall_from_254_and_are_all_different(count):
     assert len(set(found)) == count and found == sorted(found, reverse=True) and found[-1] >= 1
 
 
-def test_from_the_third_on_nobody_can_be_as_quick_as_the_second():
+def test_from_the_third_on_no_member_can_be_as_quick_as_the_second():
     second, third, fourth = _members.priorities(4)[1:]
     assert second - third == third - fourth == 25

@@ -226,7 +226,7 @@ def test_members_may_have_different_interfaces():
     assert instances(plan, "lb2")[0]["interface"] == "ens5"
 
 
-def test_a_vip_that_somebody_else_answers_for_is_refused_with_the_answer():
+def test_a_vip_that_another_host_answers_for_is_refused_with_the_answer():
     members = pair()
     members[0]["host"]["answering"] = {"192.0.2.10": ["aa:bb:cc:dd:ee:ff"]}
     assert _pair.plan(members).faults == [

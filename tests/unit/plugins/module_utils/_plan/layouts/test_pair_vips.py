@@ -11,7 +11,7 @@ TWO = ["192.0.2.10", "192.0.2.11"]
 
 
 def router(vrid=51, source="192.0.2.99", addresses=("192.0.2.77",), family=4, **changes):
-    """What `vrrp_info` says of a router of somebody else."""
+    """Return a foreign router as `vrrp_info` returns it."""
     usual = {"interface": "eth0", "priority": 100, "auth_type": "simple", "auth_pass": "another1"}
     return {**usual, "vrid": vrid, "source": source, "addresses": list(addresses), "family": family, **changes}
 
@@ -55,7 +55,7 @@ def test_a_living_pair_keeps_its_vrids_whatever_the_pool_would_give():
     assert vrids(living={"vip-192.0.2.10": 51}, vrid=60) == [60]
 
 
-def test_what_the_members_themselves_advertise_is_nobody_elses():
+def test_what_the_members_themselves_advertise_is_not_foreign():
     own = router(vrid=51, source="192.0.2.1", addresses=["192.0.2.10"])
     assert vrids([own], living={"vip-192.0.2.10": 51}) == [51]
 
@@ -78,7 +78,7 @@ def test_the_same_vrid_on_another_link_or_in_the_other_family_is_no_matter():
     assert vrids([router(interface="eth9"), router(family=6, source="fe80::9")], vrid=51) == [51]
 
 
-def test_a_living_pair_whose_vrid_somebody_else_took_is_told_so():
+def test_a_running_pair_whose_vrid_another_router_uses_is_refused():
     faults = _pair.plan(members([router()], living={"vip-192.0.2.10": 51})).faults
     assert len(faults) == 1 and "already advertises VRID 51" in faults[0]
 

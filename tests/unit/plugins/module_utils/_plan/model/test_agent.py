@@ -144,7 +144,7 @@ def test_each_answers_where_its_unit_lets_it():
     assert found["vrrp"]["status_socket"] == "/run/onprem-lb-vrrp/status.sock"
 
 
-def test_who_has_nothing_to_do_is_not_there():
+def test_a_daemon_without_work_has_no_configuration():
     assert translate(services=[SERVICE])["vrrp"] is None
     assert translate(instances=[INSTANCE])["proxy"] is None
 
@@ -255,7 +255,7 @@ def test_a_script_and_a_file_of_one_name_are_told_apart():
     assert "agent_scripts and agent_track_files both have the name 'x': give each its own." in found
 
 
-def test_who_listens_already_is_named_and_the_proxy_itself_is_not_in_its_way():
+def test_a_program_that_listens_on_a_services_port_is_named_unless_it_is_the_proxy_itself():
     def clash(program, port=443, **settings):
         listener = {"address": "0.0.0.0", "port": port, "program": program, "pid": 7}
         return agent.translate({"services": [SERVICE], **settings}, listeners=[listener], host="lb1")["faults"]

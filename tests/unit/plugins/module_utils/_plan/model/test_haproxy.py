@@ -51,7 +51,7 @@ def test_a_monitor_that_haproxy_could_not_have_is_refused(monitors, sentence):
     assert any(sentence in fault for fault in found["faults"]), found["faults"]
 
 
-def test_who_listens_on_a_monitors_port_is_named():
+def test_a_program_that_listens_on_a_monitors_port_is_named():
     taken = {"address": "::", "port": 9444, "program": "nginx", "pid": 5}
     assert "already taken by nginx (pid 5)" in model(listeners=[taken], monitors=[MONITOR])["faults"][0]
 

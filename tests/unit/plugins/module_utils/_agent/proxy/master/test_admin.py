@@ -12,7 +12,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import st
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from hypothesis import given
 from hypothesis import strategies as st
-from support.agent.visits import while_running
+from support.agent.clients import while_running
 from support.proxy.health import HealthCase, service
 
 

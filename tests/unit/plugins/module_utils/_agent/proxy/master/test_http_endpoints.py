@@ -16,7 +16,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.mast
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import http
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
-from support.agent.visits import while_running
+from support.agent.clients import while_running
 from support.proxy.masters import ask, free_ports, get
 from support.proxy.proxies import LOCAL
 from support.waiting import until

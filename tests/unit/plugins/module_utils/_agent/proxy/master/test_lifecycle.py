@@ -177,7 +177,7 @@ def test_under_load_a_service_moves_from_every_address_to_one(start, echoes, por
             proxy.reload({"services": [service(port, echoes, bind=bind)]})
             assert proxy.report()["config_fault"] is None
             load.more()
-        # Who comes in the very moment in which a socket is closed is lost with it.
+        # A connection that arrives at the very moment when a socket is closed is reset.
         assert len(load.faults) <= 2, load.faults
     assert ask(port, address="127.0.0.3")
 

@@ -61,7 +61,7 @@ class MasterCase:
 
     # the checks
 
-    def want(self, *_checks):
+    def apply(self, *_checks):
         pass
 
     def report_failure(self, key, why):
@@ -116,7 +116,7 @@ def test_what_cannot_be_prepared_leaves_nothing(case):
     assert refused.value.__traceback__ and not is_open(other)
 
 
-def test_who_was_started_before_a_server_changed_is_not_heard_of_it(case):
+def test_reports_of_an_old_worker_on_a_changed_server_are_ignored(case):
     (port,) = free_ports(1)
     case.serve(case.settings(port))
     case.say(0, failed="web/a", why="Connection refused")

@@ -29,7 +29,7 @@ def test_each_server_is_checked_as_its_service_says():
         verify=True, ca="/ca",
     )  # fmt: skip
     case = HealthCase(settings.Service("web", ("*",), 80, (A,), health=given), service([B], "other", port=9000))
-    web, other = case.wanted
+    web, other = case.applied
     assert (web.name, web.address, web.port) == ("web/a", "192.0.2.1", 8080)
     for field in (
         "type",
@@ -46,12 +46,12 @@ def test_each_server_is_checked_as_its_service_says():
     ):
         assert getattr(web, field) == getattr(given, field), field
     assert (other.name, other.address, other.port, other.type) == ("other/b", "192.0.2.2", 9000, "tcp")
-    assert HealthCase(service(type="none")).wanted == []
+    assert HealthCase(service(type="none")).applied == []
 
 
 @pytest.mark.parametrize("send_proxy, port, greeted", [(True, 0, True), (True, 9000, False), (False, 0, False)])
 def test_where_servers_demand_a_proxy_header_a_check_of_their_port_has_one(send_proxy, port, greeted):
-    (check, _other) = HealthCase(service(port=port)._replace(send_proxy=send_proxy)).wanted
+    (check, _other) = HealthCase(service(port=port)._replace(send_proxy=send_proxy)).applied
     assert check.greeting.encode("latin-1") == (proxy_header.local() if greeted else b"")
 
 
@@ -132,14 +132,14 @@ def test_a_slow_start_raises_the_weight_in_steps():
     case.found("web/a", False)
     assert case.found("web/a", True) == [("web/a", update("up", 0.5))]
     case.updates.clear()
-    case.time.pass_(30 * SECOND)
+    case.time.advance(30 * SECOND)
     assert [orders["web/a"]["weight"] for orders in case.updates] == [0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5]
     assert case.health.updates()["web/a"]["weight"] == 5
-    case.time.pass_(40 * SECOND)
+    case.time.advance(40 * SECOND)
     assert case.updates[-1] == {"web/a": update("up", 10)} and len(case.updates) == 20
 
 
-def test_who_was_up_at_the_start_or_is_ready_after_a_drain_starts_at_once():
+def test_a_server_that_was_up_at_the_start_or_is_ready_after_a_drain_has_no_slow_start():
     case = HealthCase(service(slow_start=60 * SECOND))
     assert case.health.updates()["web/a"] == update("up", 10)
     case.admin_state("web/a", "drain")
@@ -152,10 +152,10 @@ def test_a_slow_start_ends_with_the_next_failure():
     case = HealthCase(service(slow_start=60 * SECOND))
     case.found("web/a", False)
     case.found("web/a", True)
-    case.time.pass_(10 * SECOND)
+    case.time.advance(10 * SECOND)
     case.found("web/a", False)
     case.updates.clear()
-    case.time.pass_(70 * SECOND)
+    case.time.advance(70 * SECOND)
     assert case.updates == []
     assert case.found("web/a", True) == [("web/a", update("up", 0.5))]
 
@@ -165,13 +165,13 @@ def test_a_slow_start_goes_on_over_a_reload_and_a_new_version():
     case = HealthCase(slow)
     case.found("web/a", False)
     case.found("web/a", True)
-    case.time.pass_(30 * SECOND)
+    case.time.advance(30 * SECOND)
     case.health.apply([slow])
     remembered = json.loads(json.dumps(case.health.to_json()))
     for one in (case, HealthCase(slow, remembered=remembered, begun=30 * SECOND)):
         assert one.health.updates()["web/a"]["weight"] == 5
         one.updates.clear()
-        one.time.pass_(40 * SECOND)
+        one.time.advance(40 * SECOND)
         assert one.updates[-1] == {"web/a": update("up", 10)} and len(one.updates) == 10
     assert HealthCase(service(), remembered=remembered).health.updates()["web/a"]["weight"] == 10
 

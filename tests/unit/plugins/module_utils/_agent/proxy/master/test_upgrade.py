@@ -49,7 +49,7 @@ def test_a_trial_is_the_same_program_that_checks_the_configuration(loop, monkeyp
     assert (tmp_path / "said").read_text() == "['-c', 'check-config', '--config', '/etc/proxy.json']"
 
 
-def test_who_was_not_started_as_a_proxy_cannot_become_a_new_one(loop, monkeypatch):
+def test_a_process_that_was_not_started_as_a_proxy_cannot_upgrade(loop, monkeypatch):
     monkeypatch.setattr(upgrade, "command_line", lambda: ["pytest"])
     with pytest.raises(ValueError, match="proxy"):
         upgrade.ConfigTest(loop, "/x", print)

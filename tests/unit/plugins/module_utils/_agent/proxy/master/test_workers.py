@@ -59,7 +59,7 @@ class Case:
     def until(self, condition):
         run_until(self.loop, condition)
 
-    def pass_(self, duration):
+    def advance(self, duration):
         self.loop.after(duration, self.loop.stop)
         self.loop.run()
 
@@ -121,7 +121,7 @@ def test_when_there_cannot_be_a_new_generation_the_old_one_goes_on(case, monkeyp
     assert case.pool.generation.number == 1 and case.pool.generation.settings.workers == 1
 
 
-def test_who_dies_again_and_again_is_replaced_less_and_less_often(case, monkeypatch):
+def test_a_worker_that_fails_repeatedly_is_replaced_less_and_less_often(case, monkeypatch):
     monkeypatch.setattr(forked, "MIN_DELAY", 150_000)
     monkeypatch.setattr(forked, "MAX_DELAY", 450_000)
     case.employ(A)
@@ -156,16 +156,16 @@ def test_after_a_reload_no_worker_of_the_old_generation_is_replaced(case):
     case.workers[1].die()
     case.until(lambda: case.pool.workers == [])
     case.employ(A)
-    case.pass_(150_000)
+    case.advance(150_000)
     assert len(case.workers) == 3
 
 
-def test_who_dies_with_the_reload_is_not_replaced(case):
+def test_an_old_worker_that_fails_after_a_reload_is_not_replaced(case):
     case.employ(A)
     case.workers[0].die()
     case.employ(A)  # before the loop has noticed
     case.until(lambda: len(case.pool.workers) == 1)
-    case.pass_(100_000)
+    case.advance(100_000)
     assert len(case.workers) == 2
 
 
@@ -176,11 +176,11 @@ def test_a_draining_pool_starts_no_worker(case):
     case.until(lambda: len(case.pool.workers) == 1)
     case.pool.drain(5 * SECOND)
     assert case.workers[1].heard() == [{"drain": 5}]
-    case.pass_(150_000)
+    case.advance(150_000)
     assert len(case.workers) == 2
 
 
-def test_who_does_not_end_in_time_is_killed(case, monkeypatch):
+def test_a_worker_that_does_not_end_in_time_is_killed(case, monkeypatch):
     monkeypatch.setattr(workers, "KILL_DELAY", 50_000)
     case.employ(A)
     case.pool.drain(3600 * SECOND)
@@ -196,7 +196,7 @@ def test_an_update_of_a_server_goes_to_the_workers_that_know_the_same_one(case):
     case.employ(A, B)
     case.employ(A._replace(port=81), B)
     orders = {"web/a": {"state": "down"}, "web/b": {"state": "up"}}
-    case.pool.tell(orders)
+    case.pool.send_updates(orders)
     old, new = case.workers
     assert old.heard()[1:] == [{"servers": {"web/b": {"state": "up"}}}]
     assert new.heard() == [{"servers": orders}]
@@ -233,7 +233,7 @@ def test_a_worker_may_be_remembered_and_restored(case, monkeypatch):
     assert restored.generation == worker.generation._replace(settings=None, listeners=())
 
 
-def test_who_was_to_end_by_a_moment_is_killed_by_the_next_program_too(case):
+def test_a_new_version_kills_an_adopted_worker_at_its_deadline(case):
     late, serving = (
         WorkerHandle(Generation(1, {}), case.fork("", None, ()), 0.0),
         WorkerHandle(Generation(2, {}), case.fork("", None, ()), 0.0),

@@ -75,7 +75,7 @@ def test_changes_more_frequent_than_clients_favour_no_member():
     assert min(Counter(turns)[name] for name in "abc") >= 5
 
 
-def test_who_comes_back_has_no_turns_to_make_up_for():
+def test_a_server_that_comes_back_does_not_make_up_for_missed_turns():
     a, b = members(a=1, b=1)
     made = method(RoundRobin, [a, b])
     made.change([a])

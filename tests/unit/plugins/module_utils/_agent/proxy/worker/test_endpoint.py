@@ -147,7 +147,7 @@ def test_a_pipe_with_something_in_it_is_not_given_back(stage):
     assert stage.read_at_server() == b"in the pipe, and after it"
 
 
-def test_who_sends_much_time_and_again_is_given_a_pipe(stage):
+def test_a_side_that_repeatedly_sends_much_data_gets_a_pipe(stage):
     for number in range(SPLICE_AFTER):
         assert stage.session.client.pipe is None, number
         stage.client.send(b"y" * LARGE_READ)

@@ -137,7 +137,7 @@ def test_many_who_come_at_once_take_turns_with_those_who_are_in(stage):
     assert stage.current() == [ACCEPT_BATCH + 1, 0]
 
 
-def test_who_is_let_in_last_may_fill_a_service_while_another_one_is_closed(stage):
+def test_the_last_client_may_fill_a_service_while_another_one_is_paused(stage):
     stage = stage(limits=(0, 1))
     for _each in range(2):
         stage.connect(0)
@@ -242,7 +242,7 @@ def test_a_failed_server_is_reported_once_while_it_is_backed_off(stage):
     server = frontend.pool.servers[0]
     frontend.failed(server, errno.ECONNREFUSED)
     frontend.failed(server, errno.ECONNREFUSED)
-    assert frontend.context.tell.__self__ == [{"failed": "service0/a", "why": "Connection refused"}]
+    assert frontend.context.send.__self__ == [{"failed": "service0/a", "why": "Connection refused"}]
     assert (server.connect_errors, server.backoff_until > 0) == (2, True)
 
 

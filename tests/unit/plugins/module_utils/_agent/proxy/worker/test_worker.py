@@ -73,7 +73,7 @@ def test_out_of_descriptors_it_serves_who_is_in_and_lets_others_in_later(server,
         clients = [proxy.connect() for _each in range(40)]
         for client in clients:
             opened.enter_context(client)
-        key, text = proxy.hear_of("fault")
+        key, text = proxy.wait_for_message("fault")
         assert text == "No more connections can be taken: Too many open files."
         inside = []
         with contextlib.suppress(socket.timeout):
@@ -103,10 +103,10 @@ def test_out_of_descriptors_it_serves_who_is_in_and_lets_others_in_later(server,
                 each.sendall(b"served")
                 served.append(until(next_served, "no other client is accepted"))
                 served[-1].close()
-        assert proxy.hear_of("cured")[0] == key
-        assert [message for message in proxy.heard if "fault" in message][1:] == [], "it is said once"
+        assert proxy.wait_for_message("cured")[0] == key
+        assert [message for message in proxy.messages if "fault" in message][1:] == [], "it is said once"
     assert proxy.count("connect_errors") == 0, "it is not the server's fault"
-    assert [message for message in proxy.heard if "failed" in message] == []
+    assert [message for message in proxy.messages if "failed" in message] == []
 
 
 def _says(client, what: bytes) -> bool:
@@ -138,18 +138,18 @@ def test_a_worker_that_hangs_keeps_no_client_from_another_one(tmp_path):
 def test_a_draining_worker_accepts_no_client_and_lets_sessions_finish(server):
     with Proxy(server) as proxy:
         with proxy.pair(server) as (client, accepted):
-            proxy.tell(drain=60)
+            proxy.send(drain=60)
             until(lambda: _is_closed(proxy))
             client.sendall(b"still here")
             assert accepted.recv(10) == b"still here"
-        assert proxy.hear_of("drained")
+        assert proxy.wait_for_message("drained")
         proxy.join()
     assert (proxy.count("sessions"), proxy.count("resets")) == (1, 0)
 
 
-def test_who_does_not_finish_in_time_is_cut_off(server):
+def test_a_session_that_does_not_finish_in_time_is_reset(server):
     with Proxy(server) as proxy, proxy.pair(server) as (client, _accepted):
-        proxy.tell(drain=0.4)
+        proxy.send(drain=0.4)
         began = time.monotonic()
         with pytest.raises(ConnectionResetError):
             client.recv(1)
@@ -159,9 +159,9 @@ def test_who_does_not_finish_in_time_is_cut_off(server):
 
 def test_the_time_to_finish_in_can_be_shortened_but_not_extended(server):
     with Proxy(server) as proxy, proxy.pair(server) as (client, _accepted):
-        proxy.tell(drain=60)
-        proxy.tell(drain=0.2)
-        proxy.tell(drain=60)
+        proxy.send(drain=60)
+        proxy.send(drain=0.2)
+        proxy.send(drain=60)
         with pytest.raises(ConnectionResetError):
             client.recv(1)
         proxy.join()
@@ -220,15 +220,15 @@ def test_only_changed_counters_are_reported(server):
             pass
         proxy.wait_for("sessions", 1)
         proxy.wait_for("current", 0)
-        assert set(proxy.heard[-1]["counters"]) == {"service", "service/0"}
+        assert set(proxy.messages[-1]["counters"]) == {"service", "service/0"}
         proxy.wait_for_report()
-        assert proxy.heard[-1]["counters"] == {}
+        assert proxy.messages[-1]["counters"] == {}
 
 
 def test_the_counters_of_many_servers_are_reported_together(server):
     with Proxy(*[server] * 250) as proxy:
         began = time.monotonic()
-        until(lambda: proxy.hear() and len(proxy.counters) == 251)
+        until(lambda: proxy.receive() and len(proxy.counters) == 251)
         assert time.monotonic() - began < 1.5  # and not a part of it every second
 
 
@@ -250,7 +250,7 @@ def test_a_master_that_reads_nothing_delays_no_session_and_misses_nothing(server
         closed.bind((LOCAL, 0))
         with Proxy(*[closed.getsockname()] * 20, server, narrow=True) as proxy:
             until(lambda: _is_served(proxy, server))
-            failed = {proxy.hear_of("failed") for _each in range(20)}
+            failed = {proxy.wait_for_message("failed") for _each in range(20)}
     assert failed == {f"service/{number}" for number in range(20)}
 
 

@@ -138,7 +138,7 @@ def test_the_address_owner_preempts_whatever_is_configured(changes):
 
 
 @pytest.mark.parametrize("preempt", [True, False])
-def test_who_gives_up_is_missed_only_once(preempt):
+def test_a_resignation_starts_skew_time_only_once(preempt):
     plays(
         router(preempt=preempt),
         """

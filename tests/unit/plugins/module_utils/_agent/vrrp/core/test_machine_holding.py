@@ -21,7 +21,7 @@ HOLDING = """
 """
 
 
-def test_who_still_has_the_addresses_waits_for_one_advertisement_only():
+def test_a_router_that_still_has_its_addresses_waits_for_one_interval_only():
     """A router that has taken them meanwhile sends one in that time; and the next one waits for three."""
     plays(
         router(),
@@ -107,7 +107,7 @@ def test_a_stop_removes_them():
     )
 
 
-def test_who_has_become_active_does_not_hold_them_from_a_former_life_any_more():
+def test_a_router_that_has_become_active_no_longer_holds_its_addresses_from_before_the_start():
     plays(
         router(),
         HOLDING
@@ -172,7 +172,7 @@ def test_a_stop_before_everything_was_read_removes_them():
     )
 
 
-def test_who_is_not_started_removes_nothing():
+def test_a_router_that_has_not_started_removes_nothing():
     plays(
         TRACKING,
         """

@@ -132,7 +132,7 @@ def test_a_router_in_fault_stops_and_forgets_no_reading():
     )
 
 
-def test_who_still_waits_for_a_reading_stops_without_a_change():
+def test_a_router_that_waits_for_a_reading_stops_without_a_change():
     plays(
         TRACKING,
         """

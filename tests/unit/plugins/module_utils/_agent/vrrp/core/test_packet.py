@@ -222,7 +222,7 @@ def test_36_bytes_are_not_taken_for_carp():
     assert packet.decode(message, *V4)[:7] == five[:7]
 
 
-@given(st.binary(max_size=80), st.sampled_from(mutations.WAYS), st.integers(0, 255))
+@given(st.binary(max_size=80), st.sampled_from(mutations.PATHS), st.integers(0, 255))
 def test_no_message_makes_the_decoder_raise(message, way, hop_limit):
     assert isinstance(packet.decode(message, *way, hop_limit), (Advertisement, Discard))
 

@@ -78,7 +78,7 @@ def test_a_wait_is_over_only_when_the_clock_says_so():
     assert members.states[0].wants_active
 
 
-def test_who_has_no_timer_waits_for_nothing():
+def test_a_member_without_a_timer_does_not_wait():
     members = pair()
     members.states[0] = members.states[0]._replace(deadline=None)
     members(0, "timeout", 4 * SECOND)
@@ -169,7 +169,7 @@ def test_each_of_three_must_be_well():
     assert members(2, "reads haproxy 0") == [BACKUP, BACKUP, BACKUP]
 
 
-def test_who_has_not_read_everything_holds_the_others_back():
+def test_a_member_without_all_readings_holds_the_others_back():
     members = Group(router(), router(tracked=frozenset({"haproxy"})))
     assert members(0, "timeout", 4 * SECOND) == [BACKUP, machine.INITIALIZE]
     assert members.states[0].wants_active

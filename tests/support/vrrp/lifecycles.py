@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Lives of the daemon, with a journal: all around it is a stand-in, the signals are real."""
+"""Runs the daemon's lifecycle with real signals and fakes for everything else, and keeps a journal."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ class Notifier:
         self.journal = journal
         self.watchdog = None
 
-    def __getattr__(self, said):
-        return lambda *what: self.journal.append(" ".join(map(str, (f"systemd: {said}", *what))))
+    def __getattr__(self, message):
+        return lambda *values: self.journal.append(" ".join(map(str, (f"systemd: {message}", *values))))
 
 
 class Daemon:
-    def __init__(self, world):
-        self.world, self.settings = world, settings.Settings(())
+    def __init__(self, case):
+        self.case, self.settings = case, settings.Settings(())
 
     def start(self, new, later=False):
-        self.world.journal.append(f"daemon: start{' later' * later}")
+        self.case.journal.append(f"daemon: start{' later' * later}")
         self.settings = new
-        if self.world.start_fails:
+        if self.case.start_fails:
             raise OSError(errno.EIO, "no kernel")
 
     def to_json(self):
         return {"front": "Active"}
 
     def resume(self, known):
-        self.world.journal.append(f"daemon: resume {known}")
+        self.case.journal.append(f"daemon: resume {known}")
 
     def apply(self, new):
-        self.world.journal.append(f"daemon: apply {new.instances[0].priority}")
+        self.case.journal.append(f"daemon: apply {new.instances[0].priority}")
         self.settings = new
 
     def resign(self, gone):
-        self.world.journal.append("daemon: leave")
-        self.world.linger(gone)
+        self.case.journal.append("daemon: leave")
+        self.case.linger(gone)
 
     def stop(self):
-        self.world.journal.append("daemon: stop")
+        self.case.journal.append("daemon: stop")
 
     def report(self):
         return {"instances": [each.name for each in self.settings.instances]}
@@ -80,49 +80,49 @@ class Checks:
 
 
 class FakeNewProcess:
-    """A process of a version that behaves as the test says."""
+    """The process of a new version, which behaves as the test says."""
 
     pid = 4711
 
-    def __init__(self, world, _loop, environ, state, on_ready, on_end):
-        self.world, self.on_ready, self.on_end = world, on_ready, on_end
+    def __init__(self, case, _loop, environ, state, on_ready, on_end):
+        self.case, self.on_ready, self.on_end = case, on_ready, on_end
         self.environ, self.state, self.known, self.goes_on = environ, state, None, True
-        if world.start_fails:
+        if case.start_fails:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory")
-        world.new_processes.append(self)
-        world.journal.append("new process: start")
+        case.new_processes.append(self)
+        case.journal.append("new process: start")
 
     def commit(self, known):
         self.known = known
-        self.world.meanwhile()
+        self.case.meanwhile()
         return self.goes_on
 
     def close(self):
-        self.world.journal.append("new process: close")
+        self.case.journal.append("new process: close")
 
 
 class FakeOldProcess:
-    """A process with the same configuration in force, unless the test says something else."""
+    """The process of an old version, by default with the same configuration."""
 
-    def __init__(self, world, text=None):
-        self.world = world
-        self.text = world.path.read_text() if text is None else text
-        self.status_path = str(world.folder / "vrrp.sock")
+    def __init__(self, case, text=None):
+        self.case = case
+        self.text = case.path.read_text() if text is None else text
+        self.status_path = str(case.folder / "vrrp.sock")
         self.status_socket = status_socket.listen(self.status_path)
         self.gone = False
 
     def request_handover(self):
-        self.world.journal.append("old process: request handover")
+        self.case.journal.append("old process: request handover")
         if self.gone:
             raise lifecycle.UpgradeAborted("It does not wait.")
         return {"since": 5.5, "daemon": {"front": "Active"}}
 
     def commit(self):
-        self.world.journal.append("old process: commit")
+        self.case.journal.append("old process: commit")
 
 
-class World:
-    """Lives one life after the other, and keeps a journal of it."""
+class LifecycleCase:
+    """Runs lifecycles one after the other, with one journal."""
 
     def __init__(self, folder, monkeypatch):
         self.journal = journal = []
@@ -147,11 +147,11 @@ class World:
         self.path.write_text(json.dumps(whole))
         return settings.Settings((FRONT,), status_socket=whole["status_socket"])
 
-    def lives(self, *happens, end=signal.SIGTERM):
-        """Live; each of these happens after the other, and then it is stopped, unless ``end`` is None."""
-        wanted = self.write()
+    def run(self, *happens, end=signal.SIGTERM):
+        """Run a lifecycle; call these functions one after the other, and then send the signal ``end``, if any."""
+        initial = self.write()
         one = lifecycle.Lifecycle(str(self.path), self.log, self.notifier, {"HOME": "/"}, self.old_process)
-        self.life = one
+        self.lifecycle = one
         waiting = [*happens, *([lambda: os.kill(os.getpid(), end)] if end else [])]
 
         def go_on():
@@ -162,7 +162,7 @@ class World:
         one.loop.after(0, go_on)
         one.loop.after(LIMIT, one.loop.stop)
         try:
-            one.run(wanted)
+            one.run(initial)
         finally:
             one._signals.close()
             one.loop.close()
@@ -186,7 +186,7 @@ class World:
 
 
 def first_of(callbacks):
-    """Return what calls the first one, which comes later."""
+    """Return a function that calls the first function in a list, which may still be empty."""
 
     def call():
         callbacks[0]()

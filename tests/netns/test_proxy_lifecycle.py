@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The proxy as it is deployed: one file, started by root, on a link with clients and servers, at an address that moves.
+"""The proxy as it is deployed, on a real link: one file, started by root, at an address that moves.
 
-The first member of the link has the proxy, the second one the servers.
+The first member of the link runs the proxy, and the second one the servers.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive
-from support.netns.links import VIP, VIP6, lent
+from support.netns.links import VIP, VIP6, temporary_link
 from support.netns.namespaces import inside
 from support.paths import AGENT
 from support.proxy.masters import AS_NOBODY, Echo, Load, Running, ask, get
 from support.proxy.proxies import LIMIT
 from support.waiting import until
 
-SYSTEMS = shutil.which("python3", path="/usr/bin:/bin")  # one that everybody may run
+SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin:/bin")  # every user may run it
 SERVERS = "192.0.2.2"
-PORT, OTHER_PORT, MONITOR = 443, 80, 444  # for root, all of them
+PORT, OTHER_PORT, MONITOR = 443, 80, 444  # below 1024
 QUICK = {"interval": 0.1, "rise": 2, "fall": 2}
 
 
 @pytest.fixture(scope="module")
 def the_link():
-    if not SYSTEMS:
-        pytest.skip("there is no Python that another user may run")
-    with lent() as made:
+    if not SYSTEM_PYTHON:
+        pytest.skip("there is no Python that other users may run")
+    with temporary_link() as made:
         yield made
 
 
 class Host:
-    """The first member, with what is needed for a proxy."""
+    """The first member, with the archive, and the servers."""
 
     def __init__(self, link, folder):
         self.link, self.folder = link, folder
@@ -53,7 +53,7 @@ class Host:
             self.echoes = {name: self._stack.enter_context(Echo(name, address=SERVERS)) for name in "ab"}
 
     def install(self, version=None):
-        """Put the archive in its place, as a package manager does: the old one is still what it was, elsewhere."""
+        """Replace the archive atomically, as a package manager does: running processes keep the old file."""
         modules = archive.sources(str(AGENT))
         if version:
             modules["__init__.py"] += f'VERSION = "{version}"\n'.encode()
@@ -72,7 +72,7 @@ class Host:
 
     def start(self, *services, **whole):
         """Start a proxy; return when all servers have been checked."""
-        program = ["ip", "netns", "exec", self.link.lb1.namespace, *AS_NOBODY, SYSTEMS, self.archive]
+        program = ["ip", "netns", "exec", self.link.lb1.namespace, *AS_NOBODY, SYSTEM_PYTHON, self.archive]
         proxy = self._stack.enter_context(Running(self.folder, self.configuration(*services, **whole), program=program))
         until(lambda: all(server["check"]["up"] for server in proxy.service()["servers"]))
         return proxy
@@ -84,12 +84,12 @@ class Host:
         with self.clients():
             return ask(port, address=address)
 
-    def asked(self):
-        """The same, or why not: the workers hear of a change a moment after everybody else."""
+    def try_ask(self):
+        """Return the answer or the error. The workers get a change later than the status shows it."""
         try:
             return self.ask()
-        except OSError as fault:
-            return fault
+        except OSError as error:
+            return error
 
     def get(self, path="/ready"):
         with self.clients():
@@ -101,51 +101,51 @@ class Host:
 
 @pytest.fixture
 def host(the_link):
-    folder = Path(tempfile.mkdtemp())  # every user may go there, other than to pytest's
+    folder = Path(tempfile.mkdtemp())  # unlike pytest's folder, one that other users can enter
     folder.chmod(0o755)
     shutil.chown(folder, "nobody")
-    made = Host(the_link, folder)
+    host = Host(the_link, folder)
     try:
-        yield made
+        yield host
     finally:
-        made.close()
+        host.close()
         shutil.rmtree(folder)
 
 
 @pytest.fixture
 def holder(host):
-    """The same, and it holds the addresses."""
-    host.link.lb1.take(VIP, VIP6)
+    """The host, which holds the VIPs."""
+    host.link.lb1.take_over(VIP, VIP6)
     try:
         yield host
     finally:
-        host.link.lb1.give_up(VIP, VIP6)
+        host.link.lb1.release(VIP, VIP6)
 
 
-HEARD = (b"a:hello", b"b:hello")
+ANSWERS = (b"a:hello", b"b:hello")
 
 
-def test_an_address_that_comes_later_is_served_at_once_and_one_that_goes_is_missed_by_nobody(host):
+def test_an_address_that_is_added_later_is_served_at_once_and_one_that_is_removed_costs_nothing(host):
     proxy = host.start()
     for _each in range(2):
-        host.link.lb1.take(VIP, VIP6)
+        host.link.lb1.take_over(VIP, VIP6)
         try:
-            assert host.ask() in HEARD and host.ask(address=VIP6) in HEARD
+            assert host.ask() in ANSWERS and host.ask(address=VIP6) in ANSWERS
         finally:
-            host.link.lb1.give_up(VIP, VIP6)
-    assert (proxy.report()["limits"], proxy.generation()) == (only_of_files(proxy), 1)
+            host.link.lb1.release(VIP, VIP6)
+    assert (proxy.report()["limits"], proxy.generation()) == (limits_of_files(proxy), 1)
 
 
-def only_of_files(proxy):
-    """A machine may allow fewer open files than are liked."""
+def limits_of_files(proxy):
+    """Return the reported limits of open files, which depend on the machine."""
     return [limit for limit in proxy.report()["limits"] if "open files" in limit]
 
 
-def test_nobody_of_it_is_root_and_ports_for_root_are_bound_all_the_same(holder):
+def test_no_process_runs_as_root_and_ports_below_1024_are_served(holder):
     proxy = holder.start()
     proxy.reload(holder.configuration(holder.service(), holder.service("plain", OTHER_PORT)))
     assert proxy.report()["config_fault"] is None
-    assert holder.ask(OTHER_PORT) in HEARD
+    assert holder.ask(OTHER_PORT) in ANSWERS
     until(lambda: len(children(proxy.process.pid)) == 2)  # the checks and a worker
     pids = [proxy.process.pid, *children(proxy.process.pid)]
     assert {os.stat(f"/proc/{pid}").st_uid for pid in pids} == {65534}
@@ -185,8 +185,8 @@ def test_a_new_version_takes_over_under_load_and_no_request_is_lost(holder):
     until(lambda: proxy.service()["sessions"] >= load.answers)
 
 
-def test_a_new_version_that_is_none_is_refused_and_the_old_one_needs_nothing_of_its_own_file(holder):
-    """Whatever it does later was read at its start: Python would look for it in the wrong places of the new file."""
+def test_a_broken_version_is_refused_and_the_running_one_does_not_need_its_file_any_more(holder):
+    """It imports everything at its start, because Python would search the new file at the offsets of the old one."""
     proxy = holder.start(page={"port": 445})
     holder.archive.write_bytes(b"#!/usr/bin/env python3\nthis is no archive\n" * 30_000)
     proxy.process.send_signal(signal.SIGUSR2)
@@ -195,7 +195,7 @@ def test_a_new_version_that_is_none_is_refused_and_the_old_one_needs_nothing_of_
     for pid in (checks, worker):
         os.kill(int(pid), signal.SIGKILL)
     until(lambda: len({*children(proxy.process.pid)} - {checks, worker}) == 2)
-    # https is asked for the first time: the servers speak something else.
+    # This is its first https check. The servers do not speak TLS.
     secure = holder.service(check={**QUICK, "type": "https", "path": "/"})
     proxy.reload(holder.configuration(secure, page={"port": 445}))
     until(lambda: proxy.service()["usable"] == 0)
@@ -205,7 +205,7 @@ def test_a_new_version_that_is_none_is_refused_and_the_old_one_needs_nothing_of_
     assert proxy.order("web/b", "drain") == "web/b is down."
     proxy.reload(holder.configuration())
     until(lambda: proxy.server("web/a")["state"] == "up")
-    until(lambda: holder.asked() == b"a:hello")
+    until(lambda: holder.try_ask() == b"a:hello")
 
 
 def test_a_monitor_follows_the_servers(holder):
@@ -225,21 +225,21 @@ def test_a_monitor_follows_the_servers(holder):
         until(lambda: {holder.ask() for _each in range(4)} == {b"a:hello"})
 
 
-def test_servers_whose_link_is_silent_are_down_and_come_back_with_it(holder):
+def test_servers_that_are_unreachable_are_down_until_they_are_reachable_again(holder):
     proxy = holder.start(holder.service(check={**QUICK, "timeout": 0.2}))
-    ours = holder.link.lb2
-    ours.ip("link", "set", "eth0", "down")
+    servers = holder.link.lb2
+    servers.ip("link", "set", "eth0", "down")
     try:
         until(lambda: proxy.service()["state"] == "down")
         assert proxy.lines("web has no server that is up: connections to it are refused.")
-        until(lambda: isinstance(holder.asked(), ConnectionResetError))
+        until(lambda: isinstance(holder.try_ask(), ConnectionResetError))
     finally:
-        ours.ip("link", "set", "eth0", "up")
+        servers.ip("link", "set", "eth0", "up")
     until(lambda: holder.get()[0] == 200)
-    until(lambda: holder.asked() in HEARD)
+    until(lambda: holder.try_ask() in ANSWERS)
 
 
-def test_the_end_lets_sessions_finish_for_as_long_as_it_may(holder):
+def test_a_proxy_that_stops_lets_sessions_finish_until_its_limit(holder):
     proxy = holder.start(hard_stop_after=1)
     with holder.clients():
         brief, lasting = (socket.create_connection((VIP, PORT), LIMIT) for _each in range(2))
@@ -247,13 +247,13 @@ def test_the_end_lets_sessions_finish_for_as_long_as_it_may(holder):
         for client in (brief, lasting):
             client.sendall(b"1")
             assert client.recv(10)[1:] == b":1"
-        begun = time.monotonic()
+        begin = time.monotonic()
         proxy.process.send_signal(signal.SIGTERM)
         until(lambda: holder.get() == (503, "all: the proxy is stopping\n"))
-        until(lambda: isinstance(holder.asked(), ConnectionRefusedError))
+        until(lambda: isinstance(holder.try_ask(), ConnectionRefusedError))
         brief.sendall(b"2")
         assert brief.recv(10)[1:] == b":2"
         assert proxy.process.wait(LIMIT) == 0
-        assert time.monotonic() - begun > 0.9
+        assert time.monotonic() - begin > 0.9
         with pytest.raises(ConnectionResetError):
             lasting.recv(10)

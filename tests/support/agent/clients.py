@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Clients that visit what a loop serves, from a thread of their own."""
+"""Clients, in their own thread, of servers in a loop."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop impo
 LIMIT = 20 * MILLION
 
 
-def while_running(loop, visit):
-    """Return what a client gets that visits from another thread while the loop runs here."""
+def while_running(loop, request):
+    """Run the loop while a thread makes a request; return the result of the request."""
     reading, writing = os.pipe()
-    got = []
+    results = []
 
-    def go():
+    def run():
         try:
-            got.append(visit())
+            results.append(request())
         finally:
             os.write(writing, b".")
 
-    client = threading.Thread(target=go, daemon=True)
+    client = threading.Thread(target=run, daemon=True)
     limit = loop.after(LIMIT, loop.stop)
     loop.watch(reading, lambda _events: loop.stop())
     client.start()
@@ -33,4 +33,4 @@ def while_running(loop, visit):
     client.join(5)
     os.close(reading)
     os.close(writing)
-    return got[0]
+    return results[0]

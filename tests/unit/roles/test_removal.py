@@ -1,0 +1,27 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A removal reads only the variables that it needs, so that a mistake in another one does not stop it."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from ansible.template import trust_as_template
+from support.paths import ROLES
+from support.roles import calls, variables_of
+
+FILE = "ansible.builtin.file"
+
+
+@pytest.mark.parametrize("layout, variable", [("pair", "pair_services"), ("ipi", "ipi_machine_networks")])
+def test_an_undefined_variable_does_not_stop_a_removal(layout, variable):
+    defaults = yaml.safe_load((ROLES / layout / "defaults" / "main.yml").read_text())
+    variables = {
+        **defaults,
+        **variables_of("layout"),
+        "layout_definition": {"prefix": layout},
+        f"{layout}_down_file": "/run/lb.down",
+        variable: trust_as_template("{{ no_such_variable.servers }}"),
+    }
+    removed = calls("layout", variables, FILE, tasks_from="absent.yml")
+    assert removed == [(FILE, {"path": "/run/lb.down", "state": "absent"})]
