@@ -18,6 +18,6 @@ class FilterModule:
         return {
             "agent_config": agent_config,
             "haproxy_model": haproxy.model,
-            "keepalived_model": instances.model,
+            "keepalived_model": instances.keepalived_model,
             "unknown_variables": variables.unknown_variables,
         }

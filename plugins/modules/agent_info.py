@@ -57,7 +57,8 @@ proxy:
   type: dict
   returned: success
 units:
-  description: For each unit whether it is C(active) and C(enabled), its C(pid), and the C(archive) that it runs.
+  description: >-
+    For each unit whether it is C(active), C(enabled) and C(masked), its C(pid), and the C(archive) that it runs.
   type: dict
   returned: success
 listeners:

@@ -48,8 +48,9 @@ options:
         default: none
       unit:
         description:
-          - The systemd unit that loads the file, starting a process for it, as haproxy does.
-          - A file that is up to date but was never loaded, because an earlier run was interrupted, counts as changed.
+          - The systemd unit that loads the file, or that the file is a part of.
+          - A file that is up to date counts as changed if the running unit has not loaded it.
+            An interrupted run may leave such a file.
         type: str
   secrets:
     description: Texts to mask in diffs and logs.
@@ -84,10 +85,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 stale:
-  description: Files that their unit had not loaded yet before this run.
+  description: Why each file counts that is up to date, but not in force; a sentence for each.
   type: list
   elements: str
   returned: success
+  sample: ["keepalived.service has not loaded /etc/keepalived/keepalived.conf since it changed."]
 paths:
   description: The files that were changed.
   type: list
@@ -101,7 +103,7 @@ unchecked:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import files
+from ansible_collections.onprem.lb.plugins.module_utils._host import files, in_force
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 FILE = {
@@ -124,9 +126,9 @@ def main():
     )
     wanted = module.params["files"]
     reader = Reader.of(module)
-    stale = [item["path"] for item in wanted if item["unit"] and reader.is_stale(item["path"], item["unit"])]
     try:
         pending = files.changes(wanted)
+        stale = in_force.stale(reader, [(item["unit"], item["path"]) for item in wanted if item["unit"]])
         unchecked = files.replace_all(pending, reader.find, reader.run, files.mover(module), dry=module.check_mode)
     except (files.Refused, OSError) as error:
         module.fail_json(msg=str(error))
@@ -135,7 +137,7 @@ def main():
         paths=[change.path for change in pending],
         unchecked=unchecked,
         stale=stale,
-        diff=[change.diff for change in pending],
+        diff=[change.diff for change in pending] + [{"prepared": f"{sentence}\n"} for sentence in stale],
     )
 
 

@@ -41,10 +41,16 @@ options:
     type: list
     elements: str
     default: []
+  files:
+    description:
+      - Files that are to be written; those that cannot be are returned.
+      - Each is tried, in check mode too, by a file without a name in its folder.
+    type: list
+    elements: path
+    default: []
   loaded:
     description:
-      - Files and the units that load them; the stale ones are returned.
-      - Works for units that start a process for every load, as haproxy does.
+      - Files, and for each the unit that loads it or that it is a part of; the stale ones are returned.
     type: dict
     default: {}
   with_auth_pass:
@@ -67,6 +73,9 @@ options:
     description: The embedded agent's configuration.
     type: path
     default: /etc/onprem-lb-agent/vrrp.json
+  members_record:
+    description: The file in which the last run has recorded the members.
+    type: path
 extends_documentation_fragment:
   - onprem.lb.attributes.reads_only
 """
@@ -101,7 +110,7 @@ answering:
   type: dict
   returned: success
 missing_packages:
-  description: Those of O(packages) that are not installed.
+  description: Those of O(packages) that are not installed, or not configured yet.
   type: list
   elements: str
   returned: success
@@ -111,12 +120,27 @@ missing_programs:
   elements: str
   returned: success
 unobtainable:
-  description: Why the missing packages cannot be installed, for instance because no source can be reached; else empty.
+  description: Why the missing packages cannot be fetched, for instance because no source can be reached; else empty.
   type: str
   returned: success
+unremovable:
+  description: For each of O(packages) that apt would refuse to remove, a sentence with the reason.
+  type: dict
+  returned: success
+  sample: {"haproxy": "haproxy is on hold, so that apt refuses to remove it: run `apt-mark unhold haproxy`."}
+obstacles:
+  description: A sentence for each of O(packages), O(units) and O(files) that is in the way of a deployment.
+  type: dict
+  returned: success
+  sample: {"a.service": "a.service is masked, so that it cannot start: run `systemctl unmask a.service`."}
 package_lists_fresh:
   description: Whether packages can be installed without fetching the package lists first.
   type: bool
+  returned: success
+existing_units:
+  description: Those of O(units) that systemd finds, also if they are masked.
+  type: list
+  elements: str
   returned: success
 enabled_units:
   description: Those of O(units) that start at boot.
@@ -134,25 +158,36 @@ own_units:
   elements: str
   returned: success
 stale:
-  description: Those of O(loaded) that are newer than their unit's youngest process.
+  description: Why files of O(loaded) are not in force, a sentence for each.
   type: list
   elements: str
   returned: success
-vrids:
-  description: The VRID of each instance in keepalived's configuration, or in the agent's, by the instance's name.
+instances:
+  description:
+    - The VRRP instances in keepalived's configuration, and those in the agent's that keepalived has not.
+    - A password is empty unless O(with_auth_pass=true).
+  type: list
+  elements: dict
+  returned: success
+  sample:
+    - name: vip-192.0.2.10
+      interface: eth0
+      vrid: 240
+      version: 2
+      advert_interval: 1
+      auth_pass: ""
+      addresses: [192.0.2.10/32]
+      peers: [192.0.2.12]
+members:
+  description: The members that O(members_record) has, and the addresses of each; empty without such a file.
   type: dict
   returned: success
-  sample: {"vip-192.0.2.10": 240}
+  sample: {"lb1": ["192.0.2.11"], "lb2": ["192.0.2.12"]}
 heard:
   description: The VRRP routers on the links, as RV(onprem.lb.vrrp_info#module:routers).
   type: list
   elements: dict
   returned: success
-auth_passes:
-  description: The passwords in keepalived's configuration, and in the agent's.
-  type: list
-  elements: str
-  returned: when O(with_auth_pass=true)
 selinux:
   description: Whether SELinux is enabled.
   type: bool
@@ -167,7 +202,7 @@ problems:
 import concurrent.futures
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force, keepalived_conf, obstacles
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
@@ -178,11 +213,13 @@ ARGUMENTS = {
     "packages": {"type": "list", "elements": "str", "default": []},
     "programs": {"type": "list", "elements": "str", "default": []},
     "units": {"type": "list", "elements": "str", "default": []},
+    "files": {"type": "list", "elements": "path", "default": []},
     "loaded": {"type": "dict", "default": {}},
     "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
     "listen": {"type": "float", "default": 0.0},
     "keepalived_config": {"type": "path", "default": "/etc/keepalived/keepalived.conf"},
     "agent_config": {"type": "path", "default": "/etc/onprem-lb-agent/vrrp.json"},
+    "members_record": {"type": "path"},
 }
 
 
@@ -202,27 +239,48 @@ def look(params, reader):
         answering = reader.answering(facts.vip_addresses(params["vips"]), params["wait"], addresses or [])
     except PermissionError:
         problems.append("there is no right to open raw sockets: use become, or give the container NET_RAW.")
-    missing = reader.missing_packages(params["packages"])
-    agents = facts.agent_instances(reader.text(params["agent_config"]))
     return {
+        **deployed(params, reader),
         "os_family": family,
         "addresses": addresses or [],
         "listeners": facts.listeners(),
         "answering": answering,
-        "missing_packages": missing,
         "missing_programs": [name for name in params["programs"] if not reader.find(name)],
-        "unobtainable": reader.unobtainable(missing),
         "package_lists_fresh": reader.package_lists_are_fresh(),
-        "active_units": reader.units_in("ActiveState", "active", params["units"]),
-        "enabled_units": reader.units_in("UnitFileState", "enabled", params["units"]),
-        "own_units": [unit for unit in params["units"] if facts.is_ours(unit)],
-        "vrids": {
-            **{each["name"]: each["vrid"] for each in agents},
-            **facts.vrids(reader.text(params["keepalived_config"])),
-        },
-        "stale": [path for path, unit in params["loaded"].items() if reader.is_stale(path, unit)],
+        "instances": instances(params, reader),
+        "members": facts.members(reader.text(params["members_record"])) if params["members_record"] else {},
+        "stale": in_force.stale(reader, [(unit, path) for path, unit in params["loaded"].items()]),
         "selinux": facts.has_selinux(),
         "problems": problems,
+    }
+
+
+def instances(params, reader):
+    """Return the VRRP instances of both configurations. Of two with the same name, keepalived's counts."""
+    native = keepalived_conf.instances(reader.text(params["keepalived_config"]))
+    names = [instance["name"] for instance in native]
+    agents = facts.agent_instances(reader.text(params["agent_config"]))
+    found = native + [instance for instance in agents if instance["name"] not in names]
+    return found if params["with_auth_pass"] else [{**instance, "auth_pass": ""} for instance in found]
+
+
+def deployed(params, reader):
+    """Return the states of the packages and the units, and what is in the way of installing, starting or writing."""
+    packages, units = reader.packages(params["packages"]), params["units"]
+    masked = reader.units_in("LoadState", "masked", units)
+    return {
+        "missing_packages": packages.missing,
+        "unobtainable": reader.unobtainable(packages.to_fetch),
+        "unremovable": packages.unremovable,
+        "active_units": reader.units_in("ActiveState", "active", units),
+        "existing_units": reader.units_in("LoadState", "loaded", units) + masked,
+        "enabled_units": reader.units_in("UnitFileState", "enabled", units),
+        "own_units": [unit for unit in units if facts.is_ours(unit)],
+        "obstacles": {
+            **packages.uninstallable,
+            **obstacles.of_masked_units(masked),
+            **obstacles.of_files(params["files"]),
+        },
     }
 
 
@@ -244,11 +302,6 @@ def main():
         result = look(module.params, reader)
     routers, problems = heard.result()
     result.update(heard=routers, problems=result["problems"] + problems)
-    if module.params["with_auth_pass"]:
-        texts = {name: reader.text(module.params[name]) for name in ("keepalived_config", "agent_config")}
-        agents = [each.get("auth_pass") for each in facts.agent_instances(texts["agent_config"])]
-        found = facts.auth_passes(texts["keepalived_config"]) + [each for each in agents if each]
-        result["auth_passes"] = list(dict.fromkeys(found))
     module.exit_json(**result)
 
 

@@ -14,16 +14,12 @@ author:
 description:
   - Checks that every VIP has exactly one holder on its link, that this member could take over, and that the services
     answer through the VIPs. Changes nothing.
-  - Repeats this until nothing is wrong or the limit is reached.
+  - Repeats this until nothing is wrong or the limit is reached, and for as many seconds as the plan has in C(settle).
 options:
   plan:
     description: What is expected of this member, its C(vips), C(services), C(targets), C(programs) and C(units).
     type: dict
     required: true
-  config:
-    description: The file that haproxy must have loaded.
-    type: path
-    default: /etc/haproxy/haproxy.cfg
   limit:
     description: How many seconds to repeat the checks.
     type: float
@@ -56,28 +52,31 @@ holders:
   returned: success
 """
 
+import itertools
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts, verification
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force, verification
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
-from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 ANSWER_TIMEOUT = 0.2  # for answers on the link, in seconds; a neighbour answers within milliseconds
 PAUSE = 0.2  # between two checks; a check itself takes longer
 
 
-def look(plan, config, reader):
+def look(plan, reader):
     """Return what `verification.faults` compares with the plan."""
     addresses = reader.addresses() or []
     vips = [vip["address"] for vip in plan["vips"]]
+    daemons = {unit: in_force.read(reader, unit) for unit in verification.units(plan)}
     return {
         "addresses": addresses,
         "answering": reader.answering(vips, ANSWER_TIMEOUT, addresses),
-        "active_units": reader.units_in("ActiveState", "active", verification.units(plan)),
+        "active_units": [unit for unit, daemon in daemons.items() if daemon.active],
         "listeners": facts.listeners(),
         "reached": facts.reachable(plan["targets"], timeout=1.0),
-        "stale": [config] if reader.is_stale(config, engines.UNITS[engines.NATIVE].balancer) else [],
+        "stale": [sentence for sentence in itertools.starmap(in_force.unloaded, daemons.items()) if sentence],
+        "in_fault": {name: why for daemon in daemons.values() for name, why in daemon.in_fault.items()},
+        "down_file": reader.text(plan["down_file"]).strip() if plan.get("down_file") else "",
     }
 
 
@@ -85,18 +84,18 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "plan": {"type": "dict", "required": True},
-            "config": {"type": "path", "default": "/etc/haproxy/haproxy.cfg"},
             "limit": {"type": "float", "default": 15},
         },
         supports_check_mode=True,
     )
     plan = module.params["plan"]
     reader = Reader.of(module)
-    end = time.monotonic() + module.params["limit"]
+    settled = time.monotonic() + plan.get("settle", 0)
+    end = settled + module.params["limit"]
     while True:
-        seen = look(plan, module.params["config"], reader)
+        seen = look(plan, reader)
         faults = verification.faults(plan, seen)
-        if not faults or time.monotonic() > end:
+        if time.monotonic() > (end if faults else settled):
             break
         time.sleep(PAUSE)
     holders = {vip["address"]: verification.holders(vip["address"], seen) for vip in plan["vips"]}

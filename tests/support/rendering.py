@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy as _haproxy
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances
@@ -16,6 +18,7 @@ STATS = {
     "haproxy_stats_port": "port",
     "haproxy_stats_user": "user",
     "haproxy_stats_password": "password",
+    "haproxy_stats_uri": "uri",
     "haproxy_metrics_path": "metrics",
 }
 NOTHING = {"sync_groups": [], "scripts": [], "track_files": [], "auth_pass": ""}
@@ -26,6 +29,7 @@ def render(role, template, **variables):
     defaults = yaml.safe_load((ROLES / role / "defaults" / "main.yml").read_text())
     folder = FileSystemLoader(ROLES / role / "templates")
     jinja = Environment(loader=folder, trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
+    jinja.filters["quote"] = shlex.quote  # as Ansible's
     return jinja.get_template(template).render({**defaults, **variables})
 
 

@@ -17,6 +17,8 @@ BUILTIN = "ansible.builtin."
 INCLUDES = (f"{BUILTIN}import_tasks", f"{BUILTIN}include_tasks")
 find_lookup = lookup_loader.get
 
+ASSERT = f"{BUILTIN}assert"
+
 Call = Tuple[str, Dict[str, Any]]
 
 
@@ -55,3 +57,22 @@ def variables_of(role: str) -> Dict[str, Any]:
     """Return a role's own variables, those of its vars/main.yml, as templates."""
     file = ROLES / role / "vars" / "main.yml"
     return {**DataLoader().load_from_file(str(file), trusted_as_template=True), "role_path": str(ROLES / role)}
+
+
+def refusals(role: str, file: str, variables: Dict[str, Any]) -> List[str]:
+    """Return what the assertions of a file of a role's tasks refuse, the sentences of all that fail.
+
+    :param variables: what they name beside the role's own `vars/`, which these override
+    """
+    loader = DataLoader()
+
+    def read(path: str) -> Any:
+        return loader.load_from_file(str(ROLES / role / path), trusted_as_template=True)
+
+    found: List[str] = []
+    for task in [task for task in read(f"tasks/{file}") if ASSERT in task]:
+        known = {**read("vars/main.yml"), **task.get("vars", {}), **variables}
+        templar = Templar(loader=loader, variables=known)
+        if not templar.evaluate_conditional(task[ASSERT]["that"]):
+            found += templar.template(task[ASSERT]["fail_msg"])
+    return found

@@ -15,6 +15,8 @@ NEEDS = (
     Need(("openssl",), apt="openssl", dnf="openssl"),
     # It reads what the playbook writes for it; as a service it is in another package.
     Need(("dnsmasq",), apt="dnsmasq-base", dnf="dnsmasq"),
+    # It makes packages and brings them into every state that there is, in a folder of the test.
+    Need(("dpkg",), apt="dpkg", dnf="dpkg"),
     Need(("nsupdate",), apt="bind9-dnsutils", dnf="bind-utils"),
 )
 

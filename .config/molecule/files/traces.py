@@ -18,11 +18,13 @@ FILES = {
         "/etc/haproxy/haproxy.cfg",
         f"{UNITS}/haproxy.service.d/onprem-lb.conf",
         "/etc/sysctl.d/90-onprem-lb.conf",
+        "/run/haproxy.loaded",
     ],
     "keepalived": [
         "/usr/sbin/keepalived",
         "/etc/keepalived/keepalived.conf",
         f"{UNITS}/keepalived.service.d/onprem-lb.conf",
+        "/run/keepalived.loaded",
     ],
     "agent": [
         "/usr/local/lib/onprem*",
@@ -32,6 +34,7 @@ FILES = {
         "/run/onprem-lb-*",
     ],
     "any_host": ["/run/*.down"],  # written when a balancer starts; some have not started since the setup
+    "down_file": [f"{UNITS}/onprem-lb-down-file.*", f"{UNITS}/*.wants/onprem-lb-down-file.path"],
     "redirect": [
         "/etc/onprem-lb/api-redirect.nft",
         "/etc/onprem-lb/machine-config.nft",

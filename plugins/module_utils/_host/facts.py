@@ -8,7 +8,6 @@ import glob
 import ipaddress
 import json
 import os
-import re
 import socket
 import threading
 import time
@@ -18,6 +17,17 @@ LISTEN = "0A"  # TCP_LISTEN in /proc/net/tcp
 SYSTEMD = "/run/systemd/system"  # exists where systemd runs, sd_booted(3)
 SELINUX = "/sys/fs/selinux/enforce"  # exists where SELinux is enabled, enforcing or not
 OS_RELEASE = "/etc/os-release"
+# What the agent's configuration may leave out.
+INSTANCE: Dict[str, Any] = {
+    "name": "",
+    "interface": "",
+    "vrid": 0,
+    "version": 2,
+    "advert_interval": 1,
+    "auth_pass": "",
+    "addresses": [],
+    "peers": [],
+}
 
 
 def has_systemd() -> bool:
@@ -154,24 +164,22 @@ def is_ours(unit: str, folder: str = "/etc/systemd/system") -> bool:
 
 
 def agent_instances(vrrp_json: str) -> List[Dict[str, Any]]:
-    """Return the instances in the agent's configuration; none if it cannot be read."""
+    """Return the instances in the agent's configuration, as `keepalived_conf.instances` does."""
     try:
-        found = json.loads(vrrp_json or "{}")
-        return [each for each in found.get("instances", []) if isinstance(each, dict)]
+        found = [each for each in json.loads(vrrp_json or "{}").get("instances", []) if isinstance(each, dict)]
+        return [{**INSTANCE, **{key: each[key] for key in INSTANCE if key in each}} for each in found]
     except (ValueError, AttributeError):
         return []
 
 
-def auth_passes(keepalived_conf: str) -> List[str]:
-    """Return the passwords in a keepalived.conf, each once, in order."""
-    found = re.findall(r'^\s*auth_pass\s+"?([^"\s]+)"?', keepalived_conf, re.M)
-    return list(dict.fromkeys(found))
-
-
-def vrids(keepalived_conf: str) -> Dict[str, int]:
-    """Return the VRID of each instance in a keepalived.conf."""
-    found = re.findall(r"^\s*vrrp_instance\s+(\S+)\s*\{[^{}]*?^\s*virtual_router_id\s+(\d+)", keepalived_conf, re.M)
-    return {name: int(vrid) for name, vrid in found}
+def members(record_json: str) -> Dict[str, List[str]]:
+    """Return the addresses of each member in the record of a run; none if it is damaged."""
+    try:
+        found = json.loads(record_json or "{}")
+    except ValueError:
+        return {}
+    items = found.items() if isinstance(found, dict) else []
+    return {name: list(map(str, addresses)) for name, addresses in items if isinstance(addresses, list)}
 
 
 def process_stats(root: str = "/proc") -> List[str]:
@@ -186,14 +194,13 @@ def process_stats(root: str = "/proc") -> List[str]:
     return stats
 
 
-def youngest(main_pid: int, now: float, uptime: str, stats: List[str]) -> float:
-    """Return when the youngest of a unit's main process and its children started, in seconds since the epoch."""
-    booted = now - float(uptime.split()[0])
+def youngest(main_pid: int, stats: List[str]) -> float:
+    """Return when the youngest of a unit's main process and its children started, in seconds since boot."""
     ticks = os.sysconf("SC_CLK_TCK")
     starts = [0.0]
     for stat in stats:
         # The name is in parentheses and may contain anything; the fields after it count from 3, proc(5).
         pid, fields = int(stat.split()[0]), stat.rpartition(")")[2].split()
         if main_pid in (pid, int(fields[1])):
-            starts.append(booted + int(fields[19]) / ticks)
+            starts.append(int(fields[19]) / ticks)
     return max(starts)

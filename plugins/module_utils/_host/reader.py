@@ -7,26 +7,22 @@ from __future__ import annotations
 import glob
 import os
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from . import facts, package_sources
+from . import facts, package_sources, packages
 from .link import neighbours
 
 Run = Callable[[List[str]], Tuple[int, str, str]]
 Find = Callable[[str], Optional[str]]
 
-# Both print "NAME STATUS" of an installed package, and another line for one that is not.
-INSTALLED = "install ok installed"
 DAY = 86400.0
+JOURNAL_LINES = 20000  # more than keepalived logs in a day of errors
 SOURCE_TIMEOUT = 4.0  # seconds for a package source to answer
 APT_SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
 APT_SETTINGS = ("/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*")
 YUM_SOURCES = ("/etc/yum.repos.d/*.repo",)
 YUM_SETTINGS = ("/etc/dnf/dnf.conf",)
-QUERIES = {
-    "dpkg-query": ["--show", "--showformat", "${Package} ${Status}\\n"],
-    "rpm": ["--query", "--queryformat", f"%{{NAME}} {INSTALLED}\\n"],
-}
+DPKG_JOURNAL = "/var/lib/dpkg/updates/[0-9]*"  # what dpkg had begun and not finished when it ended
 
 
 def show(run: Run, units: Sequence[str], properties: Sequence[str]) -> List[Dict[str, str]]:
@@ -68,18 +64,15 @@ class Reader:
         links = facts.links_of(vips, addresses)
         return neighbours.holders_on_link(links, wait) if links else {}
 
-    def missing_packages(self, wanted: List[str]) -> List[str]:
-        """Return the packages that are not installed. The other family's manager may be there, too, as a tool."""
-        installed: Set[str] = set()
-        for program, arguments in QUERIES.items():
-            path = self.find(program)
-            if path and wanted:
-                output = self.run([path, *arguments, *wanted])[1]
-                installed |= {line.split()[0] for line in output.splitlines() if line.endswith(INSTALLED)}
-        return [name for name in wanted if name not in installed]
+    def packages(self, wanted: List[str]) -> packages.Packages:
+        """Return the states of packages. The other family's manager may be there, too, as a tool."""
+        paths = {program: self.find(program) for program in packages.QUERIES if wanted}
+        found = [(path, packages.QUERIES[program]) for program, path in paths.items() if path]
+        outputs = [self.run([path, *arguments, *wanted])[1] for path, arguments in found]
+        return packages.read(wanted, outputs, bool(self.find("apt-get") and glob.glob(DPKG_JOURNAL)))
 
     def unobtainable(self, missing: List[str]) -> str:
-        """Return why missing packages cannot be installed, '' if it seems that they can."""
+        """Return why missing packages cannot be fetched, '' if it seems that they can."""
         if not missing:
             return ""
         if self.find("apt-get"):
@@ -99,20 +92,13 @@ class Reader:
         return bool(glob.glob(os.path.join(lists, "*_Packages*"))) and age < DAY
 
     def units_in(self, prop: str, state: str, wanted: List[str]) -> List[str]:
-        """Return the units whose property has a state: ``ActiveState`` active, or ``UnitFileState`` enabled."""
+        """Return the units whose property has a state, such as ``ActiveState`` active or ``LoadState`` masked."""
         if not wanted:
             return []
         found = {unit.get("Id") for unit in show(self.run, wanted, ["Id", prop]) if unit.get(prop) == state}
         return [unit for unit in wanted if unit in found]
 
-    def is_stale(self, path: str, unit: str) -> bool:
-        """Return whether a running unit has not loaded its file: its youngest process is older than the file.
-
-        haproxy forks a new worker for every file that it loads. `systemctl reload` succeeds even if haproxy refused the
-        file and continues with the old one.
-        """
-        pid = show(self.run, [unit], ["MainPID"])[0].get("MainPID", "")
-        if not pid.isdigit() or pid == "0" or not os.path.exists(path):
-            return False
-        started = facts.youngest(int(pid), time.time(), self.text("/proc/uptime"), facts.process_stats())
-        return started < os.stat(path).st_mtime
+    def journal(self, invocation: str) -> List[str]:
+        """Return what a unit has logged in one of its runs, oldest first, as far as the journal still has it."""
+        options = ["--output=cat", "--no-pager", "--quiet", f"--lines={JOURNAL_LINES}"]
+        return self.run(["journalctl", *options, f"_SYSTEMD_INVOCATION_ID={invocation}"])[1].splitlines()

@@ -13,8 +13,9 @@ def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
     """Return a sentence for each thing that is not as planned, as one member sees it.
 
     :param plan: as ``Expected`` of the plan has it
-    :param observed: ``{addresses, answering, active_units, listeners, stale}`` as `host_info` returns them, and
-        ``reached``, the targets that accepted a connection
+    :param observed: ``{addresses, answering, active_units, listeners, stale}`` as `host_info` returns them;
+        ``reached``, the targets that accepted a connection; ``in_fault``, the VRRP instances in FAULT and why;
+        ``down_file``, what the balancer's track file says
     """
     found = []
     for vip in plan["vips"]:
@@ -24,10 +25,11 @@ def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
     for unit in units(plan):
         if unit not in observed["active_units"]:
             found.append(f"{unit} is not active, so this member cannot take over.")
-    for path in observed["stale"]:
-        found.append(
-            f"haproxy still runs what it had before {path} was written: its log says why it refuses the new file."
-        )
+    found += observed["stale"]
+    if observed["down_file"] not in ("", "0"):
+        found.append(f"{plan['down_file']} says {observed['down_file']}, that the balancer is down, although it runs.")
+    for instance, why in observed["in_fault"].items():
+        found.append(f"{instance} is in FAULT, so this member cannot take over{': ' + why if why else ''}.")
     programs = plan.get("programs", PROGRAMS[NATIVE])
     served = {item["port"] for item in observed["listeners"] if item["program"] in programs}
     for service in plan["services"]:

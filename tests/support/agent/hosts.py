@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import sys
 import tempfile
@@ -57,7 +58,12 @@ class FakeHost(Host):
 
     def _runs(self, unit):
         archive = os.path.join(self.paths.library, self.pointer(self.paths.link))
-        self.states[unit] = self.states.get(unit, Unit())._replace(active=True, pid=1, archive=archive, upgrades=True)
+        state = self.states.get(unit, Unit())._replace(active=True, pid=1, archive=archive, upgrades=True)
+        self.states[unit] = state._replace(loaded=self._configured(unit))
+
+    def _configured(self, unit):
+        (daemon,) = [daemon for daemon in DAEMONS if daemon.unit == unit]
+        return hashlib.sha256(self.content(self.paths.config(daemon))).hexdigest()
 
     def has_systemd(self):
         return True
@@ -109,6 +115,7 @@ class FakeHost(Host):
 
     def reload(self, daemon, unit):
         self._record("reload", daemon.unit)
+        self._runs(daemon.unit)
 
     def upgrade(self, daemon, unit, archive):
         self._record("upgrade", daemon.unit)

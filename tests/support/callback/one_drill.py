@@ -45,4 +45,5 @@ class CallbackModule(CallbackBase):
         if "ONE_DRILL" not in os.environ:
             wait_for_drills()
 
-    v2_playbook_on_handler_task_start = v2_playbook_on_task_start
+    def v2_playbook_on_handler_task_start(self, task):
+        self.v2_playbook_on_task_start(task, is_conditional=False)

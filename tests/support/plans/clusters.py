@@ -28,7 +28,7 @@ def node(name, **settings):
             ],
             "listeners": [],
             "answering": {},
-            "auth_passes": [],
+            "instances": [],
             "problems": [],
         },
     }

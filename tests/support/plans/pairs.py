@@ -30,10 +30,16 @@ def member(number, **settings):
             ],
             "listeners": [{"address": "0.0.0.0", "port": 22, "program": "sshd", "pid": 1}],
             "answering": {},
-            "auth_passes": [],
+            "instances": [],
             "problems": [],
         },
     }
+
+
+def running(name="vip-192.0.2.10", **values):
+    """An instance that a member runs already, as `host_info` returns it."""
+    defaults = {"interface": "eth0", "vrid": 51, "version": 2, "advert_interval": 1.0, "auth_pass": ""}
+    return {"name": name, **defaults, "addresses": ["192.0.2.10/32"], "peers": [], **values}
 
 
 def pair(**settings):

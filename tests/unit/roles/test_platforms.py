@@ -22,6 +22,7 @@ def host(role, family="RedHat", missing=(), selinux=False, check=False, state="p
         "selinux": selinux,
         "active_units": [f"{role}.service"],
         "enabled_units": [f"{role}.service"],
+        "existing_units": [f"{role}.service"],
     }
     return {
         f"{role}_state": state,

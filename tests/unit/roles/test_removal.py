@@ -10,7 +10,7 @@ from ansible.template import trust_as_template
 from support.paths import ROLES
 from support.roles import calls, variables_of
 
-FILE = "ansible.builtin.file"
+FILES = "onprem.lb.config_files"
 
 
 @pytest.mark.parametrize("layout, variable", [("pair", "pair_services"), ("ipi", "ipi_machine_networks")])
@@ -20,8 +20,9 @@ def test_an_undefined_variable_does_not_stop_a_removal(layout, variable):
         **defaults,
         **variables_of("layout"),
         "layout_definition": {"prefix": layout},
+        "__layout_host": {"unremovable": {}, "active_units": [], "enabled_units": []},
         f"{layout}_down_file": "/run/lb.down",
         variable: trust_as_template("{{ no_such_variable.servers }}"),
     }
-    removed = calls("layout", variables, FILE, tasks_from="absent.yml")
-    assert removed == [(FILE, {"path": "/run/lb.down", "state": "absent"})]
+    ((_module, removed),) = calls("layout", variables, FILES, tasks_from="absent.yml")
+    assert {"path": "/run/lb.down", "state": "absent"} in removed["files"]

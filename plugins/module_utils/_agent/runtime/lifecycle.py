@@ -24,6 +24,7 @@ class Lifecycle:
         """``environ`` is what this process was started with: a new version of it is started with the same."""
         self.path, self.log, self.notifier, self._environ = path, log, notifier, environ
         self.since = time.time()
+        self.text = ""  # of the configuration that is in force
         self.missing_privileges: List[str] = []
         self.reload_error: Optional[str] = None  # why the last reload or upgrade changed nothing
         self.stopping = False
@@ -52,9 +53,16 @@ class Lifecycle:
             "pid": os.getpid(),
             "since": self.since,
             "config": self.path,
+            "config_sha256": self._checksum(),
             "config_fault": self.reload_error,
             "limits": self.missing_privileges,
         }
+
+    def _checksum(self) -> str:
+        """Return the SHA-256 of the configuration in force."""
+        import hashlib  # OpenSSL's library takes memory, and many agents are never asked for a report
+
+        return hashlib.sha256(self.text.encode()).hexdigest()
 
     def _load(self) -> List[str]:
         """Apply the configuration file, or return why that is not possible."""

@@ -35,7 +35,6 @@ class Lifecycle(lifecycle.Lifecycle):
         old_process: Optional[OldProcess] = None,
     ) -> None:
         super().__init__(path, log, notifier, environ)
-        self.text = ""  # of the configuration that is in force
         self.handed_over = False
         self.network = Network()
         self.checks = Checks.start(self.loop, self._take_result, log.warning)

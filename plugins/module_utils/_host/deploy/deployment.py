@@ -103,6 +103,7 @@ class Deployment:
             files={**units, **configs},
             python=request.python,
             replace=tuple(request.replace),
+            loaded={daemon.name: _checksum(document(request.configs[daemon.name])) for daemon in request.daemons},
         )
         return desired, files.changes([item for daemon in DAEMONS for item in self._files_of(daemon, request)])
 
@@ -241,6 +242,7 @@ def actual_state(host: Host, desired: steps.DesiredState, pending: Sequence[str]
         conflicting=host.conflicting() if systemd else (),
         enabled_conflicting=host.enabled_conflicting() if systemd else frozenset(),
         leftovers=(),
+        unwritable=host.unwritable(desired.daemons),
     )
 
 
@@ -248,6 +250,10 @@ def problems(host: Host, daemons: Sequence[str], python: str, replace: Sequence[
     """Return a sentence for each reason why these daemons cannot run here."""
     desired = steps.DesiredState(tuple(Daemon(name) for name in daemons), "", {}, {}, python, tuple(replace))
     return steps.faults(desired, actual_state(host, desired, (), b""))
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def document(config: Optional[Dict[str, Any]]) -> str:

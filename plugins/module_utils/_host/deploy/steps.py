@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..._shared.engines import DAEMONS, KEEPALIVED, NATIVE, PROXY, UNITS, VRRP, Daemon
+from .. import obstacles
 
 MIN_PYTHON = (3, 8)
 
@@ -38,6 +39,8 @@ class Unit(NamedTuple):
     pid: int = 0
     archive: str = ""  # the path of the version that the process runs
     upgrades: bool = False  # whether that version can hand over to another one
+    loaded: str = ""  # the SHA-256 of the configuration that the process has loaded
+    masked: bool = False
 
 
 class ConflictingService(NamedTuple):
@@ -64,6 +67,7 @@ class ActualState(NamedTuple):
     conflicting: Tuple[ConflictingService, ...]
     enabled_conflicting: FrozenSet[str]  # units
     leftovers: Tuple[str, ...]  # the paths of an installation, for its removal
+    unwritable: Tuple[str, ...] = ()  # a sentence for each file that cannot be written
 
 
 class DesiredState(NamedTuple):
@@ -75,6 +79,7 @@ class DesiredState(NamedTuple):
     files: Dict[str, str]  # the path of each unit, by its name, and of each configuration, by the daemon's name
     python: str
     replace: Tuple[str, ...] = ()  # programs that may be stopped
+    loaded: Dict[str, str] = {}  # the SHA-256 of each configuration, by the daemon's name
 
 
 def faults(desired: DesiredState, actual: ActualState) -> List[str]:
@@ -93,6 +98,9 @@ def _faults(desired: DesiredState, actual: ActualState) -> Iterator[str]:
     runs_vrrp = any(daemon.name == VRRP for daemon in desired.daemons)
     if runs_vrrp and not actual.raw_sockets:
         yield "there is no right to open raw sockets, which VRRP needs: use become, or give the container NET_RAW."
+    masked = [daemon.unit for daemon in desired.daemons if actual.units.get(daemon.unit, Unit()).masked]
+    yield from obstacles.of_masked_units(masked).values()
+    yield from actual.unwritable
     for other in actual.conflicting:
         if other.program == KEEPALIVED and runs_vrrp:
             yield from _conflict(other, desired.replace)
@@ -162,7 +170,7 @@ def _action(daemon: Daemon, desired: DesiredState, actual: ActualState) -> List[
         return [Step(RESTART, daemon.unit)]
     if unit.archive != desired.archive or daemon.program in _renamed(desired, actual):
         return [Step(UPGRADE if daemon.name == PROXY or unit.upgrades else RESTART, daemon.unit)]
-    if actual.unfinished or desired.files[daemon.name] in actual.pending:
+    if actual.unfinished or unit.loaded != desired.loaded[daemon.name]:
         return [Step(RELOAD, daemon.unit)]
     return []
 

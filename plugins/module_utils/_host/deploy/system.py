@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Opt
 from ..._agent.runtime import status_socket
 from ..._agent.vrrp.core import packet
 from ..._shared.engines import DAEMONS, HAPROXY, KEEPALIVED, NATIVE, UNITS, Daemon
-from .. import facts
+from .. import facts, obstacles
 from ..reader import Find, Run, show
 from .steps import ConflictingService, Unit
 from .units import Paths
@@ -95,8 +95,15 @@ class Host:
                 pid=pid,
                 archive=self._archive_of(pid),
                 upgrades=self._handles(pid, signal.SIGUSR2),
+                loaded=self._loaded(shown.get("Id", "")) if pid else "",
+                masked=shown.get("LoadState") == "masked",
             )
         return found
+
+    def _loaded(self, unit: str) -> str:
+        """Return the SHA-256 of the configuration that a daemon has loaded, '' if it does not say."""
+        (socket_path,) = [daemon.status_socket for daemon in DAEMONS if daemon.unit == unit]
+        return str((self.report(socket_path) or {}).get("config_sha256", ""))
 
     def _show(self, units: Sequence[str]) -> List[Dict[str, str]]:
         return show(self.run, units, PROPERTIES)
@@ -142,6 +149,11 @@ class Host:
         """Yield the first process with a name; the others are its children."""
         pids = sorted(int(entry) for entry in os.listdir(self._proc) if entry.isdigit())
         yield from [pid for pid in pids if self.content(f"{self._proc}/{pid}/comm") == name.encode() + b"\n"][:1]
+
+    def unwritable(self, daemons: Sequence[Daemon]) -> Tuple[str, ...]:
+        """Return a sentence for each file of some daemons that cannot be written."""
+        own = [path for daemon in daemons for path in (self.paths.config(daemon), self.paths.unit(daemon))]
+        return tuple(obstacles.of_files([self.paths.link, *own] if own else []).values())
 
     def leftovers(self) -> Tuple[str, ...]:
         """Return the paths that an installation has left."""

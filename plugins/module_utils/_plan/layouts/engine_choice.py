@@ -1,13 +1,15 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which engine a host gets: HAProxy and keepalived where they can be installed, the embedded agent elsewhere. Pure."""
+"""Which engine a host gets: the one that it has, or else HAProxy and keepalived where they can be installed, and the
+embedded agent elsewhere. Pure."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
+from ..._agent.config.schema import Faults
 from ..._shared import platforms
-from ..._shared.engines import AGENT, AUTO, NATIVE, UNITS
+from ..._shared.engines import AGENT, AUTO, HAPROXY, KEEPALIVED, NATIVE, UNITS
 
 
 class Choice(NamedTuple):
@@ -34,9 +36,9 @@ def choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
 def _choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
     if wanted != AUTO:
         return Choice(wanted, f"{prefix}_engine names it")
-    running = host.get("active_units", [])
-    if not set(UNITS[NATIVE]) & set(running) and set(UNITS[AGENT]) & set(running):
-        return Choice(AGENT, "it runs here already")
+    present, reason = _present(host)
+    if present:
+        return Choice(present, reason)
     family, missing = host.get("os_family"), ", ".join(host.get("missing_packages", []))
     if family and family not in platforms.FAMILIES:
         return Choice(AGENT, f"this is {family}, whose packages the roles do not know")
@@ -45,6 +47,41 @@ def _choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
     if host.get("unobtainable"):
         return Choice(AGENT, f"{missing} cannot be installed: {host['unobtainable']}")
     return Choice(NATIVE, f"{missing} can be installed")
+
+
+def _present(host: Dict[str, Any]) -> Tuple[str, str]:
+    """Return the engine that this collection has set up here, and how that shows; nothing if there is none.
+
+    Both are there where a migration was interrupted: the one that runs counts, or else the one that starts at boot.
+    """
+    ours = {*host.get("own_units", []), *UNITS[AGENT]}
+    evidence = {
+        "it runs here already": host.get("active_units", []),
+        "it is enabled here already": host.get("enabled_units", []),
+        "its units are here already": host.get("own_units", []),
+    }
+    for reason, units in evidence.items():
+        for engine in (NATIVE, AGENT):
+            if ours & set(units) & set(UNITS[engine]):
+                return engine, reason
+    return "", ""
+
+
+def package_faults(wanted: str, choice: Choice, host: Dict[str, Any], prefix: str) -> Faults:
+    """Return why a member cannot have its engine, as far as packages must be installed or removed for it.
+
+    A user who names the native engine may know better whether the packages can be fetched.
+    """
+    if choice.replaces == NATIVE:
+        unremovable = host.get("unremovable", {})
+        return [unremovable[name] for name in (HAPROXY, KEEPALIVED) if name in unremovable]
+    if wanted == AUTO and choice.engine == NATIVE and host.get("unobtainable"):
+        missing = ", ".join(host["missing_packages"])
+        return [
+            f"the native engine stays ({choice.reason}), but it lacks {missing}, and {host['unobtainable']}: "
+            f"mend that, or name an engine in {prefix}_engine."
+        ]
+    return []
 
 
 def migration_order(choices: Mapping[str, Choice], held: Mapping[str, int]) -> List[str]:

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, NamedTuple
 
 from ..._agent.config.schema import Faults, Field, anything, boolean, integer, list_of, number, one_of, port, text, word
 from ..._shared import engines, vrid
+from ..model import values
 from ..model.plan import Vip
 from ..model.services import changed_check
 from . import ipi_presets
@@ -40,7 +41,7 @@ SETTINGS = {
     "bootstrap": Field(text, ""),
     "bootstrap_complete": Field(boolean, False),
     "machine_networks": Field(list_of(text), []),
-    "down_file": Field(text, "/run/haproxy.down"),
+    "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
 }
 
 

@@ -14,7 +14,7 @@ from ..._shared import platforms, vrrp_routers
 from ..._shared.engines import AGENT, AUTO, ENGINES, PROGRAMS, REPLACED
 from ..model.plan import Vip
 from ..model.services import port_conflicts
-from .engine_choice import Choice, choose
+from .engine_choice import Choice, choose, package_faults
 from .subnets import Placement, find_placement
 
 Member = Dict[str, Any]
@@ -91,7 +91,7 @@ def _duplicate_addresses(member: Member, vip: Vip, macs: Collection[str]) -> Fau
 def find_existing(members: List[Member]) -> Existing:
     current_vrids: Dict[str, int] = {}
     for member in reversed(members):  # where they disagree, the first member counts
-        current_vrids.update(member["host"].get("vrids", {}))
+        current_vrids.update({each["name"]: each["vrid"] for each in member["host"].get("instances", [])})
     heard = [router for member in members for router in member["host"].get("heard", [])]
     return Existing(current_vrids, vrrp_routers.foreign_routers(heard, _addresses(members)))
 
@@ -112,7 +112,7 @@ def vrrp_conflicts(members: List[Member], vips: List[Vip], where: Dict[str, Dict
         ]
         heard = member["host"].get("heard", [])
         addresses = [vip.address for vip in vips]
-        found += vrrp_routers.conflicts(heard, _addresses(members), addresses, vrids, _known_pass(members))
+        found += vrrp_routers.conflicts(heard, _addresses(members), addresses, vrids, known_pass(members))
     return found
 
 
@@ -135,6 +135,7 @@ def choose_engines(members: List[Member], prefix: str, faults: Faults) -> Dict[s
             faults.append(f"{name}: {prefix}_engine is {wanted!r}: one of {known} is wanted.")
             wanted = AUTO
         found[name] = choose(wanted, host, prefix)
+        faults += [f"{name}: {fault}" for fault in package_faults(wanted, found[name], host, prefix)]
     return found
 
 
@@ -153,9 +154,10 @@ def auth_pass(members: List[Member], new_uuid: Callable[[], str]) -> str:
 
     :param new_uuid: returns a new UUID; its first 8 characters are all that VRRP compares, RFC 2338 section 5.3.10
     """
-    return (_known_pass(members) or new_uuid())[:8]
+    return (known_pass(members) or new_uuid())[:8]
 
 
-def _known_pass(members: List[Member]) -> str:
-    in_use = [found for member in members for found in member["host"].get("auth_passes", [])]
-    return members[0]["settings"].get("auth_pass") or next(iter(in_use), "")
+def known_pass(members: List[Member]) -> str:
+    """Return the user's password, else the one in use, else ''."""
+    in_use = (each["auth_pass"] for member in members for each in member["host"].get("instances", []))
+    return members[0]["settings"].get("auth_pass") or next(filter(None, in_use), "")

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults, Field, anything, boolean, integer, list_of, number, text
 from ..._shared import engines
+from ..model import values
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, read_services
 from . import planner
@@ -38,7 +39,7 @@ SETTINGS = {
     "track_fall": Field(integer(1, 100), 1),
     "track_rise": Field(integer(1, 100), 1),
     "track_events": Field(boolean, True),
-    "down_file": Field(text, "/run/haproxy.down"),
+    "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
     "notify": Field(text, ""),
 }
 
@@ -154,6 +155,8 @@ def _services(settings: Dict[str, Any], vips: List[Vip], faults: Faults) -> List
             {"name": f"{group}-{port}", "port": port, "balance": "source", "servers": settings[group]}
             for group, port in wanted
         ]
+    if given == []:
+        faults.append(f"{place} is empty, so that nothing would be served: name at least one service.")
     services, wrong = read_services(given, place)
     faults.extend(wrong)
     if any(vip.version == 6 for vip in vips):

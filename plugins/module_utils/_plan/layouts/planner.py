@@ -4,9 +4,9 @@
 
 Pure: the same members give the same plan. Faults are collected, never raised, so that a user sees all of them at once.
 
-A member is ``{name, address, settings, host}``: its name in the inventory, the address by which Ansible reaches it, the
-role's variables without their prefix as this member has them, and what `host_info` returned there, or None if it was
-not read.
+A member is ``{name, address, settings, host, outside_limit}``: its name in the inventory, the address by which Ansible
+reaches it, the role's variables without their prefix as this member has them, what `host_info` returned there, or None
+if it was not read, and whether this run leaves it as it is.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from ..forecast import forecast
 from ..model.instances import auth_pass_faults, read_instances
 from ..model.plan import Balancer, Expected, Firewall, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables
-from . import engine_choice
+from . import engine_choice, transition
+from .departed import departed, record
 from .engine_choice import Choice
-from .members import Member, choose_engines, disagreements, held_vips, host_faults, vrrp_conflicts
+from .members import Member, choose_engines, disagreements, held_vips, host_faults, known_pass, vrrp_conflicts
 from .subnets import Placement, placeholder_host
 
 PER_MEMBER = ("interface", "engine")  # the settings that may differ between members
@@ -80,22 +81,29 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
         faults += found.missing_programs(member) if choice.engine == engines.AGENT else []
     if faults:
         return _refused(layout, faults)
-    planned = {name: _member(name, choice, found) for name, choice in choices.items()}
+    password = known_pass(members)
+    planned = {member["name"]: _member(member, choices[member["name"]], found, password) for member in members}
     for name, member_plan in planned.items():
         faults += read_instances(member_plan.router.instances, f"{name}: instances")[1]
+    instances = {name: member_plan.router.instances for name, member_plan in planned.items()}
+    faults += transition.split_by_limit(members, instances, password)
     if faults:
         return _refused(layout, faults)
     carrying = {name: choices[name] for name in planned if planned[name].router.instances}
     order = engine_choice.migration_order(carrying, held_vips(members, found.vips))
+    former = departed(members)
+    leaving = [f"{each.name} was a member and is none any more: its router is stopped first." for each in former]
     return Plan(
         faults=[],
-        warnings=found.warnings,
+        warnings=[*found.warnings, *leaving],
         vips=found.vips,
         members=planned,
         targets=found.targets,
         watched=found.watched,
         advert_interval=settings["advert_interval"],
         migration_order=order,
+        departed=former,
+        record=record(members, {name: member_plan.router.sources for name, member_plan in planned.items()}),
         engines=engine_choice.table(carrying, order),
     )
 
@@ -115,7 +123,8 @@ def _complete(layout: Layout, rank: int, member: Member) -> Member:
     return {**member, "settings": settings, "host": host}
 
 
-def _member(name: str, choice: Choice, found: Draft) -> MemberPlan:
+def _member(member: Member, choice: Choice, found: Draft, password: str) -> MemberPlan:
+    name, running = member["name"], member["host"].get("instances", [])
     balancer, router = found.balancer(name, choice.engine), found.router(name, choice.engine)
     units = engines.UNITS[choice.engine]
     runs = (bool(balancer.services), bool(router.instances))
@@ -132,6 +141,8 @@ def _member(name: str, choice: Choice, found: Draft) -> MemberPlan:
             targets=found.targets,
             units=[unit for unit, it_runs in zip(units, runs) if it_runs],
             programs=list(engines.PROGRAMS[choice.engine]),
+            down_file=balancer.down_file,
+            settle=transition.settle(running, router.instances, password),
         ),
     )
 

@@ -19,39 +19,16 @@ from ..._agent.proxy import config
 from ..._agent.proxy.settings import WORKER
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import PROXY, VRRP, Daemon
-from . import instances, url_checks
+from . import instances, url_checks, values
 from .services import port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
 Settings = Dict[str, Any]
 
-# haproxy's units of time, in seconds; without one a number is milliseconds.
-UNITS = {"us": 1e-6, "ms": 1e-3, "": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
-DOWN_FILE = re.compile(r"/[\w./-]+")
 # An absolute path and its arguments. A backslash at the end would join the unit's next line to it.
 COMMAND = re.compile(r"/.*[]!-\[^-~]")
 ALIVE = ("killall", "-0")
 AGENT_PROGRAMS = (Daemon(PROXY).program, WORKER)  # the agent's programs that listen
-
-
-def _time(value: Any) -> Tuple[Any, Optional[str]]:
-    """A time as it is written in haproxy.cfg; returned in seconds."""
-    found = re.fullmatch(r"(\d+)(us|ms|s|m|h|d|)", str(value))
-    if not found:
-        return None, "a time such as 500ms, 30s or 1h is wanted."
-    seconds = int(found.group(1)) * UNITS[found.group(2)]
-    return (int(seconds) if float(seconds).is_integer() else seconds), None
-
-
-def _optional_time(value: Any) -> Tuple[Any, Optional[str]]:
-    """A time, or nothing for the agent's own default."""
-    return (value, None) if value == "" else _time(value)
-
-
-def _down_file(value: Any) -> Tuple[Any, Optional[str]]:
-    if value == "" or (isinstance(value, str) and DOWN_FILE.fullmatch(value)):
-        return value, None
-    return None, "a whole path of letters, digits and . _ - / is wanted."
 
 
 def _commands(value: Any) -> Tuple[Any, Optional[str]]:
@@ -65,20 +42,20 @@ PROXY_SETTINGS = {
     "monitors": Field(anything, []),
     "maxconn": Field(integer(0, 1_000_000), 0),
     "workers": Field(integer(1, 64), 1),
-    "timeout_connect": Field(_time, 5),
-    "timeout_client": Field(_time, 60),
-    "timeout_server": Field(_time, 60),
-    "timeout_check": Field(_time, 10),
-    "timeout_tunnel": Field(_time, 3600),
-    "timeout_fin": Field(_optional_time, ""),
-    "hard_stop_after": Field(_time, 3600),
-    "stop_within": Field(_time, 8),
+    "timeout_connect": Field(values.seconds, 5),
+    "timeout_client": Field(values.seconds, 60),
+    "timeout_server": Field(values.seconds, 60),
+    "timeout_check": Field(values.seconds, 10),
+    "timeout_tunnel": Field(values.seconds, 3600),
+    "timeout_fin": Field(values.optional(values.seconds), ""),
+    "hard_stop_after": Field(values.seconds, 3600),
+    "stop_within": Field(values.seconds, 8),
     "stats_enabled": Field(boolean, True),
     "stats_address": Field(address, "127.0.0.1"),
     "stats_port": Field(port, 9000),
     "stats_user": Field(text, ""),
     "stats_password": Field(text, "", secret=True),
-    "down_file": Field(_down_file, ""),
+    "down_file": Field(values.optional(values.down_file), ""),
     "stop_pause": Field(number(0, 60, " seconds"), 0.2),
     "start_commands": Field(_commands, []),
     "stop_commands": Field(_commands, []),

@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Any, Dict, List
 
 from ..._agent.config.schema import Faults, Field, address, boolean, integer, lines, port, read, text
+from ..._agent.proxy import config
+from . import values
 from .services import monitor_clashes, port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
@@ -23,6 +26,8 @@ WELL_KNOWN = (
     "12345678",
 )
 
+URL_PATH = config.CHECK["path"].check
+
 TUNING = {
     "maxconn": Field(integer(0, 10000000), 0),
     "retries": Field(integer(0, 1000), 3),
@@ -31,14 +36,25 @@ TUNING = {
     "global_lines": Field(lines, []),
     "defaults_lines": Field(lines, []),
     "extra_lines": Field(lines, []),
+    "timeout_connect": Field(values.time, "5s"),
+    "timeout_client": Field(values.time, "1m"),
+    "timeout_server": Field(values.time, "1m"),
+    "timeout_queue": Field(values.time, "1m"),
+    "timeout_check": Field(values.time, "10s"),
+    "timeout_http_request": Field(values.time, "10s"),
+    "timeout_http_keep_alive": Field(values.time, "10s"),
+    "timeout_tunnel": Field(values.time, "1h"),
+    "timeout_fin": Field(values.optional(values.time), ""),
+    "hard_stop_after": Field(values.time, "1h"),
+    "down_file": Field(values.optional(values.down_file), ""),
 }
 
 STATS = {
     "enabled": Field(boolean, True),
     "address": Field(address, "127.0.0.1"),
     "port": Field(port, 9000),
-    "uri": Field(text, "/haproxy_stats"),
-    "metrics": Field(text, "/metrics"),
+    "uri": Field(URL_PATH, "/haproxy_stats"),
+    "metrics": Field(values.optional(URL_PATH), "/metrics"),
     "user": Field(text, ""),
     "password": Field(text, "", secret=True),
 }
@@ -55,7 +71,7 @@ def model(settings: Dict[str, Any], listeners: List[Dict[str, Any]], host: str) 
     monitors, wrong = read_monitors(settings.get("monitors", []), services, "haproxy_monitors")
     faults.extend([*wrong, *monitor_clashes(monitors, services, "haproxy_monitors")])
     tuning = read(TUNING, settings["tuning"], "haproxy", faults)
-    stats = read(STATS, settings["stats"], "haproxy_stats", faults)
+    stats = _stats(settings["stats"], faults)
     faults.extend(_stats_faults(stats))
     occupied = [*services, *monitors]
     if stats["enabled"]:
@@ -72,9 +88,24 @@ def model(settings: Dict[str, Any], listeners: List[Dict[str, Any]], host: str) 
     return {"services": services, "monitors": monitors, "stats": stats, "tuning": tuning, "faults": faults}
 
 
+def _stats(given: Any, faults: Faults) -> Dict[str, Any]:
+    """Read the statistics page. The variable of one key has a name that is not made of the key."""
+    found: Faults = []
+    stats = read(STATS, given, "haproxy_stats", found)
+    faults += [re.sub(r"^haproxy_stats\.metrics\b", "haproxy_metrics_path", fault) for fault in found]
+    return stats
+
+
 def _stats_faults(stats: Dict[str, Any]) -> Faults:
     if not stats["enabled"]:
         return []
+    unfit = [key for key in ("user", "password") if " " in stats[key] or not stats[key].isprintable()]
+    if unfit:
+        return [
+            f"haproxy_stats_{key} has a space or a control character: use letters, digits and signs." for key in unfit
+        ]
+    if ":" in stats["user"]:
+        return ["haproxy_stats_user has a colon, which ends a user's name in HTTP: leave it out."]
     if stats["password"].lower() in WELL_KNOWN or (stats["password"] and stats["password"] == stats["user"]):
         return ["haproxy_stats_password is one that everybody tries first: choose another."]
     if bool(stats["user"]) != bool(stats["password"]):

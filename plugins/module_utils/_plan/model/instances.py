@@ -7,6 +7,7 @@ An instance as ``read_instances`` returns it has every key of ``INSTANCE``. Inte
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, List, Tuple
 
 from ..._agent.config.schema import (
@@ -29,6 +30,9 @@ from ..._agent.config.schema import (
 from ..._agent.vrrp import rules
 from . import url_checks
 from .variables import as_role_variables
+
+# keepalived ends a quoted text at the next double quote, unless a backslash is before it.
+UNESCAPED = re.compile(r'(?<!\\)"')
 
 SCRIPT = {
     "name": Field(word, required=True),
@@ -109,7 +113,7 @@ def _contradictions(instance: Dict[str, Any], place: str) -> Faults:
 def auth_pass_faults(auth_pass: str, place: str) -> Faults:
     """Refuse a password that would be truncated or misread silently. The sentence does not repeat it."""
     faults = rules.too_long(auth_pass, place)
-    if not faults and any(c.isspace() or c in "\"'#!{}\\" for c in auth_pass):
+    if not faults and any(not c.isprintable() or c in " \"'#!{}\\" for c in auth_pass):
         faults.append(f"{place} has a character that keepalived.conf gives a meaning: use letters and digits.")
     return faults
 
@@ -147,6 +151,24 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
         "raw": raw,
         "faults": [as_role_variables(fault, prefix) for fault in faults],
     }
+
+
+def keepalived_model(settings: Dict[str, Any]) -> Dict[str, Any]:
+    """Return the model, with the faults of what stands between double quotes in keepalived.conf."""
+    found = model(settings)
+    quoted = {
+        "scripts": [(script["name"], "command", script["command"]) for script in found["scripts"]],
+        "track_files": [(file["name"], "path", file["path"]) for file in found["files"]],
+        "instances": [(instance["name"], "notify", instance["notify"]) for instance in found["instances"]],
+        "sync_groups": [(group["name"], "notify", group["notify"]) for group in found["groups"]],
+    }
+    found["faults"] += [
+        f'keepalived_{kind} ({name}).{key} has a ", which ends the text in keepalived.conf: use single quotes.'
+        for kind, texts in quoted.items()
+        for name, key, written in texts
+        if UNESCAPED.search(written or "")
+    ]
+    return found
 
 
 def _scripts(given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:

@@ -64,6 +64,10 @@ class Router(NamedTuple):
         return sorted({peer for instance in self.instances for peer in instance["peers"]})
 
     @property
+    def sources(self) -> List[str]:
+        return sorted({instance["source"] for instance in self.instances})
+
+    @property
     def interfaces(self) -> List[str]:
         return sorted({instance["interface"] for instance in self.instances})
 
@@ -84,6 +88,8 @@ class Expected(NamedTuple):
     targets: List[List[Any]]
     units: List[str]
     programs: List[str]
+    down_file: str = ""
+    settle: float = 0  # for how many seconds the verification lasts at least
 
 
 class MemberPlan(NamedTuple):
@@ -98,6 +104,13 @@ class MemberPlan(NamedTuple):
     expected: Expected
 
 
+class Departed(NamedTuple):
+    """A member that has left the inventory; without a record of its name it is called by its address."""
+
+    name: str
+    address: str
+
+
 class Plan(NamedTuple):
     """The plan of a layout. With faults everything else is empty."""
 
@@ -109,6 +122,8 @@ class Plan(NamedTuple):
     watched: Dict[str, Dict[str, Any]] = {}  # as `forecast.forecast` takes it
     advert_interval: float = 1
     migration_order: List[str] = []  # the members that change their engine
+    departed: List[Departed] = []  # to be stopped before the others change
+    record: Dict[str, List[str]] = {}  # the addresses of each member, which the next run reads
     engines: List[str] = []  # a line for each member: its engine, and why
     outages: List[Dict[str, Any]] = []  # as `forecast.forecast` returns them
     table: List[str] = []  # the same in words

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Host
 from ansible_collections.onprem.lb.plugins.modules import agent_info
 from support.modules import refusal, run
 from support.programs import Programs
@@ -46,6 +47,7 @@ def host(monkeypatch, tmp_path):
 
     monkeypatch.setattr(facts, "SYSTEMD", str(tmp_path))
     monkeypatch.setattr(status_socket, "fetch", fetch)
+    monkeypatch.setattr(Host, "unwritable", lambda *_asked: ())
     (tmp_path / "python").write_text("")
     (tmp_path / "python").chmod(0o755)
     return {"python": str(tmp_path / "python")}
@@ -92,3 +94,19 @@ def test_a_python_that_is_too_old_is_named(host):
     assert found["problems"] == [
         f"{host['python']} is Python 3.6, and the agent needs 3.8 or later: name another (agent_python)."
     ]
+
+
+def test_a_masked_unit_is_in_the_way_of_its_own_daemon_alone(host):
+    masked = UNITS.replace(f"Id={VRRP}", f"Id={VRRP}\nLoadState=masked")
+    programs = {**HOST, "systemctl": lambda words: (0, KEEPALIVED if "keepalived.service" in words else masked, "")}
+
+    def problems(**given):
+        return run(agent_info, {**host, "replace": ["keepalived"], **given}, Programs(programs))["problems"]
+
+    sentence = f"{VRRP} is masked, so that it cannot start: run `systemctl unmask {VRRP}`."
+    assert sentence in problems(vrrp=True) and problems(proxy=True) == []
+
+
+def test_files_that_cannot_be_written_are_named(host, monkeypatch):
+    monkeypatch.setattr(Host, "unwritable", lambda _host, daemons: tuple(f"no {each.name}." for each in daemons))
+    assert run(agent_info, {**host, "proxy": True}, Programs(HOST))["problems"] == ["no proxy."]

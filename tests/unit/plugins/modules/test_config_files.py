@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host import in_force
 from ansible_collections.onprem.lb.plugins.modules import config_files
 from support.modules import refusal, run
 from support.programs import Programs
@@ -109,13 +111,14 @@ def test_no_password_is_in_a_refusal(tmp_path):
     assert result["failed"] and "auth_pass ********" in result["msg"] and "secret88" not in str(result)
 
 
-@pytest.mark.parametrize("written, stale", [(None, True), ((1, 1), False)])
-def test_a_file_that_its_unit_has_not_loaded_counts_as_changed(tmp_path, written, stale):
-    """The unit's main process is this one: older than a file of now, younger than one of 1970."""
-    path = tmp_path / "haproxy.cfg"
+@pytest.mark.parametrize("loaded", ["text\n", "old text\n"])
+def test_a_file_that_its_unit_has_not_loaded_counts_as_changed(tmp_path, monkeypatch, loaded):
+    path, record = tmp_path / "keepalived.conf", tmp_path / "record"
     path.write_text("text\n")
     path.chmod(0o644)
-    os.utime(path, written)
-    file = {"path": str(path), "content": "text\n", "unit": "haproxy.service"}
-    result = run(config_files, {"files": [file]}, Programs({"systemctl": f"MainPID={os.getpid()}\n"}))
-    assert (result["changed"], result["stale"], result["paths"]) == (stale, [str(path)] * stale, [])
+    record.write_text(f"{hashlib.sha256(loaded.encode()).hexdigest()}  {path}\n12.34 45.67\n")
+    monkeypatch.setattr(in_force, "record_of", lambda _program: str(record))
+    file = {"path": str(path), "content": "text\n", "unit": "keepalived.service"}
+    result = run(config_files, {"files": [file]}, Programs({"systemctl": "ActiveState=active\n"}))
+    stale = [] if loaded == "text\n" else [f"keepalived.service has not loaded {path} since it changed."]
+    assert (result["changed"], result["stale"], result["paths"]) == (bool(stale), stale, [])

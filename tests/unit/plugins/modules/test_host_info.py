@@ -33,12 +33,19 @@ ADDRESS = {"interface": "eth0", "address": "192.0.2.1", "prefix": 24, "mac": "02
 IP_JSON = [{"ifname": "eth0", "address": ADDRESS["mac"], "addr_info": [{"local": "192.0.2.1", "prefixlen": 24}]}]
 UNITS = """\
 Id=haproxy.service
+LoadState=loaded
 ActiveState=active
 UnitFileState=enabled
 
 Id=keepalived.service
+LoadState=masked
 ActiveState=inactive
-UnitFileState=disabled
+UnitFileState=masked
+
+Id=onprem-lb-vrrp.service
+LoadState=not-found
+ActiveState=inactive
+UnitFileState=
 """
 PROGRAMS = {
     "ip": json.dumps(IP_JSON),
@@ -72,6 +79,7 @@ def look(given, check=False, programs=None):
         ({"wait": "long"}, "argument 'wait' is of type str"),
         ({"units": {"a": 1}}, "cannot be converted to a list"),
         ({"loaded": "haproxy.cfg"}, "dictionary requested"),
+        ({"files": {"a": 1}}, "cannot be converted to a list"),
         ({"with_auth_pass": "perhaps"}, "argument 'with_auth_pass' is of type str"),
         ({"vip": "192.0.2.10"}, "module: vip. Supported parameters include"),
     ],
@@ -97,8 +105,31 @@ def test_all_that_was_asked_for_is_returned_in_both_modes(host, check):
     assert (found["heard"], found["selinux"]) == ([], False) and "changed" not in found
 
 
+@pytest.mark.parametrize("check", [True, False])
+def test_what_is_in_the_way_of_a_deployment_is_returned_by_its_name_in_both_modes(host, check):
+    said = "haproxy hold ok installed\nkeepalived hold ok not-installed\npsmisc install ok installed\n"
+    asked = {
+        "packages": ["haproxy", "keepalived", "psmisc"],
+        "units": ["haproxy.service", "keepalived.service", "onprem-lb-vrrp.service"],
+        "files": ["/sys/haproxy.cfg", host["agent_config"]],
+    }
+    found = look({**host, **asked}, check, {**PROGRAMS, "dpkg-query": said})
+    assert list(found["obstacles"]) == ["keepalived", "keepalived.service", "/sys/haproxy.cfg"]
+    assert "apt-mark unhold keepalived" in found["obstacles"]["keepalived"]
+    assert "systemctl unmask keepalived.service" in found["obstacles"]["keepalived.service"]
+    assert (found["missing_packages"], list(found["unremovable"])) == (["keepalived"], ["haproxy"])
+    assert found["existing_units"] == ["haproxy.service", "keepalived.service"]
+
+
+def test_for_a_package_that_only_needs_to_be_configured_no_source_is_asked_for(host):
+    programs = {**PROGRAMS, "dpkg-query": "haproxy install ok half-configured\n"}
+    found = look({**host, "packages": ["haproxy"]}, programs=programs)
+    assert (found["missing_packages"], found["unobtainable"], found["obstacles"]) == (["haproxy"], "no way to []", {})
+
+
 def test_of_two_configurations_on_one_host_that_of_keepalived_counts(host):
-    assert look(host)["vrids"] == {"vip-192.0.2.10": 51, "vip-192.0.2.11": 53}
+    found = {instance["name"]: instance["vrid"] for instance in look(host)["instances"]}
+    assert found == {"vip-192.0.2.10": 51, "vip-192.0.2.11": 53}
 
 
 def test_passwords_are_returned_only_to_whoever_asks_for_them(host, monkeypatch):
@@ -106,18 +137,17 @@ def test_passwords_are_returned_only_to_whoever_asks_for_them(host, monkeypatch)
     shown = str(look({**host, "listen": 1}))
     assert not [password for password in ("native77", "agents88", AUTH_PASS) if password in shown]
     found = look({**host, "listen": 1, "with_auth_pass": True})
-    assert found["auth_passes"] == ["native77", "agents88"]
+    assert [instance["auth_pass"] for instance in found["instances"]] == ["", "native77"]
     assert found["heard"][0]["auth_pass"] == AUTH_PASS
 
 
 def test_a_file_that_its_unit_has_not_loaded_is_stale(host, tmp_path):
-    """The unit's main process is this one."""
-    new, old = tmp_path / "new.cfg", tmp_path / "old.cfg"
-    new.write_text("")
-    old.write_text("")
-    os.utime(old, (1, 1))
-    loaded = {str(path): "haproxy.service" for path in (new, old)}
-    assert look({**host, "loaded": loaded})["stale"] == [str(new)]
+    path = tmp_path / "haproxy.cfg"
+    path.write_text("")
+    found = look(
+        {**host, "loaded": {str(path): "haproxy.service"}}, programs={**PROGRAMS, "systemctl": "ActiveState=active\n"}
+    )
+    assert found["stale"] == [f"haproxy.service has not loaded {path} since it changed."]
 
 
 @pytest.mark.parametrize("engine", ["native", "agent"])

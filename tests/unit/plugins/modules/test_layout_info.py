@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.modules import layout_info
 from support.modules import refusal, run
@@ -23,7 +23,6 @@ PLAN = {
 }
 HELD = [{"ifname": "eth0", "address": "02:00:00:00:00:01", "addr_info": [{"local": VIP, "prefixlen": 32}]}]
 NONE = [{**HELD[0], "addr_info": []}]
-ACTIVE = "".join(f"Id={unit}\nActiveState=active\n\n" for unit in PLAN["units"])
 NO_HOLDER = f"VIP {VIP} has 0 holders as seen from here, exactly one is right."
 
 
@@ -32,10 +31,7 @@ class Host(Programs):
 
     def __init__(self, *looks):
         self.looks = list(looks)
-        super().__init__({"ip": self._ip, "systemctl": self._systemctl})
-
-    def _systemctl(self, words):
-        return 0, "MainPID=0\n" if "--property=MainPID" in words else ACTIVE, ""
+        super().__init__({"ip": self._ip, "systemctl": "ActiveState=active\n"})
 
     def _ip(self, _words):
         return 0, json.dumps(self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]), ""
@@ -48,6 +44,7 @@ def link(monkeypatch):
     monkeypatch.setattr(Reader, "answering", lambda *_asked: others)
     monkeypatch.setattr(facts, "listeners", lambda: [{"port": 443, "program": "haproxy"}])
     monkeypatch.setattr(facts, "reachable", lambda targets, timeout: [f"{address} {port}" for address, port in targets])
+    monkeypatch.setattr(in_force, "unloaded", lambda _unit, _daemon: "")
     monkeypatch.setattr(layout_info, "PAUSE", 0.001)
     return others
 

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional
 from ... import VERSION
 from ...checks.client import Checks
 from ...checks.outcome import in_words
+from ...config import file, host
 from ...runtime import lifecycle, upgrade_state
 from ...runtime.log import Log
 from ...runtime.loop import MILLION
@@ -44,6 +45,7 @@ class Lifecycle(lifecycle.Lifecycle):
     def run(self, settings: Settings) -> None:
         """Run until the last worker has ended. Raises Refused before anything is served."""
         inherited = upgrade_state.load(os.environ)
+        self.text = file.load(self.path)[0]
         if inherited:
             self.since = inherited["since"]
             self.master.inherit(inherited)
@@ -104,8 +106,11 @@ class Lifecycle(lifecycle.Lifecycle):
     # -- the configuration
 
     def _load(self) -> List[str]:
-        new, faults = config.load(self.path)
-        return self._switch_to(new) if new else faults
+        text, faults = file.load(self.path)
+        new, faults = (None, faults) if faults else config.parse(text, self.path, host)
+        faults = self._switch_to(new) if new else faults
+        self.text = self.text if faults else text
+        return faults
 
     def _switch_to(self, new: Settings) -> List[str]:
         """Switch to other settings, or return why that is not possible; then nothing is changed."""

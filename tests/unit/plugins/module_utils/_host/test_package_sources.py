@@ -125,4 +125,5 @@ def test_what_is_no_configuration_of_the_agents_router_has_no_instances(text):
 
 
 def test_the_agents_instances_are_read():
-    assert facts.agent_instances('{"instances": [{"name": "front", "vrid": 5}]}') == [{"name": "front", "vrid": 5}]
+    (found,) = facts.agent_instances('{"instances": [{"name": "front", "vrid": 5, "priority": 7}]}')
+    assert found == {**facts.INSTANCE, "name": "front", "vrid": 5}

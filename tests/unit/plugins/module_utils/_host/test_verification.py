@@ -20,6 +20,8 @@ def seen(**changes):
         "listeners": [{"port": port, "program": "haproxy"} for port in (8443, 80, 443)],
         "reached": [f"{VIP} {port}" for port in (8443, 80, 443)],
         "stale": [],
+        "in_fault": {},
+        "down_file": "0",
     }
     return {**good, **changes}
 
@@ -43,7 +45,13 @@ def test_a_pair_as_planned_has_no_fault_on_either_side():
         ({"active_units": ["keepalived.service"]}, "haproxy.service is not active"),
         ({"listeners": [{"port": 8443, "program": "haproxy"}]}, "haproxy does not listen on port 80"),
         ({"reached": []}, f"nothing answers through the VIP at {VIP} port 8443."),
-        ({"stale": ["/etc/haproxy/haproxy.cfg"]}, "haproxy still runs what it had before"),
+        ({"stale": ["haproxy.service has not loaded it."]}, "haproxy.service has not loaded it."),
+        ({"down_file": "1"}, "/run/haproxy.down says 1, that the balancer is down, although it runs."),
+        (
+            {"in_fault": {"web": "script alive failed"}},
+            "web is in FAULT, so this member cannot take over: script alive f",
+        ),
+        ({"in_fault": {"web": ""}}, "web is in FAULT, so this member cannot take over."),
     ],
 )
 def test_what_is_not_as_planned_is_said(changes, sentence):

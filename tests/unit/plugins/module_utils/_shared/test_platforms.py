@@ -50,19 +50,19 @@ def test_each_distribution_is_of_its_family_or_is_named(name):
 
 def test_rpm_is_asked_of_packages_and_ends_with_the_number_of_those_that_it_lacks():
     programs = Programs({"rpm": (1, RPM, "")})
-    assert Reader(programs.run, programs.find).missing_packages(["haproxy", "keepalived"]) == ["keepalived"]
+    assert Reader(programs.run, programs.find).packages(["haproxy", "keepalived"]).missing == ["keepalived"]
     assert programs.ran == ["rpm --query --queryformat %{NAME} install ok installed\\n haproxy keepalived"]
 
 
 def test_a_package_that_rpm_has_in_two_architectures_is_there():
     programs = Programs({"rpm": "haproxy install ok installed\n" * 2})
-    assert Reader(programs.run, programs.find).missing_packages(["haproxy"]) == []
+    assert Reader(programs.run, programs.find).packages(["haproxy"]).missing == []
 
 
 @pytest.mark.parametrize("own, tool", [("rpm", "dpkg-query"), ("dpkg-query", "rpm")])
 def test_the_other_familys_manager_which_knows_nothing_is_not_believed(own, tool):
     programs = Programs({own: "haproxy install ok installed\n", tool: (1, "", "no packages found\n")})
-    assert Reader(programs.run, programs.find).missing_packages(["haproxy"]) == []
+    assert Reader(programs.run, programs.find).packages(["haproxy"]).missing == []
 
 
 def test_without_apt_the_repositories_of_dnf_say_where_packages_come_from(reached):

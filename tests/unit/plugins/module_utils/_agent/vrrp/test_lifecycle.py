@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import signal
@@ -176,6 +177,7 @@ def test_the_report_has_exactly_what_was_agreed(case):
         "version": VERSION,
         "pid": os.getpid(),
         "config": str(case.path),
+        "config_sha256": hashlib.sha256(case.path.read_bytes()).hexdigest(),
         "config_fault": None,
         "limits": [],
         "instances": ["front"],

@@ -19,8 +19,8 @@ LINK, ARCHIVE, OLD = "/lib/agent.pyz", "/lib/agent-2.pyz", "/lib/agent-1.pyz"
 POINTERS = {LINK: "agent-2.pyz", "/lib/onprem-lb-proxy": "/usr/bin/python3", "/lib/onprem-lb-vrrp": "/usr/bin/python3"}
 FILES = {daemon.unit: f"/units/{daemon.unit}" for daemon in DAEMONS}
 FILES.update({daemon.name: f"/etc/{daemon.name}.json" for daemon in DAEMONS})
-WANTED = DesiredState(DAEMONS, ARCHIVE, POINTERS, FILES, "/usr/bin/python3")
-RUNNING = Unit(active=True, enabled=True, pid=7, archive=ARCHIVE, upgrades=True)
+WANTED = DesiredState(DAEMONS, ARCHIVE, POINTERS, FILES, "/usr/bin/python3", loaded={"proxy": "2b", "vrrp": "2b"})
+RUNNING = Unit(active=True, enabled=True, pid=7, archive=ARCHIVE, upgrades=True, loaded="2b")
 DONE = ActualState(
     systemd=True,
     raw_sockets=True,
@@ -76,8 +76,18 @@ def test_a_fresh_host_gets_everything_before_anything_starts_and_the_balancer_st
 
 
 def test_a_new_configuration_reloads_its_daemon_alone():
-    assert steps(pending=("/etc/proxy.json",)) == ["replace /etc/proxy.json", "reload onprem-lb-proxy.service"]
-    assert steps(pending=("/etc/vrrp.json",)) == ["replace /etc/vrrp.json", "reload onprem-lb-vrrp.service"]
+    for name in ("proxy", "vrrp"):
+        found = steps(pending=(f"/etc/{name}.json",), units=units(**{name: {"loaded": "2a"}}))
+        assert found == [f"replace /etc/{name}.json", f"reload onprem-lb-{name}.service"]
+
+
+def test_a_configuration_that_was_written_and_never_loaded_is_loaded():
+    assert steps(units=units(vrrp={"loaded": "2a"})) == ["reload onprem-lb-vrrp.service"]
+    assert steps(units=units(proxy={"loaded": ""})) == ["reload onprem-lb-proxy.service"], "it does not answer"
+
+
+def test_a_file_that_was_edited_and_never_loaded_is_replaced_and_nothing_reloads():
+    assert steps(pending=("/etc/vrrp.json",)) == ["replace /etc/vrrp.json"]
 
 
 def test_a_new_version_is_handed_over_to_by_both():

@@ -71,6 +71,21 @@ MainPID=0
 """
 
 
+def test_a_masked_unit_is_told_from_one_that_is_not_there(tmp_path):
+    shown = SHOWN.replace("LoadState=not-found", "LoadState=masked")
+    found = host(tmp_path, ("systemctl show", (0, shown, "")))[0].units()
+    assert (found[PROXY.unit].masked, found[VRRP.unit].masked) == (False, True)
+
+
+def test_a_file_of_a_daemon_that_cannot_be_written_has_a_sentence_and_those_of_another_are_not_tried(tmp_path):
+    for folder in ("lib", "units"):
+        (tmp_path / folder).symlink_to("/proc/self")
+    unwritable = host(tmp_path)[0].unwritable
+    said = [sentence.partition(" cannot be written")[0] for sentence in unwritable([VRRP])]
+    assert said == [f"{tmp_path}/lib/agent.pyz", f"{tmp_path}/units/onprem-lb-vrrp.service"]
+    assert unwritable([]) == ()
+
+
 def test_the_units_are_read_and_the_version_that_each_runs(tmp_path):
     process(tmp_path, 41, maps=f"some /lib/libc.so\n{mapped(tmp_path, 'aa11')}")
     found = host(tmp_path, ("systemctl show", (0, SHOWN, "")))[0].units()

@@ -16,6 +16,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import 
 from support.plans.pairs import member, pair
 
 FRESH = {"os_family": "Debian", "missing_packages": ["haproxy", "keepalived"], "unobtainable": "", "active_units": []}
+NATIVES = ["haproxy.service", "keepalived.service"]
 AGENTS = ["onprem-lb-proxy.service", "onprem-lb-vrrp.service"]
 CLOSED = "none of its package sources can be reached (deb.debian.org)"
 
@@ -28,9 +29,9 @@ CLOSED = "none of its package sources can be reached (deb.debian.org)"
         ("auto", {"unobtainable": CLOSED}, "agent", f"haproxy, keepalived cannot be installed: {CLOSED}"),
         ("auto", {"os_family": "arch"}, "agent", "this is arch, whose packages the roles do not know"),
         ("auto", {"missing_packages": [], "unobtainable": CLOSED}, "native", "its packages are installed"),
-        # What runs stays: a source that is back is no reason to change.
+        # What runs stays: a source that is back is no reason to change, and neither are packages that came since.
         ("auto", {"active_units": AGENTS}, "agent", "it runs here already"),
-        ("auto", {"missing_packages": [], "active_units": [*AGENTS, "haproxy.service"]}, "native", "installed"),
+        ("auto", {"missing_packages": [], "active_units": [*AGENTS, *NATIVES]}, "agent", "it runs here already"),
         ("agent", {"missing_packages": []}, "agent", "pair_engine names it"),
         ("native", {"unobtainable": CLOSED}, "native", "pair_engine names it"),
     ],
@@ -38,6 +39,73 @@ CLOSED = "none of its package sources can be reached (deb.debian.org)"
 def test_the_choice_has_a_reason(wanted, host, engine, reason):
     choice = choose(wanted, {**FRESH, **host}, "pair")
     assert choice.engine == engine and reason in choice.reason
+
+
+@pytest.mark.parametrize(
+    "host, reason",
+    [
+        ({"active_units": NATIVES, "enabled_units": NATIVES}, "it runs here already"),
+        ({"active_units": NATIVES[1:]}, "it runs here already"),
+        ({"enabled_units": NATIVES}, "it is enabled here already"),
+        ({}, "its units are here already"),
+    ],
+)
+def test_a_native_member_stays_native_even_without_packages_or_a_source(host, reason):
+    host = {**FRESH, "unobtainable": CLOSED, "own_units": NATIVES, **host}
+    assert choose("auto", host, "pair") == Choice("native", reason)
+
+
+def test_a_native_engine_that_this_collection_has_not_set_up_is_no_reason_to_stay():
+    host = {**FRESH, "unobtainable": CLOSED, "active_units": NATIVES, "enabled_units": NATIVES}
+    assert choose("auto", host, "pair").engine == "agent"
+
+
+@pytest.mark.parametrize(
+    "active, enabled, engine, replaces",
+    [
+        # To the agent: enabled, then haproxy and keepalived stop, then it starts, and then their files go.
+        (NATIVES, [*NATIVES, *AGENTS], "native", "agent"),
+        (NATIVES[:1], [NATIVES[0], *AGENTS], "native", "agent"),
+        ([], AGENTS, "agent", "native"),
+        (AGENTS, AGENTS, "agent", "native"),
+        # To native: it stops before the others get their files.
+        ([], [], "native", "agent"),
+    ],
+)
+def test_an_interrupted_migration_ends_with_one_engine_the_one_that_runs_or_else_starts_at_boot(
+    active, enabled, engine, replaces
+):
+    both = {"own_units": [*NATIVES, *AGENTS], "active_units": active, "enabled_units": enabled}
+    for packages in ({"missing_packages": []}, {"unobtainable": CLOSED}):
+        choice = choose("auto", {**FRESH, **packages, **both}, "pair")
+        assert (choice.engine, choice.replaces) == (engine, replaces)
+
+
+def faults_of(*engines, **host):
+    """The faults of a pair whose members have these engines, and the same host."""
+    members = [member(number, engine=engine) for number, engine in enumerate(engines, 1)]
+    for each in members:
+        each["host"].update(host)
+    return _pair.plan(members).faults
+
+
+def test_a_native_member_whose_packages_cannot_be_fetched_is_refused_and_not_moved():
+    """A user who names an engine wants it tried."""
+    host = {"own_units": NATIVES, "active_units": NATIVES, "missing_packages": ["keepalived"], "unobtainable": CLOSED}
+    assert faults_of("auto", "native", **host) == [
+        "lb1: the native engine stays (it runs here already), but it lacks keepalived, and none of its package sources "
+        "can be reached (deb.debian.org): mend that, or name an engine in pair_engine."
+    ]
+
+
+def test_a_broken_source_is_nothing_to_a_member_that_lacks_no_package():
+    assert faults_of("auto", "auto", own_units=NATIVES, active_units=NATIVES, missing_packages=[]) == []
+
+
+def test_packages_that_cannot_be_removed_prevent_a_migration_to_the_agent_and_nothing_else():
+    host = {"own_units": NATIVES, "active_units": NATIVES, "unremovable": {"haproxy": "unhold it.", "psmisc": "x."}}
+    assert faults_of("auto", "agent", **host) == ["lb2: unhold it."]
+    assert faults_of("agent", "agent", **{**host, "own_units": []}) == []
 
 
 def test_a_host_that_was_not_asked_is_taken_for_an_ordinary_one():
@@ -144,6 +212,8 @@ def test_the_verification_asks_for_the_programs_of_the_engine():
         "active_units": AGENTS,
         "listeners": [{"port": port, "program": "onprem-lb-proxy"} for port in (80, 443, 8443)],
         "stale": [],
+        "in_fault": {},
+        "down_file": "0",
         "reached": [f"192.0.2.10 {port}" for port in (80, 443, 8443)],
     }
     assert verification.faults(plan, seen) == []

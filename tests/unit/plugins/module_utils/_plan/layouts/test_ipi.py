@@ -185,6 +185,7 @@ def test_another_cluster_with_one_of_our_vrids_is_refused_with_its_name():
 BAD = {
     "no_cluster_name": ({"cluster_name": ""}, "The cluster's name is empty"),
     "dotted_cluster_name": ({"cluster_name": "a.b"}, "with a dot: give the bare name"),
+    "down_file_of_two_words": ({"down_file": "/run/a b"}, "ipi_down_file is '/run/a b': a whole path of letters"),
     "no_api_vip": ({"api_vips": []}, "ipi_api_vips is []: a list of at least one address is wanted."),
     "no_ingress_vip": ({"ingress_vips": ""}, "ipi_ingress_vips is ''"),
     "vip_twice": ({"ingress_vips": ["10.0.0.200"]}, "ipi_ingress_vips[0] is 10.0.0.200 again: name each VIP once."),
@@ -306,8 +307,11 @@ def test_the_agents_own_listeners_are_not_in_its_way():
 
 
 def test_a_living_node_changes_its_engine_in_its_turn():
-    native = {"own_units": ["haproxy.service", "keepalived.service"]}
-    plan = mixed("master-0", "master-2", changed=native)
+    nodes = cluster()
+    for each in nodes[:2]:
+        each["settings"]["engine"] = "agent"
+        each["host"]["own_units"] = ["haproxy.service", "keepalived.service"]
+    plan = ipi.plan(nodes)
     assert plan.faults == []
     assert plan.migration_order == ["master-0", "master-2"]
     assert plan.members["master-2"].replaced_programs == ["keepalived", "haproxy"]

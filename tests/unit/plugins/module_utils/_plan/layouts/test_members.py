@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers
-from support.plans.pairs import member, pair
+from support.plans.pairs import member, pair, running
 
 VIP6 = "2001:db8::10"
 LINK_LOCAL = "fe80::1"
@@ -26,7 +26,7 @@ def with_link_local(**settings):
 def of_members_that_live_by(*vrids):
     members = [member(number, vrid=None) for number in range(1, len(vrids) + 1)]
     for one, vrid in zip(members, vrids):
-        one["host"]["vrids"] = {"vip-192.0.2.10": vrid} if vrid else {}
+        one["host"]["instances"] = [running(vrid=vrid)] if vrid else []
     return members
 
 
@@ -70,7 +70,7 @@ def test_all_eight_characters_of_a_password_are_compared_and_no_ninth(theirs, wh
 
 def test_a_password_that_is_read_back_keeps_all_its_eight_characters():
     members = pair()
-    members[1]["host"]["auth_passes"] = ["secret78"]
+    members[1]["host"]["instances"] = [running(auth_pass="secret78")]
     assert _members.auth_pass(members, new_uuid=lambda: "unused00") == "secret78"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
-from support.plans.pairs import member, pair
+from support.plans.pairs import member, pair, running
 
 
 def instances(plan, name):
@@ -172,6 +172,12 @@ BAD = {
         {"services": [{"name": "web", "port": 80, "servers": [{"address": "192.0.2.31", "weight": 300}]}]},
         "pair_services[0] (web).servers[0].weight is 300",
     ),
+    "down_file_of_two_words": ({"down_file": "/run/a b"}, "pair_down_file is '/run/a b': a whole path of letters"),
+    "no_services": ({"services": []}, "pair_services is empty, so that nothing would be served: name at least one"),
+    "no_servers": (
+        {"services": [{"name": "web", "port": 80, "servers": []}]},
+        "pair_services[0] (web).servers has none: name at least one server.",
+    ),
     "unknown_service_key": (
         {"services": [{"name": "web", "port": 80, "ballance": "source", "servers": ["192.0.2.31"]}]},
         "has the unknown key 'ballance': did you mean 'balance'?",
@@ -256,7 +262,7 @@ def test_what_a_host_cannot_do_is_a_fault_with_its_name():
 def test_the_password_is_the_users_then_the_one_in_use_then_a_fresh_one():
     members = pair()
     assert _members.auth_pass(members, new_uuid=lambda: "0f3a9c1e-77aa-4d") == "0f3a9c1e"
-    members[1]["host"]["auth_passes"] = ["keepthis"]
+    members[1]["host"]["instances"] = [running("x", auth_pass="keepthis")]
     assert _members.auth_pass(members, new_uuid=lambda: "another1") == "keepthis"
     members[0]["settings"]["auth_pass"] = "explicit"
     assert _members.auth_pass(members, new_uuid=lambda: "another1") == "explicit"

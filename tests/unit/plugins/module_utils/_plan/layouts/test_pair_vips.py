@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid as _vrid
-from support.plans.pairs import pair
+from support.plans.pairs import pair, running
 
 TWO = ["192.0.2.10", "192.0.2.11"]
 
@@ -18,7 +18,8 @@ def router(vrid=51, source="192.0.2.99", addresses=("192.0.2.77",), family=4, **
 
 def members(heard=(), living=None, **settings):
     made = pair(**{"vrid": None, **settings})
-    made[1]["host"].update(heard=list(heard), vrids=living or {})
+    instances = [running(name, vrid=vrid) for name, vrid in (living or {}).items()]
+    made[1]["host"].update(heard=list(heard), instances=instances)
     return made
 
 

@@ -80,6 +80,51 @@ def test_statistics_with_a_password_of_ones_own_may_be_anywhere():
     assert model(address="0.0.0.0", user="ops", password="Vq8-not-known")["faults"] == []
 
 
+@pytest.mark.parametrize(
+    "stats, sentence",
+    [
+        ({"user": "the ops", "password": "Vq8"}, "haproxy_stats_user has a space or a control character: use letters"),
+        ({"user": "ops:1", "password": "Vq8"}, "haproxy_stats_user has a colon, which ends a user's name in HTTP"),
+        ({"user": "ops", "password": "V q8"}, "haproxy_stats_password has a space or a control character: use letters"),
+        ({"user": "ops", "password": "V\tq8"}, "haproxy_stats_password has a space or a control character"),
+        ({"user": "ops", "password": "V\u00a0q8"}, "haproxy_stats_password has a space or a control character"),
+        ({"uri": "stats"}, "haproxy_stats_uri is 'stats': the path of a URL is wanted, from / on"),
+        ({"uri": "/a b"}, "haproxy_stats_uri is '/a b': the path of a URL is wanted"),
+        ({"metrics": "/a b"}, "haproxy_metrics_path is '/a b': the path of a URL is wanted"),
+    ],
+)
+def test_statistics_that_no_client_could_ask_for_are_refused(stats, sentence):
+    faults = model(**stats)["faults"]
+    assert len(faults) == 1 and sentence in faults[0] and "q8" not in faults[0]
+
+
+def test_metrics_may_be_left_out():
+    found = model(metrics="")
+    assert (found["faults"], found["stats"]["metrics"]) == ([], "")
+
+
+@pytest.mark.parametrize("time", ["", "5 s", "1m30s", "1.5s", "-1", "5 minutes"])
+def test_what_is_no_time_to_haproxy_is_refused(time):
+    wanted = [f"haproxy_timeout_client is {time!r}: a time such as 500ms, 30s or 1h is wanted."]
+    assert model(tuning={"timeout_client": time})["faults"] == wanted
+
+
+@pytest.mark.parametrize("time, good", [("24d", True), ("2147483647", True), ("25d", False), ("2147483648", False)])
+def test_a_time_that_haproxy_cannot_count_is_refused(time, good):
+    wanted = [] if good else [f"haproxy_hard_stop_after is '{time}': haproxy takes at most 24d."]
+    assert model(tuning={"hard_stop_after": time})["faults"] == wanted
+
+
+def test_a_time_stays_as_it_is_written_and_one_that_is_optional_may_be_left_out():
+    tuning = model(tuning={"timeout_connect": 5000, "timeout_fin": ""})["tuning"]
+    assert (tuning["timeout_connect"], tuning["timeout_fin"]) == ("5000", "")
+
+
+def test_a_down_file_that_a_shell_would_split_is_refused():
+    wanted = ["haproxy_down_file is '/run/a b': a whole path of letters, digits and . _ - / is wanted."]
+    assert model(tuning={"down_file": "/run/a b"})["faults"] == wanted
+
+
 def test_a_taken_statistics_port_is_named_too():
     taken = {"address": "127.0.0.1", "port": 9000, "program": "prometheus", "pid": 5}
     assert "already taken by prometheus (pid 5)" in model(listeners=[taken])["faults"][0]

@@ -9,7 +9,7 @@ GOOD = {"name": "vip", "interface": "eth0", "vrid": 51, "addresses": ["192.0.2.1
 ALIVE = {"name": "alive", "command": "/usr/bin/killall -0 haproxy"}
 
 
-def model(*instances, scripts=(), files=(), groups=(), auth_pass=""):
+def model(*instances, scripts=(), files=(), groups=(), auth_pass="", read=_instances.model):
     settings = {
         "instances": list(instances),
         "scripts": list(scripts),
@@ -18,7 +18,7 @@ def model(*instances, scripts=(), files=(), groups=(), auth_pass=""):
         "auth_pass": auth_pass,
         "raw": {},
     }
-    return _instances.model(settings)
+    return read(settings)
 
 
 def test_a_good_instance_gets_every_default():
@@ -88,6 +88,39 @@ def test_ipv4_and_ipv6_may_share_a_vrid():
 def test_bad_instances_are_refused_with_their_place(instance, sentence):
     faults = model(instance)["faults"]
     assert any(sentence in fault for fault in faults), faults
+
+
+QUOTE = 'has a ", which ends the text in keepalived.conf: use single quotes.'
+
+
+@pytest.mark.parametrize(
+    "settings, place",
+    [
+        ({"scripts": [{"name": "x", "command": '/bin/x "a b"'}]}, "keepalived_scripts (x).command"),
+        ({"files": [{"name": "x", "path": '/run/"x'}]}, "keepalived_track_files (x).path"),
+        ({"groups": [{"name": "x", "instances": ["vip"], "notify": '/x "a"'}]}, "keepalived_sync_groups (x).notify"),
+    ],
+)
+def test_a_quote_that_would_end_a_text_of_keepalived_is_refused_for_keepalived_alone(settings, place):
+    """keepalived would run /bin/x with the argument a."""
+    assert model(GOOD, **settings, read=_instances.keepalived_model)["faults"] == [f"{place} {QUOTE}"]
+    assert model(GOOD, **settings)["faults"] == []
+
+
+def test_a_notify_command_of_an_instance_must_not_end_its_text_either():
+    said = model({**GOOD, "notify": '/bin/x "a b"'}, read=_instances.keepalived_model)["faults"]
+    assert said == [f"keepalived_instances (vip).notify {QUOTE}"]
+
+
+@pytest.mark.parametrize("command", ["/bin/x 'a b'", '/bin/x \\"a b\\"', "/bin/x #1 !2 {3}"])
+def test_what_keepalived_reads_as_it_is_written_is_accepted(command):
+    assert model(GOOD, scripts=[{"name": "x", "command": command}], read=_instances.keepalived_model)["faults"] == []
+
+
+@pytest.mark.parametrize("character", [" ", "\t", "\x01", "\x7f", '"', "#", "!", "{"])
+def test_a_password_that_keepalived_would_misread_is_refused(character):
+    (fault,) = model(GOOD, auth_pass=f"ab{character}cd")["faults"]
+    assert fault == "keepalived_auth_pass has a character that keepalived.conf gives a meaning: use letters and digits."
 
 
 def test_a_refused_password_is_not_repeated():

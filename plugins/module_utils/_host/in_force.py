@@ -1,0 +1,178 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What each daemon has in force, whatever the files say: haproxy, keepalived, and the agent's router and proxy.
+
+A file on disk is what a daemon would load. What it has loaded is known
+
+- of haproxy and keepalived from a record, which a drop-in of their units writes at every start and reload;
+- of the agent's daemons from the report at their status sockets.
+
+No comparison involves the wall clock, which may be set back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+
+from .._agent.runtime import status_socket
+from .._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, PROXY, UNITS, VRRP, Daemon
+from . import facts
+from .reader import Reader, show
+
+PROPERTIES = ("ActiveState", "NeedDaemonReload", "MainPID", "InvocationID")
+UNIT_FILES = "/etc/systemd/"
+# haproxy's new worker starts this long before or after the record is written. A refused reload starts none.
+WORKER_SLACK = 2.0  # seconds
+
+
+class InForce(NamedTuple):
+    """What one daemon has in force."""
+
+    active: bool
+    unit_outdated: bool = False  # systemd has not read the unit's files since they changed
+    config: str = ""  # the path of the configuration that it has loaded; '' if that is not known
+    checksum: str = ""  # its SHA-256 when it was loaded
+    in_fault: Dict[str, str] = {}  # the VRRP instances in FAULT, each with the reason
+
+
+class Record(NamedTuple):
+    """What the unit of haproxy or keepalived records: ``sha256sum FILE; cat /proc/uptime``."""
+
+    checksum: str = ""
+    config: str = ""
+    uptime: float = 0.0  # seconds since boot
+
+
+def record_of(program: str) -> str:
+    return f"/run/{program}.loaded"
+
+
+def read_record(text: str) -> Record:
+    """Return a record; an empty one if the text is none."""
+    found = re.fullmatch(r"([0-9a-f]{64})  (/.*)\n(\d+\.\d+) .*\n", text)
+    return Record(found[1], found[2], float(found[3])) if found else Record()
+
+
+def haproxy(reader: Reader) -> InForce:
+    """`systemctl reload` succeeds even if haproxy then cannot use the file and continues with the old worker."""
+    properties = _properties(reader, UNITS[NATIVE].balancer)
+    record = read_record(reader.text(record_of(HAPROXY)))
+    pid = int(properties.get("MainPID") or 0)
+    if pid and facts.youngest(pid, facts.process_stats()) < record.uptime - WORKER_SLACK:
+        record = record._replace(checksum="")
+    return _in_force(properties, record.config, record.checksum)
+
+
+def keepalived(reader: Reader) -> InForce:
+    properties = _properties(reader, UNITS[NATIVE].router)
+    record = read_record(reader.text(record_of(KEEPALIVED)))
+    invocation = properties.get("InvocationID")
+    in_fault = instances_in_fault(reader.journal(invocation)) if invocation else {}
+    return _in_force(properties, record.config, record.checksum, in_fault)
+
+
+# What keepalived 2.0 to 2.3 logs of an instance and of a script.
+ENTERED = re.compile(r"\((\S+)\):? [Ee]ntering (\w+) (?:STATE|state)(?: \(init\))?(?: due to (.+)| \((.+)\))?")
+SCRIPT = re.compile(r"VRRP_Script\((\S+)\) (failed|considered unsuccessful|succeeded|considered successful)(.*)")
+
+
+def instances_in_fault(log: Iterable[str]) -> Dict[str, str]:
+    """Return the instances that keepalived has in FAULT, each with the reason, from its log since it started.
+
+    keepalived does not always log a reason. Then it is '', or the scripts that fail.
+    """
+    in_fault: Dict[str, str] = {}
+    failing: Dict[str, str] = {}
+    for line in log:
+        script, entered = SCRIPT.fullmatch(line), ENTERED.fullmatch(line)
+        if script and script[2] in ("failed", "considered unsuccessful"):
+            failing[script[1]] = f"script {script[1]} {script[2]}{script[3]}"
+        elif script:
+            failing.pop(script[1], None)
+        elif entered and entered[2] == "FAULT":
+            reason = entered[3] or entered[4] or in_fault.get(entered[1]) or ", ".join(failing.values())
+            in_fault[entered[1]] = reason
+        elif entered:
+            in_fault.pop(entered[1], None)
+    return in_fault
+
+
+def router(reader: Reader) -> InForce:
+    found, report = _agent_daemon(reader, Daemon(VRRP))
+    instances = report.get("instances", ())
+    return found._replace(in_fault={each["name"]: each["reason"] for each in instances if each["state"] == "Fault"})
+
+
+def proxy(reader: Reader) -> InForce:
+    return _agent_daemon(reader, Daemon(PROXY))[0]
+
+
+def _agent_daemon(reader: Reader, daemon: Daemon) -> Tuple[InForce, Dict[str, Any]]:
+    """Return what a daemon of the agent has in force, and its report; an empty one if it does not answer."""
+    try:
+        report = status_socket.fetch(daemon.status_socket)
+    except status_socket.Refused:
+        report = {}
+    properties = _properties(reader, daemon.unit)
+    return _in_force(properties, report.get("config", ""), report.get("config_sha256", "")), report
+
+
+def _properties(reader: Reader, unit: str) -> Dict[str, str]:
+    return show(reader.run, [unit], PROPERTIES)[0]
+
+
+def _in_force(
+    properties: Dict[str, str], config: str = "", checksum: str = "", in_fault: Optional[Dict[str, str]] = None
+) -> InForce:
+    active = properties.get("ActiveState") in ("active", "reloading")
+    return InForce(active, properties.get("NeedDaemonReload") == "yes", config, checksum, in_fault or {})
+
+
+DAEMONS: Dict[str, Callable[[Reader], InForce]] = {
+    UNITS[NATIVE].balancer: haproxy,
+    UNITS[NATIVE].router: keepalived,
+    UNITS[AGENT].balancer: proxy,
+    UNITS[AGENT].router: router,
+}
+
+
+def read(reader: Reader, unit: str) -> InForce:
+    """Return what a unit has in force; of a unit that is none of the daemons only what systemd knows."""
+    return DAEMONS[unit](reader) if unit in DAEMONS else _in_force(_properties(reader, unit))
+
+
+def unloaded(unit: str, found: InForce) -> str:
+    """Say that a running unit has not loaded its configuration as it is on disk; '' if it has."""
+    if not found.active or (found.checksum and found.checksum == checksum(found.config)):
+        return ""
+    return f"{unit} has not loaded {found.config or 'its configuration'} since it changed."
+
+
+def stale(reader: Reader, files: Sequence[Tuple[str, str]]) -> List[str]:
+    """Return a sentence for each file that its running unit has not loaded.
+
+    A unit that does not run reads its files when it starts.
+
+    :param files: pairs of a unit and a path: a part of the unit, or the configuration that its daemon loads
+    """
+    known = {unit: read(reader, unit) for unit in dict(files)}
+    sentences = []
+    for unit, path in files:
+        found = known[unit]
+        if not path.startswith(UNIT_FILES):
+            loaded = found if found.config == path else found._replace(config=path, checksum="")
+            sentences.append(unloaded(unit, loaded))
+        elif found.unit_outdated:
+            sentences.append(f"systemd has not read {path} since it changed.")
+    return [sentence for sentence in sentences if sentence]
+
+
+def checksum(path: str) -> str:
+    """Return the SHA-256 of a file, '' if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,83 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Reads the VRRP instances of a keepalived.conf, also of one that this collection has not written. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, Tuple
+
+# A quoted text, a brace, a word; a comment begins with # or ! and ends with its line.
+TOKEN = re.compile(r'"([^"]*)"|([{}])|([^\s{}"#!][^\s{}"]*)|([#!].*)')
+Statement = Tuple[List[str], List[Any]]  # the words, and the statements in braces after them
+
+
+def instances(text: str) -> List[Dict[str, Any]]:
+    """Return ``{name, interface, vrid, version, advert_interval, auth_pass, addresses, peers}`` of each instance.
+
+    A value that is not there is keepalived's default. The interval is in seconds. One without a VRID is left out.
+    """
+    statements = _statements(text)
+    default = next((words[1] for words, _ in _block(statements, "global_defs") if words[:1] == ["vrrp_version"]), "2")
+    found = [_instance(words, block, default) for words, block in statements if words[:1] == ["vrrp_instance"]]
+    return [instance for instance in found if instance["vrid"]]
+
+
+def _instance(words: List[str], block: List[Statement], version: str) -> Dict[str, Any]:
+    values = {statement[0]: statement[1] for statement, _ in block if len(statement) > 1}
+    secrets = {statement[0]: statement[1] for statement, _ in _block(block, "authentication") if len(statement) > 1}
+    return {
+        "name": words[1] if len(words) > 1 else "",
+        "interface": values.get("interface", ""),
+        "vrid": int(_number(values.get("virtual_router_id", "0"))),
+        "version": int(_number(values.get("version", version))),
+        "advert_interval": _number(values.get("advert_int", "1")),
+        "auth_pass": secrets.get("auth_pass", ""),
+        "addresses": [statement[0] for statement, _ in _block(block, "virtual_ipaddress")],
+        "peers": [statement[0] for statement, _ in _block(block, "unicast_peer")],
+    }
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def _block(statements: List[Statement], name: str) -> List[Statement]:
+    return [each for words, block in statements if words[:1] == [name] for each in block if each[0]]
+
+
+def _statements(text: str) -> List[Statement]:
+    """Return the statements of a file. One ends with its line or its block."""
+    root: List[Statement] = []
+    stack = [root]
+    for line in text.splitlines():
+        words: List[str] = []
+        for quoted, brace, word, _comment in TOKEN.findall(line):
+            if brace == "{":
+                block: List[Statement] = []
+                _open(stack[-1], words, block)
+                stack.append(block)
+                words = []
+            elif brace:
+                _add(stack[-1], words)
+                words = []
+                stack = stack[:-1] or [root]
+            elif quoted or word:
+                words.append(quoted or word)
+        _add(stack[-1], words)
+    return root
+
+
+def _open(statements: List[Statement], words: List[str], block: List[Statement]) -> None:
+    """Begin a block; its brace may stand on the line after its words."""
+    if not words and statements and not statements[-1][1]:
+        words, _ = statements.pop()
+    statements.append((words, block))
+
+
+def _add(statements: List[Statement], words: List[str]) -> None:
+    if words:
+        statements.append((words, []))

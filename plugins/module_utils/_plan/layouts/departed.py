@@ -1,0 +1,54 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Members that have left the inventory, and may still run. Pure.
+
+Such a member no longer hears the others, because they no longer send to it, and so it takes their VIPs for good. Each
+run leaves a record of the members on all of them. Where there is none yet, the peers in their configurations tell.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List
+
+from ..model.plan import Departed
+
+Members = Dict[str, List[str]]
+
+
+def departed(members: List[Dict[str, Any]]) -> List[Departed]:
+    """Return the former members, each once.
+
+    A member that has only been renamed still has its address, and one with a new address still has its name.
+
+    :param members: as in `planner`
+    """
+    found = {former.address: former for former in _departed(members)}
+    return list(found.values())
+
+
+def _departed(members: List[Dict[str, Any]]) -> Iterator[Departed]:
+    names = {member["name"] for member in members}
+    present = {info["address"] for member in members for info in member["host"]["addresses"]}
+    present |= {member.get("address", "") for member in members}
+    explained = set(present)
+    for record in (member["host"].get("members") or {} for member in members):
+        for name, addresses in record.items():
+            explained.update(addresses)
+            if name not in names and addresses and present.isdisjoint(addresses):
+                yield Departed(name, addresses[0])
+    for member in members:
+        for instance in member["host"].get("instances", []):
+            for peer in instance.get("peers", []):
+                if peer not in explained:
+                    yield Departed(peer, peer)
+
+
+def record(members: List[Dict[str, Any]], sources: Dict[str, List[str]]) -> Members:
+    """Return what a run leaves on each member: of all members the address to connect to, then those they send from.
+
+    :param sources: by member
+    """
+    return {
+        member["name"]: list(dict.fromkeys([member.get("address", member["name"]), *sources[member["name"]]]))
+        for member in members
+    }

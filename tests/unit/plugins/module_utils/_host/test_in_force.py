@@ -1,0 +1,166 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a daemon has loaded, and whether it is in FAULT, whatever its files say."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from support.programs import Programs
+from support.rendering import render
+
+RUNNING = "ActiveState=active\nNeedDaemonReload=no\nMainPID=7\nInvocationID=5e1f\n"
+HAPROXY, KEEPALIVED = "haproxy.service", "keepalived.service"
+RENDERED = {
+    "haproxy": lambda path: render("haproxy", "unit.conf.j2", haproxy_config_path=path),
+    "keepalived": lambda path: render("keepalived", "unit.conf.j2", keepalived_config_path=path),
+}
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A host with a configuration, whose units have recorded it as their drop-ins do."""
+    path = tmp_path / "daemon.conf"
+    path.write_text("text\n")
+    monkeypatch.setattr(in_force, "record_of", lambda program: str(tmp_path / f"{program}.loaded"))
+    monkeypatch.setattr(facts, "youngest", lambda _pid, _stats: float("inf"))
+    for program in RENDERED:
+        load(program, path)
+    return path
+
+
+def load(program, path):
+    """Run the line of the program's drop-in that systemd runs at each reload."""
+    unit = RENDERED[program](str(path))
+    (line,) = [line for line in unit.splitlines() if line.startswith("ExecReload=-/bin/sh -c '{ sha256sum")]
+    assert line.replace("ExecReload", "ExecStartPre") in unit.splitlines()
+    command = line.partition(" -c ")[2].strip("'").replace("/run", str(path.parent))
+    subprocess.run(["/bin/sh", "-c", command], check=True)
+
+
+def reader(systemctl=RUNNING, log=""):
+    programs = Programs({"systemctl": systemctl, "journalctl": log})
+    return Reader(programs.run, programs.find)
+
+
+@pytest.mark.parametrize("unit", [HAPROXY, KEEPALIVED])
+def test_what_a_unit_has_recorded_is_what_its_daemon_has_loaded(host, unit):
+    found = in_force.read(reader(), unit)
+    assert (found.active, found.config, found.checksum) == (True, str(host), hashlib.sha256(b"text\n").hexdigest())
+    assert in_force.unloaded(unit, found) == "" and in_force.stale(reader(), [(unit, str(host))]) == []
+
+
+@pytest.mark.parametrize("unit", [HAPROXY, KEEPALIVED])
+def test_a_file_that_changed_since_is_not_in_force_until_the_next_reload(host, unit):
+    host.write_text("new text\n")
+    sentence = f"{unit} has not loaded {host} since it changed."
+    assert in_force.unloaded(unit, in_force.read(reader(), unit)) == sentence
+    assert in_force.stale(reader(), [(unit, str(host))]) == [sentence]
+    load(unit.partition(".")[0], host)
+    assert in_force.stale(reader(), [(unit, str(host))]) == []
+
+
+def test_the_clock_does_not_matter(host):
+    os.utime(host, (2**33, 2**33))
+    assert in_force.stale(reader(), [(HAPROXY, str(host)), (KEEPALIVED, str(host))]) == []
+
+
+@pytest.mark.parametrize("record", [None, "", "no record\n"])
+def test_what_was_never_recorded_is_not_known_to_be_in_force(host, tmp_path, record):
+    """Debian starts the daemons before their units are ours."""
+    for program in RENDERED:
+        (tmp_path / f"{program}.loaded").unlink()
+        if record is not None:
+            (tmp_path / f"{program}.loaded").write_text(record)
+    assert len(in_force.stale(reader(), [(HAPROXY, str(host)), (KEEPALIVED, str(host))])) == 2
+    assert in_force.unloaded(HAPROXY, in_force.read(reader(), HAPROXY)) == (
+        "haproxy.service has not loaded its configuration since it changed."
+    )
+
+
+def test_another_file_than_the_daemon_has_loaded_is_not_in_force(host):
+    other = host.with_name("other.conf")
+    other.write_text("text\n")
+    assert in_force.stale(reader(), [(KEEPALIVED, str(other))])
+
+
+def test_a_reload_that_haproxy_refused_left_the_old_worker(host, monkeypatch):
+    recorded = in_force.read_record((host.parent / "haproxy.loaded").read_text()).uptime
+    for started, loaded in ((recorded - 60, False), (recorded - 0.5, True), (recorded + 0.5, True)):
+        monkeypatch.setattr(facts, "youngest", lambda _pid, _stats, started=started: started)
+        assert bool(in_force.read(reader(), HAPROXY).checksum) is loaded
+
+
+def test_a_unit_that_does_not_run_reads_its_files_when_it_starts(host):
+    host.write_text("new text\n")
+    stopped = "ActiveState=inactive\nNeedDaemonReload=no\nMainPID=0\n"
+    assert in_force.stale(reader(stopped), [(HAPROXY, str(host)), (KEEPALIVED, str(host))]) == []
+
+
+@pytest.mark.parametrize("unit", [HAPROXY, "onprem-lb-machine-config.service"])
+@pytest.mark.parametrize("state", ["active", "inactive"])
+def test_a_drop_in_that_systemd_has_not_read_is_not_in_force(host, unit, state):
+    path = f"/etc/systemd/system/{unit}.d/onprem-lb.conf"
+    outdated = f"ActiveState={state}\nNeedDaemonReload=yes\nMainPID=0\n"
+    assert in_force.stale(reader(outdated), [(unit, path)]) == [f"systemd has not read {path} since it changed."]
+    assert in_force.stale(reader(outdated.replace("yes", "no")), [(unit, path)]) == []
+
+
+# As keepalived 2.2.7 logs it.
+TRACK_FILE_AT_THE_START = [
+    "(web): entering FAULT state (tracked file haproxy_down has status -254)",
+    "(web) entering FAULT state",
+    "Startup complete",
+]
+SCRIPT = [
+    "Script `alive` now returning 1",
+    "VRRP_Script(alive) failed (exited with status 1)",
+    "(web) Entering FAULT STATE",
+]
+FAILED = "script alive failed (exited with status 1)"
+LINK = ["Netlink reports eth0 down", "(web) Entering FAULT STATE"]
+
+
+@pytest.mark.parametrize(
+    "log, in_fault",
+    [
+        ([], {}),
+        (["(web) Entering BACKUP STATE", "(web) Entering MASTER STATE"], {}),
+        (TRACK_FILE_AT_THE_START, {"web": "tracked file haproxy_down has status -254"}),
+        (SCRIPT, {"web": FAILED}),
+        (LINK, {"web": ""}),
+        ([*SCRIPT, "VRRP_Script(alive) succeeded", "(web) Entering BACKUP STATE"], {}),
+        ([*SCRIPT, "VRRP_Script(alive) succeeded", "(web) Entering BACKUP STATE", *LINK], {"web": ""}),
+        (["(web): entering FAULT state due to script alive"], {"web": "script alive"}),
+        ([*SCRIPT, "(api) Entering FAULT STATE (init)"], dict.fromkeys(["web", "api"], FAILED)),
+        (["(web) received lower priority (253) advert from 192.0.2.12 - discarding"], {}),
+    ],
+)  # fmt: skip
+def test_instances_in_fault_are_read_from_keepaliveds_log(host, log, in_fault):
+    assert in_force.read(reader(log="".join(f"{line}\n" for line in log)), KEEPALIVED).in_fault == in_fault
+
+
+def test_the_agents_daemons_say_themselves_what_they_have_loaded(host, monkeypatch):
+    report = {"config": str(host), "config_sha256": hashlib.sha256(b"text\n").hexdigest()}
+    instances = [{"name": "web", "state": "Fault", "reason": "alive failed"}, {"name": "api", "state": "Backup"}]
+    monkeypatch.setattr(in_force.status_socket, "fetch", lambda _path: {**report, "instances": instances})
+    router, proxy = (in_force.read(reader(), f"onprem-lb-{name}.service") for name in ("vrrp", "proxy"))
+    assert router.in_fault == {"web": "alive failed"} and proxy.in_fault == {}
+    assert (
+        in_force.unloaded("onprem-lb-vrrp.service", router) == in_force.unloaded("onprem-lb-proxy.service", proxy) == ""
+    )
+    host.write_text("new text\n")
+    assert in_force.unloaded("onprem-lb-vrrp.service", router)
+
+
+def test_a_daemon_of_the_agent_that_does_not_answer_is_not_known_to_have_loaded_anything(host, monkeypatch):
+    def refuse(_path):
+        raise in_force.status_socket.Refused("nothing answers")
+
+    monkeypatch.setattr(in_force.status_socket, "fetch", refuse)
+    assert in_force.unloaded("onprem-lb-vrrp.service", in_force.read(reader(), "onprem-lb-vrrp.service"))

@@ -1,0 +1,73 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The instances of a keepalived.conf, as this collection writes it and as others do."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host import keepalived_conf
+from support.paths import GOLDEN
+
+BY_HAND = """\
+! written by hand
+global_defs { vrrp_version 3 }   # for all
+vrrp_script alive { script "/usr/bin/killall -0 haproxy"
+  interval 2 }
+vrrp_instance VI_1
+{
+    interface eth0
+    virtual_router_id 51
+    advert_int 0.5
+    authentication { auth_type PASS
+      auth_pass "s3cret {" }
+    virtual_ipaddress {
+        192.0.2.10/24 dev eth0 label eth0:vip
+        192.0.2.11
+    }
+    unicast_peer { 192.0.2.2
+      192.0.2.3 }
+}
+vrrp_instance no_vrid {
+    interface eth0
+}
+"""
+
+
+def test_what_this_collection_writes_is_read_back():
+    (found,) = keepalived_conf.instances((GOLDEN / "pair.lb1.keepalived.conf").read_text())
+    assert found == {
+        "name": "vip-192.0.2.10",
+        "interface": "eth0",
+        "vrid": 51,
+        "version": 2,
+        "advert_interval": 1.0,
+        "auth_pass": "0f3a9c1e",
+        "addresses": ["192.0.2.10/32"],
+        "peers": ["192.0.2.2"],
+    }
+
+
+def test_a_file_written_by_hand_is_read_too():
+    (found,) = keepalived_conf.instances(BY_HAND)
+    assert found == {
+        "name": "VI_1",
+        "interface": "eth0",
+        "vrid": 51,
+        "version": 3,
+        "advert_interval": 0.5,
+        "auth_pass": "s3cret {",
+        "addresses": ["192.0.2.10/24", "192.0.2.11"],
+        "peers": ["192.0.2.2", "192.0.2.3"],
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["", "}", "{", "vrrp_instance", "vrrp_instance {\n", '"', "}}}\nvrrp_instance x { vrid y"]
+)
+def test_what_is_no_configuration_has_no_instances(text):
+    assert keepalived_conf.instances(text) == []
+
+
+def test_a_number_that_is_none_is_no_error():
+    (found,) = keepalived_conf.instances(BY_HAND.replace("0.5", "often"))
+    assert found["advert_interval"] == 0.0

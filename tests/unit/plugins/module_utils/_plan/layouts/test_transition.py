@@ -1,0 +1,86 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run with --limit that would leave a member alone with what the others no longer accept."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host import keepalived_conf
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from support.plans.pairs import pair, running
+from support.rendering import keepalived
+
+RUNNING_PASS = "0f3a9c1e"
+
+
+def change(outside=False, **changes):
+    """The plan of a run that changes a pair which runs already."""
+    before = _pair.plan(pair())
+    members = pair(**{"auth_pass": RUNNING_PASS, **changes})
+    for member in members:
+        name = member["name"]
+        conf = keepalived({**before.members[name].router._asdict(), "auth_pass": RUNNING_PASS}, name)
+        member["host"]["instances"] = keepalived_conf.instances(conf)
+    members[1]["outside_limit"] = outside
+    return _pair.plan(members)
+
+
+def limited(outside=True, **changes):
+    """The faults of a run for lb1 alone."""
+    return change(outside, **changes).faults
+
+
+def test_nothing_that_changes_is_no_fault():
+    assert limited() == []
+
+
+@pytest.mark.parametrize(
+    "changes, change",
+    [
+        ({"vrid": 77}, "192.0.2.10 would keep VRID 51 there instead of 77"),
+        ({"vrrp_version": 3}, "192.0.2.10 would keep VRRP version 2 there instead of 3"),
+        ({"advert_interval": 2}, "192.0.2.10 would keep the advertisement interval 1 s there instead of 2 s"),
+        ({"auth_pass": "an0ther1"}, "192.0.2.10 would keep another password there"),
+        (
+            {"vips": ["192.0.2.10", "192.0.2.11"]},
+            "its VIPs would stay 192.0.2.10 instead of 192.0.2.10, 192.0.2.11",
+        ),
+    ],
+)
+def test_what_both_must_change_together_is_refused_with_limit_alone(changes, change):
+    assert limited(**changes) == [
+        f"--limit leaves lb2 out, and {change}: both sides would hold the VIP. Run it for all members."
+    ]
+    assert limited(outside=False, **changes) == []
+
+
+@pytest.mark.parametrize("changes", [{"preempt_delay": 5}, {"track_interval": 1}, {"priorities": [200, 199]}])
+def test_what_the_others_need_not_know_is_changed_with_limit(changes):
+    assert limited(**changes) == []
+
+
+def test_a_member_that_runs_nothing_yet_cannot_be_left_behind():
+    members = pair(vrid=77)
+    members[1]["outside_limit"] = True
+    assert _pair.plan(members).faults == []
+
+
+@pytest.mark.parametrize(
+    "changes, seconds",
+    [
+        ({}, 0),
+        ({"priorities": [200, 199]}, 0),
+        ({"vrid": 77}, 5),
+        ({"advert_interval": 3}, 13),
+        ({"auth_pass": "an0ther1"}, 5),
+    ],
+)
+def test_the_verification_lasts_until_a_split_would_show_where_anything_on_the_link_changes(changes, seconds):
+    assert [member.expected.settle for member in change(**changes).members.values()] == [seconds, seconds]
+
+
+def test_a_member_that_leaves_makes_the_verification_last_as_well():
+    members = pair()
+    members[0]["host"]["instances"] = [running(peers=["192.0.2.2", "192.0.2.3"])]
+    members[1]["host"]["instances"] = [running(peers=["192.0.2.1"])]
+    assert [member.expected.settle for member in _pair.plan(members).members.values()] == [5, 0]
