@@ -45,13 +45,16 @@ def test_a_drill_has_the_lock_until_its_playbook_ends(lock, monkeypatch):
     assert is_free(lock)
 
 
-@pytest.mark.parametrize("event", ["v2_playbook_on_task_start", "v2_playbook_on_handler_task_start"])
-def test_a_task_of_another_playbook_begins_when_the_drill_has_ended(lock, event):
+@pytest.mark.parametrize(
+    "event, arguments",
+    [("v2_playbook_on_task_start", (None, False)), ("v2_playbook_on_handler_task_start", (None,))],
+)
+def test_a_task_of_another_playbook_begins_when_the_drill_has_ended(lock, event, arguments):
     other = playbook()
     assert is_free(lock)
     with open(lock, "ab") as drill:
         fcntl.flock(drill, fcntl.LOCK_EX)
-        task = threading.Thread(target=getattr(other, event), args=(None, False))
+        task = threading.Thread(target=getattr(other, event), args=arguments)
         task.start()
         task.join(0.2)
         assert task.is_alive()
