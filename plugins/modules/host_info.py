@@ -50,9 +50,10 @@ options:
     default: []
   loaded:
     description:
-      - Files, and for each the unit that loads it or that it is a part of; the stale ones are returned.
-    type: dict
-    default: {}
+      - Units of haproxy, keepalived or the agent that must have loaded their configuration as it is on disk.
+    type: list
+    elements: str
+    default: []
   with_auth_pass:
     description:
       - Return the passwords in the configurations, too.
@@ -158,7 +159,7 @@ own_units:
   elements: str
   returned: success
 stale:
-  description: Why files of O(loaded) are not in force, a sentence for each.
+  description: A sentence for each unit of O(loaded) that has not loaded its configuration.
   type: list
   elements: str
   returned: success
@@ -214,7 +215,7 @@ ARGUMENTS = {
     "programs": {"type": "list", "elements": "str", "default": []},
     "units": {"type": "list", "elements": "str", "default": []},
     "files": {"type": "list", "elements": "path", "default": []},
-    "loaded": {"type": "dict", "default": {}},
+    "loaded": {"type": "list", "elements": "str", "default": []},
     "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
     "listen": {"type": "float", "default": 0.0},
     "keepalived_config": {"type": "path", "default": "/etc/keepalived/keepalived.conf"},
@@ -249,7 +250,7 @@ def read_host(params, reader):
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "instances": instances(params, reader),
         "members": facts.members(reader.text(params["members_record"])) if params["members_record"] else {},
-        "stale": in_force.stale(reader, [(unit, path) for path, unit in params["loaded"].items()]),
+        "stale": in_force.unloaded_units(reader, params["loaded"]),
         "selinux": facts.has_selinux(),
         "problems": problems,
     }

@@ -150,6 +150,12 @@ def unloaded(unit: str, found: InForce) -> str:
     return f"{unit} has not loaded {found.config or 'its configuration'} since it changed."
 
 
+def unloaded_units(reader: Reader, units: Iterable[str]) -> List[str]:
+    """Return a sentence for each running unit that has not loaded its configuration."""
+    sentences = (unloaded(unit, read(reader, unit)) for unit in units)
+    return [sentence for sentence in sentences if sentence]
+
+
 def stale(reader: Reader, files: Sequence[Tuple[str, str]]) -> List[str]:
     """Return a sentence for each file that its running unit has not loaded.
 

@@ -8,7 +8,7 @@ import json
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.modules import host_info
@@ -78,7 +78,7 @@ def look(given, check=False, programs=None):
     [
         ({"wait": "long"}, "argument 'wait' is of type str"),
         ({"units": {"a": 1}}, "cannot be converted to a list"),
-        ({"loaded": "haproxy.cfg"}, "dictionary requested"),
+        ({"loaded": {"haproxy.cfg": 1}}, "cannot be converted to a list"),
         ({"files": {"a": 1}}, "cannot be converted to a list"),
         ({"with_auth_pass": "perhaps"}, "argument 'with_auth_pass' is of type str"),
         ({"vip": "192.0.2.10"}, "module: vip. Supported parameters include"),
@@ -141,13 +141,12 @@ def test_passwords_are_returned_only_to_whoever_asks_for_them(host, monkeypatch)
     assert found["heard"][0]["auth_pass"] == AUTH_PASS
 
 
-def test_a_file_that_its_unit_has_not_loaded_is_stale(host, tmp_path):
-    path = tmp_path / "haproxy.cfg"
-    path.write_text("")
-    found = look(
-        {**host, "loaded": {str(path): "haproxy.service"}}, programs={**PROGRAMS, "systemctl": "ActiveState=active\n"}
-    )
-    assert found["stale"] == [f"haproxy.service has not loaded {path} since it changed."]
+@pytest.mark.parametrize("state, stale", [("active", True), ("inactive", False)])
+def test_a_running_unit_that_has_not_loaded_its_configuration_is_stale(host, monkeypatch, tmp_path, state, stale):
+    monkeypatch.setattr(in_force, "record_of", lambda _program: str(tmp_path / "no record"))
+    programs = {**PROGRAMS, "systemctl": f"ActiveState={state}\n"}
+    sentence = "keepalived.service has not loaded its configuration since it changed."
+    assert look({**host, "loaded": ["keepalived.service"]}, programs=programs)["stale"] == [sentence] * stale
 
 
 @pytest.mark.parametrize("engine", ["native", "agent"])
