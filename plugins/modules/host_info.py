@@ -224,7 +224,7 @@ ARGUMENTS = {
 }
 
 
-def look(params, reader):
+def read_host(params, reader):
     """Return the result without `heard`. What keeps the host from being a balancer is a problem and not an error."""
     problems = []
     answering = {}
@@ -300,7 +300,7 @@ def main():
     reader = Reader.of(module)
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as background:
         heard = background.submit(capture, module.params)
-        result = look(module.params, reader)
+        result = read_host(module.params, reader)
     routers, problems = heard.result()
     result.update(heard=routers, problems=result["problems"] + problems)
     module.exit_json(**result)

@@ -63,7 +63,7 @@ ANSWER_TIMEOUT = 0.2  # for answers on the link, in seconds; a neighbour answers
 PAUSE = 0.2  # between two checks; a check itself takes longer
 
 
-def look(plan, reader):
+def observe(plan, reader):
     """Return what `verification.faults` compares with the plan."""
     addresses = reader.addresses() or []
     vips = [vip["address"] for vip in plan["vips"]]
@@ -93,7 +93,7 @@ def main():
     settled = time.monotonic() + plan.get("settle", 0)
     end = settled + module.params["limit"]
     while True:
-        seen = look(plan, reader)
+        seen = observe(plan, reader)
         faults = verification.faults(plan, seen)
         if time.monotonic() > (end if faults else settled):
             break

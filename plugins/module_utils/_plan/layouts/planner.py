@@ -89,8 +89,13 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
     faults += transition.split_by_limit(members, instances, password)
     if faults:
         return _refused(layout, faults)
+    held = held_vips(members, found.vips)
+    alone = transition.sole_router(members, instances, password, held)
+    if alone and choices[alone].replaces:
+        replaced_router = found.router(alone, choices[alone].replaces)
+        planned[alone] = planned[alone]._replace(replaced_router=replaced_router)
     carrying = {name: choices[name] for name in planned if planned[name].router.instances}
-    order = engine_choice.migration_order(carrying, held_vips(members, found.vips))
+    order = engine_choice.migration_order(carrying, held)
     former = departed(members)
     leaving = [f"{each.name} was a member and is none any more: its router is stopped first." for each in former]
     return Plan(
@@ -102,6 +107,7 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
         watched=found.watched,
         advert_interval=settings["advert_interval"],
         migration_order=order,
+        sole_router=alone,
         departed=former,
         record=record(members, {name: member_plan.router.sources for name, member_plan in planned.items()}),
         engines=engine_choice.table(carrying, order),

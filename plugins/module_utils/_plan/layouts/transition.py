@@ -61,6 +61,22 @@ def _differences(vip: str, before: Instance, after: Instance, auth_pass: str) ->
             yield f"{vip} would keep another password there"
 
 
+def sole_router(
+    members: List[Dict[str, Any]], planned: Mapping[str, List[Instance]], auth_pass: str, held: Mapping[str, int]
+) -> str:
+    """Return the member whose router alone runs while a setting changes that all must share; '' if none changes.
+
+    The routers of the others are stopped meanwhile, so that no member with the old settings meets one with the new. It
+    is the member that holds most VIPs: those do not move.
+
+    :param held: how many VIPs each member holds
+    """
+    running = {member["name"]: member["host"].get("instances", []) for member in members}
+    runs = [name for name, instances in running.items() if instances]
+    changes = [change for name in runs for change in _settings(running[name], planned[name], auth_pass)]
+    return max(runs, key=lambda name: held[name]) if changes and len(runs) > 1 else ""
+
+
 def settle(running: List[Instance], planned: List[Instance], auth_pass: str) -> float:
     """Return for how many seconds a member's verification must last: a split shows after Active_Down_Interval.
 

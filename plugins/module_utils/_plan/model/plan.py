@@ -102,6 +102,8 @@ class MemberPlan(NamedTuple):
     router: Router
     firewall: Firewall
     expected: Expected
+    # The plan for the engine that goes, where this member's router alone runs while the settings on the link change.
+    replaced_router: Optional[Router] = None
 
 
 class Departed(NamedTuple):
@@ -122,6 +124,7 @@ class Plan(NamedTuple):
     watched: Dict[str, Dict[str, Any]] = {}  # as `forecast.forecast` takes it
     advert_interval: float = 1
     migration_order: List[str] = []  # the members that change their engine
+    sole_router: str = ""  # the member whose router alone runs while settings change that all must share
     departed: List[Departed] = []  # to be stopped before the others change
     record: Dict[str, List[str]] = {}  # the addresses of each member, which the next run reads
     engines: List[str] = []  # a line for each member: its engine, and why

@@ -13,16 +13,18 @@ from support.rendering import keepalived
 RUNNING_PASS = "0f3a9c1e"
 
 
-def change(outside=False, **changes):
+def change(outside=False, holder="", **changes):
     """The plan of a run that changes a pair which runs already."""
     before = _pair.plan(pair())
     members = pair(**{"auth_pass": RUNNING_PASS, **changes})
     for member in members:
         name = member["name"]
         conf = keepalived({**before.members[name].router._asdict(), "auth_pass": RUNNING_PASS}, name)
-        member["host"]["instances"] = keepalived_conf.instances(conf)
+        member["host"].update(
+            instances=keepalived_conf.instances(conf), own_units=["haproxy.service", "keepalived.service"]
+        )
     members[1]["outside_limit"] = outside
-    return _pair.plan(members)
+    return _pair.plan(holding(members, holder) if holder else members)
 
 
 def limited(outside=True, **changes):
@@ -84,3 +86,42 @@ def test_a_member_that_leaves_makes_the_verification_last_as_well():
     members[0]["host"]["instances"] = [running(peers=["192.0.2.2", "192.0.2.3"])]
     members[1]["host"]["instances"] = [running(peers=["192.0.2.1"])]
     assert [member.expected.settle for member in _pair.plan(members).members.values()] == [5, 0]
+
+
+def holding(members, name):
+    """Let a member hold the VIP."""
+    (member,) = [member for member in members if member["name"] == name]
+    member["host"]["addresses"].append({"interface": "eth0", "address": "192.0.2.10", "prefix": 32, "mac": "02::1"})
+    return members
+
+
+@pytest.mark.parametrize("holder", ["lb1", "lb2"])
+@pytest.mark.parametrize(
+    "changes", [{"vrid": 77}, {"vrrp_version": 3}, {"advert_interval": 2}, {"auth_pass": "an0ther1"}]
+)
+def test_only_the_holders_router_runs_while_a_setting_changes_that_all_must_share(changes, holder):
+    assert change(holder=holder, **changes).sole_router == holder
+
+
+@pytest.mark.parametrize("changes", [{}, {"priorities": [200, 199]}, {"vips": ["192.0.2.10", "192.0.2.11"]}])
+def test_all_routers_go_on_while_nothing_changes_that_splits(changes):
+    assert change(holder="lb1", **changes).sole_router == ""
+
+
+def test_a_router_that_runs_already_alone_needs_no_care():
+    members = pair(vrid=77)
+    members[1]["host"]["instances"] = [running()]
+    assert _pair.plan(members).sole_router == ""
+
+
+def test_a_holder_that_also_changes_its_engine_gets_the_new_settings_for_the_old_engine_first():
+    """Else the other member, with the new engine and the new settings, would not hear it."""
+    plan = change(holder="lb1", auth_pass="an0ther1", engine="agent")
+    assert (plan.sole_router, plan.members["lb1"].replaces, plan.members["lb2"].replaced_router) == (
+        "lb1",
+        "native",
+        None,
+    )
+    (script,) = plan.members["lb1"].replaced_router.scripts
+    assert script["command"] == "/usr/bin/killall -0 haproxy"
+    assert change(holder="lb1", engine="agent").members["lb1"].replaced_router is None
