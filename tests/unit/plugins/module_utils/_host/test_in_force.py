@@ -11,14 +11,14 @@ import subprocess
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from support.paths import GOLDEN
 from support.programs import Programs
-from support.rendering import render
 
 RUNNING = "ActiveState=active\nNeedDaemonReload=no\nMainPID=7\nInvocationID=5e1f\n"
 HAPROXY, KEEPALIVED = "haproxy.service", "keepalived.service"
-RENDERED = {
-    "haproxy": lambda path: render("haproxy", "unit.conf.j2", haproxy_config_path=path),
-    "keepalived": lambda path: render("keepalived", "unit.conf.j2", keepalived_config_path=path),
+DROP_INS = {
+    "haproxy": ("haproxy.unit.conf", "/etc/haproxy/haproxy.cfg"),
+    "keepalived": ("keepalived.unit.conf", "/etc/keepalived/keepalived.conf"),
 }
 
 
@@ -29,14 +29,15 @@ def host(tmp_path, monkeypatch):
     path.write_text("text\n")
     monkeypatch.setattr(in_force, "record_of", lambda program: str(tmp_path / f"{program}.loaded"))
     monkeypatch.setattr(facts, "youngest", lambda _pid, _stats: float("inf"))
-    for program in RENDERED:
+    for program in DROP_INS:
         load(program, path)
     return path
 
 
 def load(program, path):
     """Run the line of the program's drop-in that systemd runs at each reload."""
-    unit = RENDERED[program](str(path))
+    name, config = DROP_INS[program]
+    unit = (GOLDEN / name).read_text().replace(config, str(path))
     (line,) = [line for line in unit.splitlines() if line.startswith("ExecReload=-/bin/sh -c '{ sha256sum")]
     assert line.replace("ExecReload", "ExecStartPre") in unit.splitlines()
     command = line.partition(" -c ")[2].strip("'").replace("/run", str(path.parent))
@@ -73,7 +74,7 @@ def test_the_clock_does_not_matter(host):
 @pytest.mark.parametrize("record", [None, "", "no record\n"])
 def test_what_was_never_recorded_is_not_known_to_be_in_force(host, tmp_path, record):
     """Debian starts the daemons before their units are ours."""
-    for program in RENDERED:
+    for program in DROP_INS:
         (tmp_path / f"{program}.loaded").unlink()
         if record is not None:
             (tmp_path / f"{program}.loaded").write_text(record)
