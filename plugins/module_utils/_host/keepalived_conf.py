@@ -18,14 +18,18 @@ def instances(text: str) -> List[Dict[str, Any]]:
     A value that is not there is keepalived's default. The interval is in seconds. One without a VRID is left out.
     """
     statements = _statements(text)
-    default = next((words[1] for words, _ in _block(statements, "global_defs") if words[:1] == ["vrrp_version"]), "2")
+    default = next(
+        (words[1] for words, _nested in _block(statements, "global_defs") if words[:1] == ["vrrp_version"]), "2"
+    )
     found = [_instance(words, block, default) for words, block in statements if words[:1] == ["vrrp_instance"]]
     return [instance for instance in found if instance["vrid"]]
 
 
 def _instance(words: List[str], block: List[Statement], version: str) -> Dict[str, Any]:
-    values = {statement[0]: statement[1] for statement, _ in block if len(statement) > 1}
-    secrets = {statement[0]: statement[1] for statement, _ in _block(block, "authentication") if len(statement) > 1}
+    values = {statement[0]: statement[1] for statement, _nested in block if len(statement) > 1}
+    secrets = {
+        statement[0]: statement[1] for statement, _nested in _block(block, "authentication") if len(statement) > 1
+    }
     return {
         "name": words[1] if len(words) > 1 else "",
         "interface": values.get("interface", ""),
@@ -33,8 +37,8 @@ def _instance(words: List[str], block: List[Statement], version: str) -> Dict[st
         "version": int(_number(values.get("version", version))),
         "advert_interval": _number(values.get("advert_int", "1")),
         "auth_pass": secrets.get("auth_pass", ""),
-        "addresses": [statement[0] for statement, _ in _block(block, "virtual_ipaddress")],
-        "peers": [statement[0] for statement, _ in _block(block, "unicast_peer")],
+        "addresses": [statement[0] for statement, _nested in _block(block, "virtual_ipaddress")],
+        "peers": [statement[0] for statement, _nested in _block(block, "unicast_peer")],
     }
 
 
@@ -74,7 +78,7 @@ def _statements(text: str) -> List[Statement]:
 def _open(statements: List[Statement], words: List[str], block: List[Statement]) -> None:
     """Begin a block; its brace may stand on the line after its words."""
     if not words and statements and not statements[-1][1]:
-        words, _ = statements.pop()
+        words = statements.pop()[0]
     statements.append((words, block))
 
 
