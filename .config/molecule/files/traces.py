@@ -34,7 +34,11 @@ FILES = {
         "/run/onprem-lb-*",
     ],
     "any_host": ["/run/*.down"],  # written when a balancer starts; some have not started since the setup
-    "down_file": [f"{UNITS}/onprem-lb-down-file.*", f"{UNITS}/*.wants/onprem-lb-down-file.path"],
+    "down_file": [
+        "/etc/onprem-lb-*-members.json",
+        f"{UNITS}/onprem-lb-down-file.*",
+        f"{UNITS}/*.wants/onprem-lb-down-file.path",
+    ],
     "redirect": [
         "/etc/onprem-lb/api-redirect.nft",
         "/etc/onprem-lb/machine-config.nft",
