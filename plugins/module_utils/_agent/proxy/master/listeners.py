@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import socket
-from typing import Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from ..settings import ANY, Place
 
@@ -35,6 +35,7 @@ class Listeners:
 
     def __init__(self, inherited: Sockets) -> None:
         self._sockets = inherited
+        self._dropped: Set[Place] = set()  # old workers may still have them
 
     def items(self) -> List[Tuple[Place, socket.socket]]:
         return list(self._sockets.items())
@@ -49,7 +50,7 @@ class Listeners:
         reasons = []
         for place, purpose in wanted.items():
             try:
-                found[place] = self._sockets.get(place) or _open(place, self._overlapping(place))
+                found[place] = self._sockets.get(place) or self._open(place)
             except OSError as fault:
                 reasons.append(f"{purpose}: {place} {_why(fault, place)}")
         if reasons:
@@ -58,9 +59,15 @@ class Listeners:
         return found
 
     def keep(self, prepared: Sockets) -> None:
-        """Use the prepared sockets, and close those that are no longer wanted."""
+        """Use the prepared sockets, and close those that are no longer wanted.
+
+        Old workers close theirs a moment later. Until then the port may be shared, as the next reload may want it back.
+        """
         before, self._sockets = self._sockets, prepared
-        _close(each for place, each in before.items() if place not in prepared)
+        dropped = {place: each for place, each in before.items() if place not in prepared}
+        self._dropped = {*self._dropped, *dropped} - set(prepared)
+        _let_share(dropped.values(), True)
+        _close(dropped.values())
 
     def discard(self, prepared: Sockets) -> None:
         """Close what was prepared and is not in use."""
@@ -69,12 +76,18 @@ class Listeners:
     def close(self) -> None:
         self.keep({})
 
-    def _overlapping(self, place: Place) -> List[socket.socket]:
-        return [each for own, each in self._sockets.items() if own.overlaps(place)]
+    def _open(self, place: Place) -> socket.socket:
+        own = [each for other, each in self._sockets.items() if other.overlaps(place)]
+        shared = bool(own) or any(other.overlaps(place) for other in self._dropped)
+        return _open(place, own, shared)
 
 
-def _open(place: Place, own: Sequence[socket.socket]) -> socket.socket:
-    """Listen. The address need not be on this host yet: another member may hold the VIP."""
+def _open(place: Place, own: Sequence[socket.socket], shared: bool) -> socket.socket:
+    """Listen. The address need not be on this host yet: another member may hold the VIP.
+
+    :param own: open sockets of ours that overlap with this place
+    :param shared: whether those, or sockets that old workers still have, may share its port
+    """
     server = socket.socket(place.family, socket.SOCK_STREAM)
     try:
         server.setblocking(False)
@@ -85,7 +98,7 @@ def _open(place: Place, own: Sequence[socket.socket]) -> socket.socket:
             server.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
         else:
             server.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
-        with _shared([server, *own] if own else []):
+        with _shared([server, *own] if shared else []):
             server.bind(("" if place.address == ANY else place.address, place.port))
             server.listen(BACKLOG)
     except OSError:
@@ -107,7 +120,7 @@ def _shared(sockets: Sequence[socket.socket]) -> Iterator[None]:
         _let_share(sockets, False)
 
 
-def _let_share(sockets: Sequence[socket.socket], may: bool) -> None:
+def _let_share(sockets: Iterable[socket.socket], may: bool) -> None:
     for each in sockets:
         each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, may)
 

@@ -73,6 +73,18 @@ def test_what_is_wanted_again_is_the_same_socket(made, port):
     assert keep(made, place)[place] is first
 
 
+@pytest.mark.parametrize("again", ["127.0.0.1", "*"])
+def test_a_place_is_wanted_again_before_the_workers_have_closed_it(made, port, again):
+    place = Place("127.0.0.1", port)
+    with keep(made, place)[place].dup():  # a worker's
+        keep(made)
+        found = keep(made, Place(again, port))
+        assert found[Place(again, port)].getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT) == 0
+    assert is_served("127.0.0.1", port)
+    with pytest.raises(Refused):
+        Listeners({}).prepare({place: "another proxy"})
+
+
 def test_every_address_that_cannot_be_bound_is_reported_and_nothing_is_changed(made):
     first, second, third, mine = free_ports(4)
     place = Place("127.0.0.1", mine)
