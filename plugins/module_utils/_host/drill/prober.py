@@ -131,18 +131,20 @@ class Prober:
         self.transcript = Transcript()
         self.last_seen: Dict[str, float] = {}
         self.last_failed = NEVER_MS
+        self.started = 0.0
         self.good_in_a_row = 0
 
     def run(self, limit_ms: float, goal: Optional[Goal]) -> Transcript:
         """Connect and probe until the goal or the limit is reached, then wait for what is still open."""
-        started = self.clock()
+        self.started = self.clock()
         due, now, step = 0.0, 0.0, self.settings.interval_ms
         if self.neighbours is not None:
             self.poller.register(self.neighbours.fileno(), select.EPOLLIN)
         while True:
             wake_at = due if due < limit_ms else min(limit_ms + self.settings.timeout_ms, now + step)
-            self._poll(started, wake_at)
-            now = (self.clock() - started) * 1000.0
+            self._poll(wake_at)
+            now = self._elapsed()
+            self.transcript.longest_stall_ms = max(self.transcript.longest_stall_ms, now - wake_at)
             if self.transcript.length_ms == 0.0 and (now >= limit_ms or self._is_reached(goal, now)):
                 self.transcript.length_ms, self.transcript.settled = now, self._is_reached(goal, now)
                 self.transcript.skipped += max(0, math.ceil((min(now, limit_ms) - due) / step))
@@ -156,16 +158,17 @@ class Prober:
             if self.transcript.length_ms and (not self.pending or now >= limit_ms + self.settings.timeout_ms):
                 return self._finish(now)
 
-    def _poll(self, started: float, wake_at: float) -> None:
+    def _elapsed(self) -> float:
+        """Return the milliseconds since the start."""
+        return (self.clock() - self.started) * 1000.0
+
+    def _poll(self, wake_at: float) -> None:
         """Wait until ``wake_at`` for events, and date them.
 
         If this host wakes up late, its events are dated as if it had been in time: a pause of this host is no outage.
         """
-        wait = started + wake_at / 1000.0 - self.clock()
-        events = self.poller.poll(max(0.0, wait))
-        now = (self.clock() - started) * 1000.0
-        self.transcript.longest_stall_ms = max(self.transcript.longest_stall_ms, now - wake_at)
-        now = min(now, wake_at)
+        events = self.poller.poll(max(0.0, (wake_at - self._elapsed()) / 1000.0))
+        now = min(self._elapsed(), wake_at)
         for descriptor, _mask in events:
             if self.neighbours is not None and descriptor == self.neighbours.fileno():
                 self._read_replies(now)
@@ -174,20 +177,32 @@ class Prober:
         self._expire(now)
 
     def _sample(self, now: float) -> None:
-        if self.neighbours is not None:
-            # With an interface down or a full queue the probe was not sent, so no member missed it.
-            with contextlib.suppress(OSError):
-                self.neighbours.probe(self.address)
-                self.transcript.probes.append(now)
+        """Probe the neighbours and connect. If this host stalls here, nobody knows when the packets left: skip them."""
         if len(self.pending) + len(self.late) >= MAX_OPEN:
             self._close(next(iter(self.late or self.pending)), now, "timeout")
+        was_probed = self._probe_neighbours()
         sock, number = self.connect(self.address, self.settings.port)
+        if self._elapsed() - now > self.settings.interval_ms:
+            sock.close()
+            self.transcript.skipped += 1
+            return
+        if was_probed:
+            self.transcript.probes.append(now)
         if number not in (0, errno.EINPROGRESS):
             sock.close()
             self._record(now, now, _outcome(number))
             return
         self.pending[sock.fileno()] = Connection(sock, now)
         self.poller.register(sock.fileno(), select.EPOLLOUT)
+
+    def _probe_neighbours(self) -> bool:
+        """Return whether a probe was sent. With an interface down or a full queue it was not, so no member missed it."""
+        if self.neighbours is None:
+            return False
+        with contextlib.suppress(OSError):
+            self.neighbours.probe(self.address)
+            return True
+        return False
 
     def _advance(self, descriptor: int, now: float) -> None:
         attempt = self.pending.get(descriptor) or self.late.get(descriptor)

@@ -161,6 +161,39 @@ def test_a_pause_of_this_machine_is_not_an_outage_of_the_service():
     assert len(seen.attempts) + seen.skipped == 200
 
 
+class Stalling(World):
+    """Stalls for 200 ms in the first call of a method that begins at 300 ms or later."""
+
+    def __init__(self, method):
+        super().__init__(lambda at: None if 400 <= at < 500 else good(at), lambda at: [] if 400 <= at < 500 else [A])
+        wrapped = getattr(self, method)
+
+        def stalling(*arguments):
+            if 300_000 <= self.us < 400_000:
+                self.us += 200_000
+            return wrapped(*arguments)
+
+        setattr(self, method, stalling)
+
+
+@pytest.mark.parametrize("method", ["replies", "probe", "connect"])
+def test_a_pause_is_reported_and_dates_no_attempt_wrongly_wherever_it_falls(method):
+    world = Stalling(method)
+    seen = world.run(settings(), probing=True)
+    assert seen.longest_stall_ms == pytest.approx(200, abs=6)
+    assert set(outcomes(seen)) == {"ok"}
+    assert len(seen.attempts) + seen.skipped == 200 and seen.skipped == pytest.approx(40, abs=2)
+    assert not [at for at in [*seen.probes, *(attempt.start_ms for attempt in seen.attempts)] if 310 < at < 500]
+
+
+def test_a_failure_right_after_a_pause_does_not_count_from_before_it():
+    """The service failed while this host stood still, between the clock and the connection."""
+    world = Stalling("connect")
+    world.service = lambda at: None if 400 <= at < 600 else good(at)
+    seen = world.run(settings())
+    assert min(attempt.start_ms for attempt in seen.attempts if attempt.outcome == "timeout") >= 500
+
+
 def test_what_a_pause_at_the_end_leaves_out_is_counted_too():
     seen = World(good, stalls=[(901, 400)]).run(settings())
     assert (len(seen.attempts), seen.skipped) == (181, 19)

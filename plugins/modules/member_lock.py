@@ -1,0 +1,106 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: member_lock
+short_description: Let only one run at a time change a host
+version_added: 0.1.0
+author:
+  - The onprem.lb authors (@onprem)
+description:
+  - Takes a lock on the host, or fails and says which run holds it. Deployments, removals and drills take it.
+  - The lock belongs to the C(ansible-playbook) that takes it. If that has died, the next run from the same controller
+    takes the lock over. A run from another controller cannot know that, and needs O(break_variable).
+  - A reboot of the host releases the lock.
+options:
+  state:
+    description: Whether this run holds the lock.
+    type: str
+    choices: [present, absent]
+    default: present
+  purpose:
+    description: What the run does, for the message of a run that must wait.
+    type: str
+    default: a run
+  break_variable:
+    description: The name of a variable that is true where the lock of another run is to be broken.
+    type: str
+  holder:
+    description: The run that takes the lock. The action plugin fills it in.
+    type: dict
+  replaces:
+    description: The run whose lock is replaced. The action plugin fills it in.
+    type: dict
+attributes:
+  check_mode:
+    description: A dry run neither takes the lock nor respects it.
+    support: full
+  diff_mode:
+    description: There is nothing to show.
+    support: none
+  platform:
+    description: The lock is a file in C(/run).
+    platforms: linux
+    support: full
+"""
+
+EXAMPLES = r"""
+- name: Lock the host
+  onprem.lb.member_lock:
+    purpose: an upgrade of the kernel
+
+- name: Release the lock
+  onprem.lb.member_lock:
+    state: absent
+"""
+
+RETURN = r"""
+held_by:
+  description: The run that holds the lock, if it is another one.
+  returned: always
+  type: dict
+  sample:
+    machine: [bastion]
+    pid: 4711
+    started: "123456"
+    user: anna
+    purpose: a deployment of the pair
+    since: "2026-01-31 12:00:00 UTC"
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.onprem.lb.plugins.module_utils._host import lock
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "purpose": {"type": "str", "default": "a run"},
+            "break_variable": {"type": "str"},
+            "holder": {"type": "dict"},
+            "replaces": {"type": "dict"},
+        },
+        supports_check_mode=True,
+    )
+    held_by, mine = None, module.params["holder"]
+    if mine is None:
+        module.fail_json(msg="member_lock does not know its run: it works through its action plugin only.")
+    try:
+        if module.check_mode:
+            pass
+        elif module.params["state"] == "present":
+            held_by = lock.take(lock.PATH, mine, module.params["replaces"])
+        else:
+            lock.release(lock.PATH, mine)
+    except OSError as fault:
+        module.fail_json(msg=f"{lock.PATH} cannot be written: {fault.strerror}. It takes root, so set become: true.")
+    module.exit_json(changed=False, held_by=held_by)
+
+
+if __name__ == "__main__":
+    main()
