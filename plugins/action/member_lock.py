@@ -35,7 +35,7 @@ class ActionModule(ActionBase):
         if other is not None and (has_died(other) or self._may_break(known)):
             result.update(self._execute_module(MODULE, {**arguments, "replaces": other}, task_vars=known))
         if result.get("held_by") is not None:
-            name = str(known.get("inventory_hostname", "The host"))
+            name = str(self._task.delegate_to or known.get("inventory_hostname", "The host"))
             result.update(failed=True, msg=refusal(name, result["held_by"], arguments.get("break_variable")))
         return result
 

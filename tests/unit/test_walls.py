@@ -13,7 +13,7 @@ import sys
 
 import graphlib
 import pytest
-from support.paths import FILTERS, MODULE_UTILS, MODULES
+from support.paths import ACTIONS, FILTERS, MODULE_UTILS, MODULES
 
 PACKAGE = "ansible_collections.onprem.lb"
 UTILS = f"{PACKAGE}.plugins.module_utils."
@@ -21,6 +21,7 @@ AGENT_PARTS = ("_agent.checks", "_agent.net", "_agent.runtime", "_agent.config")
 # Each room, by the beginning of its modules' names, with the rooms that it may import beside itself.
 MAY_IMPORT = {
     "modules": ("_host", "_shared"),
+    "action": (),
     "filter": ("_plan", "_shared"),
     "_plan.dns": ("_agent.config.schema",),
     "_plan.drill": ("_shared",),
@@ -63,6 +64,7 @@ MAY_IMPORT = {
 def modules():
     """{name: file} of every module, without what all their names begin with."""
     found = {f"modules.{file.stem}": file for file in MODULES.glob("*.py")}
+    found.update({f"action.{file.stem}": file for file in ACTIONS.glob("*.py")})
     found.update({f"filter.{file.stem}": file for file in FILTERS.glob("*.py")})
     for file in MODULE_UTILS.rglob("*.py"):
         parts = file.relative_to(MODULE_UTILS).with_suffix("").parts

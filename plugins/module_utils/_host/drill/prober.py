@@ -196,7 +196,7 @@ class Prober:
         self.poller.register(sock.fileno(), select.EPOLLOUT)
 
     def _probe_neighbours(self) -> bool:
-        """Return whether a probe was sent. With an interface down or a full queue it was not, so no member missed it."""
+        """Return whether it was sent. With an interface down or a full queue it was not, so no member missed it."""
         if self.neighbours is None:
             return False
         with contextlib.suppress(OSError):

@@ -86,7 +86,7 @@ class Play:
     def __call__(self, state="present", **variables):
         arguments = {"state": state, "purpose": "a deployment", "break_variable": "pair_break_lock"}
         action = member_lock.ActionModule(
-            SimpleNamespace(args=arguments, async_val=0, check_mode=False, diff=False),
+            SimpleNamespace(args=arguments, async_val=0, check_mode=False, diff=False, delegate_to=None),
             *(SimpleNamespace(_shell=SimpleNamespace(tmpdir="/unused")), SimpleNamespace(), SimpleNamespace()),
             templar=SimpleNamespace(template=lambda value: value),
             shared_loader_obj=None,
