@@ -83,6 +83,10 @@ netns: ## the tests with real sockets in network namespaces, as root or through 
 molecule: ## the scenarios on real systemd hosts: the scope's, or RUNS="default:debian12 ..."
 	@RUNS="$(RUNS)" $(PYTHON) tests/suite molecule
 
+.PHONY: interruptions
+interruptions: ## kill runs on real hosts, and run them again: six moments; SCOPE=full: all
+	@$(PYTHON) tests/suite interruptions
+
 .PHONY: lint
 lint: setup ## ruff, mypy, yamllint, the changelog, the workflows
 	ruff check . && ruff format --check .

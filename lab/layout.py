@@ -40,7 +40,7 @@ IPI = (
     Host("worker1", "ipi_workers", 21),
     Host("client", "probe", 31),
 )
-LAYOUTS = {"ipi": IPI, "ipi-agent": IPI}
+LAYOUTS = {"ipi": IPI, "ipi-agent": IPI, "interruptions-ipi": IPI}
 
 
 @dataclass(frozen=True)

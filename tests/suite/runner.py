@@ -20,7 +20,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, Tuple
 from .results import Result, Row, read_junit, read_molecule, with_exit_code
 
 MAX_RUNNING = 2
-LIMIT_S = 5400  # for one stage; CI gives the whole run no more
+LIMIT_S = 5400  # for a stage that sets no other; CI gives the whole run no more
 PROGRESS_EVERY_S = 60
 POLL_S = 0.2
 LAST_LINES = 40
@@ -41,6 +41,7 @@ class Stage:
     after: Tuple[str, ...] = ()
     alone: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
+    limit_s: float = LIMIT_S
     missing: str = ""  # why it cannot run on this machine
 
     def folder(self, logs: Path) -> Path:
@@ -124,7 +125,7 @@ class Runner:
     def _collect(self) -> None:
         for one in list(self.running):
             code = one.process.poll()
-            if code is None and one.seconds > LIMIT_S:
+            if code is None and one.seconds > one.stage.limit_s:
                 _end(one.process)
                 code = one.process.returncode
             if code is not None:

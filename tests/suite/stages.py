@@ -20,6 +20,9 @@ from .runner import Stage
 QUICK_RUNS = ("default:debian12", "agent:debian13")  # each engine, each image
 WORKERS = ("--numprocesses", "4", "--dist", "loadfile")  # these tests wait half of their time
 TIMED_WORKERS = ("--numprocesses", "3", "--dist", "loadfile")  # these wait nearly all of it
+QUICK_CYCLES = ("pair:deployment", "pair:change", "pair:engine")  # a moment there, and one back
+CYCLES = (*QUICK_CYCLES, "pair:retirement", "ipi:deployment", "ipi:change", "ipi:engine", "ipi:retirement")
+INTERRUPTIONS_LIMIT_S = 4 * 3600
 AS_ROOT: Dict[str, Tuple[str, ...]] = {"root": (), "sudo": ("sudo", "--non-interactive", "--preserve-env")}
 NO_RIGHTS = "neither root nor sudo without a password"
 
@@ -152,6 +155,29 @@ def _scenario(request: Request, run: str, earlier: Tuple[str, ...]) -> Stage:
     )
 
 
+def interruptions(request: Request) -> List[Stage]:
+    """Runs that are killed: six of a pair, or at every moment with each layout. A layout's cycles share its lab."""
+    cycles = CYCLES if request.full else QUICK_CYCLES
+    names = ["interruptions:" + cycle for cycle in cycles]
+    return [_interruptions(request, name, tuple(names[:at])) for at, name in enumerate(names)]
+
+
+def _interruptions(request: Request, name: str, earlier: Tuple[str, ...]) -> Stage:
+    _interruptions, layout, cycle = name.split(":")
+    same_lab = tuple(other for other in earlier if f":{layout}:" in other)
+    stage = Stage(
+        name,
+        (),
+        counts="junit",
+        needs=("setup", "images"),
+        after=("netns-timed", "simulate", "fuzz", *same_lab),
+        limit_s=INTERRUPTIONS_LIMIT_S,
+    )
+    moments = () if request.full else ("--moments", "1")
+    logs = ("--logs", str(stage.folder(request.logs)))
+    return replace(stage, command=(request.python, "tests/interruptions", layout, cycle, *moments, *logs))
+
+
 def random_schedules(request: Request) -> List[Stage]:
     """Random schedules for the state machine, and random packets for the decoder."""
     return [
@@ -162,9 +188,9 @@ def random_schedules(request: Request) -> List[Stage]:
 
 def test(request: Request) -> List[Stage]:
     """All stages of the scope."""
-    parts = [quick_check, unit, netns, pythons, molecule]
+    parts = [quick_check, unit, netns, pythons, molecule, interruptions]
     if request.full:
-        parts = [check, unit, netns, pythons, random_schedules, molecule]
+        parts = [check, unit, netns, pythons, random_schedules, molecule, interruptions]
     return [stage for part in parts for stage in part(request)]
 
 
@@ -174,6 +200,7 @@ GROUPS: Dict[str, Callable[[Request], List[Stage]]] = {
     "pythons": pythons,
     "netns": netns,
     "molecule": molecule,
+    "interruptions": lambda request: [*molecule(request)[:1], *interruptions(request)],
     "test": test,
 }
 

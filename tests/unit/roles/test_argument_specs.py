@@ -190,14 +190,14 @@ def test_the_translation_reads_every_variable_of_the_agent():
 
 
 def test_the_plan_reads_every_variable_of_the_pair():
-    handled_by_tasks = {"state", "members", "firewall", "listen", "retired"}
+    handled_by_tasks = {"state", "members", "firewall", "listen", "retired", "break_lock"}
     assert {name[5:] for name in options("pair")} == set(pair.SETTINGS) | handled_by_tasks
     for key, field in pair.SETTINGS.items():
         assert defaults("pair")[f"pair_{key}"] == field.default, key
 
 
 def test_the_plan_reads_every_variable_of_the_cluster():
-    handled_by_tasks = {"state", "workers", "listen", "firewall", "verify", "retired"}
+    handled_by_tasks = {"state", "workers", "listen", "firewall", "verify", "retired", "break_lock"}
     assert {name[4:] for name in options("ipi")} == set(ipi_cluster.SETTINGS) | handled_by_tasks
     for key, field in ipi_cluster.SETTINGS.items():
         if key != "masters":  # which is a group of the inventory

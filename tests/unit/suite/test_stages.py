@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+from interruptions.operations import LAYOUTS
 from suite.stages import GROUPS, NO_RIGHTS, QUICK_RUNS, Request, for_group, read_runs
 from support.paths import ROOT
 from support.scenarios import EVERY
@@ -46,6 +47,17 @@ def test_the_full_scope_has_every_scenario_on_every_image():
 def test_the_full_scope_has_the_slow_checks_and_the_random_tests():
     assert {"sanity", "ansible-lint", "docs", "simulate", "fuzz"} <= set(names("test", request(full=True)))
     assert set(names("test")) < set(names("test", request(full=True)))
+
+
+def test_six_runs_are_killed_in_the_quick_scope_and_all_cycles_of_both_layouts_in_the_full_one():
+    quick = [one.command for one in for_group("interruptions", REQUEST) if one.name.startswith("interruptions")]
+    assert [command[2:6] for command in quick] == [
+        ("pair", cycle, "--moments", "1") for cycle in ("deployment", "change", "engine")
+    ]
+    full = [one for one in for_group("interruptions", request(full=True)) if one.name.startswith("interruptions")]
+    assert {one.command[2:4] for one in full} == {(name, each) for name in LAYOUTS for each in LAYOUTS[name].cycles()}
+    assert not [one for one in full if "--moments" in one.command]
+    assert full[1].after[-1] == full[0].name and full[-1].after[-1] != full[0].name
 
 
 def test_chosen_scenarios_replace_those_of_the_scope():

@@ -1,0 +1,212 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`python3 tests/interruptions pair --moments 2 deployment change`: kill runs on real hosts, and run them again.
+
+Each run is killed at a moment, with all of its processes on the controller. If the VIPs were served before, they must
+be served now. The same run, repeated, must succeed, and leave the hosts as a run that nobody killed. Every member must
+be able to take over, and one more run must change nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, List, Optional
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # this folder is run as a script, not as a package
+
+from interruptions import journal  # noqa: E402
+from interruptions.hosts import Hosts, difference  # noqa: E402
+from interruptions.journal import Journal, Moment  # noqa: E402
+from interruptions.operations import LAYOUTS, Cycle, Layout, Operation  # noqa: E402
+from lab import hosts as lab_hosts  # noqa: E402
+from lab.layout import Lab  # noqa: E402
+
+LIMIT_S = 600  # of one run
+CALLBACKS = (ROOT / "tests" / "interruptions" / "callback", ROOT / "tests" / "support" / "callback")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was found after one interruption."""
+
+    operation: str
+    moment: Moment
+    faults: List[str]
+    seconds: float
+
+
+class Runs:
+    """Runs playbooks, whole or killed."""
+
+    def __init__(self, layout: Layout, hosts: Hosts, folder: Path) -> None:
+        self.layout, self.hosts, self.folder, self.number = layout, hosts, folder, 0
+
+    def play(self, operation: Operation, moment: Optional[Moment] = None) -> Journal:
+        """Run an operation; kill it at a moment, if one is given."""
+        inventory = self.hosts.inventory_of(operation.members)
+        return self.playbook(operation.playbook, inventory, operation.variables, moment)
+
+    def playbook(self, name: str, inventory: object, variables: object, moment: Optional[Moment] = None) -> Journal:
+        self.number += 1
+        hosts, events, log = (
+            self.folder / f"{self.number:03d}{end}" for end in (".inventory.json", ".journal", ".log")
+        )
+        events.unlink(missing_ok=True)
+        hosts.write_text(json.dumps(inventory))
+        environment = {
+            **os.environ,
+            "PATH": f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "ANSIBLE_CALLBACK_PLUGINS": os.pathsep.join(map(str, CALLBACKS)),
+            "ANSIBLE_CALLBACKS_ENABLED": "one_drill,interruption",
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "INTERRUPTION_JOURNAL": str(events),
+            "INTERRUPTION_TASK": str(moment.task) if moment else "",
+            "INTERRUPTION_DELAY": str(moment.delay) if moment else "",
+        }
+        with open(log, "wb") as output:
+            subprocess.run(
+                ["ansible-playbook", "-i", hosts, "-i", self.layout.inventory, name, "-e", json.dumps(variables)],
+                env=environment,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=LIMIT_S,
+                check=False,
+            )
+        return journal.read(events.read_text())
+
+    def fault_of(self, operation: Operation, changes_nothing: bool = False) -> str:
+        """Run an operation whole; return what is wrong with it."""
+        seen = self.play(operation)
+        if seen.changes is None or seen.failed:
+            where = seen.tasks[-1].name if seen.tasks else "the start"
+            return f"the run failed at {where} ({self.number:03d}.log)"
+        changed = [task.name for task in seen.tasks if task.changed]
+        if changes_nothing and changed:
+            return f"the run after it changed something: {', '.join(changed)} ({self.number:03d}.log)"
+        return ""
+
+
+class Cycles:
+    """Interrupts the operations of cycles, one after the other."""
+
+    def __init__(self, runs: Runs, hosts: Hosts) -> None:
+        self.runs, self.hosts = runs, hosts
+        self.outcomes: List[Outcome] = []
+
+    def interrupt(self, cycle: Cycle, count: Optional[int]) -> None:
+        """Go there and back without an interruption, for the moments and the footprints; then with interruptions."""
+        if cycle.serves:
+            self._undisturbed(cycle.back)
+        footprints, moments = {}, {}
+        for operation in (cycle.there, cycle.back):
+            found = journal.moments(self._undisturbed(operation))
+            if not found:
+                raise SystemExit(f"{operation.name} changes nothing: {self.runs.number:03d}.log")
+            moments[operation.name], footprints[operation.name] = journal.sample(found, count), self.hosts.footprint()
+            say(f"{cycle.name}: {operation.name}: {len(moments[operation.name])} of {len(found)} moments")
+        last = max(len(some) for some in moments.values())
+        for at in range(last):
+            for operation in (cycle.there, cycle.back):
+                some = moments[operation.name]
+                self._one(cycle, operation, some[min(at, len(some) - 1)], footprints[operation.name])
+
+    def _undisturbed(self, operation: Operation) -> Journal:
+        seen = self.runs.play(operation)
+        if seen.changes is None or seen.failed:
+            raise SystemExit(f"{operation.name} fails without an interruption: {self.runs.number:03d}.log")
+        return seen
+
+    def _one(self, cycle: Cycle, operation: Operation, moment: Moment, footprint: Dict[str, str]) -> None:
+        begin = time.monotonic()
+        seen = self.runs.play(operation, moment)
+        if seen.changes is not None or not seen.tasks or seen.tasks[-1].name != moment.name and not moment.delay:
+            faults = [f"it was not interrupted there ({self.runs.number:03d}.log)"]
+        else:
+            faults = [fault for fault in self._faults(cycle, operation, footprint) if fault]
+        self.outcomes.append(Outcome(operation.name, moment, faults, time.monotonic() - begin))
+        say(f"{operation.name} at {moment}: {'; '.join(faults) or 'repaired'} ({time.monotonic() - begin:.0f} s)")
+
+    def _faults(self, cycle: Cycle, operation: Operation, footprint: Dict[str, str]) -> List[str]:
+        usual = self.runs.layout.usual
+        faults = []
+        if cycle.serves:
+            missing = self.hosts.not_served(usual)
+            faults.append(missing and f"after the interruption: {missing}")
+        faults.append(self.runs.fault_of(operation))
+        faults.append(difference(footprint, self.hosts.footprint()))
+        if operation.serves:
+            faults.append(self.hosts.not_taken_over(operation.members))
+        faults.append(self.runs.fault_of(operation, changes_nothing=True))
+        return faults
+
+
+def table(outcomes: List[Outcome]) -> List[str]:
+    """Return a table in Markdown."""
+    head = ["| interrupted | at | afterwards |", "|---|---|---|"]
+    return head + [f"| {one.operation} | {one.moment} | {'; '.join(one.faults) or 'repaired'} |" for one in outcomes]
+
+
+def junit(outcomes: List[Outcome]) -> bytes:
+    """Return the outcomes as JUnit does."""
+    suite = ElementTree.Element("testsuite", name="interruptions")
+    for one in outcomes:
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=one.operation, name=str(one.moment), time=f"{one.seconds:.1f}"
+        )
+        if one.faults:
+            ElementTree.SubElement(case, "failure", message="; ".join(one.faults))
+    return ElementTree.tostring(suite)
+
+
+def say(text: str) -> None:
+    print(f"{time.strftime('%T')} {text}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python3 tests/interruptions", description=__doc__.splitlines()[0])
+    parser.add_argument("layout", choices=LAYOUTS)
+    parser.add_argument("cycles", nargs="*", help="deployment, change, engine, retirement; all of them by default")
+    parser.add_argument("--moments", type=int, help="of each operation; all of them by default")
+    parser.add_argument("--logs", type=Path, default=ROOT / ".cache" / "interruptions", help="the folder for logs")
+    arguments = parser.parse_args()
+    layout = LAYOUTS[arguments.layout]
+    known = layout.cycles()
+    unknown = [name for name in arguments.cycles if name not in known]
+    if unknown:
+        parser.error(f"there is no cycle {unknown[0]}; there are {', '.join(known)}")
+    return interrupt(layout, [known[name] for name in arguments.cycles or known], arguments.moments, arguments.logs)
+
+
+def interrupt(layout: Layout, cycles: List[Cycle], count: Optional[int], logs: Path) -> int:
+    """Start the hosts, interrupt the cycles there, and remove the hosts; return the exit code."""
+    logs.mkdir(parents=True, exist_ok=True)
+    lab = Lab(ROOT, layout.scenario)
+    lab_hosts.up(lab, os.environ.get("LAB_IMAGE") or "debian12")
+    try:
+        hosts = Hosts(layout, lab)
+        runs = Runs(layout, hosts, logs)
+        if layout.prepare:
+            runs.playbook(layout.prepare, hosts.inventory_of(tuple(layout.groups)), {})
+        done = Cycles(runs, hosts)
+        for cycle in cycles:
+            done.interrupt(cycle, count)
+    finally:
+        lab_hosts.down(ROOT, layout.scenario)
+    print("\n".join(table(done.outcomes)))
+    (logs / "junit.xml").write_bytes(junit(done.outcomes))
+    return int(any(one.faults for one in done.outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The hosts, seen without Ansible: who holds the VIPs, who can take over, what answers, and what is there."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Callable, Dict, Iterable, List, Tuple
+
+from lab import hosts, inventory
+from lab.layout import Lab
+
+from .operations import Layout
+
+ROUTERS = "keepalived.service onprem-lb-vrrp.service"
+TAKEOVER_S = 15.0
+POLL_S = 0.3
+# What a run writes or starts. The files' contents count, except those that differ in each run by their nature.
+FOOTPRINT = r"""
+find /etc /opt /usr/local -xdev -type f ! -name '*.lock' | sort | xargs -d '\n' sha256sum
+find /etc/systemd /run/systemd/system -xdev -type l -printf '%p -> %l\n' | sort
+ls -d /run/onprem* /run/*.down /run/*.loaded 2>/dev/null
+systemctl list-units --plain --no-legend --state=active,failed 'haproxy*' 'keepalived*' 'onprem*' | cut -d' ' -f1
+nft list tables
+dpkg-query --show --showformat '${Package} ${Status}\n' haproxy keepalived 2>/dev/null
+"""
+
+
+class Hosts:
+    """The hosts of a lab that is up."""
+
+    def __init__(self, layout: Layout, lab: Lab) -> None:
+        self.layout, self.lab = layout, lab
+        self.described = inventory.read(lab.inventory)["all"]
+        self.variables = self.described["vars"]
+
+    def run(self, host: str, command: str) -> str:
+        """Run a shell command as root on a host and return its output. It may fail."""
+        words = [*hosts.ssh_command(self.lab, host), "sudo", "bash", "-s"]
+        return subprocess.run(words, input=command, text=True, stdout=subprocess.PIPE, check=False, timeout=60).stdout
+
+    def inventory_of(self, members: Iterable[str]) -> Dict[str, object]:
+        """Return the lab's inventory with these members, and without the other hosts that may be one."""
+        known = {
+            name: variables
+            for group in self.described["children"].values()
+            for name, variables in group["hosts"].items()
+        }
+        groups: Dict[str, Dict[str, object]] = {"backends": {}, "probe": {}, **{g: {} for g in self.layout.vips}}
+        for name, variables in known.items():
+            if name in members:
+                groups[self.layout.groups[name]][name] = variables
+            elif name not in self.layout.groups:
+                groups["backends" if name.startswith("node") else "probe"][name] = variables
+        children = {name: {"hosts": content} for name, content in groups.items()}
+        return {"all": {"vars": self.variables, "children": children}}
+
+    def holders(self) -> Dict[str, List[str]]:
+        """Return the holders of each VIP, among all hosts that may be a member."""
+        with ThreadPoolExecutor(len(self.layout.groups)) as pool:
+            names = list(self.layout.groups)
+            seen = dict(zip(names, pool.map(lambda name: self.run(name, "ip -oneline address"), names)))
+        vips = [self.variables[vip] for vip in self.layout.vips_of(names)]
+        return {vip: [name for name in names if f" {vip}/" in seen[name]] for vip in vips}
+
+    def not_served(self, members: Tuple[str, ...]) -> str:
+        """Wait until each VIP has one holder and the services answer through it; return what is missing in the end."""
+        return self._missing(lambda: self._not_held(self.layout.vips_of(members)) or self._not_answered())
+
+    def not_taken_over(self, members: Tuple[str, ...]) -> str:
+        """Let each member be the only one with a router; return what one of them does not do then."""
+        for member in members:
+            others = [name for name in members if name != member]
+            running = {name: self._running(name) for name in others}
+            for name in others:
+                self.run(name, f"systemctl stop {running[name]}")
+            vips = self.layout.vips_of([member])
+            missing = self._missing(lambda: self._not_held(vips, member) or self._not_answered(vips))  # noqa: B023
+            for name in others:
+                self.run(name, f"systemctl start {running[name]}")
+            if missing:
+                return f"without the routers of the others: {missing}"
+        return self.not_served(members)
+
+    def _running(self, name: str) -> str:
+        """Return the routers that run on a host."""
+        units = self.run(name, f"systemctl list-units --plain --no-legend --state=active {ROUTERS}")
+        return " ".join(line.split()[0] for line in units.splitlines())
+
+    def footprint(self) -> Dict[str, str]:
+        """Return what runs have left on the hosts that may be a member."""
+        with ThreadPoolExecutor(len(self.layout.groups)) as pool:
+            names = list(self.layout.groups)
+            return dict(zip(names, pool.map(lambda name: self.run(name, FOOTPRINT), names)))
+
+    def _missing(self, find: Callable[[], str]) -> str:
+        deadline = time.monotonic() + TAKEOVER_S
+        while True:
+            missing = find()
+            if not missing or time.monotonic() > deadline:
+                return missing
+            time.sleep(POLL_S)
+
+    def _not_held(self, vips: List[str], by: str = "") -> str:
+        holders = self.holders()
+        wrong = {vip: holders[vip] for vip in (self.variables[name] for name in vips) if len(holders[vip]) != 1}
+        if by:
+            wrong = {vip: holders[vip] for vip in (self.variables[name] for name in vips) if holders[vip] != [by]}
+        return "; ".join(f"{vip} is held by {' and '.join(names) or 'nobody'}" for vip, names in wrong.items())
+
+    def _not_answered(self, vips: Iterable[str] = ()) -> str:
+        urls = [url for url in self.layout.urls if not vips or any(f"{{{vip}}}" in url for vip in vips)]
+        named = [url.format(**self.variables) for url in urls]
+        command = "\n".join(f"curl --silent --insecure --max-time 3 {url} >/dev/null || echo {url}" for url in named)
+        silent = self.run(self.layout.client, command).split()
+        return f"no answer from {', '.join(silent)}" if silent else ""
+
+
+def difference(before: Dict[str, str], after: Dict[str, str]) -> str:
+    """Return the lines that are only in one of two footprints, those before with a minus."""
+    found = []
+    for name, text in before.items():
+        old, new = text.splitlines(), after[name].splitlines()
+        lines = [f"-{line}" for line in old if line not in new] + [f"+{line}" for line in new if line not in old]
+        found += [f"{name}: {', '.join(lines)}"] if lines else []
+    return "; ".join(found)
+
+
+def lab_of(root: Path, layout: Layout) -> Lab:
+    return Lab(root, layout.scenario)

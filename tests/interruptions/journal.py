@@ -1,0 +1,83 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The journal of a run, and the moments at which killing the run leaves the hosts in different states. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+
+class Moment(NamedTuple):
+    """When to kill a run: so many seconds after the start of a task."""
+
+    task: int
+    delay: float
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.task} {self.name}" + (f" + {self.delay:.1f} s" if self.delay else "")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task of a run, or a handler."""
+
+    number: int
+    name: str
+    length: float  # seconds
+    changed: Tuple[str, ...]  # hosts
+
+
+@dataclass(frozen=True)
+class Journal:
+    """A run.
+
+    :ivar changes: how many results were changes; None if the run was killed
+    """
+
+    tasks: Tuple[Task, ...]
+    changes: Optional[int]
+    failed: Tuple[str, ...]
+
+
+def read(text: str) -> Journal:
+    """Read what the callback has written. A last line may be incomplete."""
+    events = [json.loads(line) for line in text.splitlines() if line.endswith("}")]
+    starts = [event for event in events if "name" in event]
+    end = next((event for event in events if "ended" in event), None)
+    changed: Dict[int, List[str]] = {}
+    for event in events:
+        if "changed" in event:
+            changed.setdefault(event["task"], []).append(event["changed"])
+    ends = [event["at"] for event in starts[1:]] + [end["ended"] if end else starts[-1]["at"]] if starts else []
+    tasks = [
+        Task(event["task"], event["name"], stop - event["at"], tuple(changed.get(event["task"], ())))
+        for event, stop in zip(starts, ends)
+    ]
+    return Journal(tuple(tasks), end["changes"] if end else None, tuple(end["failed"]) if end else ())
+
+
+def moments(journal: Journal) -> List[Moment]:
+    """Return the moments that differ.
+
+    Between two tasks that change something the hosts stay as they are, so one moment stands for all tasks between them.
+    Each task that changes something is also interrupted in its middle, when some hosts may be done.
+    """
+    found: List[Moment] = []
+    after_change = False
+    for task in journal.tasks:
+        if task.changed or after_change:
+            found.append(Moment(task.number, 0.0, task.name))
+        if task.changed:
+            found.append(Moment(task.number, task.length / 2, task.name))
+        after_change = bool(task.changed)
+    return found
+
+
+def sample(every: Sequence[Moment], count: Optional[int]) -> List[Moment]:
+    """Return so many moments, evenly spread from the second one on; all of them for None."""
+    if count is None or count >= len(every):
+        return list(every)
+    return [every[(2 * at + 1) * len(every) // (2 * count)] for at in range(count)]

@@ -1,0 +1,66 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The moments at which runs are killed: each state of the hosts once, and every change in its middle."""
+
+from __future__ import annotations
+
+import json
+
+from interruptions import journal
+from interruptions.journal import Moment
+
+
+def text(*tasks, ended=None):
+    """Each task is (seconds since the start, name, hosts that it changes)."""
+    lines = []
+    for number, (at, name, changed) in enumerate(tasks, 1):
+        lines.append({"task": number, "name": name, "at": at})
+        lines += [{"task": number, "changed": host} for host in changed]
+    if ended is not None:
+        lines.append({"ended": ended, "changes": sum(len(task[2]) for task in tasks), "failed": []})
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def test_each_state_of_the_hosts_is_interrupted_once_and_every_change_in_its_middle():
+    read = journal.read(
+        text(
+            (0.0, "plan", ()),
+            (1.0, "install", ("lb1", "lb2")),
+            (5.0, "check", ()),
+            (6.0, "read", ()),
+            (7.0, "write", ("lb1",)),
+            (7.5, "start", ("lb1",)),
+            (8.5, "verify", ()),
+            ended=9.0,
+        )
+    )
+    assert journal.moments(read) == [
+        Moment(2, 0.0, "install"),
+        Moment(2, 2.0, "install"),
+        Moment(3, 0.0, "check"),
+        Moment(5, 0.0, "write"),
+        Moment(5, 0.25, "write"),
+        Moment(6, 0.0, "start"),
+        Moment(6, 0.5, "start"),
+        Moment(7, 0.0, "verify"),
+    ]
+    assert (read.changes, read.failed) == (4, ())
+
+
+def test_a_run_that_changes_nothing_has_no_moment():
+    assert journal.moments(journal.read(text((0.0, "plan", ()), ended=1.0))) == []
+
+
+def test_the_journal_of_a_killed_run_may_end_anywhere():
+    whole = text((0.0, "plan", ()), (1.0, "install", ("lb1",)))
+    for length in range(len(whole)):
+        read = journal.read(whole[:length])
+        assert read.changes is None and [task.name for task in read.tasks] in ([], ["plan"], ["plan", "install"])
+    assert journal.read(whole).tasks[-1].changed == ("lb1",)
+
+
+def test_a_sample_is_spread_evenly_and_none_means_all():
+    every = [Moment(number, 0.0, "") for number in range(1, 13)]
+    assert [moment.task for moment in journal.sample(every, 3)] == [3, 7, 11]
+    assert [moment.task for moment in journal.sample(every, 1)] == [7]
+    assert journal.sample(every, None) == journal.sample(every, 12) == journal.sample(every, 99) == every
