@@ -90,6 +90,7 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
     if faults:
         return _refused(layout, faults)
     held = held_vips(members, found.vips)
+    running = {member["name"]: member["host"].get("instances", []) for member in members}
     alone = transition.sole_router(members, instances, password, held)
     if alone and choices[alone].replaces:
         replaced_router = found.router(alone, choices[alone].replaces)
@@ -97,10 +98,11 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
     carrying = {name: choices[name] for name in planned if planned[name].router.instances}
     order = engine_choice.migration_order(carrying, held)
     former = departed(members)
+    meanwhile = transition.on_the_way(alone, running.get(alone, []), instances.get(alone, []))
     leaving = [f"{each.name} was a member and is none any more: its router is stopped first." for each in former]
     return Plan(
         faults=[],
-        warnings=[*found.warnings, *leaving],
+        warnings=[*found.warnings, *leaving, *meanwhile],
         vips=found.vips,
         members=planned,
         targets=found.targets,

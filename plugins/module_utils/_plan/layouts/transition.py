@@ -13,7 +13,8 @@ from typing import Any, Dict, Iterator, List, Mapping, Set, Tuple
 from ..._agent.config.schema import Faults
 
 Instance = Dict[str, Any]
-MISSED_AND_SKEW = 4  # Active_Down_Interval is three intervals and Skew_Time, which is one at most
+MISSED = 3  # Active_Down_Interval is three intervals and Skew_Time, which is one at most, or a second in version 2
+MISSED_AND_SKEW = MISSED + 1
 PASS_LENGTH = 8  # all that VRRP compares, RFC 2338 section 5.3.10
 
 
@@ -75,6 +76,30 @@ def sole_router(
     runs = [name for name, instances in running.items() if instances]
     changes = [change for name in runs for change in _settings(running[name], planned[name], auth_pass)]
     return max(runs, key=lambda name: held[name]) if changes and len(runs) > 1 else ""
+
+
+def on_the_way(alone: str, running: List[Instance], planned: List[Instance]) -> List[str]:
+    """Return sentences about the time between the old settings and the new ones.
+
+    :param alone: the sole router; '' if none is needed
+    :param running: its instances now, as `host_info` returns them
+    :param planned: its instances in the plan
+    """
+    if not alone:
+        return []
+    lines = [
+        f"On the way: settings change that all members share, so for some 10 s only {alone}'s router runs. "
+        "No other member can take over then."
+    ]
+    vrids = {vip: instance["vrid"] for instance in running for vip in _vips([instance])}
+    for instance in planned:
+        interval = instance["advert_interval"]
+        gone = MISSED * interval + (1 if instance["version"] == 2 else interval)
+        for vip in sorted(_vips([instance])):
+            if vrids.get(vip, instance["vrid"]) != instance["vrid"]:
+                change = f"{vip} changes from VRID {vrids[vip]} to {instance['vrid']}"
+                lines.append(f"On the way: {change} and is gone for at most {gone:g} s.")
+    return lines
 
 
 def settle(running: List[Instance], planned: List[Instance], auth_pass: str) -> float:

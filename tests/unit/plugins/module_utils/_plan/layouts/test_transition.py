@@ -103,6 +103,19 @@ def test_only_the_holders_router_runs_while_a_setting_changes_that_all_must_shar
     assert change(holder=holder, **changes).sole_router == holder
 
 
+def test_the_plan_says_what_happens_on_the_way():
+    meanwhile = (
+        "On the way: settings change that all members share, so for some 10 s only lb1's router runs. "
+        "No other member can take over then."
+    )
+    gone = "On the way: 192.0.2.10 changes from VRID 51 to 77 and is gone for at most"
+    assert change(holder="lb1", auth_pass="an0ther1").warnings == [meanwhile]
+    assert change(holder="lb1", vrid=77).warnings == [meanwhile, f"{gone} 4 s."]
+    assert change(holder="lb1", vrid=77, advert_interval=2).warnings == [meanwhile, f"{gone} 7 s."]
+    assert change(holder="lb1", vrid=77, advert_interval=0.1, vrrp_version=3).warnings == [meanwhile, f"{gone} 0.4 s."]
+    assert change(holder="lb1").warnings == []
+
+
 @pytest.mark.parametrize("changes", [{}, {"priorities": [200, 199]}, {"vips": ["192.0.2.10", "192.0.2.11"]}])
 def test_all_routers_go_on_while_nothing_changes_that_splits(changes):
     assert change(holder="lb1", **changes).sole_router == ""
