@@ -24,7 +24,7 @@ find /etc /opt /usr/local -xdev -type f ! -name '*.lock' | sort | xargs -d '\n' 
 find /etc/systemd /run/systemd/system -xdev -type l -printf '%p -> %l\n' | sort
 ls -d /run/onprem* /run/*.down /run/*.loaded 2>/dev/null
 systemctl list-units --plain --no-legend --state=active,failed 'haproxy*' 'keepalived*' 'onprem*' | cut -d' ' -f1
-nft list tables
+nft --stateless list ruleset
 dpkg-query --show --showformat '${Package} ${Status}\n' haproxy keepalived 2>/dev/null
 """
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from support.roles import calls
+from support.roles import calls, variables_of
 
 APT, DNF = "ansible.builtin.apt", "ansible.builtin.dnf"
 SEBOOLEAN, CONFIG_FILES = "ansible.posix.seboolean", "onprem.lb.config_files"
@@ -56,6 +56,15 @@ def test_nothing_is_installed_where_nothing_is_missing_nor_in_check_mode(role, f
 def test_packages_are_removed_by_the_familys_own_manager_but_not_killall_which_others_use(role, family):
     ((manager, call),) = calls(role, host(role, family, state="absent"), APT, DNF)
     assert (manager, call["name"], call["state"]) == (FAMILIES[family], [role], "absent")
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+def test_what_shows_that_a_program_is_ours_is_removed_last(role):
+    """So that a run that was interrupted before is completed by the next one."""
+    variables = {**host(role, "Debian", state="absent"), **variables_of(role), f"{role}_config_path": "/etc/x.cfg"}
+    *_earlier, packages, (_module, last) = calls(role, variables, APT, CONFIG_FILES)
+    assert packages[0] == APT
+    assert last["files"] == [{"path": f"/etc/systemd/system/{role}.service.d/onprem-lb.conf", "state": "absent"}]
 
 
 def test_where_selinux_is_enabled_haproxy_may_connect_to_any_port_before_it_gets_a_file_that_needs_it():

@@ -31,11 +31,15 @@ table {table} {{
 
 
 def ruleset(networks: Sequence[Any]) -> str:
-    """Return an nft file that admits only these networks, which must be valid."""
+    """Return an nft file that admits only these networks, which must be valid.
+
+    The rules are written as nft lists them, so that a run can compare the file with what is loaded.
+    """
     rules = []
     for network in _parsed(networks):
         family = "ip6" if network.version == 6 else "ip"
-        rules.append(f"        {family} saddr {network} accept")
+        is_host = network.prefixlen == network.max_prefixlen
+        rules.append(f"        {family} saddr {network.network_address if is_host else network} accept")
     return RULESET.format(table=TABLE, port=PORT, rules="\n".join(rules))
 
 
