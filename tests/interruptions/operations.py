@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 SITE, REMOVE = "onprem.lb.site", "onprem.lb.remove"
@@ -48,23 +48,25 @@ class Layout:
 
     :ivar scenario: the lab's
     :ivar groups: the group of each host that may be a member
+    :ivar usual: the members, but for the one that retires
     :ivar vips: the VIPs of each group, by the names of the lab's variables
     :ivar urls: what a client requests, with such names in braces
     :ivar client: the host that requests it; it is never a member
     :ivar inventory: the file with the layout's variables
+    :ivar changed: other values for some of them
     :ivar prepare: a playbook that readies the hosts, or nothing
     """
 
     name: str
     scenario: str
     groups: Mapping[str, str]
+    usual: Tuple[str, ...]
     vips: Mapping[str, Tuple[str, ...]]
     urls: Tuple[str, ...]
     client: str
     inventory: str
     changed: Mapping[str, Any]
     prepare: str = ""
-    usual: Tuple[str, ...] = field(default=())  # the members, but for the one that retires
 
     def cycles(self) -> Dict[str, Cycle]:
         """Return what is interrupted, by name."""
