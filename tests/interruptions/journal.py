@@ -8,6 +8,8 @@ import json
 from dataclasses import dataclass
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+HAS_A_MIDDLE_S = 1.0
+
 
 class Moment(NamedTuple):
     """When to kill a run: so many seconds after the start of a task."""
@@ -63,14 +65,15 @@ def moments(journal: Journal) -> List[Moment]:
     """Return the moments that differ.
 
     Between two tasks that change something the hosts stay as they are, so one moment stands for all tasks between them.
-    Each task that changes something is also interrupted in its middle, when some hosts may be done.
+    A task that changes something is also interrupted in its middle, when some hosts may be done, if it takes long
+    enough to have one.
     """
     found: List[Moment] = []
     after_change = False
     for task in journal.tasks:
         if task.changed or after_change:
             found.append(Moment(task.number, 0.0, task.name))
-        if task.changed:
+        if task.changed and task.length >= HAS_A_MIDDLE_S:
             found.append(Moment(task.number, task.length / 2, task.name))
         after_change = bool(task.changed)
     return found

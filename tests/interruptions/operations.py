@@ -71,8 +71,8 @@ class Layout:
     def cycles(self) -> Dict[str, Cycle]:
         """Return what is interrupted, by name."""
         everyone = tuple(self.groups)
-        password = {f"{self.name}_auth_pass": "usual1"}
-        native, agent = ({**password, f"{self.name}_engine": engine} for engine in ("native", "agent"))
+        usual = {f"{self.name}_auth_pass": "usual1", f"{self.name}_listen": 0}
+        native, agent = ({**usual, f"{self.name}_engine": engine} for engine in ("native", "agent"))
         cycles = (
             Cycle(
                 "deployment",
