@@ -9,14 +9,16 @@ import getpass
 import os
 import socket
 import time
+import uuid
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 MODULE = "onprem.lb.member_lock"
-BOOT, PROCESSES = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"
+BOOT, PROCESSES = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
+MAX_TEXT = 100
 
 Record = Dict[str, Any]
 
@@ -32,7 +34,7 @@ class ActionModule(ActionBase):
         arguments["holder"] = record_of(os.getppid(), str(arguments.get("purpose", "")))
         result.update(self._execute_module(MODULE, arguments, task_vars=known))
         other = result.get("held_by")
-        if other is not None and (has_died(other) or self._may_break(known)):
+        if other is not None and (self._may_break(known) or has_died(other)):
             result.update(self._execute_module(MODULE, {**arguments, "replaces": other}, task_vars=known))
         if result.get("held_by") is not None:
             name = str(self._task.delegate_to or known.get("inventory_hostname", "The host"))
@@ -45,61 +47,70 @@ class ActionModule(ActionBase):
 
 
 def record_of(pid: int, purpose: str) -> Record:
-    """Return the record of a run on this machine."""
-    return {
-        "machine": machine(),
-        "pid": pid,
-        "started": started(pid),
+    """Return the record of a run on this controller; see ``_host/lock.py``."""
+    known = {
+        "controller": socket.gethostname(),
+        "boot": boot(),
+        "started": started(pid) or "",
         "user": _user(),
         "purpose": purpose,
         "since": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
     }
+    return {"pid": pid, **{key: _text(value) for key, value in known.items()}}
 
 
-def machine() -> List[str]:
-    """Return what tells this machine's processes from all others: its name, its boot, and its set of process numbers.
-
-    Containers may share the first two.
-    """
-    known = [socket.gethostname()]
-    if os.path.exists(BOOT):
-        known += [Path(BOOT).read_text(encoding="ascii").strip(), os.readlink(PROCESSES)]
-    return known
+def boot() -> str:
+    """Return what tells this controller's processes from all others: its boot, and its set of process numbers, which
+    containers have of their own. Where the system does not say so, another text that only this machine has."""
+    if not BOOT.exists():
+        return f"{socket.gethostname()} {uuid.getnode():x}"
+    return f"{BOOT.read_text(encoding='ascii').strip()} {os.readlink(PROCESSES)}"
 
 
-def started(pid: int) -> str:
-    """Return when a process started, in the kernel's ticks; empty if it has ended, or the system does not say."""
+def started(pid: int) -> Optional[str]:
+    """Return when a process started, in the kernel's ticks, or '' if it has ended; None if the system does not say."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return ""
+        return None
     fields = text.rpartition(")")[2].split()  # proc(5), from the state on, field 3: the name may have spaces
     return "" if fields[0] == "Z" else fields[19]
 
 
 def has_died(other: Record) -> bool:
-    """Whether a run is known to have died: it was on this machine, and its process is gone."""
-    pid = other.get("pid")
-    if other.get("machine") != machine() or not isinstance(pid, int) or pid < 1:
+    """Whether a run is known to have died: it was on this controller, and its process is gone.
+
+    Of what cannot be known, such as another user's process that /proc hides, the answer is no.
+    """
+    if not BOOT.exists() or other.get("boot") != boot():
         return False
     try:
-        os.kill(pid, 0)
+        os.kill(other["pid"], 0)
     except ProcessLookupError:
         return True
     except OSError:
         pass  # it belongs to another user
-    return started(pid) != other.get("started")
+    return started(other["pid"]) not in (None, other["started"])
 
 
 def refusal(name: str, other: Record, variable: Optional[str]) -> str:
-    """Return the sentence that says who holds the lock, and what to do."""
-    where = other.get("machine") or ["an unknown machine"]
-    what = (
-        f"{name} is locked: {other.get('user', 'somebody')} on {where[0]} began {other.get('purpose') or 'a run'} "
-        f"at {other.get('since', 'an unknown time')}, as process {other.get('pid', 'unknown')}."
-    )
-    mend = f" If it has died there, add -e {variable}=true." if variable else ""
-    return f"{what} Wait until that run has ended.{mend}"
+    """Return the sentence that says who holds the lock, and what to do.
+
+    :param other: the record; {} if it cannot be understood
+    """
+    if other:
+        what = (
+            f"{name} is locked: {other['user']} on {other['controller']} began {other['purpose'] or 'a run'} "
+            f"at {other['since']}, as process {other['pid']}. Wait until that run has ended."
+        )
+    else:
+        what = f"{name} is locked: /run/onprem-lb.lock is there, but it names no run."
+    return f"{what} If it has died, add -e {variable}=true." if variable else what
+
+
+def _text(value: str) -> str:
+    """Return a text that any member accepts in a record."""
+    return "".join(letter for letter in value if letter.isprintable())[:MAX_TEXT]
 
 
 def _user() -> str:

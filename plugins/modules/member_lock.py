@@ -14,7 +14,7 @@ author:
 description:
   - Takes a lock on the host, or fails and says which run holds it. Deployments, removals and drills take it.
   - The lock belongs to the C(ansible-playbook) that takes it. If that has died, the next run from the same controller
-    takes the lock over. A run from another controller cannot know that, and needs O(break_variable).
+    takes the lock over, if that is Linux. A run from elsewhere cannot know that, and needs O(break_variable).
   - A reboot of the host releases the lock.
 options:
   state:
@@ -60,16 +60,21 @@ EXAMPLES = r"""
 
 RETURN = r"""
 held_by:
-  description: The run that holds the lock, if it is another one.
+  description: The run that holds the lock, if it is another one. Empty if its record cannot be understood.
   returned: always
   type: dict
   sample:
-    machine: [bastion]
+    controller: bastion
+    boot: 0c8c2d8e-6a0b-4e4b-9d2c-1f0b7c7f5b53 pid:[4026531836]
     pid: 4711
     started: "123456"
     user: anna
-    purpose: a deployment of the pair
+    purpose: setting the pair up
     since: "2026-01-31 12:00:00 UTC"
+taken:
+  description: Whether this run did not hold the lock before, and so is to release it.
+  returned: always
+  type: bool
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -87,19 +92,21 @@ def main():
         },
         supports_check_mode=True,
     )
-    held_by, mine = None, module.params["holder"]
+    mine, done = module.params["holder"], lock.Taken()
     if mine is None:
         module.fail_json(msg="member_lock does not know its run: it works through its action plugin only.")
     try:
-        if module.check_mode:
-            pass
-        elif module.params["state"] == "present":
-            held_by = lock.take(lock.PATH, mine, module.params["replaces"])
-        else:
+        if not module.check_mode and module.params["state"] == "present":
+            done = lock.take(lock.PATH, mine, module.params["replaces"])
+        elif not module.check_mode:
             lock.release(lock.PATH, mine)
+    except lock.Refused as refused:
+        module.fail_json(msg=str(refused))
+    except PermissionError:
+        module.fail_json(msg=f"{lock.PATH} may not be written: this takes root, so set become: true.")
     except OSError as fault:
-        module.fail_json(msg=f"{lock.PATH} cannot be written: {fault.strerror}. It takes root, so set become: true.")
-    module.exit_json(changed=False, held_by=held_by)
+        module.fail_json(msg=f"{lock.PATH} cannot be written: {fault.strerror}.")
+    module.exit_json(changed=False, held_by=done.held_by, taken=done.is_new)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from lab import hosts as lab_hosts  # noqa: E402
 from lab.layout import Lab  # noqa: E402
 
 LIMIT_S = 600  # of one run
+SPLIT_SHOWS_S = 5.0  # Active_Down_Interval, and a second
 CALLBACKS = (ROOT / "tests" / "interruptions" / "callback", ROOT / "tests" / "support" / "callback")
 
 
@@ -74,13 +75,24 @@ class Runs:
         }
         with open(log, "wb") as output:
             subprocess.run(
-                ["ansible-playbook", "-i", hosts, "-i", self.layout.inventory, name, "-e", json.dumps(variables)],
+                [
+                    "timeout",
+                    "--kill-after=10",
+                    str(LIMIT_S),
+                    "ansible-playbook",
+                    "-i",
+                    hosts,
+                    "-i",
+                    self.layout.inventory,
+                    name,
+                    "-e",
+                    json.dumps(variables),
+                ],
                 env=environment,
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                timeout=LIMIT_S,
                 check=False,
             )
         return journal.read(events.read_text())
@@ -129,26 +141,34 @@ class Cycles:
 
     def _one(self, cycle: Cycle, operation: Operation, moment: Moment, footprint: Dict[str, str]) -> None:
         begin = time.monotonic()
-        seen = self.runs.play(operation, moment)
-        if seen.changes is not None or not seen.tasks or seen.tasks[-1].name != moment.name and not moment.delay:
-            faults = [f"it was not interrupted there ({self.runs.number:03d}.log)"]
-        else:
-            faults = [fault for fault in self._faults(cycle, operation, footprint) if fault]
-        self.outcomes.append(Outcome(operation.name, moment, faults, time.monotonic() - begin))
-        say(f"{operation.name} at {moment}: {'; '.join(faults) or 'repaired'} ({time.monotonic() - begin:.0f} s)")
-
-    def _faults(self, cycle: Cycle, operation: Operation, footprint: Dict[str, str]) -> List[str]:
-        usual = self.runs.layout.usual
-        faults = []
+        with self.hosts.watching() as watch:
+            faults = [self._kill(operation, moment)]
+            if cycle.serves:
+                faults.append(self._not_served())
+            faults.append(self.runs.fault_of(operation))
         if cycle.serves:
-            missing = self.hosts.not_served(usual)
-            faults.append(missing and f"after the interruption: {missing}")
-        faults.append(self.runs.fault_of(operation))
+            faults += watch.faults(self.hosts.vips())
         faults.append(difference(footprint, self.hosts.footprint()))
         if operation.serves:
             faults.append(self.hosts.not_taken_over(operation.members))
         faults.append(self.runs.fault_of(operation, changes_nothing=True))
-        return faults
+        faults = [fault for fault in faults if fault]
+        self.outcomes.append(Outcome(operation.name, moment, faults, time.monotonic() - begin))
+        say(f"{operation.name} at {moment}: {'; '.join(faults) or 'repaired'} ({time.monotonic() - begin:.0f} s)")
+
+    def _kill(self, operation: Operation, moment: Moment) -> str:
+        """Run an operation and kill it; return a fault if it was not killed there."""
+        seen = self.runs.play(operation, moment)
+        where = seen.tasks[-1].name if seen.tasks else ""
+        if seen.changes is None and (where == moment.name or moment.delay):
+            return ""
+        return f"it was not interrupted there, but at {where or 'no task'} ({self.runs.number:03d}.log)"
+
+    def _not_served(self) -> str:
+        """Let a split show, if there is one, and say what is missing then."""
+        time.sleep(SPLIT_SHOWS_S)
+        missing = self.hosts.not_served(self.runs.layout.usual)
+        return missing and f"after the interruption: {missing}"
 
 
 def table(outcomes: List[Outcome]) -> List[str]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Callable, Dict, Iterable, List, Tuple
+from typing import Callable, ContextManager, Dict, Iterable, List, Tuple
 
 from lab import hosts, inventory
 from lab.layout import Lab
 
 from .operations import Layout
+from .watch import Watch, watching
 
 ROUTERS = "keepalived.service onprem-lb-vrrp.service"
 TAKEOVER_S = 15.0
@@ -25,6 +26,7 @@ find /etc/systemd /run/systemd/system -xdev -type l -printf '%p -> %l\n' | sort
 ls -d /run/onprem* /run/*.down /run/*.loaded 2>/dev/null
 systemctl list-units --plain --no-legend --state=active,failed 'haproxy*' 'keepalived*' 'onprem*' | cut -d' ' -f1
 nft --stateless list ruleset
+sysctl net.ipv4.ip_nonlocal_bind net.ipv6.ip_nonlocal_bind
 dpkg-query --show --showformat '${Package} ${Status}\n' haproxy keepalived 2>/dev/null
 """
 
@@ -41,6 +43,14 @@ class Hosts:
         """Run a shell command as root on a host and return its output. It may fail."""
         words = [*hosts.ssh_command(self.lab, host), "sudo", "bash", "-s"]
         return subprocess.run(words, input=command, text=True, stdout=subprocess.PIPE, check=False, timeout=60).stdout
+
+    def watching(self) -> ContextManager[Watch]:
+        """Watch who holds the VIPs, on all hosts that may be a member."""
+        return watching({name: hosts.ssh_command(self.lab, name) for name in self.layout.groups})
+
+    def vips(self) -> List[str]:
+        """Return all VIPs."""
+        return [self.variables[vip] for vip in self.layout.vips_of(self.layout.groups)]
 
     def inventory_of(self, members: Iterable[str]) -> Dict[str, object]:
         """Return the lab's inventory with these members, and without the other hosts that may be one."""
@@ -63,8 +73,7 @@ class Hosts:
         with ThreadPoolExecutor(len(self.layout.groups)) as pool:
             names = list(self.layout.groups)
             seen = dict(zip(names, pool.map(lambda name: self.run(name, "ip -oneline address"), names)))
-        vips = [self.variables[vip] for vip in self.layout.vips_of(names)]
-        return {vip: [name for name in names if f" {vip}/" in seen[name]] for vip in vips}
+        return {vip: [name for name in names if f" {vip}/" in seen[name]] for vip in self.vips()}
 
     def not_served(self, members: Tuple[str, ...]) -> str:
         """Wait until each VIP has one holder and the services answer through it; return what is missing in the end."""

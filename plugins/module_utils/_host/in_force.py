@@ -23,6 +23,7 @@ from .reader import Reader, show
 
 PROPERTIES = ("ActiveState", "NeedDaemonReload", "MainPID", "InvocationID")
 UNIT_FILES = "/etc/systemd/"
+KERNEL_SETTINGS = "/etc/sysctl.d/"
 # haproxy's new worker starts this long before or after the record is written. A refused reload starts none.
 WORKER_SLACK = 2.0  # seconds
 
@@ -157,7 +158,7 @@ def unloaded_units(reader: Reader, units: Iterable[str]) -> List[str]:
 
 
 def stale(reader: Reader, files: Sequence[Tuple[str, str]]) -> List[str]:
-    """Return a sentence for each file that its running unit has not loaded.
+    """Return a sentence for each file that its running unit has not loaded, and each kernel setting that differs.
 
     A unit that does not run reads its files when it starts.
 
@@ -167,12 +168,27 @@ def stale(reader: Reader, files: Sequence[Tuple[str, str]]) -> List[str]:
     sentences = []
     for unit, path in files:
         found = known[unit]
-        if not path.startswith(UNIT_FILES):
+        if path.startswith(KERNEL_SETTINGS):
+            sentences += kernel_settings_differ(reader, path)
+        elif not path.startswith(UNIT_FILES):
             loaded = found if found.config == path else found._replace(config=path, checksum="")
             sentences.append(unloaded(unit, loaded))
         elif found.unit_outdated:
             sentences.append(f"systemd has not read {path} since it changed.")
     return [sentence for sentence in sentences if sentence]
+
+
+def kernel_settings_differ(reader: Reader, path: str) -> List[str]:
+    """Return a sentence for each setting in a file of sysctl.d that the kernel has otherwise; see sysctl.d(5).
+
+    A setting that this kernel does not have is left out.
+    """
+    sentences = []
+    for name, wanted in re.findall(r"^([\w.]+) = (.+)$", reader.text(path), re.MULTILINE):
+        value = reader.text("/proc/sys/" + name.replace(".", "/")).strip()
+        if value and value != wanted:
+            sentences.append(f"{name} is {value}, and {path} says {wanted}.")
+    return sentences
 
 
 def checksum(path: str) -> str:

@@ -10,6 +10,7 @@ INTERRUPTION_DELAY    how many seconds after its start
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -66,14 +67,19 @@ class CallbackModule(CallbackBase):
 
 def kill_this_run():
     """Kill this process with all of its children, which have sessions of their own."""
-    for pid in [*descendants(os.getpid()), os.getpid()]:
-        os.kill(pid, signal.SIGKILL)
+    try:
+        for pid in descendants(os.getpid()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    finally:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def descendants(pid):
-    """Return the processes that a process has started, and those that they have."""
+    """Return the processes that a process has started, and those that they have. Any of them may end meanwhile."""
     found = []
-    for each in Path(f"/proc/{pid}/task").iterdir():
-        for child in (each / "children").read_text().split():
-            found += [int(child), *descendants(int(child))]
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for each in Path(f"/proc/{pid}/task").iterdir():
+            for child in (each / "children").read_text().split():
+                found += [int(child), *descendants(int(child))]
     return found

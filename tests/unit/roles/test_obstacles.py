@@ -70,7 +70,8 @@ def test_a_layout_looks_for_every_file_that_haproxy_and_keepalived_need():
 
 def removal(role, existing=(), unremovable=None):
     read = {"existing_units": list(existing), "unremovable": unremovable or {}, "os_family": "Debian"}
-    return {**defaults(role), f"{role}_state": "absent", f"__{role}_host_read": read, f"__{role}_unit_path": "/x"}
+    state = {f"{role}_state": "absent", "ansible_check_mode": False}
+    return {**defaults(role), **state, f"__{role}_host_read": read, f"__{role}_unit_path": "/x"}
 
 
 @pytest.mark.parametrize("role", PACKAGES)

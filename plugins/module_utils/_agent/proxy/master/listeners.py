@@ -73,6 +73,10 @@ class Listeners:
         """Close what was prepared and is not in use."""
         _close(each for place, each in prepared.items() if place not in self._sockets)
 
+    def forget_dropped(self) -> None:
+        """Call when no old worker is left: the places that are not ours any more are shared with no other program."""
+        self._dropped.clear()
+
     def close(self) -> None:
         self.keep({})
 

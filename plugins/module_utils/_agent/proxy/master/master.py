@@ -201,6 +201,8 @@ class Master:
 
     def _worker_ended(self, worker: WorkerHandle) -> None:
         self.counters.fold_in(worker.pid)
+        if not self.pool.has_old_workers:
+            self._listeners.forget_dropped()
         if self.stopping and not self.pool.workers:
             self._gone()
 

@@ -126,6 +126,10 @@ class WorkerPool:
         """Return the workers of this generation."""
         return [worker for worker in self.workers if worker.generation is self.generation and not worker.draining]
 
+    @property
+    def has_old_workers(self) -> bool:
+        return any(worker.generation.number != self.generation.number for worker in self.workers)
+
     def _message_received(self, worker: WorkerHandle, message: Dict[str, Any]) -> None:
         if not worker.ready:
             worker.ready = True

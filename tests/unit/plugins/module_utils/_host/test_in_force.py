@@ -112,6 +112,26 @@ def test_a_drop_in_that_systemd_has_not_read_is_not_in_force(host, unit, state):
     assert in_force.stale(reader(outdated.replace("yes", "no")), [(unit, path)]) == []
 
 
+class Kernel(Reader):
+    """A host with these files."""
+
+    def __init__(self, files):
+        super().__init__(Programs({"systemctl": "ActiveState=active\nNeedDaemonReload=no\n"}).run, lambda _name: "")
+        self.text = lambda path: files.get(path, "")
+
+
+@pytest.mark.parametrize("value, is_stale", [("0\n", True), ("1\n", False), ("", False)])
+def test_a_kernel_setting_that_an_interrupted_run_did_not_apply_is_not_in_force(value, is_stale):
+    path = "/etc/sysctl.d/90-onprem-lb.conf"
+    files = {
+        path: (GOLDEN / "haproxy.sysctl.conf").read_text(),
+        "/proc/sys/net/ipv4/ip_nonlocal_bind": "1\n",
+        "/proc/sys/net/ipv6/ip_nonlocal_bind": value,
+    }
+    sentence = f"net.ipv6.ip_nonlocal_bind is 0, and {path} says 1."
+    assert in_force.stale(Kernel(files), [("systemd-sysctl.service", path)]) == ([sentence] if is_stale else [])
+
+
 # As keepalived 2.2.7 logs it.
 TRACK_FILE_AT_THE_START = [
     "(web): entering FAULT state (tracked file haproxy_down has status -254)",

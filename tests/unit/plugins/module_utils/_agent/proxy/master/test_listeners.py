@@ -85,6 +85,19 @@ def test_a_place_is_wanted_again_before_the_workers_have_closed_it(made, port, a
         Listeners({}).prepare({place: "another proxy"})
 
 
+def test_a_place_that_no_old_worker_has_any_more_is_not_shared_with_another_program(made, port):
+    place = Place("127.0.0.1", port)
+    keep(made, place)
+    keep(made)
+    with socket.socket() as stranger:
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        stranger.bind(("127.0.0.1", port))
+        stranger.listen()
+        made.forget_dropped()
+        with pytest.raises(Refused):
+            made.prepare({place: "service web"})
+
+
 def test_every_address_that_cannot_be_bound_is_reported_and_nothing_is_changed(made):
     first, second, third, mine = free_ports(4)
     place = Place("127.0.0.1", mine)

@@ -1,0 +1,52 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a watch of the members' addresses tells: two holders, or none, for too long."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from interruptions.watch import judge, watching
+
+VIP = "192.0.2.10"
+
+
+def member(*holds, every=0.2):
+    """The samples of a member: for each (seconds, holds) in a row."""
+    samples, when = [], 0.0
+    for seconds, is_holder in holds:
+        for _each in range(round(seconds / every)):
+            samples.append((when, ["127.0.0.1/8", "192.0.2.1/24", *([f"{VIP}/32"] if is_holder else [])]))
+            when += every
+    return samples
+
+
+@pytest.mark.parametrize(
+    "lb1, lb2, faults",
+    [
+        ([(20, True)], [(20, False)], []),
+        ([(10, True), (10, False)], [(10, False), (10, True)], []),
+        ([(10, True), (10, False)], [(9.4, False), (10.6, True)], []),
+        ([(20, True)], [(10, False), (3, True), (7, False)], [f"two members held {VIP} for 3.0 s"]),
+        ([(10, True), (10, False)], [(14, False), (6, True)], []),
+        ([(10, True), (10, False)], [(18, False), (2, True)], [f"no member held {VIP} for 8.0 s"]),
+        ([(20, False)], [(20, False)], [f"no member held {VIP} for 19.8 s"]),
+        ([(20, True)], [(20, True)], [f"two members held {VIP} for 19.8 s"]),
+        ([], [(20, True)], []),
+    ],
+)
+def test_two_holders_or_none_for_too_long_are_told(lb1, lb2, faults):
+    assert judge({"lb1": member(*lb1), "lb2": member(*lb2)}, [VIP]) == faults
+
+
+def test_an_address_that_only_begins_like_the_vip_is_not_the_vip():
+    assert judge({"lb1": [(at, ["192.0.2.100/32"]) for at in range(10)]}, [VIP])
+
+
+def test_the_loop_lists_this_hosts_addresses_until_the_watch_ends():
+    with watching({"here": ["bash", "-c"]}) as seen:
+        threading.Event().wait(1)
+    samples = seen.samples["here"]
+    assert len(samples) > 1 and all("127.0.0.1/8" in addresses for _when, addresses in samples)
+    assert samples == sorted(samples, key=lambda sample: sample[0])
