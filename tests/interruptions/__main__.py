@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -200,6 +201,7 @@ def main() -> int:
     parser.add_argument("--moments", type=int, help="of each operation; all of them by default")
     parser.add_argument("--logs", type=Path, default=ROOT / ".cache" / "interruptions", help="the folder for logs")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the hosts are removed
     layout = LAYOUTS[arguments.layout]
     known = layout.cycles()
     unknown = [name for name in arguments.cycles if name not in known]
