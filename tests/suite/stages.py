@@ -188,7 +188,7 @@ def random_schedules(request: Request) -> List[Stage]:
 
 def test(request: Request) -> List[Stage]:
     """All stages of the scope."""
-    parts = [quick_check, unit, netns, pythons, molecule, interruptions]
+    parts = [quick_check, unit, netns, pythons, interruptions, molecule]
     if request.full:
         parts = [check, unit, netns, pythons, random_schedules, molecule, interruptions]
     return [stage for part in parts for stage in part(request)]
