@@ -8,6 +8,7 @@ eth0``, ``announce 192.0.2.10 on eth0``, ``run /bin/tell INSTANCE front MASTER 1
 
 from __future__ import annotations
 
+import errno
 import heapq
 import itertools
 import os
@@ -110,6 +111,7 @@ class Netlink:
     def __init__(self, journal):
         self.journal = journal
         self.refused = {}  # address -> errno
+        self.kept = set()  # addresses that must not be deleted
         self.pending = []
         self.up = {}  # name -> netlink.Link
         self.there = {}  # (index, address, prefix) -> netlink.Address
@@ -128,11 +130,21 @@ class Netlink:
             self.journal.append(f"refuses {address}")
             raise OSError(self.refused[address], os.strerror(self.refused[address]))
         self.journal.append(f"add {address} to {self._name(index)}")
+        if self._is_present(index, address):
+            raise OSError(errno.EEXIST, os.strerror(errno.EEXIST))
         self.put(address, self._name(index))
 
+    def _is_present(self, index, address):
+        """IPv6 has an address once on an interface, IPv4 once for each prefix length."""
+        text, _slash, prefix = address.partition("/")
+        return any(key[:2] == (index, text) and (":" in text or key[2] == int(prefix)) for key in self.there)
+
     def delete(self, index, address):
+        if address in self.kept:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
         self.journal.append(f"delete {address} from {self._name(index)}")
-        self.take_away(address, self._name(index))
+        if not self.take_away(address, self._name(index)) and self._name(index) != "nowhere":
+            raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
 
     def fileno(self):
         return 1000
@@ -173,6 +185,7 @@ class Netlink:
         gone = self.there.pop((index, text, int(prefix)), None)
         if gone:
             self.pending.append(netlink.AddressGone(gone))
+        return gone
 
     def overrun(self):
         """Lose all pending events."""

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+import errno
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
@@ -15,6 +16,7 @@ from .router import Router
 # As keepalived does it: a burst of announcements at once, and another one later.
 BURST, SECOND_BURST_DELAY = 5, 5 * MILLION
 MIN_PAUSE = MILLION // 10  # between two bursts: each message of a lower router asks for one, and there may be a flood
+REPLACED = "the one with the configured prefix length takes its place"  # why an address is removed
 
 
 class VirtualAddresses:
@@ -55,15 +57,17 @@ class VirtualAddresses:
     def add(self, router: Router, addresses: Iterable[str], prepared: Optional[PreparedCalls] = None) -> bool:
         """Put addresses on the interface; return whether all of them are there."""
         self._announced.pop(router.name, None)  # the last announcement did not include these
-        return all(self._add(router, address, prepared) for address in addresses)
-
-    def _add(self, router: Router, address: str, prepared: Optional[PreparedCalls]) -> bool:
-        link, key = router.egress.link, f"address {router.name} {address}"
-        if link is None:
+        link = router.egress.link
+        if link is None or not all(self._add(router, link, address, prepared) for address in addresses):
             return False
+        self._delete_all(router, link, self._other_prefixes(router, link), REPLACED)
+        return True
+
+    def _add(self, router: Router, link: netlink.Link, address: str, prepared: Optional[PreparedCalls]) -> bool:
+        key = f"address {router.name} {address}"
         try:
             call = prepared.pop((router.name, address), None) if prepared else None
-            (call or self.network.netlink.adding(link.index, address))()
+            self._put(router, link, address, call or self.network.netlink.adding(link.index, address))
         except OSError as error:
             self.log.fault(key, f"{router.name}: {address} cannot be put on {link.name}: {error.strerror}")
             return False
@@ -71,18 +75,70 @@ class VirtualAddresses:
         self.links.update(netlink.AddressUpdated(_as_netlink(link.index, address)))
         return True
 
-    def remove(self, router: Router, addresses: Iterable[str]) -> None:
-        """Take addresses off the interface; one that is not there is no fault."""
+    def _put(self, router: Router, link: netlink.Link, address: str, add: Callable[[], Any]) -> None:
+        """Add an address, unless it is there. IPv6 has it once, so one with another prefix length must go first."""
+        try:
+            add()
+        except FileExistsError:
+            if not self._is_there(link, address):
+                self._delete_all(router, link, self.links.present(link.index, [address]), REPLACED)
+                self.network.netlink.adding(link.index, address)()
+
+    def _is_there(self, link: netlink.Link, address: str) -> bool:
+        if not self.links.usable(link.index, address):
+            self._learn()
+        return self.links.usable(link.index, address)
+
+    def _learn(self) -> None:
+        """Read what is there: the kernel's answer contradicts what is known."""
+        self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
+
+    def remove(self, router: Router, addresses: Sequence[str]) -> None:
+        """Take addresses off the interface, whatever their prefix lengths; one that is not there is no fault."""
         link = router.egress.link
         if link is None:
             return
-        for address in addresses:
-            try:
-                self.network.netlink.delete(link.index, address)
-            except OSError as error:
-                self.log.warning(f"{router.name}: {address} cannot be taken off {link.name}: {error.strerror}")
-            else:
-                self.links.update(netlink.AddressGone(_as_netlink(link.index, address)))
+        removed = [address for address in addresses if self._delete(router, link, address)]
+        if len(removed) < len(addresses):
+            self._learn()
+        for address in self.links.present(link.index, addresses):
+            self._delete(router, link, address)
+
+    def remove_strays(self, router: Router) -> None:
+        """Remove the addresses that another program has added: of an Active router only other prefix lengths.
+
+        A router that was started after a crash, or that resigns, keeps the addresses that it has.
+        """
+        link = router.egress.link
+        if link and not router.state.holding:
+            present = self.links.present(link.index, router.instance.addresses)
+            strays = self._other_prefixes(router, link) if router.active else present
+            self._delete_all(router, link, strays, "another program had added it")
+
+    def _other_prefixes(self, router: Router, link: netlink.Link) -> List[str]:
+        """Return which of the addresses are there with another prefix length than the configured one."""
+        own = router.instance.addresses
+        return [address for address in self.links.present(link.index, own) if address not in own]
+
+    def _delete_all(self, router: Router, link: netlink.Link, addresses: Sequence[str], why: str) -> None:
+        removed = [address for address in addresses if self._delete(router, link, address)]
+        if removed:
+            self.log.warning(f"{router.name}: {', '.join(removed)} taken off {link.name}: {why}")
+
+    def _delete(self, router: Router, link: netlink.Link, address: str) -> bool:
+        """Return whether the address was there and is gone."""
+        key = f"delete {router.name} {address}"
+        try:
+            self.network.netlink.delete(link.index, address)
+            there = True
+        except OSError as error:
+            there = False
+            if error.errno != errno.EADDRNOTAVAIL:
+                self.log.fault(key, f"{router.name}: {address} cannot be taken off {link.name}: {error.strerror}")
+                return False
+        self.log.cured(key, f"{router.name}: {address} is taken off {link.name}")
+        self.links.update(netlink.AddressGone(_as_netlink(link.index, address)))
+        return there
 
     def announce(self, router: Router, prepared: Optional[PreparedCalls] = None) -> None:
         """Send gratuitous ARP/NA in bursts (it is unacknowledged) and refresh it periodically."""

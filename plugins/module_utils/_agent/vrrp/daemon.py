@@ -9,7 +9,7 @@ notify programs run in a process of their own, and what cannot be sent at once i
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Set
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from ..checks.client import Result
 from ..checks.settings import INTERFACE, Check
@@ -27,6 +27,7 @@ ADDRESS_BACKOFF, ADDRESS_BACKOFF_MAX = 10 * MILLION, 300 * MILLION
 PREPARE_AHEAD = 600  # microseconds before Active_Down_Timer expires in which the takeover is prepared
 SOCKET_RETRY = 10 * MILLION  # before a socket that could not be opened is tried again
 CONFIGURATION_READING = "the configuration"  # updated at a reload, after which other trackers may count
+ADDRESS_EVENTS = (netlink.AddressUpdated, netlink.AddressGone)
 # The state names that keepalived passes to notify programs, so that its programs work here.
 NOTIFY_STATES = {machine.ACTIVE: "MASTER", machine.BACKUP: "BACKUP", machine.FAULT: "FAULT", machine.INITIALIZE: "STOP"}
 
@@ -98,8 +99,8 @@ class Daemon:
 
     def _resume_router(self, router: Router) -> None:
         self._update_trackers(router)
+        self._check_addresses(router)
         if router.active:
-            self._restore_addresses(router, "another program had removed it")
             self.addresses.resume(router)
         if router.state.readings.get(ADDRESSES, 0) is tracking.FAULT:
             self.loop.after(router.refused_for, lambda: self._retry_addresses(router))
@@ -130,6 +131,11 @@ class Daemon:
         for router in self.routers.values():
             self.step(router, machine.Stop())
         self.transport.close()
+
+    def held(self) -> List[str]:
+        """Return the virtual addresses that are on this host's interfaces."""
+        instances = [router.instance for router in self.routers.values()]
+        return [found for each in instances for found in self.links.held(each.interface, each.addresses)]
 
     def apply(self, new: settings.Settings, later: bool = False) -> None:
         """Switch to other settings. Unchanged routers go on; with ``later`` new ones do not start yet."""
@@ -359,15 +365,20 @@ class Daemon:
             self.links.update(event)
         if not all(self._is_virtual(event) for event in received):
             self._follow_links()
-        gone = {event.address.address for event in received if isinstance(event, netlink.AddressGone)}
+        changed = {event.address.address for event in received if isinstance(event, ADDRESS_EVENTS)}
         for router in self.routers.values():
-            if router.active and (lost or gone.intersection(router.advertisement.addresses)):
-                self._restore_addresses(router, "another program had removed it")
+            if lost or changed.intersection(router.advertisement.addresses):
+                self._check_addresses(router)
+
+    def _check_addresses(self, router: Router) -> None:
+        """Undo what another program has done to the addresses: they belong to the agent alone."""
+        if router.active:
+            self._restore_addresses(router, "another program had removed it")
+        self.addresses.remove_strays(router)
 
     def _is_virtual(self, event: Any) -> bool:
         """Whether it is about a virtual address, which does not change an egress: with 255 routers there are many."""
-        about_address = isinstance(event, (netlink.AddressUpdated, netlink.AddressGone))
-        return about_address and event.address.address in self._virtual_addresses
+        return isinstance(event, ADDRESS_EVENTS) and event.address.address in self._virtual_addresses
 
     def _follow_links(self) -> None:
         """Find where each router can send from now."""

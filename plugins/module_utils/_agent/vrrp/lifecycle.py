@@ -70,16 +70,23 @@ class Lifecycle(lifecycle.Lifecycle):
         self._feed_watchdog()
 
     def end(self) -> None:
+        farewell = "The addresses are handed over; goodbye."
         if not self.handed_over:
             self.notifier.stopping()
             self.daemon.stop()
+            farewell = self._farewell(self.daemon.held())
         self.checks.stop()
         self.network.close()
         if self.status_socket:
             self.status_socket.close(keep_path=self.handed_over)
-        self.log.info(f"The addresses are {'handed over' if self.handed_over else 'given up'}; goodbye.")
+        self.log.info(farewell)
         if self._new_process:
             self._forward_signals(self._new_process.pid)
+
+    def _farewell(self, left: List[str]) -> str:
+        if left:
+            return f"{', '.join(left)} could not be taken off this host: remove what another host is to have; goodbye."
+        return "The addresses are given up; goodbye."
 
     def _take_result(self, result: Result) -> None:
         self.daemon.take_result(result)

@@ -52,10 +52,11 @@ def _priority(priority: Report) -> str:
 
 
 def _addresses(instance: Report) -> List[str]:
-    """Mark an address that is missing, or present although the state says otherwise."""
-    active = instance["state"] == "Active"
+    """Mark an address that is missing, or present although the state or the prefix length says otherwise."""
+    active, held = instance["state"] == "Active", instance["held"]
     marks = {(True, False): " (missing)", (False, True): " (left over)"}
-    return [address + marks.get((active, address in instance["held"]), "") for address in instance["addresses"]]
+    strays = [f"{address} (left over)" for address in held if address not in instance["addresses"]]
+    return [address + marks.get((active, address in held), "") for address in instance["addresses"]] + strays
 
 
 def _why(instance: Report) -> str:

@@ -47,6 +47,14 @@ def test_a_router_that_resigns_serves_until_it_is_not_needed_and_takes_no_new_se
     assert not one.loop.running
 
 
+def test_addresses_that_could_not_be_removed_are_not_said_to_be_given_up(case):
+    case.left = ["192.0.2.10/32"]
+    case.run()
+    assert case.journal[-1] == (
+        "says 192.0.2.10/32 could not be taken off this host: remove what another host is to have; goodbye."
+    )
+
+
 def test_a_second_signal_stops_it_at_once(case):
     case.linger = lambda gone: None
     case.run(case.term)

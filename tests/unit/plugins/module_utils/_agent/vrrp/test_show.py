@@ -36,6 +36,12 @@ def test_a_person_sees_all_that_matters():
     assert show.table(REPORT, NOW) == TABLE
 
 
+@pytest.mark.parametrize("state, own", [("Active", "192.0.2.10/32 (missing)"), ("Backup", "192.0.2.10/32")])
+def test_an_address_with_another_prefix_length_is_one_that_was_left(state, own):
+    front = {**FRONT, "state": state, "addresses": ["192.0.2.10/32"], "held": ["192.0.2.10/24"]}
+    assert f"  {own} 192.0.2.10/24 (left over)  " in show.table({**QUIET, "instances": [front]}, NOW)
+
+
 def test_what_is_not_there_takes_no_place():
     assert show.table(QUIET, NOW).split("\n\n")[1:] == [
         "INSTANCE  STATE  SINCE  PRIORITY  INTERFACE  VRID  ADDRESSES  WHY\n"
