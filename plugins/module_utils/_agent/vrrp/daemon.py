@@ -18,6 +18,7 @@ from ..runtime.loop import MILLION, Loop, Timer
 from . import links, report, settings
 from .addresses import VirtualAddresses
 from .core import effects, machine, sync_group, tracking
+from .notices import Notices
 from .prepared import PreparedCalls, PreparedTakeover
 from .router import ADDRESSES, Router
 from .transport import Transport
@@ -28,8 +29,6 @@ PREPARE_AHEAD = 600  # microseconds before Active_Down_Timer expires in which th
 SOCKET_RETRY = 10 * MILLION  # before a socket that could not be opened is tried again
 CONFIGURATION_READING = "the configuration"  # updated at a reload, after which other trackers may count
 ADDRESS_EVENTS = (netlink.AddressUpdated, netlink.AddressGone)
-# The state names that keepalived passes to notify programs, so that its programs work here.
-NOTIFY_STATES = {machine.ACTIVE: "MASTER", machine.BACKUP: "BACKUP", machine.FAULT: "FAULT", machine.INITIALIZE: "STOP"}
 
 
 class Dependencies(NamedTuple):
@@ -59,11 +58,11 @@ class Daemon:
         self.results: Dict[str, CheckState] = {}
         self.links = links.Links()
         self.addresses = VirtualAddresses(self.loop, self.network, self.links, self.log)
+        self.notices = Notices(self.checks, self.log)
         self.transport = Transport(self.loop, self.network, self.links, self.log, self.step)
         self._virtual_addresses: Set[str] = set()
         self._retry: Optional[Timer] = None
         self._on_resigned: Optional[Callable[[], None]] = None
-        self._groups: Dict[str, str] = {}  # their states
 
     def start(self, new: settings.Settings, later: bool = False) -> None:
         """Start all routers; with ``later`` they do not take part until ``resume``."""
@@ -78,7 +77,7 @@ class Daemon:
         return {
             "routers": {name: router.to_json() for name, router in self.routers.items()},
             "checks": [{**found.result._asdict(), "since": found.since} for found in self.results.values()],
-            "groups": self._groups,
+            "groups": self.notices.groups,
         }
 
     def resume(self, known: Dict[str, Any]) -> None:
@@ -86,7 +85,7 @@ class Daemon:
 
         :param known: from that process's ``to_json``
         """
-        self._groups.update(known["groups"])
+        self.notices.groups.update(known["groups"])
         for each in known["checks"]:
             self.results[each["name"]] = CheckState(Result(*(each[key] for key in Result._fields)), each["since"])
         results = [found.result for found in self.results.values()]
@@ -144,6 +143,7 @@ class Daemon:
             self.step(router, machine.Stop())
             del self.routers[router.name]
         before, self.settings = self.settings, new
+        self.notices.apply(new)
         self._virtual_addresses = {address.partition("/")[0] for each in new.instances for address in each.addresses}
         kept = dict(self.routers)
         self.routers = {each.name: kept.get(each.name) or Router(each, self.wall) for each in new.instances}
@@ -158,10 +158,8 @@ class Daemon:
             self._resume_reconfigured(kept[instance.name])
         for router in [router for router in self.routers.values() if not (later or router.name in kept)]:
             self._start_router(router)
-        known = self._groups
-        self._groups = {each.name: known.get(each.name, machine.INITIALIZE) for each in new.groups}
         for group in new.groups:
-            self._report_group(group)
+            self.notices.group_changed(group, self._members_of(group))
 
     def _apply_checks(self, before: settings.Settings) -> None:
         """Forget the results of checks that have changed."""
@@ -227,14 +225,24 @@ class Daemon:
                 refused.add(at)
         for member in members:
             self._set_timer(member)
+        self._group_changed(router, actions)
         for at in refused:
             self._addresses_refused(members[at])
 
     def _members(self, router: Router) -> Sequence[Router]:
         """Return the router's sync group; without one, the router alone."""
         group = settings.group_of(self.settings, router.name)
-        found = [self.routers[name] for name in group.instances if name in self.routers] if group else []
+        found = self._members_of(group) if group else []
         return found if router in found else [router]
+
+    def _members_of(self, group: settings.Group) -> Sequence[Router]:
+        return [self.routers[name] for name in group.instances if name in self.routers]
+
+    def _group_changed(self, router: Router, actions: sync_group.Effects) -> None:
+        """Report the group after all of its members, whose states changed together."""
+        group = settings.group_of(self.settings, router.name)
+        if group and any(isinstance(effect, effects.StateChanged) for _at, effect in actions):
+            self.notices.group_changed(group, self._members_of(group))
 
     def _set_timer(self, router: Router) -> None:
         """Make the timer fire no later than the deadline; if it fires earlier, it is set again."""
@@ -283,30 +291,8 @@ class Daemon:
         elif isinstance(effect, effects.Announce):
             self.addresses.announce(router, prepared)
         else:
-            self._state_changed(router, effect)
+            self.notices.state_changed(router, effect)
         return True
-
-    def _state_changed(self, router: Router, change: effects.StateChanged) -> None:
-        router.changed(change.reason)
-        self.log.info(f"{router.name}: {change.before} to {change.after}: {change.reason}")
-        self._notify(router.instance.notify, "INSTANCE", router.name, change.after, router.priority)
-        group = settings.group_of(self.settings, router.name)
-        if group:
-            self._report_group(group)
-
-    def _report_group(self, group: settings.Group) -> None:
-        """Log and notify when all members of a sync group have reached another state."""
-        states = {self.routers[name].state.name for name in group.instances if name in self.routers}
-        if len(states) != 1 or states == {self._groups.get(group.name)}:
-            return
-        (state,) = states
-        self._groups[group.name] = state
-        self.log.info(f"{group.name}: the sync group is {state}")
-        self._notify(group.notify, "GROUP", group.name, state, 0)
-
-    def _notify(self, program: Sequence[str], kind: str, name: str, state: str, priority: int) -> None:
-        if program:
-            self.checks.run((*program, kind, name, NOTIFY_STATES[state], str(priority)), self.settings.script_user)
 
     def _addresses_refused(self, router: Router) -> None:
         """Enter FAULT: without its addresses a router must not be Active, and another one may get them."""
@@ -406,4 +392,4 @@ class Daemon:
 
     def report(self) -> Dict[str, Any]:
         """Return the report on instances, groups, checks and sockets."""
-        return report.build(self.settings, self.routers, self._groups, self.results, self.links, self.transport)
+        return report.build(self.settings, self.routers, self.notices.groups, self.results, self.links, self.transport)

@@ -317,6 +317,19 @@ def test_a_sync_group_is_reported_once_when_all_of_it_has_changed(host):
     assert [line for line in host.done() if line.startswith("run")] == ["run /bin/all GROUP both STOP 0 as nobody"]
 
 
+def test_a_sync_group_is_reported_after_its_members(host):
+    """A program that is run for the group finds all of its members changed."""
+    notifying = [each._replace(notify=("/bin/tell",)) for each in (FRONT, BACK)]
+    host.start(*notifying, groups=(BOTH,)).activate()
+    host.netlink.link("eth1", 3, up=False)
+    host.let()
+    assert [line for line in host.done() if line.startswith("run")] == [
+        "run /bin/tell INSTANCE back FAULT 100 as nobody",
+        "run /bin/tell INSTANCE front FAULT 100 as nobody",
+        "run /bin/all GROUP both FAULT 0 as nobody",
+    ]
+
+
 # --- sync groups ------------------------------------------------------------------------------------------------
 
 
