@@ -15,7 +15,7 @@ from ..checks.client import Result
 from ..checks.settings import INTERFACE, Check
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
-from . import links, report, settings
+from . import check_results, links, reasons, report, settings
 from .addresses import VirtualAddresses
 from .core import effects, machine, sync_group, tracking
 from .notices import Notices
@@ -41,13 +41,6 @@ class Dependencies(NamedTuple):
     wall: Callable[[], float] = time.time  # seconds since 1970
 
 
-class CheckState(NamedTuple):
-    """The result of a check, and since when it is so; seconds since 1970."""
-
-    result: Result
-    since: float
-
-
 class Daemon:
     """The Virtual Routers of this host."""
 
@@ -55,7 +48,7 @@ class Daemon:
         self.loop, self.network, self.checks, self.log, self.wall = dependencies
         self.settings = settings.Settings(())
         self.routers: Dict[str, Router] = {}
-        self.results: Dict[str, CheckState] = {}
+        self.results = check_results.CheckResults(self.wall)
         self.links = links.Links()
         self.addresses = VirtualAddresses(self.loop, self.network, self.links, self.log)
         self.notices = Notices(self.checks, self.log)
@@ -76,7 +69,7 @@ class Daemon:
         """Return the state for ``resume`` in another process."""
         return {
             "routers": {name: router.to_json() for name, router in self.routers.items()},
-            "checks": [{**found.result._asdict(), "since": found.since} for found in self.results.values()],
+            "checks": self.results.to_json(),
             "groups": self.notices.groups,
         }
 
@@ -86,8 +79,7 @@ class Daemon:
         :param known: from that process's ``to_json``
         """
         self.notices.groups.update(known["groups"])
-        for each in known["checks"]:
-            self.results[each["name"]] = CheckState(Result(*(each[key] for key in Result._fields)), each["since"])
+        self.results.restore(known["checks"])
         results = [found.result for found in self.results.values()]
         self.checks.apply(self.settings.checks, self.settings.script_user, results)
         for router in self.routers.values():
@@ -163,8 +155,7 @@ class Daemon:
 
     def _apply_checks(self, before: settings.Settings) -> None:
         """Forget the results of checks that have changed."""
-        unchanged = {check.name for check in self.settings.checks if check in before.checks}
-        self.results = {name: found for name, found in self.results.items() if name in unchanged}
+        self.results.keep(check for check in self.settings.checks if check in before.checks)
         self.checks.apply(self.settings.checks, self.settings.script_user)
 
     def _start_router(self, router: Router) -> None:
@@ -291,8 +282,14 @@ class Daemon:
         elif isinstance(effect, effects.Announce):
             self.addresses.announce(router, prepared)
         else:
-            self.notices.state_changed(router, effect)
+            self.notices.state_changed(router, self._explained(router, effect))
         return True
+
+    def _explained(self, router: Router, change: effects.StateChanged) -> effects.StateChanged:
+        if change.after != machine.FAULT:
+            return change
+        reason = reasons.of_fault(router, self._members(router), self.links, self.results)
+        return change._replace(reason=reason)
 
     def _addresses_refused(self, router: Router) -> None:
         """Enter FAULT: without its addresses a router must not be Active, and another one may get them."""
@@ -309,7 +306,7 @@ class Daemon:
         check = next((check for check in self.settings.checks if check.name == result.name), None)
         if check is None:  # it was removed while the result was under way
             return
-        self.results[check.name] = CheckState(result, self.wall())
+        self.results.record(result)
         for router in self.routers.values():
             for event in router.tracker_updates(check, result.up, result.value):
                 self.step(router, event)
@@ -382,11 +379,7 @@ class Daemon:
                 self._check_interface(check)
 
     def _check_interface(self, check: Check) -> None:
-        """Check an interface here, where its changes are known, and not in the checks process."""
-        link = self.links.named(check.interface)
-        detail = "" if link and link.up else f"interface {check.interface} is {'down' if link else 'not there'}"
-        result = Result(check.name, not detail, 0, detail)
-        known = self.results.get(check.name)
+        result, known = check_results.of_interface(check, self.links), self.results.get(check.name)
         if known is None or known.result != result:
             self.take_result(result)
 

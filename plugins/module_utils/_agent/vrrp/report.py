@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Mapping
+from typing import Any, Dict, Iterable, Mapping, Optional
 
 from ..checks.settings import Check
 from . import links, settings
+from .check_results import CheckState
 from .router import Router
 from .transport import InterfaceSocket
 
@@ -18,13 +19,13 @@ def build(
     applied: settings.Settings,
     routers: Mapping[str, Router],
     groups: Mapping[str, str],
-    checks: Mapping[str, Any],
+    checks: Mapping[str, CheckState],
     known: links.Links,
     sockets: Iterable[InterfaceSocket],
 ) -> Dict[str, Any]:
     """
     :param groups: the state of each sync group
-    :param checks: the ``daemon.CheckState`` of each check that has a result
+    :param checks: the state of each check that has a result
     """
     return {
         "instances": [_instance(router, applied, known) for router in routers.values()],
@@ -45,6 +46,6 @@ def _instance(router: Router, applied: settings.Settings, known: links.Links) ->
     return router.report(held, group.name if group else None)
 
 
-def _check(check: Check, found: Any) -> Dict[str, Any]:
+def _check(check: Check, found: Optional[CheckState]) -> Dict[str, Any]:
     known = {**found.result._asdict(), "since": found.since} if found else NOT_KNOWN
     return {**known, "name": check.name, "type": check.type}

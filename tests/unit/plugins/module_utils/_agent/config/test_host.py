@@ -86,7 +86,7 @@ def test_a_folder_like_tmp_is_no_danger_to_what_is_in_it(program, owned):
 
 @pytest.fixture
 def linked(program):
-    """Returns a program's link in another folder, reached through a linked folder: way -> real, real/check -> program."""
+    """A link to the program in another folder, behind a link to that folder: way -> real, real/check -> program."""
     folder = program.parent.parent
     (folder / "real").mkdir()
     (folder / "real" / "check").symlink_to("../bin/check")
@@ -100,7 +100,7 @@ def test_a_program_behind_links_that_only_root_may_change_is_good(linked, owned)
 
 @pytest.mark.parametrize("stranger", ["bin", "bin/check", "real"])
 def test_everything_that_links_lead_through_counts(program, linked, owned, stranger):
-    """A user who may change the folder of a link may point the link elsewhere: the path is executed as it is written."""
+    """A user who may change the folder of a link may point it elsewhere: the path is executed as it is written."""
     place = program.parent.parent / stranger
     owned[str(place)] = {"st_uid": STRANGER}
     wrong = host.program(str(linked), "runner")

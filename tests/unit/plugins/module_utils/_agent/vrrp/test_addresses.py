@@ -136,7 +136,7 @@ def test_without_its_addresses_a_router_is_in_fault_and_says_so_to_its_peers(hos
         f"says front: {VIP}/32 cannot be put on eth0: Permission denied",
         f"send 0 to {OTHER}",
         DELETE,
-        "says front: Active to Fault: the virtual addresses failed",
+        "says front: Active to Fault: the kernel refuses the virtual addresses",
     ]
     assert host.report()["priority"]["because"] == [{"name": "the virtual addresses", "change": None}]
 
