@@ -24,8 +24,10 @@ FRONT = {
     "peers": ["192.0.2.2"],
     "group": None,
     "last_advertisement": {"source": "192.0.2.2", "priority": 253, "at": NOW - 0.5, "age": 0.5},
+    "rivals": [{"source": "192.0.2.3", "priority": 50, "since": NOW - 5}],
     "sent": 12,
     "received": 3,
+    "lower": 4,
     "transitions": 2,
     "discarded": {"checksum": 1},
 }
@@ -43,6 +45,7 @@ SIX = {
     "held": ["2001:db8::10/128"],
     "group": "both",
     "last_advertisement": None,
+    "rivals": [],
     "discarded": {},
 }
 NEW = {

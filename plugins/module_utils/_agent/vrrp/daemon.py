@@ -51,8 +51,8 @@ class Daemon:
         self.results = check_results.CheckResults(self.wall)
         self.links = links.Links()
         self.addresses = VirtualAddresses(self.loop, self.network, self.links, self.log)
-        self.notices = Notices(self.checks, self.log)
-        self.transport = Transport(self.loop, self.network, self.links, self.log, self.step)
+        self.notices = Notices(self.loop, self.checks, self.log)
+        self.transport = Transport(self.loop, self.network, self.links, self.log, self._receive)
         self._virtual_addresses: Set[str] = set()
         self._retry: Optional[Timer] = None
         self._on_resigned: Optional[Callable[[], None]] = None
@@ -220,6 +220,13 @@ class Daemon:
         for at in refused:
             self._addresses_refused(members[at])
 
+    def _receive(self, router: Router, received: machine.Received, arrived: int) -> None:
+        """Process a valid Advertisement."""
+        was_active = router.active
+        self.step(router, received, arrived)
+        if was_active and router.active and received.advertisement.priority:
+            self.notices.lower_received(router, received, arrived)
+
     def _members(self, router: Router) -> Sequence[Router]:
         """Return the router's sync group; without one, the router alone."""
         group = settings.group_of(self.settings, router.name)
@@ -385,4 +392,5 @@ class Daemon:
 
     def report(self) -> Dict[str, Any]:
         """Return the report on instances, groups, checks and sockets."""
-        return report.build(self.settings, self.routers, self.notices.groups, self.results, self.links, self.transport)
+        routers, groups, now = self.routers, self.notices.groups, self.loop.now()
+        return report.build(self.settings, routers, groups, self.results, self.links, self.transport, now)

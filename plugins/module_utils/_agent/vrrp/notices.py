@@ -6,19 +6,22 @@ from __future__ import annotations
 
 from typing import Any, Dict, Sequence
 
+from ..runtime.loop import Loop
 from . import settings
 from .core import effects, machine
+from .rivals import Rival
 from .router import Router
 
 # The state names that keepalived passes to notify programs, so that its programs work here.
 NOTIFY_STATES = {machine.ACTIVE: "MASTER", machine.BACKUP: "BACKUP", machine.FAULT: "FAULT", machine.INITIALIZE: "STOP"}
+SECOND_ACTIVE = "MASTER_RX_LOWER_PRI"  # keepalived's word as well
 
 
 class Notices:
     """Logs each change, and runs the notify program of what has changed."""
 
-    def __init__(self, checks: Any, log: Any) -> None:
-        self.checks, self.log = checks, log
+    def __init__(self, loop: Loop, checks: Any, log: Any) -> None:
+        self.loop, self.checks, self.log = loop, checks, log
         self.groups: Dict[str, str] = {}  # the state that was last reported of each sync group
         self._user = ""
 
@@ -30,6 +33,29 @@ class Notices:
         router.changed(change.reason)
         self.log.info(f"{router.name}: {change.before} to {change.after}: {change.reason}")
         self._notify(router.instance.notify, "INSTANCE", router.name, NOTIFY_STATES[change.after], router.priority)
+
+    def lower_received(self, router: Router, received: machine.Received, arrived: int) -> None:
+        """Report a router of a lower priority that stays Active beside ours, once until it is gone."""
+        router.lower += 1
+        rival = router.rivals.record(received, arrived, router.wall())
+        if rival:
+            self.log.fault(
+                f"rival {router.name} {rival.source}",
+                f"{router.name}: {rival.source} is Active as well, with priority {rival.priority}: "
+                "it receives none of our Advertisements, or discards them",
+            )
+            self._notify(router.instance.notify, "INSTANCE", router.name, SECOND_ACTIVE, router.priority)
+            self._expect_end(router, rival)
+
+    def _expect_end(self, router: Router, rival: Rival) -> None:
+        self.loop.at(rival.over_at, lambda: self._look_again(router, rival.source))
+
+    def _look_again(self, router: Router, source: str) -> None:
+        still = next((rival for rival in router.rivals.present(self.loop.now()) if rival.source == source), None)
+        if still:
+            self._expect_end(router, still)
+        else:
+            self.log.cured(f"rival {router.name} {source}", f"{router.name}: {source} is no longer Active as well")
 
     def group_changed(self, group: settings.Group, members: Sequence[Router]) -> None:
         """Report a sync group once all its members have reached another state."""

@@ -22,13 +22,14 @@ def build(
     checks: Mapping[str, CheckState],
     known: links.Links,
     sockets: Iterable[InterfaceSocket],
+    now: int,
 ) -> Dict[str, Any]:
     """
     :param groups: the state of each sync group
     :param checks: the state of each check that has a result
     """
     return {
-        "instances": [_instance(router, applied, known) for router in routers.values()],
+        "instances": [_instance(router, applied, known, now) for router in routers.values()],
         "groups": [
             {"name": each.name, "instances": list(each.instances), "state": groups[each.name]}
             for each in applied.groups
@@ -40,10 +41,10 @@ def build(
     }
 
 
-def _instance(router: Router, applied: settings.Settings, known: links.Links) -> Dict[str, Any]:
+def _instance(router: Router, applied: settings.Settings, known: links.Links, now: int) -> Dict[str, Any]:
     group = settings.group_of(applied, router.name)
     held = known.held(router.instance.interface, router.instance.addresses)
-    return router.report(held, group.name if group else None)
+    return router.report(held, group.name if group else None, now)
 
 
 def _check(check: Check, found: Optional[CheckState]) -> Dict[str, Any]:

@@ -66,7 +66,8 @@ def _why(instance: Report) -> str:
         f"{item['name']} FAULT" if item["change"] is None else f"{item['name']} {item['change']:+d}"
         for item in instance["priority"]["because"]
     ]
-    return "; ".join([instance["reason"], *changes])
+    rivals = [f"{rival['source']} is Active as well, priority {rival['priority']}" for rival in instance["rivals"]]
+    return "; ".join([instance["reason"], *changes, *rivals])
 
 
 def _checks(checks: Sequence[Report], now: float) -> str:
@@ -133,6 +134,12 @@ METRICS = (
     Metric("transitions_total", "Changes of state.", _each(lambda i: i["transitions"])),
     Metric("advertisements_sent_total", "Advertisements sent.", _each(lambda i: i["sent"])),
     Metric("advertisements_received_total", "Valid Advertisements received.", _each(lambda i: i["received"])),
+    Metric(
+        "advertisements_lower_total",
+        "Advertisements of a lower priority received while Active.",
+        _each(lambda i: i["lower"]),
+    ),
+    Metric("rivals", "Other routers that are Active beside this one.", _each(lambda i: len(i["rivals"]))),
     Metric("last_advertisement_seconds", "When one was last received, since 1970.", _last_received),
     Metric("discarded_total", "Messages for an instance that were discarded, by reason.", _discarded),
     Metric("discarded_unknown_total", "Messages for no instance that were discarded, by reason.", _discarded_unknown),
