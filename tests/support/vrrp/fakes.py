@@ -158,11 +158,11 @@ class Netlink:
 
     # Changes by others.
 
-    def link(self, name, index, up=True):
+    def link(self, name, index, up=True, mac=bytes(6)):
         """Add an interface, or change it."""
         for known in [known for known, link in self.up.items() if link.index == index]:
             del self.up[known]
-        self.up[name] = netlink.Link(index, name, up, bytes(6))
+        self.up[name] = netlink.Link(index, name, up, mac)
         self.pending.append(netlink.LinkUpdated(self.up[name]))
 
     def unlink(self, name):
@@ -233,6 +233,7 @@ class Network:
         self.ports = []
         self.shut = None  # the errno of opening a port, or None
         self.mute = None  # the errno of an announcement, or None
+        self.room = None  # how many announcements the interface's queue takes, or None for all
 
     def open_socket(self, interface, index, family, multicast):
         if self.shut:
@@ -246,6 +247,9 @@ class Network:
     def _announce(self, link, address):
         if self.mute:
             raise OSError(self.mute, os.strerror(self.mute))
+        if self.room == 0:
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        self.room = self.room and self.room - 1
         self.journal.append(f"announce {address} on {link.name}")
 
     @property

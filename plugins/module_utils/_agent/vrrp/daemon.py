@@ -21,6 +21,7 @@ from .core import effects, machine, sync_group, tracking
 from .notices import Notices
 from .prepared import PreparedCalls, PreparedTakeover
 from .router import ADDRESSES, Router
+from .settings import identity
 from .transport import Transport
 
 # How long to wait before addresses that the kernel refused are tried again.
@@ -130,25 +131,25 @@ class Daemon:
 
     def apply(self, new: settings.Settings, later: bool = False) -> None:
         """Switch to other settings. Unchanged routers go on; with ``later`` new ones do not start yet."""
-        identities = {settings.identity(instance) for instance in new.instances}
+        identities = {identity(instance) for instance in new.instances}
         for router in [router for router in self.routers.values() if router.identity not in identities]:
             self.step(router, machine.Stop())
             del self.routers[router.name]
         before, self.settings = self.settings, new
         self.notices.apply(new)
         self._virtual_addresses = {address.partition("/")[0] for each in new.instances for address in each.addresses}
-        kept = dict(self.routers)
-        self.routers = {each.name: kept.get(each.name) or Router(each, self.wall) for each in new.instances}
+        kept = {router.identity: router for router in self.routers.values()}
+        self.routers = {each.name: kept.get(identity(each)) or Router(each, self.wall) for each in new.instances}
         if not later:
             self._apply_checks(before)
-        changed = [each for each in new.instances if each.name in kept and self._is_changed(each, before)]
+        changed = [each for each in new.instances if identity(each) in kept and self._is_changed(each, before)]
         for instance in changed:
-            self._reconfigure(kept[instance.name], instance)
+            self._reconfigure(self.routers[instance.name], instance)
         self.transport.listen_for(self.routers.values())
         self._follow_links()
         for instance in changed:
-            self._resume_reconfigured(kept[instance.name])
-        for router in [router for router in self.routers.values() if not (later or router.name in kept)]:
+            self._resume_reconfigured(self.routers[instance.name])
+        for router in [router for router in self.routers.values() if not (later or router.identity in kept)]:
             self._start_router(router)
         for group in new.groups:
             self.notices.group_changed(group, self._members_of(group))
@@ -164,9 +165,8 @@ class Daemon:
         self.step(router, machine.Start(holding=bool(held)))
 
     def _is_changed(self, new: settings.Instance, before: settings.Settings) -> bool:
-        return new not in before.instances or settings.group_of(before, new.name) != settings.group_of(
-            self.settings, new.name
-        )
+        groups = [settings.group_of(each, new.name) for each in (before, self.settings)]
+        return new not in before.instances or groups[0] != groups[1]
 
     def _reconfigure(self, router: Router, new: settings.Instance) -> None:
         """Give a router its new settings, and forget readings that counted only under the old ones."""
@@ -327,10 +327,13 @@ class Daemon:
 
     def _use_egress(self, router: Router, egress: links.Egress) -> None:
         """Send from a new egress. A router that cannot send would become Active beside another one."""
+        another_mac = egress.has_another_mac(router.egress)
         if egress != router.egress:
             router.move(egress)
         self._update_tracker(router, router.link_reading, egress.up and self.transport.is_open(router))
         self._update_tracker(router, router.source_reading, bool(egress.source))
+        if another_mac and router.active:
+            self.addresses.announce_mac(router)
 
     def _update_tracker(self, router: Router, name: str, good: bool) -> None:
         reading = tracking.check(0, good)

@@ -28,6 +28,10 @@ class Egress(NamedTuple):
         """Whether it is on the same interface as before, by the kernel's index, or there was none before."""
         return before.link is None or (self.link is not None and self.link.index == before.link.index)
 
+    def has_another_mac(self, before: Egress) -> bool:
+        """Whether the MAC of the interface has changed, as on a bridge that loses the port with the lowest one."""
+        return self.link is not None and before.link is not None and self.link.mac != before.link.mac
+
 
 class Links:
     """All links and addresses, kept up to date by the kernel's events."""

@@ -21,7 +21,7 @@ class Rival(NamedTuple):
     source: str
     priority: int
     since: float  # seconds since 1970
-    count: int  # of its Advertisements, each in time after the one before
+    advertisements: int  # in a row, each in time after the one before
     over_at: int  # when it counts as gone unless it advertises again, in microseconds of the loop's clock
 
 
@@ -34,22 +34,20 @@ class Rivals:
     def record(self, received: machine.Received, now: int, wall: float) -> Optional[Rival]:
         """Note an Advertisement of a lower priority; return the rival if this one makes it one."""
         self._forget_old(now)
-        source, (interval, priority) = (
-            received.source,
-            (received.advertisement.interval, received.advertisement.priority),
-        )
+        source, advertisement = received.source, received.advertisement
         before = self._known.get(source)
         if before is None and len(self._known) >= MAX_RIVALS:
             return None
-        since, count = (before.since, before.count) if before else (wall, 0)
-        rival = Rival(source, priority, since, count + 1, now + machine.MISSED * interval + machine.SECOND // 10)
+        since, count = (before.since, before.advertisements) if before else (wall, 0)
+        over_at = now + machine.MISSED * advertisement.interval + machine.SECOND // 10
+        rival = Rival(source, advertisement.priority, since, count + 1, over_at)
         self._known[source] = rival
-        return rival if rival.count == 2 else None
+        return rival if rival.advertisements == 2 else None
 
     def present(self, now: int) -> List[Rival]:
         """Return those that are still there."""
         self._forget_old(now)
-        return [rival for rival in self._known.values() if rival.count > 1]
+        return [rival for rival in self._known.values() if rival.advertisements > 1]
 
     def _forget_old(self, now: int) -> None:
         self._known = {source: rival for source, rival in self._known.items() if now < rival.over_at}

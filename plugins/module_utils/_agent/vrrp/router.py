@@ -79,7 +79,7 @@ class Router:
         return f"the source address on {self.instance.interface}"
 
     @property
-    def identity(self) -> Tuple[Any, ...]:
+    def identity(self) -> settings.Identity:
         return settings.identity(self.instance)
 
     @property

@@ -122,6 +122,64 @@ def test_addresses_that_cannot_be_announced_are_logged_once_and_tried_again(host
     assert host.says() == ["front: its addresses could be announced"]
 
 
+def test_another_mac_of_the_interface_is_announced_at_once(host):
+    """Otherwise other hosts send to the old one until their entries expire."""
+    host.start().activate()
+    host.netlink.link("eth0", 2, mac=b"\2" * 6)
+    host.let()
+    assert host.done() == [
+        "says front: interface eth0 has another MAC: the addresses are announced again",
+        f"{ANNOUNCE} x5",
+    ]
+
+
+def test_another_mac_of_a_backup_is_announced_by_nobody(host):
+    host.start()
+    host.done()
+    host.netlink.link("eth0", 2, mac=b"\2" * 6)
+    host.let()
+    assert host.done() == []
+
+
+def test_announcements_that_do_not_fit_into_the_queue_follow_as_soon_as_it_has_room(host):
+    many = FRONT._replace(addresses=tuple(f"10.0.0.{number}/32" for number in range(200)))
+    host.start(many)
+    host.network.room = 100
+    host.let(DOWN_INTERVAL)
+    sent = 0
+    for _count in range(12):
+        sent += sum(line.startswith("announce") for line in host.journal)
+        host.journal.clear()
+        host.network.room = 100
+        host.let(0.01)
+    assert sent == 5 * 200
+    assert host.state == "Active"
+
+
+def test_a_queue_that_stays_full_is_logged_and_the_next_burst_tries_again(host):
+    host.network.room = 3
+    host.start(FRONT._replace(announce_again=0))
+    host.let(DOWN_INTERVAL + 4.9)
+    assert "front: its addresses cannot be announced: Resource temporarily unavailable" not in host.says()
+    host.let(0.2)
+    assert host.says() == ["front: its addresses cannot be announced: Resource temporarily unavailable"]
+    host.network.room = 100
+    host.let(0.1)
+    assert host.done() == [f"{ANNOUNCE} x5", "says front: its addresses could be announced"]
+
+
+def test_a_router_that_yields_announces_no_rest(host):
+    host.network.room = 2
+    host.start()
+    host.let(DOWN_INTERVAL)
+    host.hears(200)
+    host.done()
+    host.network.room = 100
+    host.hears(200)
+    host.let(1)
+    assert host.acts() == []
+
+
 # --- refused ----------------------------------------------------------------------------------------------------
 
 
