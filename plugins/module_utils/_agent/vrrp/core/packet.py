@@ -221,11 +221,11 @@ def _checksum_variant(message: bytes, version: int, path: _Path) -> str:
 
 
 def _sum(data: bytes) -> int:
-    """The words of the data summed modulo 0xFFFF: the one's complement sum of RFC 1071, which fills an odd byte up.
-
-    Because 0x10000 is 1 modulo 0xFFFF, the remainder of one big number is that of its words' sum.
+    """The words of the data summed modulo 0xFFFF: the one's complement sum of RFC 1071. Because 0x10000 is 1 modulo
+    0xFFFF, the remainder of one big number is that of its words' sum. Of an odd number of bytes only a sum of 0 is
+    right: RFC 1071 appends a zero byte, and that multiplies it by 256.
     """
-    return int.from_bytes(data + bytes(len(data) % 2), "big") % 0xFFFF
+    return int.from_bytes(data, "big") % 0xFFFF
 
 
 def _is_valid(total: int) -> bool:

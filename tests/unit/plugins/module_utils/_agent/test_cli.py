@@ -118,14 +118,20 @@ def test_each_fault_of_a_proxys_configuration_is_a_line(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "content, has",
-    [({}, "neither"), ([], "neither"), ({"servics": []}, "neither"), ({"instances": [], "page": {}}, "keys of both")],
+    [
+        ({}, "has keys of neither configuration"),
+        ([], "is []: a mapping is wanted, and"),
+        ({"servics": []}, "has keys of neither configuration"),
+        ({"instances": [], "page": {}}, "has keys of both configurations"),
+    ],
 )
 def test_a_configuration_of_unclear_kind_is_one_sentence(content, has, tmp_path, capsys):
     path = tmp_path / "odd.json"
     path.write_text(json.dumps(content))
     assert cli.main(["check-config", "--config", str(path)]) == 1
-    sentence = "a VRRP router's configuration has 'instances', a proxy's has 'services'."
-    assert capsys.readouterr().err == f"{path} has {has}: {sentence}\n"
+    sentence = "the one of a VRRP router has the key 'instances', that of a proxy has 'services'."
+    colon = "" if has.endswith("and") else ":"
+    assert capsys.readouterr().err == f"{path} {has}{colon} {sentence}\n"
 
 
 def test_a_proxy_with_a_fault_does_not_start(tmp_path, capsys):

@@ -145,6 +145,28 @@ def test_a_status_socket_that_cannot_be_had_refuses_the_reload_and_the_first_one
     assert not [line for line in case.journal if "apply" in line]
 
 
+def test_without_a_status_socket_the_addresses_are_served_and_the_lack_is_logged(case):
+    busy = case.folder / "vrrp.sock"
+    busy.write_text("no socket")
+    one = case.run()
+    assert case.journal[1].startswith(f"says status reports: {busy} is no socket, but something else: remove it, or ")
+    assert [case.journal[0], *case.journal[2:]] == [*BEGIN, "daemon: leave", *END]
+    assert one.report()["limits"] == [case.journal[1][len("says ") :]]
+    assert busy.read_text() == "no socket"
+
+
+def test_a_reload_opens_the_status_socket_that_could_not_be_had_and_does_not_depend_on_it(case):
+    busy, found = case.folder / "vrrp.sock", []
+    busy.write_text("no socket")
+
+    def look():
+        found.append((case.lifecycle.report()["config_fault"], len(case.lifecycle.report()["limits"])))
+
+    case.run(lambda: case.write(priority=7), case.hup, look, busy.unlink, case.hup, look)
+    assert found == [(None, 1), (None, 0)]
+    assert case.journal.count("daemon: apply 7") == 2
+
+
 def test_two_reloads_at_once_are_one(case):
     case.run(lambda: (case.hup(), case.hup()))
     assert case.journal.count("daemon: apply 100") == 1
