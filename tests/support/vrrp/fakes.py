@@ -66,7 +66,7 @@ class Loop:
         self.watched[descriptor] = callback
 
     def forget(self, descriptor):
-        del self.watched[descriptor]
+        self.watched.pop(descriptor, None)
 
     @property
     def waiting(self):
@@ -226,6 +226,31 @@ class Port:
         self.closed = True
 
 
+class Prober:
+    """Probes a link on which the other hosts answer that are in ``answers``: address -> MACs."""
+
+    def __init__(self, network, link, family, number):
+        self.network, self.link, self.family, self.number = network, link, family, number
+        self.arrived, self.closed = [], False
+
+    def fileno(self):
+        return self.number
+
+    def probe(self, address):
+        if self.network.unprobed:
+            raise self.network.unprobed
+        self.network.probes.append((self.link.name, address))
+        self.arrived += [(address, mac) for mac in self.network.answers.get(address, ())]
+
+    def replies(self):
+        assert not self.closed
+        found, self.arrived = self.arrived, []
+        return found
+
+    def close(self):
+        self.closed = True
+
+
 class Network:
     def __init__(self, journal):
         self.journal = journal
@@ -233,6 +258,8 @@ class Network:
         self.ports = []
         self.shut = None  # the errno of opening a port, or None
         self.mute = None  # the errno of an announcement, or None
+        self.probers, self.probes, self.answers = [], [], {}
+        self.unprobed = None  # what a probe raises, if anything
         self.room = None  # how many announcements the interface's queue takes, or None for all
 
     def open_socket(self, interface, index, family, multicast):
@@ -252,6 +279,10 @@ class Network:
         self.room = self.room and self.room - 1
         self.journal.append(f"announce {address} on {link.name}")
 
+    def prober(self, link, family):
+        self.probers.append(Prober(self, link, family, 2000 + len(self.probers)))
+        return self.probers[-1]
+
     @property
     def open_ports(self):
         return [port for port in self.ports if not port.closed]
@@ -259,6 +290,8 @@ class Network:
     def readable(self, descriptor):
         if descriptor == self.netlink.fileno():
             return bool(self.netlink.pending)
+        if descriptor >= 2000:
+            return bool(self.probers[descriptor - 2000].arrived)
         return bool(self.ports[descriptor].inbox) and not self.ports[descriptor].closed
 
 

@@ -25,6 +25,7 @@ FRONT = {
     "group": None,
     "last_advertisement": {"source": "192.0.2.2", "priority": 253, "at": NOW - 0.5, "age": 0.5},
     "rivals": [{"source": "192.0.2.3", "priority": 50, "since": NOW - 5}],
+    "other_holders": [{"address": "192.0.2.10", "macs": ["02:00:00:00:00:09"]}],
     "sent": 12,
     "received": 3,
     "lower": 4,
@@ -46,6 +47,7 @@ SIX = {
     "group": "both",
     "last_advertisement": None,
     "rivals": [],
+    "other_holders": [],
     "discarded": {},
 }
 NEW = {

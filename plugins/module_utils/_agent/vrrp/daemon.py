@@ -15,10 +15,11 @@ from ..checks.client import Result
 from ..checks.settings import INTERFACE, Check
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
-from . import check_results, links, reasons, report, settings
+from . import check_results, links, report, settings
 from .addresses import VirtualAddresses
 from .core import effects, machine, sync_group, tracking
 from .notices import Notices
+from .other_holders import OtherHolders
 from .prepared import PreparedCalls, PreparedTakeover
 from .router import ADDRESSES, Router
 from .settings import identity
@@ -52,7 +53,8 @@ class Daemon:
         self.results = check_results.CheckResults(self.wall)
         self.links = links.Links()
         self.addresses = VirtualAddresses(self.loop, self.network, self.links, self.log)
-        self.notices = Notices(self.loop, self.checks, self.log)
+        self.other_holders = OtherHolders(self.loop, self.network, self.links, self.log, lambda: self.routers.values())
+        self.notices = Notices(self.loop, self.links, self.results, self.checks, self.log)
         self.transport = Transport(self.loop, self.network, self.links, self.log, self._receive)
         self._virtual_addresses: Set[str] = set()
         self._retry: Optional[Timer] = None
@@ -94,6 +96,7 @@ class Daemon:
         self._check_addresses(router)
         if router.active:
             self.addresses.resume(router)
+            self.other_holders.expect()
         if router.state.readings.get(ADDRESSES, 0) is tracking.FAULT:
             self.loop.after(router.refused_for, lambda: self._retry_addresses(router))
         self._set_timer(router)
@@ -123,6 +126,7 @@ class Daemon:
         for router in self.routers.values():
             self.step(router, machine.Stop())
         self.transport.close()
+        self.other_holders.close()
 
     def held(self) -> List[str]:
         """Return the virtual addresses that are on this host's interfaces."""
@@ -283,20 +287,15 @@ class Daemon:
         elif isinstance(effect, effects.AddAddresses):
             added = self.addresses.add(router, router.instance.addresses, prepared)
             router.refused_for = 0 if added else router.refused_for
+            self.other_holders.expect()
             return added
         elif isinstance(effect, effects.RemoveAddresses):
             self.addresses.remove(router, router.instance.addresses)
         elif isinstance(effect, effects.Announce):
             self.addresses.announce(router, prepared)
         else:
-            self.notices.state_changed(router, self._explained(router, effect))
+            self.notices.state_changed(router, effect, self._members(router))
         return True
-
-    def _explained(self, router: Router, change: effects.StateChanged) -> effects.StateChanged:
-        if change.after != machine.FAULT:
-            return change
-        reason = reasons.of_fault(router, self._members(router), self.links, self.results)
-        return change._replace(reason=reason)
 
     def _addresses_refused(self, router: Router) -> None:
         """Enter FAULT: without its addresses a router must not be Active, and another one may get them."""

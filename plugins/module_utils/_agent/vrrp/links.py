@@ -69,6 +69,10 @@ class Links:
     def named(self, interface: str) -> Optional[netlink.Link]:
         return next((link for link in self._links.values() if link.name == interface), None)
 
+    def macs(self) -> Set[bytes]:
+        """Return the MACs of all interfaces."""
+        return {link.mac for link in self._links.values()}
+
     def held(self, interface: str, addresses: Iterable[str]) -> List[str]:
         """Return which of the addresses are on the interface, see ``present``."""
         link = self.named(interface)

@@ -7,7 +7,8 @@ from __future__ import annotations
 from typing import Any, Dict, Sequence
 
 from ..runtime.loop import Loop
-from . import settings
+from . import links, reasons, settings
+from .check_results import CheckResults
 from .core import effects, machine
 from .rivals import Rival
 from .router import Router
@@ -20,8 +21,8 @@ SECOND_ACTIVE = "MASTER_RX_LOWER_PRI"  # keepalived's word as well
 class Notices:
     """Logs each change, and runs the notify program of what has changed."""
 
-    def __init__(self, loop: Loop, checks: Any, log: Any) -> None:
-        self.loop, self.checks, self.log = loop, checks, log
+    def __init__(self, loop: Loop, known: links.Links, results: CheckResults, checks: Any, log: Any) -> None:
+        self.loop, self.links, self.results, self.checks, self.log = loop, known, results, checks, log
         self.groups: Dict[str, str] = {}  # the state that was last reported of each sync group
         self._user = ""
 
@@ -29,9 +30,15 @@ class Notices:
         self._user = new.script_user
         self.groups = {each.name: self.groups.get(each.name, machine.INITIALIZE) for each in new.groups}
 
-    def state_changed(self, router: Router, change: effects.StateChanged) -> None:
-        router.changed(change.reason)
-        self.log.info(f"{router.name}: {change.before} to {change.after}: {change.reason}")
+    def state_changed(self, router: Router, change: effects.StateChanged, members: Sequence[Router]) -> None:
+        """
+        :param members: of its sync group
+        """
+        reason = change.reason
+        if change.after == machine.FAULT:
+            reason = reasons.of_fault(router, members, self.links, self.results)
+        router.changed(reason)
+        self.log.info(f"{router.name}: {change.before} to {change.after}: {reason}")
         self._notify(router.instance.notify, "INSTANCE", router.name, NOTIFY_STATES[change.after], router.priority)
 
     def lower_received(self, router: Router, received: machine.Received, arrived: int) -> None:

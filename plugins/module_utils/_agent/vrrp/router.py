@@ -44,6 +44,7 @@ class Router:
 
     def configure(self, instance: settings.Instance) -> None:
         self.instance = instance
+        self.other_holders: Dict[str, List[str]] = {}  # by address: the MACs of other hosts that answer for it
         self.advertisement = settings.advertisement(instance)
         self.names = frozenset((self.link_reading, self.source_reading, *(item.name for item in instance.track)))
         self._senders: Dict[Tuple[Any, int], Senders] = {}
@@ -121,6 +122,7 @@ class Router:
 
     def changed(self, reason: str) -> None:
         self.since, self.reason, self.transitions = self.wall(), reason, self.transitions + 1
+        self.other_holders = {}
 
     def tracker_updates(self, check: Check, up: bool, value: int) -> List[machine.TrackerUpdate]:
         """Return the tracker updates that follow from a check's result; none if this router does not track it."""
@@ -173,6 +175,7 @@ class Router:
                 {"source": rival.source, "priority": rival.priority, "since": rival.since}
                 for rival in self.rivals.present(now)
             ],
+            "other_holders": [{"address": address, "macs": list(macs)} for address, macs in self.other_holders.items()],
             "sent": self.sent,
             "received": self.received,
             "lower": self.lower,

@@ -67,7 +67,11 @@ def _why(instance: Report) -> str:
         for item in instance["priority"]["because"]
     ]
     rivals = [f"{rival['source']} is Active as well, priority {rival['priority']}" for rival in instance["rivals"]]
-    return "; ".join([instance["reason"], *changes, *rivals])
+    holders = [
+        f"another host has {other['address']} as well ({', '.join(other['macs'])})"
+        for other in instance["other_holders"]
+    ]
+    return "; ".join([instance["reason"], *changes, *rivals, *holders])
 
 
 def _checks(checks: Sequence[Report], now: float) -> str:
@@ -140,6 +144,11 @@ METRICS = (
         _each(lambda i: i["lower"]),
     ),
     Metric("rivals", "Other routers that are Active beside this one.", _each(lambda i: len(i["rivals"]))),
+    Metric(
+        "other_holders",
+        "Addresses for which another host answers as well.",
+        _each(lambda i: len(i["other_holders"])),
+    ),
     Metric("last_advertisement_seconds", "When one was last received, since 1970.", _last_received),
     Metric("discarded_total", "Messages for an instance that were discarded, by reason.", _discarded),
     Metric("discarded_unknown_total", "Messages for no instance that were discarded, by reason.", _discarded_unknown),

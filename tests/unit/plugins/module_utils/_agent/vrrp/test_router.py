@@ -188,6 +188,7 @@ def test_the_report_has_exactly_what_was_agreed():
         "group": "all",
         "last_advertisement": None,
         "rivals": [],
+        "other_holders": [],
         "sent": 0,
         "received": 0,
         "lower": 0,

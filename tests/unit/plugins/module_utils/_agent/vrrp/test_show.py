@@ -18,7 +18,7 @@ The last change of the configuration was refused: instances[0] (front).vrid is 3
 Not available: real-time scheduling: Operation not permitted (it wants CAP_SYS_NICE).
 
 INSTANCE  STATE       SINCE   PRIORITY    INTERFACE  VRID   ADDRESSES                              WHY
-front     Active      3d 4h   244 of 254  eth0       51 v2  192.0.2.10/32 192.0.2.11/32 (missing)  no Advertisement was heard; load -10; 192.0.2.3 is Active as well, priority 50
+front     Active      3d 4h   244 of 254  eth0       51 v2  192.0.2.10/32 192.0.2.11/32 (missing)  no Advertisement was heard; load -10; 192.0.2.3 is Active as well, priority 50; another host has 192.0.2.10 as well (02:00:00:00:00:09)
 six       Fault       1m 10s  254         eth0       51 v3  2001:db8::10/128 (left over)           haproxy failed; haproxy FAULT
 new       Initialize  0s      100         eth0       51 v3  2001:db8::10/128                       waits for api, haproxy
 
@@ -77,6 +77,7 @@ def lines(report=None):
         'onprem_lb_vrrp_advertisements_received_total{instance_name="front",interface="eth0",vrid="51"} 3',
         'onprem_lb_vrrp_advertisements_lower_total{instance_name="front",interface="eth0",vrid="51"} 4',
         'onprem_lb_vrrp_rivals{instance_name="front",interface="eth0",vrid="51"} 1',
+        'onprem_lb_vrrp_other_holders{instance_name="front",interface="eth0",vrid="51"} 1',
         'onprem_lb_vrrp_last_advertisement_seconds{instance_name="front",interface="eth0",vrid="51"} 1799999999.5',
         'onprem_lb_vrrp_discarded_total{instance_name="front",interface="eth0",vrid="51",reason="checksum"} 1',
         'onprem_lb_vrrp_discarded_unknown_total{interface="eth0",family="4",reason="length"} 3',
