@@ -77,6 +77,7 @@ def test_another_mac_is_announced_at_once(stage):
     node, client = stage.link.lb1, stage.link.client
     agent = stage.agent(node, instance(node))
     stage.wait_for_holders("lb1")
+    stage.wait_for_announcement(0.0, times=10)  # both bursts; the next one is a minute away
     client.ip("neigh", "replace", VIP, "lladdr", node.mac, "dev", "eth0", "nud", "stale")
     node.ip("link", "set", "eth0", "address", OTHER_MAC)
     until(lambda: OTHER_MAC in client.output("ip", "neigh", "show", "to", VIP), agent.log)
