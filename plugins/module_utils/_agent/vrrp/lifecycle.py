@@ -90,7 +90,7 @@ class Lifecycle(lifecycle.Lifecycle):
 
     def _farewell(self, left: List[str]) -> str:
         if left:
-            return f"{', '.join(left)} could not be taken off this host: remove what another host is to have; goodbye."
+            return f"{', '.join(left)} could not be removed, and another host may have it by now: remove it by hand."
         return "The addresses are given up; goodbye."
 
     def _take_result(self, result: Result) -> None:

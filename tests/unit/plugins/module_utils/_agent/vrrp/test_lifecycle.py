@@ -51,7 +51,7 @@ def test_addresses_that_could_not_be_removed_are_not_said_to_be_given_up(case):
     case.left = ["192.0.2.10/32"]
     case.run()
     assert case.journal[-1] == (
-        "says 192.0.2.10/32 could not be taken off this host: remove what another host is to have; goodbye."
+        "says 192.0.2.10/32 could not be removed, and another host may have it by now: remove it by hand."
     )
 
 
