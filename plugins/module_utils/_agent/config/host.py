@@ -6,10 +6,18 @@ from __future__ import annotations
 
 import os
 import pwd
+import socket
 import stat
 from typing import Iterator, Optional, Set, Tuple
 
 ROOT = 0
+
+
+def has_interface(name: str) -> bool:
+    try:
+        return socket.if_nametoindex(name) > 0
+    except OSError:
+        return False
 
 
 def authorities(path: str) -> Optional[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION, cli, vrrp
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config import host
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin, lifecycle
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
@@ -45,9 +46,19 @@ def test_it_runs_beside_its_package_too():
     assert subprocess.check_output(command, cwd=MODULE_UTILS, text=True, timeout=60).endswith("0.1.0\n")
 
 
-def test_a_good_configuration_is_called_good(config, capsys):
+def test_a_good_configuration_is_called_good(config, capsys, monkeypatch):
+    monkeypatch.setattr(host, "has_interface", lambda name: True)
     assert cli.main(["check-config", "--config", config]) == 0
     assert capsys.readouterr() == (f"{config} is good: 2 instances, 0 sync groups, 0 checks.\n", "")
+
+
+def test_what_is_odd_about_a_good_configuration_is_a_note(config, capsys, monkeypatch):
+    monkeypatch.setattr(host, "has_interface", lambda name: False)
+    assert cli.main(["check-config", "--config", config]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        f"Note: {name}: this host has no interface eth0 now; until it has, this is a FAULT."
+        for name in ("front", "six")
+    ]
 
 
 def test_every_fault_is_a_line_of_its_own(tmp_path, capsys):

@@ -138,6 +138,11 @@ def test_a_program_that_vanishes_while_it_is_checked_is_refused(program, monkeyp
     assert host.program(str(program), me) == "it cannot be run: No such file or directory."
 
 
+def test_an_interface_is_there_or_not():
+    assert host.has_interface("lo")
+    assert not host.has_interface("there-is-none")
+
+
 def test_what_cannot_be_run_is_refused(program):
     me = pwd.getpwuid(os.geteuid()).pw_name
     assert host.program(str(program), me) is None
