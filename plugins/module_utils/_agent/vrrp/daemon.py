@@ -242,9 +242,10 @@ class Daemon:
 
     def _group_changed(self, router: Router, actions: sync_group.Effects) -> None:
         """Report the group after all of its members, whose states changed together."""
-        group = settings.group_of(self.settings, router.name)
-        if group and any(isinstance(effect, effects.StateChanged) for _at, effect in actions):
-            self.notices.group_changed(group, self._members_of(group))
+        if any(isinstance(effect, effects.StateChanged) for _at, effect in actions):
+            group = settings.group_of(self.settings, router.name)
+            if group:
+                self.notices.group_changed(group, self._members_of(group))
 
     def _set_timer(self, router: Router) -> None:
         """Make the timer fire no later than the deadline; if it fires earlier, it is set again."""
