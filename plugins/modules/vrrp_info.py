@@ -72,7 +72,7 @@ routers:
     priority: {description: The priority. 0 means that it resigns., type: int}
     interval: {description: Seconds between two advertisements., type: float}
     addresses: {description: The VIPs., type: list, elements: str}
-    auth_type: {description: C(none) or C(simple)., type: str}
+    auth_type: {description: "C(none), C(simple), or the number of another type.", type: str}
     auth_pass: {description: The password; only with O(with_auth_pass=true)., type: str}
     checksum: {description: The RFC by which the checksum is correct., type: str}
     seen: {description: The number of advertisements., type: int}

@@ -97,13 +97,31 @@ def test_a_change_of_an_address_is_reported_and_listed(link, kernel, vip, prefix
         assert held(kernel, vip) == []
 
 
-def test_adding_and_deleting_twice_is_no_error(link, kernel):
+@pytest.mark.parametrize("vip", [f"{VIP}/32", f"{VIP6}/128"])
+def test_adding_and_deleting_twice_is_refused_the_second_time(link, kernel, vip):
     eth0 = named(kernel, "eth0").index
-    for vip in (f"{VIP}/32", f"{VIP6}/128"):
-        for change, there in ((kernel.adding(eth0, vip), 1), (partial(kernel.delete, eth0, vip), 0)):
+    adding, deleting = kernel.adding(eth0, vip), partial(kernel.delete, eth0, vip)
+    for change, number, there in ((adding, errno.EEXIST, 1), (deleting, errno.EADDRNOTAVAIL, 0)):
+        change()
+        with pytest.raises(OSError) as refused:
             change()
-            change()
-            assert len(held(kernel, vip.partition("/")[0])) == there
+        assert refused.value.errno == number
+        assert len(held(kernel, vip.partition("/")[0])) == there
+
+
+@pytest.mark.parametrize("left, configured", [(f"{VIP}/32", f"{VIP}/24"), (f"{VIP6}/128", f"{VIP6}/64")])
+def test_an_address_with_another_prefix_length_is_a_second_one_in_ipv4_and_in_the_way_in_ipv6(kernel, left, configured):
+    eth0 = named(kernel, "eth0").index
+    kernel.adding(eth0, left)()
+    with pytest.raises(OSError) as refused:
+        kernel.delete(eth0, configured)
+    assert refused.value.errno == errno.EADDRNOTAVAIL
+    if ":" in left:
+        with pytest.raises(FileExistsError):
+            kernel.adding(eth0, configured)()
+    else:
+        kernel.adding(eth0, configured)()
+        assert len(held(kernel, VIP)) == 2
 
 
 @pytest.mark.parametrize("vip", [f"{VIP}/32", f"{VIP6}/128"])

@@ -123,32 +123,35 @@ def _check_config(options: Any) -> int:
     kind, faults = file.kind(parsed, options.config)
     if faults:
         return _refuse(*faults)
-    counts, faults = {file.VRRP: _count_vrrp, file.PROXY: _count_proxy}[kind](text, options.config, host)
+    counts, notes, faults = {file.VRRP: _count_vrrp, file.PROXY: _count_proxy}[kind](text, options.config, host)
     if faults:
         return _refuse(*faults)
     sys.stdout.write(f"{options.config} is good: {', '.join(counts)}.\n")
+    sys.stdout.writelines(f"Note: {note}\n" for note in notes)
     return GOOD
 
 
-def _count_vrrp(text: str, path: str, host: Any) -> Tuple[List[str], List[str]]:
-    """Return what there is in a configuration, and what is wrong with it."""
-    from .vrrp import config
+def _count_vrrp(text: str, path: str, host: Any) -> Tuple[List[str], List[str], List[str]]:
+    """Return what there is in a configuration, what is odd about it, and what is wrong with it."""
+    from .vrrp import config, notes
 
     settings, faults = config.parse(text, path, host)
     if settings is None:
-        return [], faults
+        return [], [], faults
     groups, checks = settings.groups, settings.checks
-    return [_count(settings.instances, "instance"), _count(groups, "sync group"), _count(checks, "check")], []
+    counts = [_count(settings.instances, "instance"), _count(groups, "sync group"), _count(checks, "check")]
+    return counts, notes.notes(settings, host.has_interface), []
 
 
-def _count_proxy(text: str, path: str, host: Any) -> Tuple[List[str], List[str]]:
+def _count_proxy(text: str, path: str, host: Any) -> Tuple[List[str], List[str], List[str]]:
     from .proxy import config
 
     settings, faults = config.parse(text, path, host)
     if settings is None:
-        return [], faults
+        return [], [], faults
     servers = [server for service in settings.services for server in service.servers]
-    return [_count(settings.services, "service"), _count(servers, "server"), _count(settings.monitors, "monitor")], []
+    counts = [_count(settings.services, "service"), _count(servers, "server"), _count(settings.monitors, "monitor")]
+    return counts, [], []
 
 
 def _count(items: Any, name: str) -> str:

@@ -60,6 +60,8 @@ class LinkView:
 
     def add(self, observation: Observation) -> None:
         message = observation.message
+        if isinstance(message, Discard) and message.advertisement:
+            message = message.advertisement  # it has its VRID and its addresses, however it authenticates
         if isinstance(message, Discard):
             count = self.discarded.get(message.reason, {"count": 0})["count"] + 1
             last = {"detail": message.detail, "source": observation.source, "interface": observation.interface}

@@ -24,8 +24,8 @@ import time
 from functools import partial
 from typing import FrozenSet, NamedTuple
 
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import neighbours
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import PROTOCOL
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours
 
 from support.netns.namespaces import inside
 

@@ -8,6 +8,7 @@ eth0``, ``announce 192.0.2.10 on eth0``, ``run /bin/tell INSTANCE front MASTER 1
 
 from __future__ import annotations
 
+import errno
 import heapq
 import itertools
 import os
@@ -65,7 +66,7 @@ class Loop:
         self.watched[descriptor] = callback
 
     def forget(self, descriptor):
-        del self.watched[descriptor]
+        self.watched.pop(descriptor, None)
 
     @property
     def waiting(self):
@@ -110,6 +111,7 @@ class Netlink:
     def __init__(self, journal):
         self.journal = journal
         self.refused = {}  # address -> errno
+        self.kept = set()  # addresses that must not be deleted
         self.pending = []
         self.up = {}  # name -> netlink.Link
         self.there = {}  # (index, address, prefix) -> netlink.Address
@@ -128,11 +130,21 @@ class Netlink:
             self.journal.append(f"refuses {address}")
             raise OSError(self.refused[address], os.strerror(self.refused[address]))
         self.journal.append(f"add {address} to {self._name(index)}")
+        if self._is_present(index, address):
+            raise OSError(errno.EEXIST, os.strerror(errno.EEXIST))
         self.put(address, self._name(index))
 
+    def _is_present(self, index, address):
+        """IPv6 has an address once on an interface, IPv4 once for each prefix length."""
+        text, _slash, prefix = address.partition("/")
+        return any(key[:2] == (index, text) and (":" in text or key[2] == int(prefix)) for key in self.there)
+
     def delete(self, index, address):
+        if address in self.kept:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
         self.journal.append(f"delete {address} from {self._name(index)}")
-        self.take_away(address, self._name(index))
+        if not self.take_away(address, self._name(index)) and self._name(index) != "nowhere":
+            raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
 
     def fileno(self):
         return 1000
@@ -146,11 +158,11 @@ class Netlink:
 
     # Changes by others.
 
-    def link(self, name, index, up=True):
+    def link(self, name, index, up=True, mac=bytes(6)):
         """Add an interface, or change it."""
         for known in [known for known, link in self.up.items() if link.index == index]:
             del self.up[known]
-        self.up[name] = netlink.Link(index, name, up, bytes(6))
+        self.up[name] = netlink.Link(index, name, up, mac)
         self.pending.append(netlink.LinkUpdated(self.up[name]))
 
     def unlink(self, name):
@@ -173,6 +185,7 @@ class Netlink:
         gone = self.there.pop((index, text, int(prefix)), None)
         if gone:
             self.pending.append(netlink.AddressGone(gone))
+        return gone
 
     def overrun(self):
         """Lose all pending events."""
@@ -213,6 +226,31 @@ class Port:
         self.closed = True
 
 
+class Prober:
+    """Probes a link on which the other hosts answer that are in ``answers``: address -> MACs."""
+
+    def __init__(self, network, link, family, number):
+        self.network, self.link, self.family, self.number = network, link, family, number
+        self.arrived, self.closed = [], False
+
+    def fileno(self):
+        return self.number
+
+    def probe(self, address):
+        if self.network.unprobed:
+            raise self.network.unprobed
+        self.network.probes.append((self.link.name, address))
+        self.arrived += [(address, mac) for mac in self.network.answers.get(address, ())]
+
+    def replies(self):
+        assert not self.closed
+        found, self.arrived = self.arrived, []
+        return found
+
+    def close(self):
+        self.closed = True
+
+
 class Network:
     def __init__(self, journal):
         self.journal = journal
@@ -220,6 +258,9 @@ class Network:
         self.ports = []
         self.shut = None  # the errno of opening a port, or None
         self.mute = None  # the errno of an announcement, or None
+        self.probers, self.probes, self.answers = [], [], {}
+        self.unprobed = None  # what a probe raises, if anything
+        self.room = None  # how many announcements the interface's queue takes, or None for all
 
     def open_socket(self, interface, index, family, multicast):
         if self.shut:
@@ -233,7 +274,14 @@ class Network:
     def _announce(self, link, address):
         if self.mute:
             raise OSError(self.mute, os.strerror(self.mute))
+        if self.room == 0:
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        self.room = self.room and self.room - 1
         self.journal.append(f"announce {address} on {link.name}")
+
+    def prober(self, link, family):
+        self.probers.append(Prober(self, link, family, 2000 + len(self.probers)))
+        return self.probers[-1]
 
     @property
     def open_ports(self):
@@ -242,6 +290,8 @@ class Network:
     def readable(self, descriptor):
         if descriptor == self.netlink.fileno():
             return bool(self.netlink.pending)
+        if descriptor >= 2000:
+            return bool(self.probers[descriptor - 2000].arrived)
         return bool(self.ports[descriptor].inbox) and not self.ports[descriptor].closed
 
 

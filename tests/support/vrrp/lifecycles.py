@@ -55,6 +55,9 @@ class Daemon:
     def stop(self):
         self.case.journal.append("daemon: stop")
 
+    def held(self):
+        return self.case.left
+
     def report(self):
         return {"instances": [each.name for each in self.settings.instances]}
 
@@ -130,6 +133,7 @@ class LifecycleCase:
         self.log, self.notifier = Log(journal), Notifier(journal)
         self.limits = []
         self.start_fails = False
+        self.left = []  # the addresses that cannot be removed
         self.linger = lambda gone: gone()
         self.old_process, self.new_processes, self.meanwhile = None, [], lambda: None
         monkeypatch.setattr(lifecycle.daemon, "Daemon", lambda _around: Daemon(self))

@@ -79,6 +79,7 @@ def faults(case: Case) -> Set[str]:
         return found | {packet.LENGTH}
     whole = message[: expected_length(message, source)]
     valid = words(whole) == 0xFFFF and ":" not in source
+    valid |= version == 2 and message[4] > 1 and words(message + bytes(len(message) % 2)) == 0xFFFF
     valid |= version == 3 and words(pseudo(source, destination, len(whole)) + whole) == 0xFFFF
     found |= set() if valid else {packet.CHECKSUM}
     found |= {packet.VRID} if message[1] == 0 else set()

@@ -24,8 +24,11 @@ FRONT = {
     "peers": ["192.0.2.2"],
     "group": None,
     "last_advertisement": {"source": "192.0.2.2", "priority": 253, "at": NOW - 0.5, "age": 0.5},
+    "rivals": [{"source": "192.0.2.3", "priority": 50, "since": NOW - 5}],
+    "other_holders": [{"address": "192.0.2.10", "macs": ["02:00:00:00:00:09"]}],
     "sent": 12,
     "received": 3,
+    "lower": 4,
     "transitions": 2,
     "discarded": {"checksum": 1},
 }
@@ -43,6 +46,8 @@ SIX = {
     "held": ["2001:db8::10/128"],
     "group": "both",
     "last_advertisement": None,
+    "rivals": [],
+    "other_holders": [],
     "discarded": {},
 }
 NEW = {

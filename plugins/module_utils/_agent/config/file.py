@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, Generic, List, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, Generic, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
 from . import host as this_host
-from .schema import Faults
+from .schema import Faults, place_of, repeated, shown
 
 Parts = TypeVar("Parts")
 Settings = TypeVar("Settings")
@@ -43,12 +43,42 @@ def load(path: str) -> Tuple[str, Faults]:
         return "", [f"{path} is no JSON: it is not written in UTF-8."]
 
 
+class _Mapping(Dict[str, Any]):
+    """A JSON object, and which of its keys it has more than once: JSON leaves open which of them counts."""
+
+    repeated_keys: Sequence[str] = ()
+
+
 def parse(text: str, path: str) -> Tuple[Any, Faults]:
     """Return the value of a JSON text, or why it is not valid. Never raises."""
+    if not text.strip():
+        return None, [f"{path} is empty: a configuration in JSON is wanted."]
     try:
-        return json.loads(text, object_pairs_hook=_once), []
-    except (ValueError, RecursionError) as error:
+        found = json.loads(text, object_pairs_hook=_mapping)
+        faults = list(_repeated_keys(found, ""))
+    except ValueError as error:
         return None, [f"{path} is no JSON: {error}."]
+    except RecursionError:
+        return None, [f"{path} is nested too deeply."]
+    return (None if faults else found), [f"{path} has {fault}" for fault in faults]
+
+
+def _mapping(pairs: List[Tuple[str, Any]]) -> _Mapping:
+    found = _Mapping(pairs)
+    if len(found) < len(pairs):
+        found.repeated_keys = repeated([key for key, _value in pairs])
+    return found
+
+
+def _repeated_keys(value: Any, place: str) -> Iterator[str]:
+    if isinstance(value, _Mapping):
+        where = f" in {place}" if place else ""
+        yield from (f"the key {key!r} more than once{where}: leave one out." for key in value.repeated_keys)
+        for key, item in value.items():
+            yield from _repeated_keys(item, f"{place}.{key}" if place else key)
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _repeated_keys(item, place_of(place, at, item))
 
 
 class Format(Generic[Parts, Settings]):
@@ -82,7 +112,7 @@ class Format(Generic[Parts, Settings]):
             return None, faults
         try:
             found = self._read(data, faults)
-        except RecursionError:  # lists within lists, too many to be shown in a sentence
+        except RecursionError:  # to show such a value in a sentence takes more
             return None, [f"{path} is nested too deeply."]
         answers = self._host_answers(found, host) if host else []
         faults += [f"{place} is {value!r}: {wrong}" for place, value, wrong in answers if wrong]
@@ -95,14 +125,8 @@ def kind(data: Any, path: str) -> Tuple[str, Faults]:
     found = [name for name, own in OWN.items() if keys & set(own)]
     if len(found) == 1:
         return found[0], []
-    has = "keys of both" if found else "neither"
-    return "", [f"{path} has {has}: a VRRP router's configuration has 'instances', a proxy's has 'services'."]
-
-
-def _once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    """Refuse duplicate keys: JSON leaves open which of them counts."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _value in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice in one mapping")
-    return found
+    which = "the one of a VRRP router has the key 'instances', that of a proxy has 'services'."
+    if not isinstance(data, dict):
+        return "", [f"{path} is {shown(data)}: a mapping is wanted, and {which}"]
+    has = "keys of both configurations" if found else "keys of neither configuration"
+    return "", [f"{path} has {has}: {which}"]

@@ -6,10 +6,18 @@ from __future__ import annotations
 
 import os
 import pwd
+import socket
 import stat
-from typing import Iterator, Optional, Set
+from typing import Iterator, Optional, Set, Tuple
 
 ROOT = 0
+
+
+def has_interface(name: str) -> bool:
+    try:
+        return socket.if_nametoindex(name) > 0
+    except OSError:
+        return False
 
 
 def authorities(path: str) -> Optional[str]:
@@ -39,27 +47,61 @@ def program(path: str, runner: str) -> Optional[str]:
         return f"it cannot be run: this host has no user {runner}."
     try:
         mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode) or not mode & 0o111:
+            return "it cannot be run: it is no executable file."
+        return _exposed(path, runner, trusted)
     except OSError as error:
         return f"it cannot be run: {error.strerror}."
-    if not stat.S_ISREG(mode) or not mode & 0o111:
-        return "it cannot be run: it is no executable file."
-    for place in _up_to_the_root(os.path.realpath(path)):
-        if _open_to_others(os.stat(place), trusted):
-            return f"others than root and {runner} may change {place}: chown it to root, chmod go-w."
+
+
+def _exposed(path: str, runner: str, trusted: Set[int]) -> Optional[str]:
+    """Return which part of a path an untrusted user may change, as a sentence."""
+    for place, found in _components(path):
+        if _open_to_others(place, found, trusted):
+            others = f"others than root and {runner} may change"
+            if stat.S_ISLNK(found.st_mode):
+                return f"{others} the link {place}: chown -h it to root."
+            return f"{others} {place}: chown it to root, chmod go-w."
     return None
 
 
-def _up_to_the_root(path: str) -> Iterator[str]:
-    yield path
-    while path != "/":
-        path = os.path.dirname(path)
-        yield path
+def _components(path: str) -> Iterator[Tuple[str, os.stat_result]]:
+    """Yield all that the kernel meets when it follows a path: each folder, each link and the file.
+
+    The path is executed as it is written, so the folder that contains a link matters as much as the one that contains
+    the file. Nothing is read from a link before it has been yielded: the caller may refuse to follow it.
+    """
+    here, names = "/", path.split("/")
+    yield here, os.lstat(here)
+    while names:
+        name = names.pop(0)
+        if name in ("", "."):
+            continue
+        place = os.path.normpath(os.path.join(here, name))  # `here` is resolved, so that .. is its parent
+        found = os.lstat(place)
+        yield place, found
+        if stat.S_ISLNK(found.st_mode):
+            target = os.readlink(place)
+            here, names = "/" if target.startswith("/") else here, target.split("/") + names
+        else:
+            here = place
 
 
-def _open_to_others(found: os.stat_result, trusted: Set[int]) -> bool:
+def _open_to_others(place: str, found: os.stat_result, trusted: Set[int]) -> bool:
     if found.st_uid not in trusted:
         return True
+    if stat.S_ISLNK(found.st_mode):  # its mode grants nothing: a link is replaced, never written
+        return False
     if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX:
         return False  # as /tmp: only the owner may replace a file in it
-    group_writes = found.st_mode & stat.S_IWGRP and found.st_gid != 0
-    return bool(group_writes or found.st_mode & stat.S_IWOTH)
+    if found.st_mode & stat.S_IWOTH:
+        return True
+    return bool(found.st_mode & stat.S_IWGRP) and (found.st_gid != ROOT or _has_acl(place))
+
+
+def _has_acl(place: str) -> bool:
+    """Whether users and groups are named besides the owner: the group's bits of the mode are their limit then."""
+    try:
+        return bool(os.getxattr(place, "system.posix_acl_access"))
+    except OSError:
+        return False

@@ -189,22 +189,22 @@ class Netlink:
         return list(filter(None, (address_in(message.body) for message in found if message.kind == NEW_ADDRESS)))
 
     def adding(self, index: int, address: str) -> Callable[[], None]:
-        """Return a call that adds an address with its prefix; an address that is present is no error.
+        """Return a call that adds an address with its prefix length.
 
-        It raises OSError: no such interface (ENODEV), no privilege (EPERM), IPv6 is off (EACCES).
+        It raises OSError: the address is present (EEXIST), in IPv6 with whatever prefix length; no such interface
+        (ENODEV), no privilege (EPERM), IPv6 is off (EACCES).
         """
         body = address_body(index, address, adding=True)
         flags = messages.CREATE | messages.EXCLUSIVE
-        return self._changing(NEW_ADDRESS, flags, body, address, (errno.EEXIST,))
+        return self._changing(NEW_ADDRESS, flags, body, address)
 
     def delete(self, index: int, address: str) -> None:
-        """Delete an address with its prefix; a missing address or interface is no error.
+        """Delete an address with its prefix length. Without the interface it is gone already, which is no error.
 
-        :raises OSError: no privilege (EPERM)
+        :raises OSError: not present with this prefix length (EADDRNOTAVAIL), no privilege (EPERM)
         """
-        gone = (errno.EADDRNOTAVAIL, errno.ENODEV, errno.ENXIO)
         body = address_body(index, address, adding=False)
-        self._changing(DELETE_ADDRESS, 0, body, address, gone)()
+        self._changing(DELETE_ADDRESS, 0, body, address, (errno.ENODEV, errno.ENXIO))()
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when there are events."""
@@ -245,7 +245,7 @@ class Netlink:
         self._event_socket.close()
 
     def _changing(
-        self, kind: int, flags: int, body: bytes, address: str, harmless: Tuple[int, ...]
+        self, kind: int, flags: int, body: bytes, address: str, harmless: Tuple[int, ...] = ()
     ) -> Callable[[], None]:
         return partial(self._change, *self._request(kind, messages.ACKNOWLEDGE | flags, body), address, harmless)
 

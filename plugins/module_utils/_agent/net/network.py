@@ -8,6 +8,7 @@ from typing import Any, Callable
 
 from . import sockets
 from .announce import Announcer
+from .neighbours import NeighbourProber
 from .netlink import Link, Netlink
 
 
@@ -28,6 +29,10 @@ class Network:
     def announcing(self, link: Link, address: str) -> Callable[[], Any]:
         """Return a call that announces an address, without prefix."""
         return self._announcer.announcing(link, address)
+
+    def prober(self, link: Link, family: int) -> NeighbourProber:
+        """Return what probes which hosts answer for an address. Raises OSError."""
+        return NeighbourProber(link.name, family, mac_of=lambda _interface: link.mac)
 
     def close(self) -> None:
         self.netlink.close()

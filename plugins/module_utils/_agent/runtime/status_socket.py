@@ -27,13 +27,17 @@ class Refused(Exception):
     """The socket cannot be opened, or nothing answers at it; the text says why."""
 
 
+class InUse(Refused):
+    """Another daemon answers at the path."""
+
+
 class UnixSocketServer:
     """A request server at a path in the file system."""
 
     def __init__(self, loop: Loop, path: str, answer: Answer, inherited: Optional[socket.socket] = None) -> None:
         """
         :param inherited: the socket, if the previous version has opened it
-        :raises Refused: if another daemon answers at the path, or it cannot be used
+        :raises Refused: if it cannot be used; InUse: if another daemon answers at the path
         """
         self.path, self.socket = path, inherited or listen(path)
         self.server = RequestServer(loop, self.socket, answer)
@@ -60,7 +64,7 @@ def document(content: Dict[str, Any]) -> bytes:
 
 
 def listen(path: str) -> socket.socket:
-    """Return a socket at a path, replacing one that a killed daemon left. Raises Refused."""
+    """Return a socket at a path, replacing one that a killed daemon left. Raises Refused or InUse."""
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         _remove_stale(path)
@@ -98,7 +102,7 @@ def _remove_stale(path: str) -> None:
             return
         except BlockingIOError:  # it is there, and busy
             pass
-    raise Refused(f"another agent answers at {path}: stop it first, or name another status_socket.")
+    raise InUse(f"another agent answers at {path}: stop it first, or name another status_socket.")
 
 
 def fetch(path: str, timeout: float = 5.0, request: bytes = b"") -> Dict[str, Any]:

@@ -9,17 +9,20 @@ notify programs run in a process of their own, and what cannot be sent at once i
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Set
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from ..checks.client import Result
 from ..checks.settings import INTERFACE, Check
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
-from . import links, report, settings
+from . import check_results, links, report, settings
 from .addresses import VirtualAddresses
 from .core import effects, machine, sync_group, tracking
+from .notices import Notices
+from .other_holders import OtherHolders
 from .prepared import PreparedCalls, PreparedTakeover
 from .router import ADDRESSES, Router
+from .settings import identity
 from .transport import Transport
 
 # How long to wait before addresses that the kernel refused are tried again.
@@ -27,8 +30,7 @@ ADDRESS_BACKOFF, ADDRESS_BACKOFF_MAX = 10 * MILLION, 300 * MILLION
 PREPARE_AHEAD = 600  # microseconds before Active_Down_Timer expires in which the takeover is prepared
 SOCKET_RETRY = 10 * MILLION  # before a socket that could not be opened is tried again
 CONFIGURATION_READING = "the configuration"  # updated at a reload, after which other trackers may count
-# The state names that keepalived passes to notify programs, so that its programs work here.
-NOTIFY_STATES = {machine.ACTIVE: "MASTER", machine.BACKUP: "BACKUP", machine.FAULT: "FAULT", machine.INITIALIZE: "STOP"}
+ADDRESS_EVENTS = (netlink.AddressUpdated, netlink.AddressGone)
 
 
 class Dependencies(NamedTuple):
@@ -41,13 +43,6 @@ class Dependencies(NamedTuple):
     wall: Callable[[], float] = time.time  # seconds since 1970
 
 
-class CheckState(NamedTuple):
-    """The result of a check, and since when it is so; seconds since 1970."""
-
-    result: Result
-    since: float
-
-
 class Daemon:
     """The Virtual Routers of this host."""
 
@@ -55,14 +50,15 @@ class Daemon:
         self.loop, self.network, self.checks, self.log, self.wall = dependencies
         self.settings = settings.Settings(())
         self.routers: Dict[str, Router] = {}
-        self.results: Dict[str, CheckState] = {}
+        self.results = check_results.CheckResults(self.wall)
         self.links = links.Links()
         self.addresses = VirtualAddresses(self.loop, self.network, self.links, self.log)
-        self.transport = Transport(self.loop, self.network, self.links, self.log, self.step)
+        self.other_holders = OtherHolders(self.loop, self.network, self.links, self.log, lambda: self.routers.values())
+        self.notices = Notices(self.loop, self.links, self.results, self.checks, self.log)
+        self.transport = Transport(self.loop, self.network, self.links, self.log, self._receive)
         self._virtual_addresses: Set[str] = set()
         self._retry: Optional[Timer] = None
         self._on_resigned: Optional[Callable[[], None]] = None
-        self._groups: Dict[str, str] = {}  # their states
 
     def start(self, new: settings.Settings, later: bool = False) -> None:
         """Start all routers; with ``later`` they do not take part until ``resume``."""
@@ -76,8 +72,8 @@ class Daemon:
         """Return the state for ``resume`` in another process."""
         return {
             "routers": {name: router.to_json() for name, router in self.routers.items()},
-            "checks": [{**found.result._asdict(), "since": found.since} for found in self.results.values()],
-            "groups": self._groups,
+            "checks": self.results.to_json(),
+            "groups": self.notices.groups,
         }
 
     def resume(self, known: Dict[str, Any]) -> None:
@@ -85,9 +81,8 @@ class Daemon:
 
         :param known: from that process's ``to_json``
         """
-        self._groups.update(known["groups"])
-        for each in known["checks"]:
-            self.results[each["name"]] = CheckState(Result(*(each[key] for key in Result._fields)), each["since"])
+        self.notices.groups.update(known["groups"])
+        self.results.restore(known["checks"])
         results = [found.result for found in self.results.values()]
         self.checks.apply(self.settings.checks, self.settings.script_user, results)
         for router in self.routers.values():
@@ -98,9 +93,10 @@ class Daemon:
 
     def _resume_router(self, router: Router) -> None:
         self._update_trackers(router)
+        self._check_addresses(router)
         if router.active:
-            self._restore_addresses(router, "another program had removed it")
             self.addresses.resume(router)
+            self.other_holders.expect()
         if router.state.readings.get(ADDRESSES, 0) is tracking.FAULT:
             self.loop.after(router.refused_for, lambda: self._retry_addresses(router))
         self._set_timer(router)
@@ -130,37 +126,41 @@ class Daemon:
         for router in self.routers.values():
             self.step(router, machine.Stop())
         self.transport.close()
+        self.other_holders.close()
+
+    def held(self) -> List[str]:
+        """Return the virtual addresses that are on this host's interfaces."""
+        instances = [router.instance for router in self.routers.values()]
+        return [found for each in instances for found in self.links.held(each.interface, each.addresses)]
 
     def apply(self, new: settings.Settings, later: bool = False) -> None:
         """Switch to other settings. Unchanged routers go on; with ``later`` new ones do not start yet."""
-        identities = {settings.identity(instance) for instance in new.instances}
+        identities = {identity(instance) for instance in new.instances}
         for router in [router for router in self.routers.values() if router.identity not in identities]:
             self.step(router, machine.Stop())
             del self.routers[router.name]
         before, self.settings = self.settings, new
+        self.notices.apply(new)
         self._virtual_addresses = {address.partition("/")[0] for each in new.instances for address in each.addresses}
-        kept = dict(self.routers)
-        self.routers = {each.name: kept.get(each.name) or Router(each, self.wall) for each in new.instances}
+        kept = {router.identity: router for router in self.routers.values()}
+        self.routers = {each.name: kept.get(identity(each)) or Router(each, self.wall) for each in new.instances}
         if not later:
             self._apply_checks(before)
-        changed = [each for each in new.instances if each.name in kept and self._is_changed(each, before)]
+        changed = [each for each in new.instances if identity(each) in kept and self._is_changed(each, before)]
         for instance in changed:
-            self._reconfigure(kept[instance.name], instance)
+            self._reconfigure(self.routers[instance.name], instance)
         self.transport.listen_for(self.routers.values())
         self._follow_links()
         for instance in changed:
-            self._resume_reconfigured(kept[instance.name])
-        for router in [router for router in self.routers.values() if not (later or router.name in kept)]:
+            self._resume_reconfigured(self.routers[instance.name])
+        for router in [router for router in self.routers.values() if not (later or router.identity in kept)]:
             self._start_router(router)
-        known = self._groups
-        self._groups = {each.name: known.get(each.name, machine.INITIALIZE) for each in new.groups}
         for group in new.groups:
-            self._report_group(group)
+            self.notices.group_changed(group, self._members_of(group))
 
     def _apply_checks(self, before: settings.Settings) -> None:
         """Forget the results of checks that have changed."""
-        unchanged = {check.name for check in self.settings.checks if check in before.checks}
-        self.results = {name: found for name, found in self.results.items() if name in unchanged}
+        self.results.keep(check for check in self.settings.checks if check in before.checks)
         self.checks.apply(self.settings.checks, self.settings.script_user)
 
     def _start_router(self, router: Router) -> None:
@@ -169,9 +169,8 @@ class Daemon:
         self.step(router, machine.Start(holding=bool(held)))
 
     def _is_changed(self, new: settings.Instance, before: settings.Settings) -> bool:
-        return new not in before.instances or settings.group_of(before, new.name) != settings.group_of(
-            self.settings, new.name
-        )
+        groups = [settings.group_of(each, new.name) for each in (before, self.settings)]
+        return new not in before.instances or groups[0] != groups[1]
 
     def _reconfigure(self, router: Router, new: settings.Instance) -> None:
         """Give a router its new settings, and forget readings that counted only under the old ones."""
@@ -221,14 +220,32 @@ class Daemon:
                 refused.add(at)
         for member in members:
             self._set_timer(member)
+        self._group_changed(router, actions)
         for at in refused:
             self._addresses_refused(members[at])
+
+    def _receive(self, router: Router, received: machine.Received, arrived: int) -> None:
+        """Process a valid Advertisement."""
+        was_active = router.active
+        self.step(router, received, arrived)
+        if was_active and router.active and received.advertisement.priority:
+            self.notices.lower_received(router, received, arrived)
 
     def _members(self, router: Router) -> Sequence[Router]:
         """Return the router's sync group; without one, the router alone."""
         group = settings.group_of(self.settings, router.name)
-        found = [self.routers[name] for name in group.instances if name in self.routers] if group else []
+        found = self._members_of(group) if group else []
         return found if router in found else [router]
+
+    def _members_of(self, group: settings.Group) -> Sequence[Router]:
+        return [self.routers[name] for name in group.instances if name in self.routers]
+
+    def _group_changed(self, router: Router, actions: sync_group.Effects) -> None:
+        """Report the group after all of its members, whose states changed together."""
+        if any(isinstance(effect, effects.StateChanged) for _at, effect in actions):
+            group = settings.group_of(self.settings, router.name)
+            if group:
+                self.notices.group_changed(group, self._members_of(group))
 
     def _set_timer(self, router: Router) -> None:
         """Make the timer fire no later than the deadline; if it fires earlier, it is set again."""
@@ -271,36 +288,15 @@ class Daemon:
         elif isinstance(effect, effects.AddAddresses):
             added = self.addresses.add(router, router.instance.addresses, prepared)
             router.refused_for = 0 if added else router.refused_for
+            self.other_holders.expect()
             return added
         elif isinstance(effect, effects.RemoveAddresses):
             self.addresses.remove(router, router.instance.addresses)
         elif isinstance(effect, effects.Announce):
             self.addresses.announce(router, prepared)
         else:
-            self._state_changed(router, effect)
+            self.notices.state_changed(router, effect, self._members(router))
         return True
-
-    def _state_changed(self, router: Router, change: effects.StateChanged) -> None:
-        router.changed(change.reason)
-        self.log.info(f"{router.name}: {change.before} to {change.after}: {change.reason}")
-        self._notify(router.instance.notify, "INSTANCE", router.name, change.after, router.priority)
-        group = settings.group_of(self.settings, router.name)
-        if group:
-            self._report_group(group)
-
-    def _report_group(self, group: settings.Group) -> None:
-        """Log and notify when all members of a sync group have reached another state."""
-        states = {self.routers[name].state.name for name in group.instances if name in self.routers}
-        if len(states) != 1 or states == {self._groups.get(group.name)}:
-            return
-        (state,) = states
-        self._groups[group.name] = state
-        self.log.info(f"{group.name}: the sync group is {state}")
-        self._notify(group.notify, "GROUP", group.name, state, 0)
-
-    def _notify(self, program: Sequence[str], kind: str, name: str, state: str, priority: int) -> None:
-        if program:
-            self.checks.run((*program, kind, name, NOTIFY_STATES[state], str(priority)), self.settings.script_user)
 
     def _addresses_refused(self, router: Router) -> None:
         """Enter FAULT: without its addresses a router must not be Active, and another one may get them."""
@@ -317,7 +313,7 @@ class Daemon:
         check = next((check for check in self.settings.checks if check.name == result.name), None)
         if check is None:  # it was removed while the result was under way
             return
-        self.results[check.name] = CheckState(result, self.wall())
+        self.results.record(result)
         for router in self.routers.values():
             for event in router.tracker_updates(check, result.up, result.value):
                 self.step(router, event)
@@ -331,10 +327,13 @@ class Daemon:
 
     def _use_egress(self, router: Router, egress: links.Egress) -> None:
         """Send from a new egress. A router that cannot send would become Active beside another one."""
+        another_mac = egress.has_another_mac(router.egress)
         if egress != router.egress:
             router.move(egress)
         self._update_tracker(router, router.link_reading, egress.up and self.transport.is_open(router))
         self._update_tracker(router, router.source_reading, bool(egress.source))
+        if another_mac and router.active:
+            self.addresses.announce_mac(router)
 
     def _update_tracker(self, router: Router, name: str, good: bool) -> None:
         reading = tracking.check(0, good)
@@ -359,15 +358,20 @@ class Daemon:
             self.links.update(event)
         if not all(self._is_virtual(event) for event in received):
             self._follow_links()
-        gone = {event.address.address for event in received if isinstance(event, netlink.AddressGone)}
+        changed = {event.address.address for event in received if isinstance(event, ADDRESS_EVENTS)}
         for router in self.routers.values():
-            if router.active and (lost or gone.intersection(router.advertisement.addresses)):
-                self._restore_addresses(router, "another program had removed it")
+            if lost or changed.intersection(router.advertisement.addresses):
+                self._check_addresses(router)
+
+    def _check_addresses(self, router: Router) -> None:
+        """Undo what another program has done to the addresses: they belong to the agent alone."""
+        if router.active:
+            self._restore_addresses(router, "another program had removed it")
+        self.addresses.remove_strays(router)
 
     def _is_virtual(self, event: Any) -> bool:
         """Whether it is about a virtual address, which does not change an egress: with 255 routers there are many."""
-        about_address = isinstance(event, (netlink.AddressUpdated, netlink.AddressGone))
-        return about_address and event.address.address in self._virtual_addresses
+        return isinstance(event, ADDRESS_EVENTS) and event.address.address in self._virtual_addresses
 
     def _follow_links(self) -> None:
         """Find where each router can send from now."""
@@ -385,14 +389,11 @@ class Daemon:
                 self._check_interface(check)
 
     def _check_interface(self, check: Check) -> None:
-        """Check an interface here, where its changes are known, and not in the checks process."""
-        link = self.links.named(check.interface)
-        detail = "" if link and link.up else f"interface {check.interface} is {'down' if link else 'not there'}"
-        result = Result(check.name, not detail, 0, detail)
-        known = self.results.get(check.name)
+        result, known = check_results.of_interface(check, self.links), self.results.get(check.name)
         if known is None or known.result != result:
             self.take_result(result)
 
     def report(self) -> Dict[str, Any]:
         """Return the report on instances, groups, checks and sockets."""
-        return report.build(self.settings, self.routers, self._groups, self.results, self.links, self.transport)
+        routers, groups, now = self.routers, self.notices.groups, self.loop.now()
+        return report.build(self.settings, routers, groups, self.results, self.links, self.transport, now)

@@ -20,6 +20,8 @@ from . import config, daemon
 from .settings import Settings
 from .upgrade import NewProcess, OldProcess, UpgradeAborted
 
+NO_STATUS = "status reports"  # what there is not without a status socket
+
 
 class Lifecycle(lifecycle.Lifecycle):
     """One run of the daemon."""
@@ -44,14 +46,13 @@ class Lifecycle(lifecycle.Lifecycle):
         self._new_process: Optional[NewProcess] = None
 
     def run(self, settings: Settings) -> None:
-        """Run until it is stopped. Raises Refused, or UpgradeAborted, before anything is changed."""
+        """Run until it is stopped. Raises InUse, Refused or UpgradeAborted before anything is changed."""
         before = self._old_process
         if before is None:
-            self.status_socket = status_socket.StatusServer(self.loop, settings.status_socket, self.report)
+            self._open_status_socket(settings.status_socket)
         self._watch_signals()
-        self.missing_privileges = realtime.prepare()
-        for missing in self.missing_privileges:
-            self.log.warning(missing)
+        for missing in realtime.prepare():
+            self._lacks(missing)
         if before:
             self._take_over(before)
         try:
@@ -63,6 +64,10 @@ class Lifecycle(lifecycle.Lifecycle):
         finally:
             self.end()
 
+    def _lacks(self, missing: str) -> None:
+        self.missing_privileges.append(missing)
+        self.log.warning(missing)
+
     def _start(self, settings: Settings) -> None:
         self.text = file.load(self.path)[0]
         self.daemon.start(settings)
@@ -70,16 +75,23 @@ class Lifecycle(lifecycle.Lifecycle):
         self._feed_watchdog()
 
     def end(self) -> None:
+        farewell = "The addresses are handed over; goodbye."
         if not self.handed_over:
             self.notifier.stopping()
             self.daemon.stop()
+            farewell = self._farewell(self.daemon.held())
         self.checks.stop()
         self.network.close()
         if self.status_socket:
             self.status_socket.close(keep_path=self.handed_over)
-        self.log.info(f"The addresses are {'handed over' if self.handed_over else 'given up'}; goodbye.")
+        self.log.info(farewell)
         if self._new_process:
             self._forward_signals(self._new_process.pid)
+
+    def _farewell(self, left: List[str]) -> str:
+        if left:
+            return f"{', '.join(left)} could not be removed, and another host may have it by now: remove it by hand."
+        return "The addresses are given up; goodbye."
 
     def _take_result(self, result: Result) -> None:
         self.daemon.take_result(result)
@@ -115,6 +127,18 @@ class Lifecycle(lifecycle.Lifecycle):
             self.text = text
         return faults
 
+    def _open_status_socket(self, path: str) -> None:
+        """Open it, or serve without it: the addresses matter more than a report on them.
+
+        :raises InUse: there is another agent, which has the same addresses
+        """
+        try:
+            self.status_socket = status_socket.StatusServer(self.loop, path, self.report)
+        except status_socket.InUse:
+            raise
+        except status_socket.Refused as refused:
+            self._lacks(f"{NO_STATUS}: {str(refused).rstrip('.')}")
+
     def _move_status_socket(self, path: str) -> List[str]:
         """Answer at another path, or return why that is not possible and go on at the old one."""
         if self.status_socket and self.status_socket.path == path:
@@ -122,17 +146,23 @@ class Lifecycle(lifecycle.Lifecycle):
         try:
             new = status_socket.StatusServer(self.loop, path, self.report)
         except status_socket.Refused as refused:
-            return [str(refused)]
+            if self.status_socket or isinstance(refused, status_socket.InUse):
+                return [str(refused)]
+            return []  # there was none before either: a new configuration need not wait for it
         if self.status_socket:
             self.status_socket.close()
         self.status_socket = new
+        self.missing_privileges = [each for each in self.missing_privileges if not each.startswith(NO_STATUS)]
         return []
 
     # -- upgrades
 
     def upgrade(self) -> None:
         """Start the version that is installed now; it takes over once it is ready."""
-        if self.stopping or self._new_process or not self.status_socket:
+        if self.stopping or self._new_process:
+            return
+        if not self.status_socket:
+            self._abort_upgrade("there is no status socket to hand over, so restart the agent")
             return
         self.reload_error = None
         self.notifier.reloading()

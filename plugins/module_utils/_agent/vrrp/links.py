@@ -9,7 +9,7 @@ program: so everything here is looked up by the name that is in force now.
 from __future__ import annotations
 
 import ipaddress
-from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ..net import netlink
 
@@ -28,19 +28,28 @@ class Egress(NamedTuple):
         """Whether it is on the same interface as before, by the kernel's index, or there was none before."""
         return before.link is None or (self.link is not None and self.link.index == before.link.index)
 
+    def has_another_mac(self, before: Egress) -> bool:
+        """Whether the MAC of the interface has changed, as on a bridge that loses the port with the lowest one."""
+        return self.link is not None and before.link is not None and self.link.mac != before.link.mac
+
 
 class Links:
     """All links and addresses, kept up to date by the kernel's events."""
 
     def __init__(self) -> None:
         self._links: Dict[int, netlink.Link] = {}
-        # An address may be present with two prefix lengths.
-        self._addresses: Dict[Tuple[int, str, int], netlink.Address] = {}
+        # By interface and address, and then by prefix length: an IPv4 address may have several.
+        self._addresses: Dict[Tuple[int, str], Dict[int, netlink.Address]] = {}
 
     def learn(self, links: Iterable[netlink.Link], addresses: Iterable[netlink.Address]) -> None:
         """Replace everything by what the kernel has now."""
         self._links = {link.index: link for link in links}
-        self._addresses = {_key(address): address for address in addresses}
+        self._addresses = {}
+        for address in addresses:
+            self._learn_address(address)
+
+    def _learn_address(self, address: netlink.Address) -> None:
+        self._addresses.setdefault((address.index, address.address), {})[address.prefix] = address
 
     def update(self, event: netlink.Event) -> None:
         if isinstance(event, netlink.LinkUpdated):
@@ -50,20 +59,38 @@ class Links:
             for key in [key for key in self._addresses if key[0] == event.link.index]:
                 del self._addresses[key]
         elif isinstance(event, netlink.AddressUpdated):
-            self._addresses[_key(event.address)] = event.address
+            self._learn_address(event.address)
         elif isinstance(event, netlink.AddressGone):
-            self._addresses.pop(_key(event.address), None)
+            key = event.address.index, event.address.address
+            self._addresses.get(key, {}).pop(event.address.prefix, None)
+            if not self._addresses.get(key):
+                self._addresses.pop(key, None)
 
     def named(self, interface: str) -> Optional[netlink.Link]:
         return next((link for link in self._links.values() if link.name == interface), None)
 
+    def macs(self) -> Set[bytes]:
+        """Return the MACs of all interfaces."""
+        return {link.mac for link in self._links.values()}
+
     def held(self, interface: str, addresses: Iterable[str]) -> List[str]:
-        """Return which of the addresses, each with its prefix length, are on the interface."""
+        """Return which of the addresses are on the interface, see ``present``."""
         link = self.named(interface)
-        if link is None:
-            return []
-        split = [(address, *address.split("/")) for address in addresses]
-        return [whole for whole, address, prefix in split if (link.index, address, int(prefix)) in self._addresses]
+        return self.present(link.index, addresses) if link else []
+
+    def present(self, index: int, addresses: Iterable[str]) -> List[str]:
+        """Return which of the addresses are on an interface, each with the prefix lengths that it has there."""
+        return [
+            f"{address}/{prefix}"
+            for address in dict.fromkeys(address.partition("/")[0] for address in addresses)
+            for prefix in self._addresses.get((index, address), ())
+        ]
+
+    def usable(self, index: int, address: str) -> bool:
+        """Return whether an address is on an interface with this prefix length, and can be used."""
+        text, _slash, prefix = address.partition("/")
+        found = self._addresses.get((index, text), {}).get(int(prefix))
+        return found is not None and found.usable
 
     def egress(self, interface: str, family: int, source: Optional[str], virtual: Set[str]) -> Egress:
         """Return where a Virtual Router sends from.
@@ -77,11 +104,11 @@ class Links:
         if link is None:
             return Egress()
         if source:
-            there = any(found.address == source and found.usable for found in self._addresses.values())
+            there = any(found.address == source and found.usable for found in self._every_address())
             return Egress(link, source if there else None)
         own = [
             found.address
-            for found in self._addresses.values()
+            for found in self._every_address()
             if found.index == link.index
             and found.usable
             and found.address not in virtual
@@ -89,9 +116,9 @@ class Links:
         ]
         return Egress(link, own[0] if own else None)
 
-
-def _key(address: netlink.Address) -> Tuple[int, str, int]:
-    return address.index, address.address, address.prefix
+    def _every_address(self) -> Iterator[netlink.Address]:
+        for by_prefix in self._addresses.values():
+            yield from by_prefix.values()
 
 
 def _fits(address: str, family: int) -> bool:

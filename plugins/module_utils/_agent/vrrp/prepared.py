@@ -15,14 +15,14 @@ from .core import effects, machine, sync_group
 
 
 class PreparedCall:
-    """A system call that may be made early. When its turn comes it is made if it was not, or its error is raised."""
+    """A system call that may be made early. When its turn comes it is made if it was not, or again if it failed."""
 
     __slots__ = ("_call", "_required", "_done", "_error")
 
     def __init__(self, call: Callable[[], Any], required: bool = False) -> None:
         """
         :param call: raises OSError
-        :param required: if it fails, no later call of the same router may follow
+        :param required: if it fails, no later call of the same router may follow, and its turn raises the same error
         """
         self._call, self._required = call, required
         self._done = False
@@ -30,12 +30,13 @@ class PreparedCall:
 
     def run_early(self) -> bool:
         """Make the call before its turn; return whether the router's next calls may follow."""
-        self._done = True
         try:
             self._call()
+            self._done = True
         except OSError as error:
-            self._error = error
-        return not (self._error and self._required)
+            if self._required:
+                self._error = error
+        return not self._error
 
     def __call__(self) -> None:
         if self._error:

@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Mapping
+from typing import Any, Dict, Iterable, Mapping, Optional
 
 from ..checks.settings import Check
 from . import links, settings
+from .check_results import CheckState
 from .router import Router
 from .transport import InterfaceSocket
 
@@ -18,16 +19,17 @@ def build(
     applied: settings.Settings,
     routers: Mapping[str, Router],
     groups: Mapping[str, str],
-    checks: Mapping[str, Any],
+    checks: Mapping[str, CheckState],
     known: links.Links,
     sockets: Iterable[InterfaceSocket],
+    now: int,
 ) -> Dict[str, Any]:
     """
     :param groups: the state of each sync group
-    :param checks: the ``daemon.CheckState`` of each check that has a result
+    :param checks: the state of each check that has a result
     """
     return {
-        "instances": [_instance(router, applied, known) for router in routers.values()],
+        "instances": [_instance(router, applied, known, now) for router in routers.values()],
         "groups": [
             {"name": each.name, "instances": list(each.instances), "state": groups[each.name]}
             for each in applied.groups
@@ -39,12 +41,12 @@ def build(
     }
 
 
-def _instance(router: Router, applied: settings.Settings, known: links.Links) -> Dict[str, Any]:
+def _instance(router: Router, applied: settings.Settings, known: links.Links, now: int) -> Dict[str, Any]:
     group = settings.group_of(applied, router.name)
     held = known.held(router.instance.interface, router.instance.addresses)
-    return router.report(held, group.name if group else None)
+    return router.report(held, group.name if group else None, now)
 
 
-def _check(check: Check, found: Any) -> Dict[str, Any]:
+def _check(check: Check, found: Optional[CheckState]) -> Dict[str, Any]:
     known = {**found.result._asdict(), "since": found.since} if found else NOT_KNOWN
     return {**known, "name": check.name, "type": check.type}

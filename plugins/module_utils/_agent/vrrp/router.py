@@ -9,12 +9,12 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ..checks.settings import FILE, Check
 from ..runtime.loop import Timer
-from . import links, settings, validation
+from . import links, rivals, settings, validation
 from .core import machine, packet, tracking
 
 Senders = List[Tuple[str, Callable[[], Any]]]  # a destination, and the call that sends to it
 ADDRESSES = "the virtual addresses"  # a reading: FAULT while the kernel refuses them
-SAVED = ("since", "reason", "last", "sent", "received", "transitions", "discarded", "refused_for")
+SAVED = ("since", "reason", "last", "sent", "received", "lower", "transitions", "discarded", "refused_for")
 
 
 class LastAdvertisement(NamedTuple):
@@ -37,11 +37,14 @@ class Router:
         self.refused_for = 0  # how long to wait before addresses that the kernel refused are tried again, microseconds
         self.last: Optional[LastAdvertisement] = None
         self.sent = self.received = self.transitions = 0
+        self.lower = 0  # Advertisements of a lower priority that were received while it was Active
+        self.rivals = rivals.Rivals()
         self.discarded: Dict[str, int] = {}
         self.configure(instance)
 
     def configure(self, instance: settings.Instance) -> None:
         self.instance = instance
+        self.other_holders: Dict[str, List[str]] = {}  # by address: the MACs of other hosts that answer for it
         self.advertisement = settings.advertisement(instance)
         self.names = frozenset((self.link_reading, self.source_reading, *(item.name for item in instance.track)))
         self._senders: Dict[Tuple[Any, int], Senders] = {}
@@ -77,7 +80,7 @@ class Router:
         return f"the source address on {self.instance.interface}"
 
     @property
-    def identity(self) -> Tuple[Any, ...]:
+    def identity(self) -> settings.Identity:
         return settings.identity(self.instance)
 
     @property
@@ -119,6 +122,7 @@ class Router:
 
     def changed(self, reason: str) -> None:
         self.since, self.reason, self.transitions = self.wall(), reason, self.transitions + 1
+        self.other_holders = {}
 
     def tracker_updates(self, check: Check, up: bool, value: int) -> List[machine.TrackerUpdate]:
         """Return the tracker updates that follow from a check's result; none if this router does not track it."""
@@ -139,15 +143,18 @@ class Router:
         """Take over the state that this Virtual Router had in another process."""
         self.state = machine.from_json(known["state"])
         for key in SAVED:
-            setattr(self, key, known[key])
+            setattr(self, key, known.get(key, getattr(self, key)))  # an older version has not every key
         self.last = self.last and LastAdvertisement(*self.last)
 
     @property
     def priority(self) -> int:
         return machine.priority_of(self.machine, self.state)
 
-    def report(self, held: List[str], group: Optional[str]) -> Dict[str, Any]:
-        """Return its part of the status report."""
+    def report(self, held: List[str], group: Optional[str], now: int) -> Dict[str, Any]:
+        """Return its part of the status report.
+
+        :param now: on the loop's clock
+        """
         instance, state = self.instance, self.state
         because = [{"name": name, "change": change} for name, change in state.readings.items() if change != 0]
         last = self.last and {**self.last._asdict(), "age": max(0, round(self.wall() - self.last.at, 3))}
@@ -164,8 +171,14 @@ class Router:
             "peers": list(instance.peers),
             "group": group,
             "last_advertisement": last,
+            "rivals": [
+                {"source": rival.source, "priority": rival.priority, "since": rival.since}
+                for rival in self.rivals.present(now)
+            ],
+            "other_holders": [{"address": address, "macs": list(macs)} for address, macs in self.other_holders.items()],
             "sent": self.sent,
             "received": self.received,
+            "lower": self.lower,
             "transitions": self.transitions,
             "discarded": dict(self.discarded),
         }

@@ -61,9 +61,12 @@ class Settings(NamedTuple):
     script_user: str = "nobody"  # runs notify programs, and scripts that name no user
 
 
-def identity(instance: Instance) -> Tuple[str, str, int, int, int]:
-    """Return what identifies a Virtual Router; everything else can change while it runs."""
-    return instance.name, instance.interface, instance.vrid, instance.version, instance.family
+Identity = Tuple[str, int, int, int]
+
+
+def identity(instance: Instance) -> Identity:
+    """Return what identifies a Virtual Router on the link; everything else can change while it runs, its name too."""
+    return instance.interface, instance.vrid, instance.version, instance.family
 
 
 def group_of(settings: Settings, name: str) -> Optional[Group]:

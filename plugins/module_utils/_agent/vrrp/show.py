@@ -52,10 +52,11 @@ def _priority(priority: Report) -> str:
 
 
 def _addresses(instance: Report) -> List[str]:
-    """Mark an address that is missing, or present although the state says otherwise."""
-    active = instance["state"] == "Active"
+    """Mark an address that is missing, or present although the state or the prefix length says otherwise."""
+    active, held = instance["state"] == "Active", instance["held"]
     marks = {(True, False): " (missing)", (False, True): " (left over)"}
-    return [address + marks.get((active, address in instance["held"]), "") for address in instance["addresses"]]
+    strays = [f"{address} (left over)" for address in held if address not in instance["addresses"]]
+    return [address + marks.get((active, address in held), "") for address in instance["addresses"]] + strays
 
 
 def _why(instance: Report) -> str:
@@ -65,7 +66,12 @@ def _why(instance: Report) -> str:
         f"{item['name']} FAULT" if item["change"] is None else f"{item['name']} {item['change']:+d}"
         for item in instance["priority"]["because"]
     ]
-    return "; ".join([instance["reason"], *changes])
+    rivals = [f"{rival['source']} is Active as well, priority {rival['priority']}" for rival in instance["rivals"]]
+    holders = [
+        f"another host has {other['address']} as well ({', '.join(other['macs'])})"
+        for other in instance["other_holders"]
+    ]
+    return "; ".join([instance["reason"], *changes, *rivals, *holders])
 
 
 def _checks(checks: Sequence[Report], now: float) -> str:
@@ -132,6 +138,17 @@ METRICS = (
     Metric("transitions_total", "Changes of state.", _each(lambda i: i["transitions"])),
     Metric("advertisements_sent_total", "Advertisements sent.", _each(lambda i: i["sent"])),
     Metric("advertisements_received_total", "Valid Advertisements received.", _each(lambda i: i["received"])),
+    Metric(
+        "advertisements_lower_total",
+        "Advertisements of a lower priority received while Active.",
+        _each(lambda i: i["lower"]),
+    ),
+    Metric("rivals", "Other routers that are Active beside this one.", _each(lambda i: len(i["rivals"]))),
+    Metric(
+        "other_holders",
+        "Addresses for which another host answers as well.",
+        _each(lambda i: len(i["other_holders"])),
+    ),
     Metric("last_advertisement_seconds", "When one was last received, since 1970.", _last_received),
     Metric("discarded_total", "Messages for an instance that were discarded, by reason.", _discarded),
     Metric("discarded_unknown_total", "Messages for no instance that were discarded, by reason.", _discarded_unknown),

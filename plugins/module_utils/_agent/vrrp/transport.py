@@ -43,9 +43,14 @@ class Transport:
     """All sockets; they follow their interfaces, which may vanish and be created again."""
 
     def __init__(
-        self, loop: Loop, network: Any, known: links.Links, log: Any, step: Callable[[Router, machine.Event, int], None]
+        self,
+        loop: Loop,
+        network: Any,
+        known: links.Links,
+        log: Any,
+        on_received: Callable[[Router, machine.Received, int], None],
     ) -> None:
-        self.loop, self.network, self.links, self.log, self.step = loop, network, known, log, step
+        self.loop, self.network, self.links, self.log, self._on_received = loop, network, known, log, on_received
         self._sockets: Dict[Key, InterfaceSocket] = {}
         self._faults: Dict[Tuple[str, str], int] = {}  # when each kind of message last arrived
         self._expiring = False
@@ -154,7 +159,7 @@ class Transport:
             self._discard(router or sock, datagram.source, received)
         elif received and router:
             self._compare(router, received, datagram.source)
-            self.step(router, router.record(received, datagram.source), arrived)
+            self._on_received(router, router.record(received, datagram.source), arrived)
 
     def _discard(self, where: Any, source: str, why: packet.Discard) -> None:
         where.discard(why.reason)

@@ -2,16 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which hosts answer for an address on the link: ARP for IPv4, neighbour solicitation for IPv6.
 
-The packets are the agent's; only ``NeighbourProber`` touches a socket.
-
-Each family is probed in the way that disturbs no other host:
-
-- IPv4: an ARP Probe (RFC 5227, 1.1: sender address 0.0.0.0). A request that names a sender would be written into the
-  caches of all hosts that receive it.
-- IPv6: an ordinary solicitation from our own link-local address, answered to us alone. The counterpart of an ARP Probe,
-  a solicitation from ``::``, would be answered to all nodes (RFC 4861, 7.2.4). Worse, a member that is taking the
-  address over and still checks it for duplicates would have to give it up (RFC 4862, 5.4.3); it ignores an ordinary
-  one.
+The packets and the socket are the agent's.
 """
 
 from __future__ import annotations
@@ -19,14 +10,10 @@ from __future__ import annotations
 import ipaddress
 import json
 import select
-import socket
-import struct
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
-from ..._agent.net.arp import ETH_P_ARP, Claim, arp_claim, arp_frame, mac_bytes
-from ..._agent.net.linux import ICMPV6_FILTER, PACKET_OUTGOING
-from ..._agent.net.ndisc import ND_ADVERT, advert_claim, solicitation, solicited_node
+from ..._agent.net.neighbours import NeighbourProber
 
 
 class Link(NamedTuple):
@@ -51,79 +38,6 @@ def link_to(route: str) -> Link:
     if via:
         return Link("", f"it is not on a link of this host, but behind the router {via}")
     return Link(device, "")
-
-
-def open_socket(interface: str, version: int) -> socket.socket:
-    """Return the raw socket of one family. Needs CAP_NET_RAW (PermissionError otherwise)."""
-    if version == 4:
-        arp = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ARP))
-        arp.bind((interface, ETH_P_ARP))
-        arp.setblocking(False)
-        return arp
-    icmp = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
-    icmp.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\x00")
-    # A filter of 256 bits, one for each type to block (RFC 3542, 3.2): all but Neighbour Advertisements.
-    blocked = bytearray(b"\xff" * 32)
-    word = ND_ADVERT // 32 * 4
-    bits = struct.unpack_from("=I", blocked, word)[0] & ~(1 << (ND_ADVERT % 32))
-    struct.pack_into("=I", blocked, word, bits)
-    icmp.setsockopt(socket.IPPROTO_ICMPV6, ICMPV6_FILTER, bytes(blocked))
-    icmp.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
-    icmp.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVHOPLIMIT, 1)
-    icmp.setblocking(False)
-    return icmp
-
-
-def own_mac(interface: str) -> bytes:
-    with open(f"/sys/class/net/{interface}/address", encoding="utf-8") as handle:
-        return mac_bytes(handle.read().strip())
-
-
-class NeighbourProber:
-    """Probes on one interface, in one family, who holds an address. Never blocks."""
-
-    def __init__(
-        self,
-        interface: str,
-        version: int = 4,
-        opener: Callable[[str, int], Any] = open_socket,
-        mac_of: Callable[[str], bytes] = own_mac,
-    ) -> None:
-        self.interface = interface
-        self.version = version
-        self._mac = mac_of(interface)
-        self._socket = opener(interface, version)
-
-    def fileno(self) -> int:
-        return int(self._socket.fileno())
-
-    def probe(self, address: str) -> None:
-        if self.version == 4:
-            self._socket.send(arp_frame(self._mac, "0.0.0.0", address))
-        else:
-            self._socket.sendto(solicitation(address, self._mac), (solicited_node(address), 0))
-
-    def replies(self) -> List[Claim]:
-        """Return every claim that has arrived, oldest first and for any address: the caller selects its own."""
-        claims: List[Claim] = []
-        while True:
-            try:
-                claim = self._receive()
-            except BlockingIOError:
-                return claims
-            if claim is not None:
-                claims.append(claim)
-
-    def _receive(self) -> Optional[Claim]:
-        if self.version == 4:
-            frame, source = self._socket.recvfrom(256)
-            return None if source[2] == PACKET_OUTGOING else arp_claim(frame)
-        message, ancillary, _flags, _source = self._socket.recvmsg(1500, socket.CMSG_SPACE(4))
-        hops = [struct.unpack("=i", data)[0] for _level, _kind, data in ancillary if len(data) == 4]
-        return advert_claim(message, hops[0] if hops else 0)
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 def wait_readable(probers: Sequence[Any], seconds: float) -> None:

@@ -71,6 +71,7 @@ class Discard(NamedTuple):
 
     reason: str
     detail: str
+    advertisement: Optional[Advertisement] = None  # what it says, if only its authentication is unknown
 
 
 class _Path(NamedTuple):
@@ -120,13 +121,15 @@ def decode(
         return unreadable
     first, vrid, priority, count, word, _checksum = _HEADER.unpack_from(message)
     version = first >> 4
-    message = message[: _length(version, count, path)]
-    variant = _checksum_variant(message, version, path)
+    whole, message = message, message[: _length(version, count, path)]
+    auth_type = word >> 8 if version == 2 else NO_AUTHENTICATION
+    known = auth_type in (NO_AUTHENTICATION, PASSWORD)
+    # The length of the data of another type is not known, nor whether padding follows them.
+    variant = _checksum_variant(message, version, path) or ("" if known else _checksum_variant(whole, version, path))
     if not variant:
         return Discard(CHECKSUM, f"the checksum is wrong in version {version}, VRID {vrid}, {len(message)} bytes")
-    auth_type = word >> 8 if version == 2 else NO_AUTHENTICATION
     unit, largest = UNITS[version]
-    impossible = _impossible(vrid, count, word & largest, auth_type)
+    impossible = _impossible(vrid, count, word & largest)
     if impossible:
         return impossible
     end = _HEADER.size + count * path.size
@@ -135,7 +138,13 @@ def decode(
     )
     # RFC 3768, 5.3.10: without authentication the data are ignored on receipt.
     auth_pass = message[end:].rstrip(b"\x00") if auth_type == PASSWORD else b""
-    return Advertisement(version, vrid, priority, (word & largest) * unit, addresses, auth_type, auth_pass, variant)
+    interval = (word & largest) * unit
+    advertisement = Advertisement(version, vrid, priority, interval, addresses, auth_type, auth_pass, variant)
+    if known:
+        return advertisement
+    # RFC 3768, 5.3.6 leaves 0 alone in use; 1 is RFC 2338's password, which keepalived still has.
+    detail = f"unknown authentication type {auth_type} received for VRID {vrid}"
+    return Discard(AUTHENTICATION, detail, advertisement)
 
 
 def mismatch(advertisement: Advertisement, own: Advertisement) -> Optional[Discard]:
@@ -179,7 +188,7 @@ def _unreadable(message: bytes, path: _Path, hop_limit: int) -> Optional[Discard
     return None
 
 
-def _impossible(vrid: int, count: int, interval: int, auth_type: int) -> Optional[Discard]:
+def _impossible(vrid: int, count: int, interval: int) -> Optional[Discard]:
     """Return which value no router may send, whatever its configuration."""
     if vrid == 0:
         return Discard(VRID, "VRID 0 received, 1 to 255 are possible")
@@ -189,9 +198,6 @@ def _impossible(vrid: int, count: int, interval: int, auth_type: int) -> Optiona
     # Erratum 8301: the interval must not be 0.
     if interval == 0:
         return Discard(INTERVAL, f"an interval of 0 received for VRID {vrid}")
-    # RFC 3768, 5.3.6 leaves 0 alone in use; 1 is RFC 2338's password, which keepalived still has.
-    if auth_type not in (NO_AUTHENTICATION, PASSWORD):
-        return Discard(AUTHENTICATION, f"unknown authentication type {auth_type} received for VRID {vrid}")
     return None
 
 
@@ -215,8 +221,9 @@ def _checksum_variant(message: bytes, version: int, path: _Path) -> str:
 
 
 def _sum(data: bytes) -> int:
-    """The words of the data, of which there is an even number of bytes, summed modulo 0xFFFF: the one's complement
-    sum of RFC 1071. Because 0x10000 is 1 modulo 0xFFFF, the remainder of one big number is that of its words' sum.
+    """The words of the data summed modulo 0xFFFF: the one's complement sum of RFC 1071. Because 0x10000 is 1 modulo
+    0xFFFF, the remainder of one big number is that of its words' sum. Of an odd number of bytes only a sum of 0 is
+    right: RFC 1071 appends a zero byte, and that multiplies it by 256.
     """
     return int.from_bytes(data, "big") % 0xFFFF
 

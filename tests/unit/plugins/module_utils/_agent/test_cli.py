@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION, cli, vrrp
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config import host
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin, lifecycle
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
@@ -45,9 +46,19 @@ def test_it_runs_beside_its_package_too():
     assert subprocess.check_output(command, cwd=MODULE_UTILS, text=True, timeout=60).endswith("0.1.0\n")
 
 
-def test_a_good_configuration_is_called_good(config, capsys):
+def test_a_good_configuration_is_called_good(config, capsys, monkeypatch):
+    monkeypatch.setattr(host, "has_interface", lambda name: True)
     assert cli.main(["check-config", "--config", config]) == 0
     assert capsys.readouterr() == (f"{config} is good: 2 instances, 0 sync groups, 0 checks.\n", "")
+
+
+def test_what_is_odd_about_a_good_configuration_is_a_note(config, capsys, monkeypatch):
+    monkeypatch.setattr(host, "has_interface", lambda name: False)
+    assert cli.main(["check-config", "--config", config]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        f"Note: {name}: this host has no interface eth0 now; until it has, this is a FAULT."
+        for name in ("front", "six")
+    ]
 
 
 def test_every_fault_is_a_line_of_its_own(tmp_path, capsys):
@@ -118,14 +129,20 @@ def test_each_fault_of_a_proxys_configuration_is_a_line(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "content, has",
-    [({}, "neither"), ([], "neither"), ({"servics": []}, "neither"), ({"instances": [], "page": {}}, "keys of both")],
+    [
+        ({}, "has keys of neither configuration"),
+        ([], "is []: a mapping is wanted, and"),
+        ({"servics": []}, "has keys of neither configuration"),
+        ({"instances": [], "page": {}}, "has keys of both configurations"),
+    ],
 )
 def test_a_configuration_of_unclear_kind_is_one_sentence(content, has, tmp_path, capsys):
     path = tmp_path / "odd.json"
     path.write_text(json.dumps(content))
     assert cli.main(["check-config", "--config", str(path)]) == 1
-    sentence = "a VRRP router's configuration has 'instances', a proxy's has 'services'."
-    assert capsys.readouterr().err == f"{path} has {has}: {sentence}\n"
+    sentence = "the one of a VRRP router has the key 'instances', that of a proxy has 'services'."
+    colon = "" if has.endswith("and") else ":"
+    assert capsys.readouterr().err == f"{path} {has}{colon} {sentence}\n"
 
 
 def test_a_proxy_with_a_fault_does_not_start(tmp_path, capsys):

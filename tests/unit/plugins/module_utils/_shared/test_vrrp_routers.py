@@ -72,6 +72,17 @@ def test_a_password_is_returned_on_request_only():
     assert (routers(heard(0))[0]["auth_pass"], routers(heard(0))[0]["auth_type"]) == ("", "none")
 
 
+def test_a_router_that_authenticates_in_an_unknown_way_is_a_router_and_can_conflict():
+    """Its VRID is taken, and whoever chooses another one must know."""
+    said = advertisement()._replace(auth_type=254)
+    message = Discard("authentication", "unknown authentication type 254 received for VRID 51", said)
+    seen = segment(heard(0)._replace(message=message, source=B)).result()
+    assert (seen["discarded"], seen["routers"][0]["auth_type"]) == ({}, "254")
+    assert vrrp_routers.taken(seen["routers"])[0]["vrid"] == 51
+    (conflict,) = vrrp_routers.conflicts(seen["routers"], [A], [VIP], [51], "secret")
+    assert conflict.startswith(f"{B} already advertises VRID 51 on eth0 for our VIP {VIP} (priority 100): ")
+
+
 def test_unicast_is_told_from_multicast_in_both_families():
     messages = [heard(0, destination=B), heard(0, "fe80::1", destination="ff02::12", version=3, interval=0.25)]
     assert [(r["family"], r["unicast"], r["interval"]) for r in routers(*messages)] == [

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import stat
@@ -28,14 +29,14 @@ def program(tmp_path):
 def owned(monkeypatch):
     """Says that paths have another owner, group or mode than they have; folders above count as root's."""
     claims = {}
-    real = os.stat
+    real = os.lstat
 
     def claimed(path):
         found = real(path)
         claim = {"st_mode": found.st_mode, "st_uid": 0, "st_gid": 0, **claims.get(str(path), {})}
         return SimpleNamespace(**claim)
 
-    monkeypatch.setattr(host.os, "stat", claimed)
+    monkeypatch.setattr(host.os, "lstat", claimed)
     monkeypatch.setattr(host.os, "geteuid", lambda: 0)
     monkeypatch.setattr(host.pwd, "getpwnam", lambda name: SimpleNamespace(pw_uid=RUNNER))
     return claims
@@ -83,11 +84,63 @@ def test_a_folder_like_tmp_is_no_danger_to_what_is_in_it(program, owned):
     assert host.program(str(program), "runner") is None
 
 
-def test_a_link_is_judged_by_what_it_leads_to(program, owned):
-    link = program.parent.parent / "link"
-    link.symlink_to(program)
-    owned[str(program)] = {"st_uid": STRANGER}
-    assert f"may change {program}:" in host.program(str(link), "runner")
+@pytest.fixture
+def linked(program):
+    """A link to the program in another folder, behind a link to that folder: way -> real, real/check -> program."""
+    folder = program.parent.parent
+    (folder / "real").mkdir()
+    (folder / "real" / "check").symlink_to("../bin/check")
+    (folder / "way").symlink_to(folder / "real")
+    return folder / "way" / "check"
+
+
+def test_a_program_behind_links_that_only_root_may_change_is_good(linked, owned):
+    assert host.program(str(linked), "runner") is None
+
+
+@pytest.mark.parametrize("stranger", ["bin", "bin/check", "real"])
+def test_everything_that_links_lead_through_counts(program, linked, owned, stranger):
+    """A user who may change the folder of a link may point it elsewhere: the path is executed as it is written."""
+    place = program.parent.parent / stranger
+    owned[str(place)] = {"st_uid": STRANGER}
+    wrong = host.program(str(linked), "runner")
+    assert wrong == f"others than root and runner may change {place}: chown it to root, chmod go-w."
+
+
+@pytest.mark.parametrize("stranger", ["way", "real/check"])
+def test_a_link_of_another_owner_is_refused(program, linked, owned, stranger):
+    place = program.parent.parent / stranger
+    owned[str(place)] = {"st_uid": STRANGER}
+    wrong = host.program(str(linked), "runner")
+    assert wrong == f"others than root and runner may change the link {place}: chown -h it to root."
+
+
+def test_the_folder_behind_two_dots_is_the_parent_of_where_a_link_leads(program, linked, owned):
+    (program.parent.parent / "deep").symlink_to("/usr/bin")
+    path = program.parent.parent / "deep" / ".." / "bin" / "true"
+    assert host.program(str(path), "runner") is None
+    owned["/usr"] = {"st_uid": STRANGER}
+    assert "may change /usr:" in host.program(str(path), "runner")
+
+
+def test_a_group_with_an_access_list_is_not_roots_group_alone(program, owned, monkeypatch):
+    owned[str(program)] = {"st_mode": stat.S_IFREG | 0o775}
+    monkeypatch.setattr(host.os, "getxattr", lambda path, name: name == "system.posix_acl_access" and b"an ACL")
+    assert f"may change {program}:" in host.program(str(program), "runner")
+
+
+def test_a_program_that_vanishes_while_it_is_checked_is_refused(program, monkeypatch):
+    def vanished(_path):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    monkeypatch.setattr(host.os, "lstat", vanished)
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    assert host.program(str(program), me) == "it cannot be run: No such file or directory."
+
+
+def test_an_interface_is_there_or_not():
+    assert host.has_interface("lo")
+    assert not host.has_interface("there-is-none")
 
 
 def test_what_cannot_be_run_is_refused(program):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import network
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink import Link
 
 CALLS = [
     ("open_socket", ("eth0", 7, 4, True)),
@@ -32,6 +33,13 @@ def calls(monkeypatch):
     monkeypatch.setattr(network, "Announcer", lambda: Part("announcer"))
     monkeypatch.setattr(network.sockets, "open_socket", lambda *given: found.append(("open_socket", given)))
     return found
+
+
+def test_a_prober_sends_from_the_mac_that_the_interface_has_now(calls, monkeypatch):
+    made = []
+    monkeypatch.setattr(network, "NeighbourProber", lambda *given, mac_of: made.append((*given, mac_of("eth0"))))
+    network.Network().prober(Link(2, "eth0", True, b"\2" * 6), 4)
+    assert made == [("eth0", 4, b"\2" * 6)]
 
 
 @pytest.mark.parametrize("name, given", CALLS)

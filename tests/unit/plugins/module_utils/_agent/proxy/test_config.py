@@ -94,7 +94,7 @@ def test_the_keys_are_those_of_the_collections_model():
     [
         ("{", "configuration is no JSON: "),
         ("[]", "configuration is []: a mapping with the keys services, "),
-        ('{"services": [], "services": []}', "the key 'services' stands twice in one mapping"),
+        ('{"services": [], "services": []}', "configuration has the key 'services' more than once: leave one out."),
         ("{}", "configuration lacks 'services': add it."),
         (written(servics=[]), "configuration has the unknown key 'servics': did you mean 'services'?"),
         (written(services=[DNS, {**DNS, "port": 54}], monitors=[]), "services has the name 'dns' twice: "),

@@ -122,6 +122,64 @@ def test_addresses_that_cannot_be_announced_are_logged_once_and_tried_again(host
     assert host.says() == ["front: its addresses could be announced"]
 
 
+def test_another_mac_of_the_interface_is_announced_at_once(host):
+    """Otherwise other hosts send to the old one until their entries expire."""
+    host.start().activate()
+    host.netlink.link("eth0", 2, mac=b"\2" * 6)
+    host.let()
+    assert host.done() == [
+        "says front: interface eth0 has another MAC: the addresses are announced again",
+        f"{ANNOUNCE} x5",
+    ]
+
+
+def test_another_mac_of_a_backup_is_announced_by_nobody(host):
+    host.start()
+    host.done()
+    host.netlink.link("eth0", 2, mac=b"\2" * 6)
+    host.let()
+    assert host.done() == []
+
+
+def test_announcements_that_do_not_fit_into_the_queue_follow_as_soon_as_it_has_room(host):
+    many = FRONT._replace(addresses=tuple(f"10.0.0.{number}/32" for number in range(200)))
+    host.start(many)
+    host.network.room = 100
+    host.let(DOWN_INTERVAL)
+    sent = 0
+    for _count in range(12):
+        sent += sum(line.startswith("announce") for line in host.journal)
+        host.journal.clear()
+        host.network.room = 100
+        host.let(0.01)
+    assert sent == 5 * 200
+    assert host.state == "Active"
+
+
+def test_a_queue_that_stays_full_is_logged_and_the_next_burst_tries_again(host):
+    host.network.room = 3
+    host.start(FRONT._replace(announce_again=0))
+    host.let(DOWN_INTERVAL + 4.9)
+    assert "front: its addresses cannot be announced: Resource temporarily unavailable" not in host.says()
+    host.let(0.2)
+    assert host.says() == ["front: its addresses cannot be announced: Resource temporarily unavailable"]
+    host.network.room = 100
+    host.let(0.1)
+    assert host.done() == [f"{ANNOUNCE} x5", "says front: its addresses could be announced"]
+
+
+def test_a_router_that_yields_announces_no_rest(host):
+    host.network.room = 2
+    host.start()
+    host.let(DOWN_INTERVAL)
+    host.hears(200)
+    host.done()
+    host.network.room = 100
+    host.hears(200)
+    host.let(1)
+    assert host.acts() == []
+
+
 # --- refused ----------------------------------------------------------------------------------------------------
 
 
@@ -136,7 +194,7 @@ def test_without_its_addresses_a_router_is_in_fault_and_says_so_to_its_peers(hos
         f"says front: {VIP}/32 cannot be put on eth0: Permission denied",
         f"send 0 to {OTHER}",
         DELETE,
-        "says front: Active to Fault: the virtual addresses failed",
+        "says front: Active to Fault: the kernel refuses the virtual addresses",
     ]
     assert host.report()["priority"]["because"] == [{"name": "the virtual addresses", "change": None}]
 
@@ -199,10 +257,7 @@ def test_an_address_that_the_kernel_refuses_is_logged_once(host):
 def test_an_address_that_cannot_be_removed_is_logged(host):
     host.start().activate()
 
-    def forbidden(_index, _address):
-        raise PermissionError(errno.EPERM, "Operation not permitted")
-
-    host.netlink.delete = forbidden
+    host.netlink.kept.add(f"{VIP}/32")
     host.hears(200)
     assert f"front: {VIP}/32 cannot be taken off eth0: Operation not permitted" in host.says()
 
@@ -216,6 +271,66 @@ def test_an_address_that_another_program_removes_is_put_back_and_announced_at_on
     host.let()
     assert host.done() == [ADD, f"says front: {VIP}/32 put on eth0: another program had removed it", f"{ANNOUNCE} x5"]
     assert host.state == "Active"
+
+
+def test_an_address_that_another_program_adds_to_a_backup_is_removed(host):
+    """Two hosts would answer for it."""
+    host.start()
+    host.hears(200)
+    host.done()
+    host.netlink.put(f"{VIP}/32")
+    host.netlink.put(f"{VIP}/24")
+    host.let()
+    assert host.done() == [
+        DELETE,
+        f"delete {VIP}/24 from eth0",
+        f"says front: {VIP}/32, {VIP}/24 taken off eth0: another program had added it",
+    ]
+    assert (host.state, host.held) == ("Backup", [])
+
+
+@pytest.mark.parametrize("events", ["read", "lost"])
+def test_an_address_that_another_program_adds_to_an_active_router_with_another_prefix_length_is_removed(host, events):
+    host.start().activate()
+    host.netlink.put(f"{VIP}/24")
+    if events == "lost":
+        host.netlink.overrun()
+    host.let()
+    assert host.done() == [
+        f"delete {VIP}/24 from eth0",
+        f"says front: {VIP}/24 taken off eth0: another program had added it",
+    ]
+    assert host.held == [f"{VIP}/32"]
+
+
+def test_an_added_address_that_must_not_be_removed_is_logged_and_reported(host):
+    host.start()
+    host.hears(200)
+    host.done()
+    host.netlink.kept.add(f"{VIP}/32")
+    host.netlink.put(f"{VIP}/32")
+    host.let()
+    assert host.done() == [f"says front: {VIP}/32 cannot be taken off eth0: Operation not permitted"]
+    assert (host.report()["held"], host.daemon.held()) == ([f"{VIP}/32"], [f"{VIP}/32"])
+
+
+def test_an_address_that_was_removed_by_others_meanwhile_is_not_reported_as_removed(host):
+    host.start()
+    host.hears(200)
+    host.done()
+    host.netlink.put(f"{VIP}/32")
+    host.netlink.there.popitem()  # its event is still to come
+    host.let()
+    assert host.says() == []
+
+
+def test_a_router_that_was_started_after_a_crash_keeps_what_appears(host):
+    host.netlink.put(f"{VIP}/32")
+    host.start(TWO)
+    host.done()
+    host.netlink.put(f"{SECOND_VIP}/24")
+    host.let()
+    assert host.done() == []
 
 
 def test_only_what_is_missing_is_put_back(host):
@@ -337,6 +452,58 @@ def test_what_was_left_is_removed_at_a_stop(host):
     host.done()
     host.daemon.stop()
     assert host.acts() == [DELETE]
+
+
+@pytest.mark.parametrize(
+    "instance, configured, left", [(FRONT, f"{VIP}/24", f"{VIP}/32"), (SIX, "2001:db8::10/64", "2001:db8::10/128")]
+)
+class TestAnAddressThatWasLeftWithAnotherPrefixLength:
+    """By an agent with other settings, or by keepalived."""
+
+    @pytest.fixture
+    def host(self, instance, configured, left):
+        host = Host()
+        host.netlink.put(left)
+        host.start(instance._replace(addresses=(configured,)))
+        host.done()
+        return host
+
+    def test_is_replaced_when_no_other_router_has_it(self, host, configured, left):
+        assert host.report(next(iter(host.states)))["held"] == [left]
+        host.let(1 + 156 / 256)
+        assert (host.state, host.held) == ("Active", [configured])
+        name = next(iter(host.states))
+        replaced = f"{name}: {left} taken off eth0: the one with the configured prefix length takes its place"
+        assert replaced in host.says()
+
+    def test_is_removed_as_soon_as_another_router_has_it(self, host, instance, left):
+        group = {"destination": "ff02::12", "source": "fe80::9"} if instance is SIX else {}
+        own = next(iter(host.daemon.routers.values())).instance
+        host.hears(101, of=own, **group)
+        assert (host.state, host.held) == ("Backup", [])
+
+    def test_is_removed_at_a_stop(self, host):
+        host.daemon.stop()
+        assert (host.held, host.daemon.held()) == ([], [])
+
+
+def test_an_address_that_nobody_has_reported_yet_is_found_by_the_kernels_answer(host):
+    """Its event may be on its way."""
+    six = SIX._replace(addresses=("2001:db8::10/64",))
+    host.start(six)
+    host.let(2)
+    host.loop.watched.clear()  # no events are read
+    host.netlink.put("2001:db8::10/128")
+    host.let(2)
+    assert (host.state, host.held) == ("Active", ["2001:db8::10/64"])
+
+
+def test_an_ipv6_address_that_failed_duplicate_detection_is_added_anew(host):
+    host.netlink.put("2001:db8::10/64", usable=False)
+    host.start(SIX._replace(addresses=("2001:db8::10/64",)))
+    host.let(DOWN_INTERVAL)
+    assert host.acts().count("delete 2001:db8::10/64 from eth0") == 1
+    assert all(found.usable for found in host.netlink.there.values())
 
 
 def test_an_ipv6_address_is_taken_and_announced_like_any_other(host):

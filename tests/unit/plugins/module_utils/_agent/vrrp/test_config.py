@@ -223,9 +223,15 @@ def test_a_refused_password_is_not_repeated(changes):
 @pytest.mark.parametrize(
     "text, sentence",
     [
-        ("", "is no JSON: Expecting value: line 1 column 1 (char 0)."),
-        ('{"instances": [], "instances": []}', "the key 'instances' stands twice in one mapping."),
-        ("[" * 100_000, "is no JSON: "),
+        (" \n", "configuration is empty: a configuration in JSON is wanted."),
+        ("{", "configuration is no JSON: "),
+        ('{"instances": [], "instances": []}', "configuration has the key 'instances' more than once: leave one out."),
+        (
+            '{"instances": [{"name": "front", "vrid": 1, "vrid": 2, "vrid": 3}]}',
+            "configuration has the key 'vrid' more than once in instances[0] (front): leave one out.",
+        ),
+        ('{"checks": [[], {"a": {"b": 1, "b": 1}}]}', "the key 'b' more than once in checks[1].a: leave one out."),
+        ("[" * 100_000, "configuration is nested too deeply."),
         ("1" * 5000, "is "),
         ("[]", "is []: a mapping with the keys instances, "),
     ],

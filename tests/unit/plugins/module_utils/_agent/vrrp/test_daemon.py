@@ -113,7 +113,7 @@ def test_an_interface_that_goes_down_is_a_fault_at_once_and_its_return_none(host
     host.start().activate()
     host.netlink.link("eth0", 2, up=False)
     host.let()
-    assert host.done() == [*GONE, "says front: Active to Fault: interface eth0 failed"]
+    assert host.done() == [*GONE, "says front: Active to Fault: interface eth0 is down"]
     host.netlink.link("eth0", 2)
     host.let()
     assert host.done() == ["says front: Fault to Backup: interface eth0 is well again"]
@@ -172,7 +172,7 @@ def test_without_an_address_to_send_from_a_router_gives_up_while_it_still_can(ho
     host.start().activate()
     host.netlink.take_away("192.0.2.1/24")
     host.let()
-    assert host.done() == [*GONE, "says front: Active to Fault: the source address on eth0 failed"]
+    assert host.done() == [*GONE, "says front: Active to Fault: interface eth0 has no IPv4 address to send from"]
     host.netlink.put("192.0.2.9/24")
     host.let()
     assert (host.state, host.report()["source"]) == ("Backup", "192.0.2.9")
@@ -229,8 +229,9 @@ def test_a_router_waits_until_all_that_it_tracks_has_been_read(host):
 
 def test_a_check_that_fails_is_a_fault_at_once(host):
     tracking(host).activate()
-    host.finds("haproxy", up=False)
-    assert host.done() == [*GONE, "says front: Active to Fault: haproxy failed"]
+    host.finds("haproxy", up=False, detail="no process haproxy")
+    assert host.done() == [*GONE, "says front: Active to Fault: haproxy failed: no process haproxy"]
+    assert host.report()["reason"] == "haproxy failed: no process haproxy"
     host.finds("haproxy")
     assert host.state == "Backup"
 
@@ -276,6 +277,44 @@ def test_an_interface_can_be_tracked_without_any_other_process(host):
     assert host.report()["priority"]["effective"] == 100
 
 
+def test_every_cause_of_a_fault_at_the_start_is_named(host):
+    host.netlink.unlink("eth0")
+    host.start(TRACKING, checks=(HAPROXY, LOAD))
+    host.finds("load", value=0)
+    host.finds("haproxy", up=False, detail="no process haproxy")
+    assert host.says() == [
+        "front: Initialize to Fault: interface eth0 is not there; interface eth0 has no IPv4 address to send from; "
+        "haproxy failed: no process haproxy"
+    ]
+
+
+@pytest.mark.parametrize(
+    "instance, change, reason",
+    [
+        (FRONT._replace(source="192.0.2.9"), None, "192.0.2.9, the source address, is not on this host"),
+        (
+            SIX,
+            lambda host: host.netlink.take_away("fe80::1/64"),
+            "interface eth0 has no link-local address to send from",
+        ),
+        (FRONT, lambda host: setattr(host.network, "shut", 1), "interface eth0 has no socket for VRRP"),
+    ],
+)
+def test_a_router_that_cannot_send_says_why(host, instance, change, reason):
+    if change:
+        change(host)
+    host.start(instance)
+    assert host.says()[-1] == f"{instance.name}: Initialize to Fault: {reason}"
+
+
+def test_an_interface_that_was_replaced_is_said_to_be(host):
+    host.start().activate()
+    host.netlink.link("lan", 2)
+    host.netlink.link("eth0", 3)
+    host.let()
+    assert host.says()[0] == "front: Active to Fault: interface eth0 is another one now"
+
+
 # --- notify -----------------------------------------------------------------------------------------------------
 
 
@@ -317,6 +356,19 @@ def test_a_sync_group_is_reported_once_when_all_of_it_has_changed(host):
     assert [line for line in host.done() if line.startswith("run")] == ["run /bin/all GROUP both STOP 0 as nobody"]
 
 
+def test_a_sync_group_is_reported_after_its_members(host):
+    """A program that is run for the group finds all of its members changed."""
+    notifying = [each._replace(notify=("/bin/tell",)) for each in (FRONT, BACK)]
+    host.start(*notifying, groups=(BOTH,)).activate()
+    host.netlink.link("eth1", 3, up=False)
+    host.let()
+    assert [line for line in host.done() if line.startswith("run")] == [
+        "run /bin/tell INSTANCE back FAULT 100 as nobody",
+        "run /bin/tell INSTANCE front FAULT 100 as nobody",
+        "run /bin/all GROUP both FAULT 0 as nobody",
+    ]
+
+
 # --- sync groups ------------------------------------------------------------------------------------------------
 
 
@@ -325,6 +377,7 @@ def test_a_fault_of_one_takes_the_whole_group_along(host):
     host.netlink.link("eth1", 3, up=False)
     host.let()
     assert host.states == {"front": "Fault", "back": "Fault", "six": "Active"}
+    assert "says front: Active to Fault: back of its sync group is in Fault" in host.journal
     notice = "run /bin/all GROUP both FAULT 0 as nobody"
     assert sorted(host.acts()) == sorted([*GONE, "send 0 to 198.51.100.2", "delete 198.51.100.10/32 from eth1", notice])
     assert host.report()["priority"]["because"] == [{"name": "the sync group", "change": None}]

@@ -47,6 +47,14 @@ def test_a_router_that_resigns_serves_until_it_is_not_needed_and_takes_no_new_se
     assert not one.loop.running
 
 
+def test_addresses_that_could_not_be_removed_are_not_said_to_be_given_up(case):
+    case.left = ["192.0.2.10/32"]
+    case.run()
+    assert case.journal[-1] == (
+        "says 192.0.2.10/32 could not be removed, and another host may have it by now: remove it by hand."
+    )
+
+
 def test_a_second_signal_stops_it_at_once(case):
     case.linger = lambda gone: None
     case.run(case.term)
@@ -135,6 +143,28 @@ def test_a_status_socket_that_cannot_be_had_refuses_the_reload_and_the_first_one
     assert there == [True]
     assert "is no socket, but something else" in one.report()["config_fault"]
     assert not [line for line in case.journal if "apply" in line]
+
+
+def test_without_a_status_socket_the_addresses_are_served_and_the_lack_is_logged(case):
+    busy = case.folder / "vrrp.sock"
+    busy.write_text("no socket")
+    one = case.run()
+    assert case.journal[1].startswith(f"says status reports: {busy} is no socket, but something else: remove it, or ")
+    assert [case.journal[0], *case.journal[2:]] == [*BEGIN, "daemon: leave", *END]
+    assert one.report()["limits"] == [case.journal[1][len("says ") :]]
+    assert busy.read_text() == "no socket"
+
+
+def test_a_reload_opens_the_status_socket_that_could_not_be_had_and_does_not_depend_on_it(case):
+    busy, found = case.folder / "vrrp.sock", []
+    busy.write_text("no socket")
+
+    def look():
+        found.append((case.lifecycle.report()["config_fault"], len(case.lifecycle.report()["limits"])))
+
+    case.run(lambda: case.write(priority=7), case.hup, look, busy.unlink, case.hup, look)
+    assert found == [(None, 1), (None, 0)]
+    assert case.journal.count("daemon: apply 7") == 2
 
 
 def test_two_reloads_at_once_are_one(case):

@@ -22,6 +22,7 @@ from support.vrrp.lifecycles import (
 )
 
 ASKED = ["systemd: reloading", "new process: start"]
+NO_SOCKET = "The new version does not take over: there is no status socket to hand over, so restart the agent."
 HANDED_OVER = ["checks: stop", "network: close", "says The addresses are handed over; goodbye."]
 
 
@@ -157,3 +158,10 @@ def test_a_new_version_that_cannot_resume_touches_nothing(case, why):
         case.run()
     assert not [line for line in case.journal if "stop" in line or "close" in line or "systemd" in line]
     assert (case.folder / "vrrp.sock").is_socket()
+
+
+def test_without_a_status_socket_to_hand_over_there_is_no_upgrade(case):
+    (case.folder / "vrrp.sock").write_text("no socket")
+    faults = []
+    case.run(case.upgrade, lambda: faults.append(case.lifecycle.report()["config_fault"]))
+    assert (faults, case.new_processes) == ([NO_SOCKET], [])

@@ -121,21 +121,30 @@ def test_what_is_gone_twice_is_gone(links):
     assert links.named("eth1") is None
 
 
-def test_an_address_is_held_with_its_prefix_length_and_on_its_interface(links):
+def test_an_address_is_held_on_its_interface_with_the_prefix_length_that_it_has_there(links):
     links.update(AddressUpdated(address("192.0.2.10", prefix=32)))
     assert links.held("eth0", ["192.0.2.10/32", "192.0.2.1/24", "192.0.2.11/32"]) == ["192.0.2.10/32", "192.0.2.1/24"]
-    assert links.held("eth0", ["192.0.2.10/24"]) == []
+    assert links.held("eth0", ["192.0.2.10/24"]) == ["192.0.2.10/32"]
     assert links.held("eth1", ["192.0.2.10/32"]) == []
     assert links.held("eth9", ["192.0.2.10/32"]) == []
 
 
 def test_an_address_may_be_there_with_two_prefix_lengths(links):
     links.update(AddressUpdated(address("192.0.2.1", prefix=32)))
+    assert links.held("eth0", ["192.0.2.1/32", "192.0.2.1/24"]) == ["192.0.2.1/24", "192.0.2.1/32"]
     links.update(AddressGone(FIRST))
-    assert links.held("eth0", ["192.0.2.1/32", "192.0.2.1/24"]) == ["192.0.2.1/32"]
+    assert links.held("eth0", ["192.0.2.1/24"]) == ["192.0.2.1/32"]
     links.update(AddressUpdated(FIRST))
     links.update(AddressGone(address("192.0.2.1", prefix=32)))
     assert links.held("eth0", ["192.0.2.1/32", "192.0.2.1/24"]) == ["192.0.2.1/24"]
+
+
+def test_an_address_is_usable_with_its_prefix_length_after_duplicate_detection(links):
+    assert links.usable(2, "192.0.2.1/24")
+    assert not links.usable(2, "192.0.2.1/32")
+    assert not links.usable(3, "192.0.2.1/24")
+    links.update(AddressUpdated(GLOBAL._replace(usable=False)))
+    assert not links.usable(2, "2001:db8::1/64")
 
 
 def test_what_is_learnt_anew_replaces_all_that_was_known(links):

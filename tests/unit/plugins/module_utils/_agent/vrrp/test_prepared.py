@@ -45,14 +45,24 @@ def test_a_deed_that_is_not_done_ahead_is_done_in_its_turn():
     assert call.made == 1
 
 
-@pytest.mark.parametrize("required", [True, False])
-def test_the_result_of_an_early_call_is_reported_in_its_turn_and_stops_later_calls(required):
+def test_a_required_call_that_failed_early_stops_later_calls_and_is_reported_in_its_turn():
     call = Call(OSError(errno.EACCES, "no"))
-    deed = PreparedCall(call, required)
-    assert deed.run_early() is not required
+    deed = PreparedCall(call, required=True)
+    assert not deed.run_early()
     with pytest.raises(OSError) as raised:
         deed()
     assert (raised.value, call.made) == (call.fault, 1)
+
+
+def test_another_call_that_failed_early_is_made_again_in_its_turn():
+    call = Call(OSError(errno.EAGAIN, "later"))
+    deed = PreparedCall(call)
+    assert deed.run_early()
+    with pytest.raises(OSError):
+        deed()
+    call.fault = None
+    deed()
+    assert call.made == 3
 
 
 def test_all_that_others_see_comes_before_anything_is_written_down(host):

@@ -111,17 +111,42 @@ def test_a_longer_interval_of_others_is_waited_for(host):
     assert host.state == "Backup"
 
 
-@pytest.mark.parametrize("field, value", [("interface", "eth1"), ("vrid", 77), ("version", 3), ("name", "other")])
+@pytest.mark.parametrize("field, value", [("interface", "eth1"), ("vrid", 77), ("version", 3)])
 def test_another_virtual_router_is_one_that_stops_and_one_that_starts(host, field, value):
     host.start().activate()
     host.apply(FRONT._replace(**{field: value}))
-    name = value if field == "name" else "front"
     assert host.done() == [
         f"send 0 to {OTHER}",
         f"delete {VIP}/32 from eth0",
         "says front: Active to Initialize: stop",
-        f"says {name}: Initialize to Backup: start",
+        "says front: Initialize to Backup: start",
     ]
+
+
+def test_another_name_moves_nothing(host):
+    host.start(FRONT._replace(announce_again=7 * SECOND)).activate()
+    host.apply(FRONT._replace(name="other", announce_again=7 * SECOND))
+    assert (host.states, host.done()) == ({"other": "Active"}, [])
+    host.let(8)
+    assert f"announce {VIP} on eth0" in host.done()
+    host.hears(200)
+    assert host.says() == [f"other: Active to Backup: Advertisement with priority 200 from {OTHER}"]
+
+
+def test_two_instances_may_swap_their_names(host):
+    second = FRONT._replace(name="second", vrid=77, priority=250, addresses=("192.0.2.77/32",))
+    host.start(FRONT, second).activate()
+    host.apply(FRONT._replace(name="second"), second._replace(name="front"))
+    assert (host.states, host.done()) == ({"second": "Active", "front": "Active"}, [])
+    assert host.report("front")["held"] == ["192.0.2.77/32"]
+
+
+def test_a_member_of_a_sync_group_keeps_its_state_under_another_name(host):
+    host.start(FRONT, BACK, groups=(Group("both", ("front", "back")),)).activate()
+    host.apply(FRONT._replace(name="other"), BACK, groups=(Group("both", ("other", "back")),))
+    assert (host.states, host.done()) == ({"other": "Active", "back": "Active"}, [])
+    host.hears(200)
+    assert set(host.states.values()) == {"Backup"}
 
 
 def test_an_instance_that_is_removed_stops(host):

@@ -71,6 +71,21 @@ def test_an_active_one_goes_on_with_its_next_advertisement_in_time(host):
         assert sent == [line for line in host.acts() if line.startswith("send")] and len(sent) == 2
 
 
+def test_an_active_one_goes_on_with_its_probes_for_other_hosts(host):
+    host.start(FRONT).activate()
+    new = succeeded(host)
+    new.let(62)
+    assert new.network.probes == [("eth0", VIP)]
+
+
+def test_an_address_that_was_added_to_a_backup_meanwhile_is_removed(host):
+    host.start(FRONT)
+    host.hears(101)
+    new = succeeded(host, meanwhile=lambda new: new.netlink.put(f"{VIP}/24"))
+    new.hears(101)
+    assert (new.state, new.held) == ("Backup", [])
+
+
 def test_a_backup_resumes_with_the_rest_of_active_down_timer(host):
     host.start(FRONT)
     host.hears(101)

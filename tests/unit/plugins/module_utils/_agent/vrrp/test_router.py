@@ -142,7 +142,7 @@ def test_what_is_heard_is_remembered_and_counted():
     event = router.record(router.advertisement._replace(priority=200), OTHER)
     assert (event.advertisement.priority, event.source) == (200, OTHER)
     wall.now += 2.5
-    report = router.report([], None)
+    report = router.report([], None, now=0)
     assert report["received"] == 1
     assert report["last_advertisement"] == {"source": OTHER, "priority": 200, "at": wall.now - 2.5, "age": 2.5}
 
@@ -152,14 +152,14 @@ def test_a_clock_that_is_set_back_makes_no_negative_age():
     router = placed(wall=wall)
     router.record(router.advertisement, OTHER)
     wall.now -= 3600
-    assert router.report([], None)["last_advertisement"]["age"] == 0
+    assert router.report([], None, now=0)["last_advertisement"]["age"] == 0
 
 
 def test_each_reason_is_counted_by_itself():
     router = Router(FRONT)
     for reason in ("length", "checksum", "length"):
         router.discard(reason)
-    assert router.report([], None)["discarded"] == {"length": 2, "checksum": 1}
+    assert router.report([], None, now=0)["discarded"] == {"length": 2, "checksum": 1}
 
 
 def test_the_report_has_exactly_what_was_agreed():
@@ -169,7 +169,7 @@ def test_the_report_has_exactly_what_was_agreed():
     router.state = router.state._replace(name=machine.BACKUP, readings=readings)
     wall.now += 60
     router.changed("start")
-    assert router.report(["192.0.2.10/32"], "all") == {
+    assert router.report(["192.0.2.10/32"], "all", now=0) == {
         "name": "front",
         "interface": "eth0",
         "vrid": 51,
@@ -187,8 +187,11 @@ def test_the_report_has_exactly_what_was_agreed():
         "peers": [OTHER],
         "group": "all",
         "last_advertisement": None,
+        "rivals": [],
+        "other_holders": [],
         "sent": 0,
         "received": 0,
+        "lower": 0,
         "transitions": 1,
         "discarded": {},
     }
@@ -197,17 +200,26 @@ def test_the_report_has_exactly_what_was_agreed():
 def test_a_fault_is_shown_as_no_change_of_the_priority():
     router = Router(TRACKING)
     router.state = router.state._replace(readings={"haproxy": tracking.FAULT})
-    assert router.report([], None)["priority"]["because"] == [{"name": "haproxy", "change": None}]
+    assert router.report([], None, now=0)["priority"]["because"] == [{"name": "haproxy", "change": None}]
 
 
 def test_a_report_does_not_change_with_what_it_is_about():
     router = Router(FRONT)
-    report = router.report([], None)
+    report = router.report([], None, now=0)
     router.discard("length")
     assert report["discarded"] == {}
 
 
 def test_an_instance_without_an_egress_can_be_reported():
-    assert Router(SIX).report([], None)["source"] is None
+    assert Router(SIX).report([], None, now=0)["source"] is None
     assert Router(SIX).ours.source == "::"
     assert Router(FRONT._replace(interval=2 * SECOND)).machine.source == "0.0.0.0"
+
+
+def test_a_process_of_an_older_version_may_know_less():
+    before, router = Router(FRONT), Router(FRONT)
+    before.sent = 7
+    known = before.to_json()
+    del known["lower"]
+    router.restore(known)
+    assert (router.sent, router.lower) == (7, 0)

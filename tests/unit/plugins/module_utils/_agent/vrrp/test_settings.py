@@ -29,7 +29,7 @@ OTHERS = {
     "notify": ("/bin/true",),
     "checksum": packet.RFC9568,
 }
-IDENTITY = {"name", "interface", "vrid", "version", "family"}
+IDENTITY = {"interface", "vrid", "version", "family"}
 
 
 @pytest.mark.parametrize("field", settings.Instance._fields)

@@ -18,7 +18,7 @@ The last change of the configuration was refused: instances[0] (front).vrid is 3
 Not available: real-time scheduling: Operation not permitted (it wants CAP_SYS_NICE).
 
 INSTANCE  STATE       SINCE   PRIORITY    INTERFACE  VRID   ADDRESSES                              WHY
-front     Active      3d 4h   244 of 254  eth0       51 v2  192.0.2.10/32 192.0.2.11/32 (missing)  no Advertisement was heard; load -10
+front     Active      3d 4h   244 of 254  eth0       51 v2  192.0.2.10/32 192.0.2.11/32 (missing)  no Advertisement was heard; load -10; 192.0.2.3 is Active as well, priority 50; another host has 192.0.2.10 as well (02:00:00:00:00:09)
 six       Fault       1m 10s  254         eth0       51 v3  2001:db8::10/128 (left over)           haproxy failed; haproxy FAULT
 new       Initialize  0s      100         eth0       51 v3  2001:db8::10/128                       waits for api, haproxy
 
@@ -34,6 +34,12 @@ api      https    not known yet  -
 
 def test_a_person_sees_all_that_matters():
     assert show.table(REPORT, NOW) == TABLE
+
+
+@pytest.mark.parametrize("state, own", [("Active", "192.0.2.10/32 (missing)"), ("Backup", "192.0.2.10/32")])
+def test_an_address_with_another_prefix_length_is_one_that_was_left(state, own):
+    front = {**FRONT, "state": state, "addresses": ["192.0.2.10/32"], "held": ["192.0.2.10/24"]}
+    assert f"  {own} 192.0.2.10/24 (left over)  " in show.table({**QUIET, "instances": [front]}, NOW)
 
 
 def test_what_is_not_there_takes_no_place():
@@ -69,6 +75,9 @@ def lines(report=None):
         'onprem_lb_vrrp_transitions_total{instance_name="front",interface="eth0",vrid="51"} 2',
         'onprem_lb_vrrp_advertisements_sent_total{instance_name="front",interface="eth0",vrid="51"} 12',
         'onprem_lb_vrrp_advertisements_received_total{instance_name="front",interface="eth0",vrid="51"} 3',
+        'onprem_lb_vrrp_advertisements_lower_total{instance_name="front",interface="eth0",vrid="51"} 4',
+        'onprem_lb_vrrp_rivals{instance_name="front",interface="eth0",vrid="51"} 1',
+        'onprem_lb_vrrp_other_holders{instance_name="front",interface="eth0",vrid="51"} 1',
         'onprem_lb_vrrp_last_advertisement_seconds{instance_name="front",interface="eth0",vrid="51"} 1799999999.5',
         'onprem_lb_vrrp_discarded_total{instance_name="front",interface="eth0",vrid="51",reason="checksum"} 1',
         'onprem_lb_vrrp_discarded_unknown_total{interface="eth0",family="4",reason="length"} 3',

@@ -12,7 +12,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet 
 from hypothesis import given
 from hypothesis import strategies as st
 from support.vrrp import mutations
-from support.vrrp.mutations import CARP, NONE, PASSWORD, UNICAST, V3, V3_IPV6, V3_UNICAST, V4, V6, repaired
+from support.vrrp.mutations import CARP, NONE, PASSWORD, UNICAST, V3, V3_IPV6, V3_UNICAST, V4, V6, repaired, words
 
 OF_PASSWORD = Advertisement(2, 51, 250, 1_000_000, ("192.0.2.151",), 1, b"secret", "rfc3768")
 OF_NONE = Advertisement(2, 52, 251, 1_000_000, ("192.0.2.152", "192.0.2.162"), checksum="rfc3768")
@@ -119,6 +119,11 @@ def test_a_checksum_of_all_ones_is_as_good_as_zero():
     assert packet.encode(packet.decode(message, *V4), *V4, checksum="rfc9568")[6:8] == b"\x00\x00"
 
 
+def repaired_whole(message):
+    """The message with a checksum over all its bytes."""
+    return message[:6] + (0xFFFF ^ words(message[:6] + b"\x00\x00" + message[8:])).to_bytes(2, "big") + message[8:]
+
+
 # --- what is discarded --------------------------------------------------------------------------------------------
 
 
@@ -127,6 +132,9 @@ def with_byte(message, way, at, value):
     changed = message[:at] + bytes([value]) + message[at + 1 :]
     return repaired(changed, *way, with_pseudo=message[0] >> 4 == 3)
 
+
+# As a Cisco router sends it: 30 bytes of authentication data, and the checksum is over all of them.
+MD5 = repaired_whole(bytes.fromhex("211e6401fe010000c0000229") + bytes(range(1, 31)))
 
 DISCARDED = [
     ("length", "0 bytes received, the header alone has 8", b"", V4, 255),
@@ -158,6 +166,9 @@ DISCARDED = [
     ("interval", "interval of 0 received for VRID 51", with_byte(PASSWORD, V4, 5, 0), V4, 255),
     ("authentication", "type 2 received for VRID 51", with_byte(PASSWORD, V4, 4, 2), V4, 255),
     ("authentication", "type 255 received", with_byte(NONE, V4, 4, 255), V4, 255),
+    ("authentication", "type 254 received for VRID 30", MD5, V4, 255),
+    ("authentication", "type 254 received for VRID 30", MD5 + bytes(1), V4, 255),
+    ("checksum", "version 2", MD5[:4] + b"\x01" + MD5[5:], V4, 255),
     ("carp", "a CARP advertisement of VHID 7", CARP, V4, 255),
     ("carp", "a CARP advertisement", CARP, V6, 255),
 ]
@@ -170,6 +181,16 @@ def test_a_message_with_a_fault_is_discarded_for_that(reason, text, message, way
     assert isinstance(verdict, Discard)
     assert verdict.reason == reason
     assert text in verdict.detail
+
+
+def test_a_damaged_message_with_unknown_authentication_is_called_damaged():
+    assert packet.decode(MD5[:-1] + b"\x00", *V4).reason == packet.CHECKSUM
+
+
+def test_what_a_router_says_that_authenticates_in_an_unknown_way_is_kept():
+    said = packet.decode(MD5, *V4).advertisement
+    assert said == Advertisement(2, 30, 100, 1_000_000, ("192.0.2.41",), 254, checksum="rfc3768")
+    assert packet.decode(PASSWORD[:-1], *V4).advertisement is None
 
 
 def test_each_reason_has_its_case():

@@ -1,0 +1,49 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The latest result of each check, and since when it is so."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence
+
+from ..checks.client import Result
+from ..checks.settings import Check
+from . import links
+
+
+class CheckState(NamedTuple):
+    """``since`` is in seconds since 1970."""
+
+    result: Result
+    since: float
+
+
+class CheckResults(Dict[str, CheckState]):
+    """By the check's name. A check without a result so far is not in it."""
+
+    def __init__(self, wall: Callable[[], float]) -> None:
+        super().__init__()
+        self._wall = wall
+
+    def record(self, result: Result) -> None:
+        self[result.name] = CheckState(result, self._wall())
+
+    def keep(self, checks: Iterable[Check]) -> None:
+        """Forget the results of all other checks."""
+        for name in self.keys() - {check.name for check in checks}:
+            del self[name]
+
+    def to_json(self) -> List[Dict[str, Any]]:
+        return [{**found.result._asdict(), "since": found.since} for found in self.values()]
+
+    def restore(self, known: Sequence[Dict[str, Any]]) -> None:
+        """Go on with the results of another process, from its ``to_json``."""
+        for each in known:
+            self[each["name"]] = CheckState(Result(*(each[key] for key in Result._fields)), each["since"])
+
+
+def of_interface(check: Check, known: links.Links) -> Result:
+    """Check an interface in this process, where its changes are known, and not in the checks process."""
+    link = known.named(check.interface)
+    detail = "" if link and link.up else f"interface {check.interface} is {'down' if link else 'not there'}"
+    return Result(check.name, not detail, 0, detail)

@@ -1,0 +1,79 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the log and the notify programs are told of the routers and their sync groups."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Sequence
+
+from ..runtime.loop import Loop
+from . import links, reasons, settings
+from .check_results import CheckResults
+from .core import effects, machine
+from .rivals import Rival
+from .router import Router
+
+# The state names that keepalived passes to notify programs, so that its programs work here.
+NOTIFY_STATES = {machine.ACTIVE: "MASTER", machine.BACKUP: "BACKUP", machine.FAULT: "FAULT", machine.INITIALIZE: "STOP"}
+SECOND_ACTIVE = "MASTER_RX_LOWER_PRI"  # keepalived's word as well
+
+
+class Notices:
+    """Logs each change, and runs the notify program of what has changed."""
+
+    def __init__(self, loop: Loop, known: links.Links, results: CheckResults, checks: Any, log: Any) -> None:
+        self.loop, self.links, self.results, self.checks, self.log = loop, known, results, checks, log
+        self.groups: Dict[str, str] = {}  # the state that was last reported of each sync group
+        self._user = ""
+
+    def apply(self, new: settings.Settings) -> None:
+        self._user = new.script_user
+        self.groups = {each.name: self.groups.get(each.name, machine.INITIALIZE) for each in new.groups}
+
+    def state_changed(self, router: Router, change: effects.StateChanged, members: Sequence[Router]) -> None:
+        """
+        :param members: of its sync group
+        """
+        reason = change.reason
+        if change.after == machine.FAULT:
+            reason = reasons.of_fault(router, members, self.links, self.results)
+        router.changed(reason)
+        self.log.info(f"{router.name}: {change.before} to {change.after}: {reason}")
+        self._notify(router.instance.notify, "INSTANCE", router.name, NOTIFY_STATES[change.after], router.priority)
+
+    def lower_received(self, router: Router, received: machine.Received, arrived: int) -> None:
+        """Report a router of a lower priority that stays Active beside ours, once until it is gone."""
+        router.lower += 1
+        rival = router.rivals.record(received, arrived, router.wall())
+        if rival:
+            self.log.fault(
+                f"rival {router.name} {rival.source}",
+                f"{router.name}: {rival.source} is Active as well, with priority {rival.priority}: "
+                "it receives none of our Advertisements, or discards them",
+            )
+            self._notify(router.instance.notify, "INSTANCE", router.name, SECOND_ACTIVE, router.priority)
+            self._expect_end(router, rival)
+
+    def _expect_end(self, router: Router, rival: Rival) -> None:
+        self.loop.at(rival.over_at, lambda: self._look_again(router, rival.source))
+
+    def _look_again(self, router: Router, source: str) -> None:
+        still = next((rival for rival in router.rivals.present(self.loop.now()) if rival.source == source), None)
+        if still:
+            self._expect_end(router, still)
+        else:
+            self.log.cured(f"rival {router.name} {source}", f"{router.name}: {source} is no longer Active as well")
+
+    def group_changed(self, group: settings.Group, members: Sequence[Router]) -> None:
+        """Report a sync group once all its members have reached another state."""
+        states = {member.state.name for member in members}
+        if len(states) != 1 or states == {self.groups[group.name]}:
+            return
+        (state,) = states
+        self.groups[group.name] = state
+        self.log.info(f"{group.name}: the sync group is {state}")
+        self._notify(group.notify, "GROUP", group.name, NOTIFY_STATES[state], 0)
+
+    def _notify(self, program: Sequence[str], kind: str, name: str, state: str, priority: int) -> None:
+        if program:
+            self.checks.run((*program, kind, name, state, str(priority)), self._user)

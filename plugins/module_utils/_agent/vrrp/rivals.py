@@ -1,0 +1,53 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Other routers that stay Active beside ours: two hosts hold the addresses, and clients reach one or the other.
+
+A single Advertisement of a lower priority is no rival's: a router that yields sends a last one, so that the winner
+announces itself again (keepalived's vrrp_higher_prio_send_advert).
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, NamedTuple, Optional
+
+from .core import machine
+
+MAX_RIVALS = 16  # of one router: the sources of multicast can be forged
+
+
+class Rival(NamedTuple):
+    """Another router that advertises while ours is Active."""
+
+    source: str
+    priority: int
+    since: float  # seconds since 1970
+    advertisements: int  # in a row, each in time after the one before
+    over_at: int  # when it counts as gone unless it advertises again, in microseconds of the loop's clock
+
+
+class Rivals:
+    """The rivals of one router."""
+
+    def __init__(self) -> None:
+        self._known: Dict[str, Rival] = {}
+
+    def record(self, received: machine.Received, now: int, wall: float) -> Optional[Rival]:
+        """Note an Advertisement of a lower priority; return the rival if this one makes it one."""
+        self._forget_old(now)
+        source, advertisement = received.source, received.advertisement
+        before = self._known.get(source)
+        if before is None and len(self._known) >= MAX_RIVALS:
+            return None
+        since, count = (before.since, before.advertisements) if before else (wall, 0)
+        over_at = now + machine.MISSED * advertisement.interval + machine.SECOND // 10
+        rival = Rival(source, advertisement.priority, since, count + 1, over_at)
+        self._known[source] = rival
+        return rival if rival.advertisements == 2 else None
+
+    def present(self, now: int) -> List[Rival]:
+        """Return those that are still there."""
+        self._forget_old(now)
+        return [rival for rival in self._known.values() if rival.advertisements > 1]
+
+    def _forget_old(self, now: int) -> None:
+        self._known = {source: rival for source, rival in self._known.items() if now < rival.over_at}
