@@ -9,6 +9,7 @@ from typing import Callable, Dict, NamedTuple, Optional, Sequence
 from ..runtime.forked import Forked, RestartDelay
 from ..runtime.ipc import Channel, Message
 from ..runtime.loop import Loop, Timer
+from ..runtime.watchdog import MAX_SILENCE, Watchdog
 from . import server
 from .outcome import in_words
 from .settings import INTERFACE, SCRIPT, Check
@@ -64,6 +65,7 @@ class Checks:
         self._process: Optional[Forked] = None
         self._channel: Optional[Channel] = None
         self._next_start: Optional[Timer] = None
+        self._watchdog: Optional[Watchdog] = None
         self._started = 0
         self._restart_delay = RestartDelay()
 
@@ -123,6 +125,8 @@ class Checks:
         process, self._process = self._process, None
         if self._next_start:
             self._next_start.cancel()
+        if self._watchdog:
+            self._watchdog.stop()
         if process and self._channel:
             self._channel.finish(FLUSH_TIMEOUT)
             process.end(END_TIMEOUT)
@@ -148,6 +152,7 @@ class Checks:
             self._on_message(f"The checks process cannot be started: {in_words(fault)}.")
             return self._start_again()
         self._channel = Channel(self._loop, self._process.connection, self._receive, self._process_ended)
+        self._watchdog = Watchdog(self._loop, self._process_hangs, MAX_SILENCE)
         for numbered in self._checks.values():
             self._add(numbered)
         return None
@@ -157,7 +162,11 @@ class Checks:
         self._next_start = self._loop.after(delay, self._start)
 
     def _receive(self, message: Message) -> None:
+        if self._watchdog:
+            self._watchdog.feed(MAX_SILENCE)
         kind, *rest = message
+        if kind == server.ALIVE:
+            return
         if kind == server.LOG:
             self._on_message(*rest)
             return
@@ -178,12 +187,27 @@ class Checks:
         self._results[number] = result
         self._on_result(result)
 
-    def _process_ended(self) -> None:
-        process, self._process, self._channel = self._process, None, None
-        if process:
-            process.kill()  # in case it has closed the connection and lives on
-            process.when_ended(self._loop, self._report_ending)
-        self._start_again()
+    def _process_hangs(self) -> None:
+        self._on_message("The checks process has not reported for 3 s and is started again.")
+        self._replace_process(lambda _ending: None)
 
-    def _report_ending(self, ending: str) -> None:
-        self._on_message(f"The checks process has ended ({ending}) and is started again.")
+    def _process_ended(self) -> None:
+        self._replace_process(
+            lambda ending: self._on_message(f"The checks process has ended ({ending}) and is started again.")
+        )
+
+    def _replace_process(self, ended: Callable[[str], None]) -> None:
+        """Kill the process, in case it lives on, and start another one.
+
+        :param ended: called with how the process has ended
+        """
+        process, self._process = self._process, None
+        channel, self._channel = self._channel, None
+        if self._watchdog:
+            self._watchdog.stop()
+        if channel:
+            channel.close()
+        if process:
+            process.kill()
+            process.when_ended(self._loop, ended)
+        self._start_again()

@@ -25,6 +25,9 @@ BALANCES = (ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE)
 UP, DOWN, DRAIN, MAINT = "up", "down", "drain", "maint"
 STATES = (UP, DOWN, DRAIN, MAINT)  # of a server; only an up server gets new connections
 
+STARTING, SERVING, DRAINING, HUNG = "starting", "serving", "draining", "hung"
+WORKER_STATES = (STARTING, SERVING, DRAINING, HUNG)
+
 
 class Server(NamedTuple):
     """A server of a service."""

@@ -19,7 +19,7 @@ from .. import config
 from ..settings import Settings
 from . import privileges, upgrade
 from .listeners import Refused
-from .master import Master, Prepared
+from .master import Events, Master, Prepared
 
 CHECKS_NAME = "proxy-checks"
 
@@ -39,11 +39,12 @@ class Lifecycle(lifecycle.Lifecycle):
 
     def __init__(self, path: str, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> None:
         super().__init__(path, log, notifier, environ)
-        self.master = Master(self.loop, log, self.describe, self.loop.stop)
+        self.master = Master(self.loop, log, self.describe, Events(self._serves, self._failed, self.loop.stop))
+        self._failure: Optional[str] = None  # why it ends although it was not told to
         self._config_test: Optional[upgrade.ConfigTest] = None
 
     def run(self, settings: Settings) -> None:
-        """Run until the last worker has ended. Raises Refused before anything is served."""
+        """Run until the last worker has ended. Raises Refused if no worker can serve."""
         inherited = upgrade_state.load(os.environ)
         self.text = file.load(self.path)[0]
         if inherited:
@@ -64,6 +65,8 @@ class Lifecycle(lifecycle.Lifecycle):
         finally:
             self.master.close()
             self.checks.stop()
+        if self._failure:
+            raise Refused([self._failure])
         self.log.info("The proxy has ended.")
 
     def _serve(self, prepared: Prepared, inherited: Optional[Dict[str, Any]]) -> None:
@@ -71,9 +74,17 @@ class Lifecycle(lifecycle.Lifecycle):
             self.master.start(self.checks, prepared, inherited)
         except OSError as error:
             raise Refused([f"no worker can be started: {in_words(error)}."]) from error
-        self._notify_ready()
         self._feed_watchdog()
+
+    def _serves(self) -> None:
+        """A worker serves, for the first time or again."""
+        self._notify_ready()
         self.log.info(f"onprem.lb {VERSION} serves by {self.path}.")
+
+    def _failed(self, why: str) -> None:
+        """End, so that the service manager moves the VIP elsewhere and starts the proxy again."""
+        self._failure = why
+        self.loop.stop()
 
     def _raise_nofile(self, settings: Settings) -> List[str]:
         """Raise the limit of open files as far as the sessions need it; return a sentence if it stays too low."""
@@ -99,6 +110,9 @@ class Lifecycle(lifecycle.Lifecycle):
         self.log.info(f"Stopping: {sessions} sessions may finish within {duration // MILLION} s.")
 
     def _notify_ready(self) -> None:
+        """Report that the proxy serves; if no worker does yet, ``_serves`` will report it."""
+        if not self.master.serves:
+            return
         settings = self.master.settings
         self.notifier.status(f"{len(settings.services)} services, {settings.workers} workers")
         super()._notify_ready()

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
 
 from ...runtime.prometheus import PROCESS, Metric, Report, Sample, exposition, of_report
-from ..settings import STATES
+from ..settings import STATES, WORKER_STATES
 from . import http
 
 PREFIX = "onprem_lb_proxy"
@@ -57,7 +57,7 @@ def _monitors(report: Report) -> Iterator[Sample]:
 
 
 def _workers(report: Report) -> Iterator[Sample]:
-    for state in ("serving", "draining"):
+    for state in WORKER_STATES:
         yield {"state": state}, sum(worker["state"] == state for worker in report["workers"])
 
 

@@ -15,7 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import sett
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.lifecycle import Lifecycle
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.listeners import Refused
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.master import Master
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.master import Events, Master
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from support.agent.loops import run_until
 from support.proxy.masters import free_ports
@@ -35,7 +35,7 @@ class MasterCase:
         self.master = self.new()
 
     def new(self):
-        return Master(self.loop, self, lambda: {"config": "x"}, self.loop.stop)
+        return Master(self.loop, self, lambda: {"config": "x"}, Events(lambda: None, self.log.append, self.loop.stop))
 
     def settings(self, port, servers=(A, B), door="door"):
         service = settings.Service("web", (LOCAL,), port, servers)
