@@ -210,13 +210,13 @@ class Session(Handler):
             end.count = 0
 
     def _timeout(self) -> float:
-        """Return the time-out of the state, in seconds."""
+        """Return how long it may be idle now, in seconds."""
         timeouts = self.frontend.timeouts
         if self.state == CONNECTING:
             return timeouts.connect
-        if self.client.shut or self.server.shut:
+        if timeouts.fin and (self.client.shut or self.server.shut):
             return timeouts.fin
-        return timeouts.tunnel if self.has_sent == BOTH_SENT else min(timeouts.client, timeouts.server)
+        return timeouts.tunnel if self.has_sent == BOTH_SENT else timeouts.exchange
 
     # -- the end
 

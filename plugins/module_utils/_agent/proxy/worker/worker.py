@@ -30,7 +30,7 @@ from typing import Any, Deque, Dict, Iterator, List, Sequence, Tuple
 from ..settings import MILLION, Settings
 from .endpoint import RELAYING
 from .event_loop import IN, EventLoop, Handler
-from .frontend import Acceptor, Frontend, Limits, Timeouts, WorkerContext
+from .frontend import Acceptor, Frontend, Limits, WorkerContext
 from .servers import Counts, Table
 from .session import Session
 
@@ -104,7 +104,7 @@ class Worker:
         self.table = Table(settings.services)
         self.channel = Channel(channel, self)
         limits = Limits(settings.maxconn, settings.workers)
-        self.context = WorkerContext(self.loop, limits, Timeouts.of(settings.timeouts), self.channel.send)
+        self.context = WorkerContext(self.loop, limits, settings.timeouts, self.channel.send)
         frontends = {each.name: Frontend(each, self.table.pools[each.name], self.context) for each in settings.services}
         for name, listener in listeners:
             self.context.add(Acceptor(frontends[name], listener))

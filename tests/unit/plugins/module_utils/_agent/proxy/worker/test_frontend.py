@@ -31,8 +31,7 @@ class Stage:
         self.server = stack.enter_context(listening(backlog=1024))
         self.loop = EventLoop()
         stack.callback(self._close)
-        timeouts = Timeouts.of(settings.Timeouts())
-        self.context = WorkerContext(self.loop, Limits(maxconn, 1), timeouts, self.said.append)
+        self.context = WorkerContext(self.loop, Limits(maxconn, 1), settings.Timeouts(), self.said.append)
         self.frontends, self.acceptors, self.listeners = [], [], []
         for number, limit in enumerate(limits):
             self._add(f"service{number}", limit)
@@ -254,6 +253,7 @@ def test_that_no_port_is_left_is_nothing_to_blame_a_server_for(stage):
     assert server.backoff_until > 0, "another one may have ports left"
 
 
-def test_timeouts_are_given_in_seconds():
-    given = settings.Timeouts(connect=1_500_000, client=2, server=3_000_000, tunnel=4_000_000, fin=250_000)
-    assert Timeouts.of(given) == (1.5, 2e-6, 3, 4, 0.25)
+def test_a_tcp_session_is_a_tunnel_at_once_and_an_http_session_later():
+    given = settings.Timeouts(connect=1_500_000, client=2_000_000, server=3_000_000, tunnel=4_000_000, fin=250_000)
+    assert Timeouts.of(given, "tcp") == (1.5, 4, 4, 0.25)
+    assert Timeouts.of(given, "http") == (1.5, 2, 4, 0.25)
