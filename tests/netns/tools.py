@@ -1,7 +1,7 @@
 """Installs the programs that these tests run; `make packages` calls it.
 
-keepalived's unit does not start without a configuration. FRR's would start, so it is masked.
 keepalived's unit does not start without a configuration. Those of FRR and HAProxy would start, so they are masked.
+"""
 
 from __future__ import annotations
 

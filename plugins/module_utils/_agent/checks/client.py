@@ -60,6 +60,7 @@ class Checks:
         self._loop, self._on_result, self._on_message, self._on_run = loop, on_result, on_message, on_run
         self._name = name
         self._checks: Dict[str, NumberedCheck] = {}
+        self._names: Dict[int, str] = {}  # of the checks, by their numbers
         self._results: Dict[int, Result] = {}
         self._serial = 0
         self._process: Optional[Forked] = None
@@ -102,6 +103,7 @@ class Checks:
                 check = check._replace(user=check.user or script_user)
             known = before.get(check.name)
             self._checks[check.name] = known if known and known.check == check else self._number(check)
+        self._names = {numbered.number: name for name, numbered in self._checks.items()}
         for old in before.values():
             if self._checks.get(old.check.name) != old:
                 self._results.pop(old.number, None)
@@ -171,7 +173,7 @@ class Checks:
             self._on_message(*rest)
             return
         number, *found = rest
-        name = next((name for name, numbered in self._checks.items() if numbered.number == number), None)
+        name = self._names.get(number)
         if name is None:  # it was removed while the message was under way
             return
         if kind == server.RAN:

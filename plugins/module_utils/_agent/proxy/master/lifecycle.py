@@ -4,24 +4,29 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from ... import VERSION
 from ...checks.client import Checks
 from ...checks.outcome import in_words
-from ...config import file, host
+from ...config import file
 from ...runtime import lifecycle, upgrade_state
 from ...runtime.log import Log
 from ...runtime.loop import MILLION
 from ...runtime.sd_notify import Notifier
-from .. import config
 from ..settings import Settings
 from . import privileges, upgrade
+from .config_reader import ConfigReader, Found
 from .listeners import Refused
 from .master import Events, Master, Prepared
 
 CHECKS_NAME = "proxy-checks"
+
+# A report on thousands of servers makes hundreds of thousands of objects. With Python's default, 700, the garbage
+# collector would visit all of them, and the settings, several times.
+COLLECTION_THRESHOLD = 100_000
 
 # Descriptors of a worker: those that it always has, and for each session its two sockets or, if both ways are spliced,
 # the pipes as well.
@@ -30,6 +35,9 @@ SESSION_DESCRIPTORS, SPLICED_SESSION_DESCRIPTORS = 2, 6
 
 # How often open requests are looked at before an upgrade, and how long they may delay it.
 POLL_INTERVAL, OPEN_REQUESTS_TIMEOUT = MILLION // 200, MILLION // 2
+
+
+Then = Callable[[bool], None]
 
 
 class Lifecycle(lifecycle.Lifecycle):
@@ -42,9 +50,12 @@ class Lifecycle(lifecycle.Lifecycle):
         self.master = Master(self.loop, log, self.describe, Events(self._serves, self._failed, self.loop.stop))
         self._failure: Optional[str] = None  # why it ends although it was not told to
         self._config_test: Optional[upgrade.ConfigTest] = None
+        self._reading = False  # whether the configuration file is being read
+        self._waiting: List[Then] = []  # for it to be read once more
 
     def run(self, settings: Settings) -> None:
         """Run until the last worker has ended. Raises Refused if no worker can serve."""
+        gc.set_threshold(COLLECTION_THRESHOLD)
         inherited = upgrade_state.load(os.environ)
         self.text = file.load(self.path)[0]
         if inherited:
@@ -119,12 +130,37 @@ class Lifecycle(lifecycle.Lifecycle):
 
     # -- the configuration
 
-    def _load(self) -> List[str]:
-        text, faults = file.load(self.path)
-        new, faults = (None, faults) if faults else config.parse(text, self.path, host)
-        faults = self._switch_to(new) if new else faults
-        self.text = self.text if faults else text
-        return faults
+    def reload(self) -> None:
+        if not self.stopping:
+            self.notifier.reloading()
+            self._apply(lambda _in_force: self._notify_ready())
+
+    def _apply(self, then: Then) -> None:
+        """Apply the configuration file; then call with whether it is in force. A file with a fault changes nothing."""
+        self._waiting.append(then)
+        if not self._reading:
+            self._read_file()
+
+    def _read_file(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._reading = True
+        try:
+            ConfigReader(self.loop, self.path, lambda found: self._file_read(found, waiting))
+        except OSError as error:
+            fault = f"{self.path} cannot be read: {in_words(error)}."
+            self.loop.after(0, lambda: self._file_read(Found("", None, [fault]), waiting))
+
+    def _file_read(self, found: Found, waiting: List[Then]) -> None:
+        self._reading = False
+        if self.stopping:
+            return
+        faults = self._switch_to(found.settings) if found.settings else found.faults
+        self.text = self.text if faults else found.text
+        in_force = self._note_reload(faults)
+        for then in waiting:
+            then(in_force)
+        if self._waiting:  # the file may have changed after it was read
+            self._read_file()
 
     def _switch_to(self, new: Settings) -> List[str]:
         """Switch to other settings, or return why that is not possible; then nothing is changed."""
@@ -153,11 +189,18 @@ class Lifecycle(lifecycle.Lifecycle):
     def _config_tested(self, wrong: Optional[str]) -> None:
         if wrong:
             self.log.warning(f"The new version is refused, and the old one goes on: {wrong}.")
-        elif not self.stopping and self._apply_file():  # opens every socket that the new version will want
-            self.master.pause()
-            self._exec_when_idle(self.loop.now() + OPEN_REQUESTS_TIMEOUT)
+        elif not self.stopping:
+            self._apply(self._exec_if)  # opens every socket that the new version will want
             return
         self._config_test = None
+
+    def _exec_if(self, in_force: bool) -> None:
+        """Become the new version if the configuration that it has accepted is in force."""
+        if in_force:
+            self.master.pause()
+            self._exec_when_idle(self.loop.now() + OPEN_REQUESTS_TIMEOUT)
+        else:
+            self._config_test = None
 
     def _exec_when_idle(self, deadline: int) -> None:
         """Become the new version as soon as no client waits for an answer of this one, or at the deadline."""

@@ -186,13 +186,13 @@ class WorkerPool:
 
     def _start(self, settings: Settings) -> None:
         """Fork a worker of this generation. Raises OSError."""
-        generation, updates, listeners = self.generation, self._updates(), self.generation.listeners
+        generation, listeners = self.generation, self.generation.listeners
 
         def serve(end: socket.socket) -> None:
             try:
                 privileges.drop_capabilities()
                 worker = Worker(settings, listeners, end)
-                worker.execute({"servers": updates})
+                worker.execute({"servers": self._updates()})  # as of the fork
             except Exception as fault:
                 end.send(json.dumps({"unfit": in_words(fault)}).encode())
                 raise
