@@ -42,8 +42,9 @@ class Generation(NamedTuple):
 class WorkerHandle:
     """The master's view of a worker."""
 
-    def __init__(self, generation: Generation, process: Forked, since: float) -> None:
-        self.generation, self.process, self.since = generation, process, since
+    def __init__(self, generation: Generation, process: Forked, since: float, number: int = 0) -> None:
+        """``number`` is its own among those that serve by one configuration, from 0."""
+        self.generation, self.process, self.since, self.number = generation, process, since, number
         self.started = 0  # of the loop's clock
         self.ready = False  # whether it has sent anything yet
         self.draining = False
@@ -187,11 +188,12 @@ class WorkerPool:
     def _start(self, settings: Settings) -> None:
         """Fork a worker of this generation. Raises OSError."""
         generation, listeners = self.generation, self.generation.listeners
+        number = min({*range(settings.workers)} - {worker.number for worker in self._serving()})
 
         def serve(end: socket.socket) -> None:
             try:
                 privileges.drop_capabilities()
-                worker = Worker(settings, listeners, end)
+                worker = Worker(settings, listeners, end, number)
                 worker.execute({"servers": self._updates()})  # as of the fork
             except Exception as fault:
                 end.send(json.dumps({"unfit": in_words(fault)}).encode())
@@ -199,7 +201,7 @@ class WorkerPool:
             worker.run()
 
         process = Forked(WORKER, serve, [listener.fileno() for _service, listener in listeners])
-        self._watch(WorkerHandle(generation, process, time.time()))
+        self._watch(WorkerHandle(generation, process, time.time(), number))
 
     def _watch(self, worker: WorkerHandle) -> None:
         worker.started = self._loop.now()

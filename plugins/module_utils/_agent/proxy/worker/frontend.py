@@ -47,10 +47,15 @@ class Limits(NamedTuple):
 
     maxconn: int
     workers: int
+    number: int = 0  # of this worker; each has another one
 
     def share(self, maxconn: int = 0) -> int:
-        """Return one worker's share of a service's limit, or of the whole one if the service has none."""
-        return max(1, (maxconn or self.maxconn) // self.workers)
+        """Return this worker's share of a service's limit, or of the whole one if the service has none.
+
+        The shares add up to the limit: the first workers get one more, and a worker may get none.
+        """
+        each, rest = divmod(maxconn or self.maxconn, self.workers)
+        return each + (self.number < rest)
 
 
 class WorkerContext:

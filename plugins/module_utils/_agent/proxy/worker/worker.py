@@ -94,16 +94,21 @@ class Worker:
     """Runs in a process of its own; tests run it in theirs."""
 
     def __init__(
-        self, settings: Settings, listeners: Sequence[Tuple[str, socket.socket]], channel: socket.socket
+        self,
+        settings: Settings,
+        listeners: Sequence[Tuple[str, socket.socket]],
+        channel: socket.socket,
+        number: int = 0,
     ) -> None:
         """
+        :param number: of this worker, from 0
         :param listeners: listening sockets, non-blocking, each with the name of its service
         :param channel: the worker's end of a SOCK_SEQPACKET pair
         """
         self.loop = EventLoop()
         self.table = Table(settings.services)
         self.channel = Channel(channel, self)
-        limits = Limits(settings.maxconn, settings.workers)
+        limits = Limits(settings.maxconn, settings.workers, number)
         self.context = WorkerContext(self.loop, limits, settings.timeouts, self.channel.send)
         frontends = {each.name: Frontend(each, self.table.pools[each.name], self.context) for each in settings.services}
         for name, listener in listeners:

@@ -329,3 +329,11 @@ def test_after_a_reload_a_worker_that_cannot_serve_is_no_failed_start(case):
     case.workers[1].die()
     case.until(lambda: len(case.workers) == 3)
     assert case.told == ["serves"]
+
+
+def test_a_replacement_has_the_number_of_the_worker_that_it_replaces(case):
+    """Limits are divided by these numbers."""
+    case.employ(A, workers=3)
+    case.workers[1].die()
+    case.until(lambda: len(case.workers) == 4)
+    assert [worker.number for worker in case.pool.workers] == [0, 2, 1]

@@ -94,11 +94,19 @@ def stage():
 
 
 @pytest.mark.parametrize(
-    ("limits", "of_service", "share"),
-    [((100, 1), 0, 100), ((100, 1), 7, 7), ((100, 4), 0, 25), ((100, 4), 10, 2), ((3, 4), 0, 1), ((100, 4), 1, 1)],
+    ("maxconn", "of_service", "shares"),
+    [
+        (100, 0, [100]),
+        (100, 7, [7]),
+        (100, 0, [25, 25, 25, 25]),
+        (100, 10, [3, 3, 2, 2]),
+        (3, 0, [1, 1, 1, 0]),
+        (100, 1, [1, 0]),
+    ],
 )
-def test_workers_share_what_there_may_be(limits, of_service, share):
-    assert Limits(*limits).share(of_service) == share
+def test_the_shares_of_the_workers_add_up_to_a_limit(maxconn, of_service, shares):
+    workers = len(shares)
+    assert [Limits(maxconn, workers, number).share(of_service) for number in range(workers)] == shares
 
 
 def test_a_full_service_leaves_the_others_open(stage):
