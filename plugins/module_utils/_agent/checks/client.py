@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Callable, Dict, NamedTuple, Optional, Sequence
 
 from ..runtime.forked import Forked, RestartDelay
@@ -47,6 +48,7 @@ class NumberedCheck(NamedTuple):
 OnResult = Callable[[Result], None]
 OnRun = Callable[[Run], None]
 OnMessage = Callable[[str], None]
+Serve = Callable[[socket.socket], None]
 
 
 def _ignore(_run: Run) -> None:
@@ -56,9 +58,17 @@ def _ignore(_run: Run) -> None:
 class Checks:
     """The checks process, which is started again if it ends."""
 
-    def __init__(self, loop: Loop, on_result: OnResult, on_message: OnMessage, on_run: OnRun, name: str) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        on_result: OnResult,
+        on_message: OnMessage,
+        on_run: OnRun,
+        name: str,
+        serve: Serve = server.serve,
+    ) -> None:
         self._loop, self._on_result, self._on_message, self._on_run = loop, on_result, on_message, on_run
-        self._name = name
+        self._name, self._serve = name, serve
         self._checks: Dict[str, NumberedCheck] = {}
         self._names: Dict[int, str] = {}  # of the checks, by their numbers
         self._results: Dict[int, Result] = {}
@@ -72,14 +82,21 @@ class Checks:
 
     @classmethod
     def start(
-        cls, loop: Loop, on_result: OnResult, on_message: OnMessage, on_run: OnRun = _ignore, name: str = NAME
+        cls,
+        loop: Loop,
+        on_result: OnResult,
+        on_message: OnMessage,
+        on_run: OnRun = _ignore,
+        name: str = NAME,
+        serve: Serve = server.serve,
     ) -> Checks:
         """Fork the process. Call this while the daemon is small, and before it becomes real-time.
 
         :param on_run: called for each run of a check that has ``every``, before ``on_result``
         :param name: the name of the process in ``ps``
+        :param serve: what it runs
         """
-        checks = cls(loop, on_result, on_message, on_run, name)
+        checks = cls(loop, on_result, on_message, on_run, name, serve)
         checks._start()
         return checks
 
@@ -149,7 +166,7 @@ class Checks:
     def _start(self) -> None:
         self._started = self._loop.now()
         try:
-            self._process = Forked(self._name, server.serve)
+            self._process = Forked(self._name, self._serve)
         except OSError as fault:
             self._on_message(f"The checks process cannot be started: {in_words(fault)}.")
             return self._start_again()

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import gc
 import os
+import socket
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from ... import VERSION
+from ...checks import server
 from ...checks.client import Checks
 from ...checks.outcome import in_words
 from ...config import file
@@ -67,7 +69,7 @@ class Lifecycle(lifecycle.Lifecycle):
         for missing in self.missing_privileges:
             self.log.warning(f"Not available: {missing}.")
         self.checks = Checks.start(
-            self.loop, self.master.take_result, self.log.warning, self.master.take_run, CHECKS_NAME
+            self.loop, self.master.take_result, self.log.warning, self.master.take_run, CHECKS_NAME, _serve_checks
         )
         self._watch_signals()
         try:
@@ -219,6 +221,12 @@ class Lifecycle(lifecycle.Lifecycle):
             self._config_test = None
             self.master.resume()
             self._notify_ready()
+
+
+def _serve_checks(end: socket.socket) -> None:
+    """Run checks, which parse what servers answer, without any capability."""
+    privileges.drop_capabilities()
+    server.serve(end)
 
 
 def main(path: str, settings: Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:

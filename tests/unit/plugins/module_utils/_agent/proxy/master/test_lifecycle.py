@@ -123,6 +123,16 @@ def test_a_faulty_file_changes_nothing_and_is_logged(start, echoes, port):
     assert proxy.report()["config_fault"] is None and proxy.generation() == 2
 
 
+def test_a_fifo_instead_of_a_file_is_refused_at_once(start, echoes, port):
+    proxy = start(service(port, echoes))
+    proxy.path.unlink()
+    os.mkfifo(proxy.path)
+    proxy.reload()
+    fault = f"{proxy.path} is no regular file: name one that contains the configuration."
+    assert proxy.report()["config_fault"] == fault
+    assert ask(port) in (b"a:hello", b"b:hello")
+
+
 def test_a_reload_that_wants_a_place_in_use_changes_nothing_and_leaves_nothing_open(start, echoes, port):
     other, free = free_ports(2)
     proxy = start(service(port, echoes))
