@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the master does for its services costs twice as much for twice as many. Calls are counted: seconds vary."""
+"""What the master does for its services costs twice as much for twice as many. Not seconds are counted, which vary."""
 
 from __future__ import annotations
 
@@ -68,22 +68,25 @@ def hearing_of_checks(count):
 
 @pytest.mark.parametrize("what", [reading, applying, changing, reporting, scraping, hearing_of_checks])
 def test_twice_the_services_cost_twice_as_much(what):
-    few, many = calls_of(what(FEW)), calls_of(what(MANY))
-    assert few > FEW and many < 2.1 * few
+    few, many = steps_of(what(FEW)), steps_of(what(MANY))
+    assert few > FEW
+    assert many < 2.1 * few
 
 
-def calls_of(function):
-    """Return how many functions and generators are entered while this one runs."""
+def steps_of(function):
+    """Return how many instructions of Python this function takes."""
     count = 0
 
-    def profile(_frame, event, _argument):
+    def trace(frame, event, _argument):
         nonlocal count
-        count += event == "call"
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        count += event == "opcode"
+        return trace
 
-    before = sys.getprofile()
-    sys.setprofile(profile)
+    before = sys.gettrace()
+    sys.settrace(trace)
     try:
         function()
     finally:
-        sys.setprofile(before)
+        sys.settrace(before)
     return count
