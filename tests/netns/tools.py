@@ -1,6 +1,6 @@
 """Installs the programs that these tests run; `make packages` calls it.
 
-keepalived's unit does not start without a configuration. FRR's would start, so it is masked.
+keepalived's unit does not start without a configuration. Those of FRR and HAProxy would start, so they are masked.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ NEEDS = (
     Need(("killall",), apt="psmisc", dnf="psmisc"),
     Need(("tshark",), apt="tshark", dnf="wireshark-cli"),
     Need(("vtysh",), apt="frr", dnf="frr"),
+    Need(("haproxy",), apt="haproxy", dnf="haproxy"),
 )
 
 

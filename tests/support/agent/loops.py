@@ -62,6 +62,10 @@ class Time:
     def after(self, delay, callback) -> Timer:
         return self.at(self._now + delay, callback)
 
+    def stand_still(self, duration: int) -> None:
+        """Let time pass in which nothing runs: what was due meanwhile is late."""
+        self._now += duration
+
     def advance(self, duration: int) -> None:
         end = self._now + duration
         while self._timers and self._timers[0][0] <= end:

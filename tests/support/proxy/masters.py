@@ -214,7 +214,7 @@ class Running:
                 command, cwd=MODULE_UTILS, stderr=log, stdout=log, env={**os.environ, **(environ or {})}
             )
         if wait:
-            until(lambda: self.process.poll() is not None or self._workers())
+            until(lambda: self.process.poll() is not None or self._serves())
             assert self.process.poll() is None, self.log
 
     def __enter__(self):
@@ -277,6 +277,9 @@ class Running:
     def generation(self):
         """Return the number of the newest generation, 0 while the proxy does not answer."""
         return max((each["generation"] for each in self._reported_workers()), default=0)
+
+    def _serves(self):
+        return any(each["state"] == "serving" for each in self._reported_workers())
 
     def _workers(self):
         return [each["pid"] for each in self._reported_workers()]

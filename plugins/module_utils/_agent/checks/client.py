@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Callable, Dict, NamedTuple, Optional, Sequence
 
 from ..runtime.forked import Forked, RestartDelay
 from ..runtime.ipc import Channel, Message
 from ..runtime.loop import Loop, Timer
+from ..runtime.watchdog import MAX_SILENCE, Watchdog
 from . import server
 from .outcome import in_words
 from .settings import INTERFACE, SCRIPT, Check
@@ -46,6 +48,7 @@ class NumberedCheck(NamedTuple):
 OnResult = Callable[[Result], None]
 OnRun = Callable[[Run], None]
 OnMessage = Callable[[str], None]
+Serve = Callable[[socket.socket], None]
 
 
 def _ignore(_run: Run) -> None:
@@ -55,28 +58,45 @@ def _ignore(_run: Run) -> None:
 class Checks:
     """The checks process, which is started again if it ends."""
 
-    def __init__(self, loop: Loop, on_result: OnResult, on_message: OnMessage, on_run: OnRun, name: str) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        on_result: OnResult,
+        on_message: OnMessage,
+        on_run: OnRun,
+        name: str,
+        serve: Serve = server.serve,
+    ) -> None:
         self._loop, self._on_result, self._on_message, self._on_run = loop, on_result, on_message, on_run
-        self._name = name
+        self._name, self._serve = name, serve
         self._checks: Dict[str, NumberedCheck] = {}
+        self._names: Dict[int, str] = {}  # of the checks, by their numbers
         self._results: Dict[int, Result] = {}
         self._serial = 0
         self._process: Optional[Forked] = None
         self._channel: Optional[Channel] = None
         self._next_start: Optional[Timer] = None
+        self._watchdog: Optional[Watchdog] = None
         self._started = 0
         self._restart_delay = RestartDelay()
 
     @classmethod
     def start(
-        cls, loop: Loop, on_result: OnResult, on_message: OnMessage, on_run: OnRun = _ignore, name: str = NAME
+        cls,
+        loop: Loop,
+        on_result: OnResult,
+        on_message: OnMessage,
+        on_run: OnRun = _ignore,
+        name: str = NAME,
+        serve: Serve = server.serve,
     ) -> Checks:
         """Fork the process. Call this while the daemon is small, and before it becomes real-time.
 
         :param on_run: called for each run of a check that has ``every``, before ``on_result``
         :param name: the name of the process in ``ps``
+        :param serve: what it runs
         """
-        checks = cls(loop, on_result, on_message, on_run, name)
+        checks = cls(loop, on_result, on_message, on_run, name, serve)
         checks._start()
         return checks
 
@@ -100,6 +120,7 @@ class Checks:
                 check = check._replace(user=check.user or script_user)
             known = before.get(check.name)
             self._checks[check.name] = known if known and known.check == check else self._number(check)
+        self._names = {numbered.number: name for name, numbered in self._checks.items()}
         for old in before.values():
             if self._checks.get(old.check.name) != old:
                 self._results.pop(old.number, None)
@@ -123,6 +144,8 @@ class Checks:
         process, self._process = self._process, None
         if self._next_start:
             self._next_start.cancel()
+        if self._watchdog:
+            self._watchdog.stop()
         if process and self._channel:
             self._channel.finish(FLUSH_TIMEOUT)
             process.end(END_TIMEOUT)
@@ -143,11 +166,12 @@ class Checks:
     def _start(self) -> None:
         self._started = self._loop.now()
         try:
-            self._process = Forked(self._name, server.serve)
+            self._process = Forked(self._name, self._serve)
         except OSError as fault:
             self._on_message(f"The checks process cannot be started: {in_words(fault)}.")
             return self._start_again()
         self._channel = Channel(self._loop, self._process.connection, self._receive, self._process_ended)
+        self._watchdog = Watchdog(self._loop, self._process_hangs, MAX_SILENCE)
         for numbered in self._checks.values():
             self._add(numbered)
         return None
@@ -157,12 +181,16 @@ class Checks:
         self._next_start = self._loop.after(delay, self._start)
 
     def _receive(self, message: Message) -> None:
+        if self._watchdog:
+            self._watchdog.feed(MAX_SILENCE)
         kind, *rest = message
+        if kind == server.ALIVE:
+            return
         if kind == server.LOG:
             self._on_message(*rest)
             return
         number, *found = rest
-        name = next((name for name, numbered in self._checks.items() if numbered.number == number), None)
+        name = self._names.get(number)
         if name is None:  # it was removed while the message was under way
             return
         if kind == server.RAN:
@@ -178,12 +206,27 @@ class Checks:
         self._results[number] = result
         self._on_result(result)
 
-    def _process_ended(self) -> None:
-        process, self._process, self._channel = self._process, None, None
-        if process:
-            process.kill()  # in case it has closed the connection and lives on
-            process.when_ended(self._loop, self._report_ending)
-        self._start_again()
+    def _process_hangs(self) -> None:
+        self._on_message("The checks process has not reported for 3 s and is started again.")
+        self._replace_process(lambda _ending: None)
 
-    def _report_ending(self, ending: str) -> None:
-        self._on_message(f"The checks process has ended ({ending}) and is started again.")
+    def _process_ended(self) -> None:
+        self._replace_process(
+            lambda ending: self._on_message(f"The checks process has ended ({ending}) and is started again.")
+        )
+
+    def _replace_process(self, ended: Callable[[str], None]) -> None:
+        """Kill the process, in case it lives on, and start another one.
+
+        :param ended: called with how the process has ended
+        """
+        process, self._process = self._process, None
+        channel, self._channel = self._channel, None
+        if self._watchdog:
+            self._watchdog.stop()
+        if channel:
+            channel.close()
+        if process:
+            process.kill()
+            process.when_ended(self._loop, ended)
+        self._start_again()

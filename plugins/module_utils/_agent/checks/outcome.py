@@ -41,8 +41,9 @@ def in_words(fault: Exception) -> str:
 
 
 def lower(sentence: str) -> str:
-    """Return a sentence as a part of another one."""
-    return sentence[:1].lower() + sentence[1:].rstrip(".")
+    """Return a sentence as a part of another one. An abbreviation at its start, such as IP, stays what it is."""
+    first = sentence[:1] if sentence[1:2].isupper() else sentence[:1].lower()
+    return first + sentence[1:].rstrip(".")
 
 
 def seconds(duration: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, Optional
 from ..runtime import accounts
 from ..runtime.ipc import Channel, Message
 from ..runtime.loop import MILLION, Loop
+from ..runtime.watchdog import REPORT_INTERVAL
 from .notify import Notifications
 from .outcome import Outcome
 from .runner import CheckRunner
@@ -19,8 +20,9 @@ from .subprocesses import Children
 # From the parent: a check with its number and its known state, the end of a check, a failure of its target, and a
 # notify program to run.
 ADD, DROP, FAILURE, RUN = "add", "drop", "failure", "run"  # number, check, up | number | number, why | command, user
-# To the parent: the state of a check, the outcome of one run, and a line for the log.
-RESULT, RAN, LOG = "result", "ran", "say"  # number, up, value, detail | number, success, detail, duration | text
+# To the parent: the state of a check, the outcome of one run, a line for the log, and a sign of life.
+RESULT, RAN = "result", "ran"  # number, up, value, detail | number, success, detail, duration
+LOG, ALIVE = "say", "alive"  # text | nothing
 
 LAST_NOTIFICATIONS = 5 * MILLION  # what the notify programs have when the parent is gone
 
@@ -42,6 +44,7 @@ class Server:
         self._reported_users: List[str] = []  # users that this process cannot switch to, each logged once
 
     def run(self) -> None:
+        self._report_alive()
         self._loop.run()
         self._children.kill()
 
@@ -94,6 +97,11 @@ class Server:
         account = accounts.named(user)
         if account.name != user:
             self._log(f"Programs run as {account.name} and not as {user}: only root can become another user.")
+
+    def _report_alive(self) -> None:
+        if not self._channel.behind:
+            self._channel.send(ALIVE)
+        self._loop.after(REPORT_INTERVAL, self._report_alive)
 
     def _log(self, text: str) -> None:
         self._channel.send(LOG, text)

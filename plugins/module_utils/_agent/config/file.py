@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from typing import Any, Callable, Dict, Generic, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
 from . import host as this_host
@@ -35,7 +37,10 @@ OWN = {
 def load(path: str) -> Tuple[str, Faults]:
     """Return the text in a file, or why it cannot be read."""
     try:
-        with open(path, encoding="utf-8") as file:
+        # Without waiting for a writer, which the opening of a FIFO otherwise does.
+        with open(path, encoding="utf-8", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return "", [f"{path} is no regular file: name one that contains the configuration."]
             return file.read(), []
     except OSError as error:
         return "", [f"{path} cannot be read: {error.strerror}."]

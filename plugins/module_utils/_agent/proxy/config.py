@@ -148,7 +148,8 @@ MONITOR = {
     "at_least": Field(_numbers, {}),
 }
 
-TIMEOUTS = {key: fields.duration(0.001, WEEK, default) for key, default in _TIMEOUTS.items()}
+# Without a limit of its own, 0, a half-closed session has the others.
+TIMEOUTS = {key: fields.duration(0 if key == "fin" else 0.001, WEEK, default) for key, default in _TIMEOUTS.items()}
 
 # The page is for the proxy's operators: by default it is not reachable from other hosts.
 PAGE = {

@@ -8,7 +8,7 @@ Services, monitors and the page are dicts as ``config`` reads them; a value that
 from __future__ import annotations
 
 import ipaddress
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 from ..config.schema import Faults, repeated
@@ -85,8 +85,12 @@ def _places(item: Item) -> List[Place]:
 
 def clashes(listeners: List[Claim]) -> Faults:
     """Return which claims exclude each other."""
+    by_port: Dict[int, List[Claim]] = {}
+    for claim in listeners:
+        by_port.setdefault(claim.place.port, []).append(claim)
+    pairs = chain.from_iterable(combinations(claims_of_port, 2) for claims_of_port in by_port.values())
     faults = []
-    for one, other in combinations(listeners, 2):
+    for one, other in pairs:
         if not one.place.overlaps(other.place):
             continue
         both_monitor = None not in (one.path, other.path) and one.place == other.place

@@ -25,6 +25,9 @@ BALANCES = (ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE)
 UP, DOWN, DRAIN, MAINT = "up", "down", "drain", "maint"
 STATES = (UP, DOWN, DRAIN, MAINT)  # of a server; only an up server gets new connections
 
+STARTING, SERVING, DRAINING, HUNG = "starting", "serving", "draining", "hung"
+WORKER_STATES = (STARTING, SERVING, DRAINING, HUNG)
+
 
 class Server(NamedTuple):
     """A server of a service."""
@@ -87,13 +90,13 @@ class Monitor(NamedTuple):
 
 
 class Timeouts(NamedTuple):
-    """How long a session may be idle."""
+    """How long a session may be idle, as in HAProxy."""
 
     connect: int = 5 * MILLION  # for each attempt
-    client: int = 50 * MILLION
-    server: int = 50 * MILLION
-    tunnel: int = 3600 * MILLION  # instead of the two above, once both sides have sent data
-    fin: int = 10 * MILLION  # instead of all of them, once one side has finished
+    client: int = 50 * MILLION  # of an HTTP service, until both sides have sent data
+    server: int = 50 * MILLION  # the same
+    tunnel: int = 3600 * MILLION  # from then on; of a TCP service, from the connection on
+    fin: int = 0  # instead of all of them, once one side has finished; 0: not set
 
 
 class Page(NamedTuple):

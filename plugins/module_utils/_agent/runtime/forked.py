@@ -105,8 +105,8 @@ def _run_child(name: str, serve: Callable[[socket.socket], None], end: socket.so
         # The parent's garbage may include sockets, whose descriptor numbers are soon reused here.
         gc.freeze()
         _detach({2, end.fileno(), *kept})
-        with open("/proc/self/comm", "w", encoding="ascii") as comm:
-            comm.write(name)
+        with open("/proc/self/comm", "wb") as comm:  # as bytes: an encoding would be imported only now
+            comm.write(name.encode())
         serve(end)
         code = 0
     except BaseException:

@@ -70,7 +70,11 @@ class Lifecycle:
 
     def _apply_file(self) -> bool:
         """Apply the configuration file and log the result; return whether it is in force."""
-        self.reload_error = " ".join(self._load()) or None
+        return self._note_reload(self._load())
+
+    def _note_reload(self, faults: List[str]) -> bool:
+        """Log the result of a reload; return whether the file is in force."""
+        self.reload_error = " ".join(faults) or None
         if self.reload_error:
             self.log.warning(f"The reload is refused, and nothing is changed: {self.reload_error}")
         else:

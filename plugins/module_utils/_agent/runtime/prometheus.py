@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterable, NamedTuple, Tuple, Union
 
 Report = Dict[str, Any]
-Sample = Tuple[Dict[str, Any], float]  # labels and a value
+Labels = Union[str, Dict[str, Any]]  # a mapping, or as they are written: see ``labels_of``
+Sample = Tuple[Labels, float]  # and its value
+
+ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 class Metric(NamedTuple):
@@ -41,11 +44,23 @@ def exposition(prefix: str, metrics: Iterable[Metric], report: Report) -> str:
         name = f"{prefix}_{metric.name}"
         kind = "counter" if name.endswith("_total") else "gauge"
         lines += [f"# HELP {name} {metric.help}", f"# TYPE {name} {kind}"]
-        lines += [f"{name}{_labels(labels)} {float(value):.17g}" for labels, value in metric.samples(report)]
+        lines += [
+            f"{name}{labels if isinstance(labels, str) else labels_of(labels)} {value:.17g}"
+            for labels, value in metric.samples(report)
+        ]
     return "\n".join(lines) + "\n"
 
 
-def _labels(labels: Dict[str, Any]) -> str:
-    escaped = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
-    inside = ",".join(f'{key}="{str(value).translate(escaped)}"' for key, value in labels.items())
-    return f"{{{inside}}}" if inside else ""
+def labels_of(labels: Dict[str, Any]) -> str:
+    """Return labels as they are written."""
+    return f"{{{pairs_of(labels)}}}" if labels else ""
+
+
+def extended(labels: str, pairs: str) -> str:
+    """Return labels, of which there are some, with more of them at the end."""
+    return f"{labels[:-1]},{pairs}}}"
+
+
+def pairs_of(labels: Dict[str, Any]) -> str:
+    """Return labels as they are written, without the braces."""
+    return ",".join(f'{key}="{str(value).translate(ESCAPES)}"' for key, value in labels.items())

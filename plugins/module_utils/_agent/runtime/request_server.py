@@ -97,7 +97,7 @@ class Client:
         answer = self._answer(self._request, ended)
         if answer is None:
             return False
-        self._unsent = answer
+        self._unsent = memoryview(answer)
         self._write()
         return True
 

@@ -50,12 +50,18 @@ class Counters:
 
     def of(self, key: str, now: int) -> Dict[str, Any]:
         """Return the sums for a key, and the ``rates`` of some."""
-        samples = [of_worker[key] for of_worker in self._samples.values() if key in of_worker]
-        parts = [self.ended.get(key, {}), *(sample.counts for sample in samples)]
-        # A worker does not report unchanged counters.
-        fresh = [sample.rates for sample in samples if now - sample.at < 2 * REPORT_INTERVAL]
-        sums = {what: sum(part.get(what, 0) for part in parts) for what in ALL}
-        return {**sums, "rates": {what: sum(rates.get(what, 0) for rates in fresh) for what in RATED}}
+        sums: Dict[str, Any] = {**dict.fromkeys(ALL, 0), **self.ended.get(key, {})}
+        rates = dict.fromkeys(RATED, 0.0)
+        for of_worker in self._samples.values():
+            sample = of_worker.get(key)
+            if sample is None:
+                continue
+            for what, count in sample.counts.items():
+                sums[what] += count
+            if now - sample.at < 2 * REPORT_INTERVAL:  # a worker does not report unchanged counters
+                for what, rate in sample.rates.items():
+                    rates[what] += rate
+        return {**sums, "rates": rates}
 
     def current(self, worker: int) -> int:
         """Return a worker's current sessions."""

@@ -19,9 +19,12 @@ Routes = Dict[str, Callable[[], http.Page]]  # by path
 class HttpEndpoints:
     """Serves the monitors and the page, each at its sockets."""
 
-    def __init__(self, loop: Loop, usable: Usable, pages: Routes) -> None:
-        """``pages`` are the routes of the status page."""
-        self._loop, self._usable, self._pages = loop, usable, pages
+    def __init__(self, loop: Loop, usable: Usable, serves: Callable[[], bool], pages: Routes) -> None:
+        """
+        :param serves: returns whether any worker takes connections
+        :param pages: the routes of the status page
+        """
+        self._loop, self._usable, self._serves, self._pages = loop, usable, serves, pages
         self._routes: Dict[Place, Routes] = {}
         self._request_servers: Dict[Place, RequestServer] = {}
         self.stopping = False
@@ -62,6 +65,8 @@ class HttpEndpoints:
         """Return why a monitor fails; empty if it does not."""
         if self.stopping:
             return ["the proxy is stopping"]
+        if not self._serves():
+            return ["no worker serves"]
         counted = [(each.service, self._usable(each.service), each.servers) for each in monitor.at_least]
         return [f"{service} has {up} of {required} servers" for service, up, required in counted if up < required]
 

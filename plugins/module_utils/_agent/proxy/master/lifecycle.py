@@ -4,24 +4,31 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from typing import Any, Dict, List, Mapping, Optional
+import socket
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from ... import VERSION
+from ...checks import server
 from ...checks.client import Checks
 from ...checks.outcome import in_words
-from ...config import file, host
+from ...config import file
 from ...runtime import lifecycle, upgrade_state
 from ...runtime.log import Log
 from ...runtime.loop import MILLION
 from ...runtime.sd_notify import Notifier
-from .. import config
 from ..settings import Settings
 from . import privileges, upgrade
+from .config_reader import ConfigReader, Found
 from .listeners import Refused
-from .master import Master, Prepared
+from .master import Events, Master, Prepared
 
 CHECKS_NAME = "proxy-checks"
+
+# A report on thousands of servers makes hundreds of thousands of objects. With Python's default, 700, the garbage
+# collector would visit all of them, and the settings, several times.
+COLLECTION_THRESHOLD = 100_000
 
 # Descriptors of a worker: those that it always has, and for each session its two sockets or, if both ways are spliced,
 # the pipes as well.
@@ -32,6 +39,9 @@ SESSION_DESCRIPTORS, SPLICED_SESSION_DESCRIPTORS = 2, 6
 POLL_INTERVAL, OPEN_REQUESTS_TIMEOUT = MILLION // 200, MILLION // 2
 
 
+Then = Callable[[bool], None]
+
+
 class Lifecycle(lifecycle.Lifecycle):
     """One run of the proxy."""
 
@@ -39,11 +49,15 @@ class Lifecycle(lifecycle.Lifecycle):
 
     def __init__(self, path: str, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> None:
         super().__init__(path, log, notifier, environ)
-        self.master = Master(self.loop, log, self.describe, self.loop.stop)
+        self.master = Master(self.loop, log, self.describe, Events(self._serves, self._failed, self.loop.stop))
+        self._failure: Optional[str] = None  # why it ends although it was not told to
         self._config_test: Optional[upgrade.ConfigTest] = None
+        self._reading = False  # whether the configuration file is being read
+        self._waiting: List[Then] = []  # for it to be read once more
 
     def run(self, settings: Settings) -> None:
-        """Run until the last worker has ended. Raises Refused before anything is served."""
+        """Run until the last worker has ended. Raises Refused if no worker can serve."""
+        gc.set_threshold(COLLECTION_THRESHOLD)
         inherited = upgrade_state.load(os.environ)
         self.text = file.load(self.path)[0]
         if inherited:
@@ -55,7 +69,7 @@ class Lifecycle(lifecycle.Lifecycle):
         for missing in self.missing_privileges:
             self.log.warning(f"Not available: {missing}.")
         self.checks = Checks.start(
-            self.loop, self.master.take_result, self.log.warning, self.master.take_run, CHECKS_NAME
+            self.loop, self.master.take_result, self.log.warning, self.master.take_run, CHECKS_NAME, _serve_checks
         )
         self._watch_signals()
         try:
@@ -64,6 +78,8 @@ class Lifecycle(lifecycle.Lifecycle):
         finally:
             self.master.close()
             self.checks.stop()
+        if self._failure:
+            raise Refused([self._failure])
         self.log.info("The proxy has ended.")
 
     def _serve(self, prepared: Prepared, inherited: Optional[Dict[str, Any]]) -> None:
@@ -71,9 +87,17 @@ class Lifecycle(lifecycle.Lifecycle):
             self.master.start(self.checks, prepared, inherited)
         except OSError as error:
             raise Refused([f"no worker can be started: {in_words(error)}."]) from error
-        self._notify_ready()
         self._feed_watchdog()
+
+    def _serves(self) -> None:
+        """A worker serves, for the first time or again."""
+        self._notify_ready()
         self.log.info(f"onprem.lb {VERSION} serves by {self.path}.")
+
+    def _failed(self, why: str) -> None:
+        """End, so that the service manager moves the VIP elsewhere and starts the proxy again."""
+        self._failure = why
+        self.loop.stop()
 
     def _raise_nofile(self, settings: Settings) -> List[str]:
         """Raise the limit of open files as far as the sessions need it; return a sentence if it stays too low."""
@@ -99,18 +123,46 @@ class Lifecycle(lifecycle.Lifecycle):
         self.log.info(f"Stopping: {sessions} sessions may finish within {duration // MILLION} s.")
 
     def _notify_ready(self) -> None:
+        """Report that the proxy serves; if no worker does yet, ``_serves`` will report it."""
+        if not self.master.serves:
+            return
         settings = self.master.settings
         self.notifier.status(f"{len(settings.services)} services, {settings.workers} workers")
         super()._notify_ready()
 
     # -- the configuration
 
-    def _load(self) -> List[str]:
-        text, faults = file.load(self.path)
-        new, faults = (None, faults) if faults else config.parse(text, self.path, host)
-        faults = self._switch_to(new) if new else faults
-        self.text = self.text if faults else text
-        return faults
+    def reload(self) -> None:
+        if not self.stopping:
+            self.notifier.reloading()
+            self._apply(lambda _in_force: self._notify_ready())
+
+    def _apply(self, then: Then) -> None:
+        """Apply the configuration file; then call with whether it is in force. A file with a fault changes nothing."""
+        self._waiting.append(then)
+        if not self._reading:
+            self._read_file()
+
+    def _read_file(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._reading = True
+        try:
+            ConfigReader(self.loop, self.path, lambda found: self._file_read(found, waiting))
+        except OSError as error:
+            fault = f"{self.path} cannot be read: {in_words(error)}."
+            self.loop.after(0, lambda: self._file_read(Found("", None, [fault]), waiting))
+
+    def _file_read(self, found: Found, waiting: List[Then]) -> None:
+        self._reading = False
+        if self.stopping:
+            return
+        faults = self._switch_to(found.settings) if found.settings else found.faults
+        self.text = self.text if faults else found.text
+        in_force = self._note_reload(faults)
+        for then in waiting:
+            then(in_force)
+        if self._waiting:  # the file may have changed after it was read
+            self._read_file()
 
     def _switch_to(self, new: Settings) -> List[str]:
         """Switch to other settings, or return why that is not possible; then nothing is changed."""
@@ -139,11 +191,18 @@ class Lifecycle(lifecycle.Lifecycle):
     def _config_tested(self, wrong: Optional[str]) -> None:
         if wrong:
             self.log.warning(f"The new version is refused, and the old one goes on: {wrong}.")
-        elif not self.stopping and self._apply_file():  # opens every socket that the new version will want
-            self.master.pause()
-            self._exec_when_idle(self.loop.now() + OPEN_REQUESTS_TIMEOUT)
+        elif not self.stopping:
+            self._apply(self._exec_if)  # opens every socket that the new version will want
             return
         self._config_test = None
+
+    def _exec_if(self, in_force: bool) -> None:
+        """Become the new version if the configuration that it has accepted is in force."""
+        if in_force:
+            self.master.pause()
+            self._exec_when_idle(self.loop.now() + OPEN_REQUESTS_TIMEOUT)
+        else:
+            self._config_test = None
 
     def _exec_when_idle(self, deadline: int) -> None:
         """Become the new version as soon as no client waits for an answer of this one, or at the deadline."""
@@ -162,6 +221,12 @@ class Lifecycle(lifecycle.Lifecycle):
             self._config_test = None
             self.master.resume()
             self._notify_ready()
+
+
+def _serve_checks(end: socket.socket) -> None:
+    """Run checks, which parse what servers answer, without any capability."""
+    privileges.drop_capabilities()
+    server.serve(end)
 
 
 def main(path: str, settings: Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:

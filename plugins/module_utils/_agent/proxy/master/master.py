@@ -18,7 +18,7 @@ from ...runtime.loop import Loop
 from ...runtime.request_server import RequestServer
 from ..settings import Place, Settings, places
 from ..views import html, metrics
-from . import admin, report
+from . import admin, report, workers
 from .counters import Counters
 from .http_endpoints import HttpEndpoints
 from .listeners import Listeners, Refused, Sockets
@@ -36,21 +36,27 @@ class Prepared(NamedTuple):
     status_socket: status_socket.UnixSocketServer
 
 
+class Events(NamedTuple):
+    """What the owner of a master is told."""
+
+    serves: Callable[[], None]  # a worker serves, and none did before
+    failed: Callable[[str], None]  # no worker can serve, and why
+    gone: Callable[[], None]  # the last worker has ended after ``drain``
+
+
 class Master:
     """Created, then prepared, then started."""
 
-    def __init__(self, loop: Loop, log: Any, describe: Callable[[], Report], gone: Callable[[], None]) -> None:
-        """
-        :param describe: returns the part of the report that is about the process
-        :param gone: called when the last worker has ended after ``drain``
-        """
-        self._loop, self._log, self._describe, self._gone = loop, log, describe, gone
+    def __init__(self, loop: Loop, log: Any, describe: Callable[[], Report], events: Events) -> None:
+        """``describe`` returns the part of the report that is about the process."""
+        self._loop, self._log, self._describe, self._gone = loop, log, describe, events.gone
         self.settings = Settings(())
         self.stopping = False
         self._listeners = Listeners({})
         self._status_socket: Any = None  # a UnixSocketServer, from the first settings on
         self.counters = Counters({})
-        self.pool = WorkerPool(loop, log, self._updates, self._receive, self._worker_ended)
+        told = workers.Events(self._receive, self._worker_ended, events.serves, events.failed)
+        self.pool = WorkerPool(loop, log, self._updates, told)
 
     def start(self, checks: Any, prepared: Prepared, inherited: Optional[Dict[str, Any]]) -> None:
         """Serve. Raises OSError if no worker can be started.
@@ -62,6 +68,7 @@ class Master:
         self.endpoints = HttpEndpoints(
             self._loop,
             self.health.usable,
+            lambda: self.serves,
             {"/": lambda: html.page(self.report(), time.time()), "/metrics": lambda: metrics.page(self.report())},
         )
         self.switch_to(prepared, inherited["members"] if inherited else {})
@@ -102,6 +109,11 @@ class Master:
         if self._status_socket and self._status_socket is not status:
             self._status_socket.close()
         self._status_socket, self.settings = status, settings
+
+    @property
+    def serves(self) -> bool:
+        """Whether any worker takes connections."""
+        return self.pool.availability.serves
 
     def take_result(self, result: Result) -> None:
         self.health.take_result(result)

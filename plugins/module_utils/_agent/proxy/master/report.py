@@ -28,7 +28,7 @@ def build(
             {
                 "pid": worker.pid,
                 "generation": worker.generation.number,
-                "state": "draining" if worker.draining else "serving",
+                "state": worker.state,
                 "since": worker.since,
                 "current": counters.current(worker.pid),
             }

@@ -16,6 +16,7 @@ from ...checks.client import Result, Run
 from ...checks.settings import Check
 from ...runtime.loop import MILLION, Loop, Timer
 from ..settings import DOWN, DRAIN, MAINT, NONE, UP, Server, Service
+from ..settings import Health as HealthSettings
 from ..worker import proxy_header
 
 READY = "ready"  # the order that revokes the others
@@ -23,6 +24,9 @@ ADMIN_STATES = (READY, DRAIN, MAINT)
 RAMP_STEPS = 20  # of a slow start, as HAProxy's
 MIN_RAMP_STEP = MILLION // 10
 MIN_RAMP_SHARE = 0.05  # of its weight, for a server that has just come up
+
+# What a check takes from its service.
+CHECK_FIELDS = tuple(key for key in Check._fields if key in HealthSettings._fields and key != "port")
 
 ServerUpdates = Dict[str, Dict[str, Any]]  # by the server's key: what workers get
 
@@ -85,12 +89,20 @@ class ServerState:
         }
 
     def restore(self, known: Dict[str, Any]) -> None:
-        """Take over from this server under the previous settings, or in the previous version."""
+        """Take over from this server in the previous version."""
         self.admin_state = known["order"]
         if known["check"] == json.loads(json.dumps(self.check or ())):
             self.healthy, self.checked, self.since = known["healthy"], known["judged"], known["since"]
             self.run, self.run_at = Run(*known["run"]) if known["run"] else None, known["run_at"]
             self.ramp_up_since = known["rising"] if self.service.health.slow_start else None
+
+    def succeed(self, before: ServerState) -> None:
+        """Take over from this server under the previous settings."""
+        self.admin_state = before.admin_state
+        if self.check == before.check:
+            self.healthy, self.checked, self.since = before.healthy, before.checked, before.since
+            self.run, self.run_at = before.run, before.run_at
+            self.ramp_up_since = before.ramp_up_since if self.service.health.slow_start else None
 
 
 ServerStates = Dict[str, ServerState]
@@ -102,6 +114,7 @@ class Health:
     def __init__(self, dependencies: Dependencies) -> None:
         self._loop, self._checks, self._log, self._send, self._wall = dependencies
         self._servers: ServerStates = {}
+        self._by_service: Dict[str, List[ServerState]] = {}
         self._ramps: Dict[str, Timer] = {}
 
     def __getitem__(self, key: str) -> ServerState:
@@ -122,23 +135,32 @@ class Health:
         :param inherited: from the previous version's ``to_json``; counts until a check has a result
         :return: the previous states, for ``switch_to``
         """
-        before, now = self._servers, self._wall()
-        new = [ServerState(service, server, now) for service in services for server in service.servers]
-        for entry in new:
-            if entry.key in before:
-                entry.restore(before[entry.key].to_json())
-            elif inherited and entry.key in inherited:
-                entry.restore(inherited[entry.key])
+        before, new = self._servers, []
+        for service in services:
+            same = self._by_service.get(service.name, [])
+            new += same if same and same[0].service == service else self._changed(service, inherited or {})
         self.switch_to({entry.key: entry for entry in new})
         return before
 
+    def _changed(self, service: Service, inherited: Dict[str, Any]) -> List[ServerState]:
+        """Return states for a service that is new or was changed."""
+        states = [ServerState(service, server, self._wall()) for server in service.servers]
+        for entry in states:
+            if entry.key in self._servers:
+                entry.succeed(self._servers[entry.key])
+            elif entry.key in inherited:
+                entry.restore(inherited[entry.key])
+        return states
+
     def switch_to(self, states: ServerStates) -> None:
         """Use these server states, and no others."""
-        self._servers = states
+        self._servers, self._by_service = states, {}
+        for entry in states.values():
+            self._by_service.setdefault(entry.service.name, []).append(entry)
         self._checks.apply([entry.check for entry in states.values() if entry.check], "")
         for entry in states.values():
             self._ramp_up(entry)
-        for service in dict.fromkeys(entry.service.name for entry in states.values()):
+        for service in self._by_service:
             self._report_outage(service)
 
     def updates(self) -> ServerUpdates:
@@ -154,7 +176,7 @@ class Health:
 
         Backups count only while no other server is usable, and then only the first one.
         """
-        usable = [entry.server for entry in self._of(service) if entry.usable]
+        usable = [entry.server for entry in self._by_service.get(service, ()) if entry.usable]
         return sum(not server.backup for server in usable) or min(1, len(usable))
 
     def take_run(self, run: Run) -> None:
@@ -193,7 +215,7 @@ class Health:
         entry.since = self._wall()
         state, service = entry.state, entry.service
         entry.ramp_up_since = self._loop.now() if slowly and state == UP and service.health.slow_start else None
-        up = sum(other.state == UP for other in self._of(service.name))
+        up = sum(other.state == UP for other in self._by_service[service.name])
         left = f"{up} of {len(service.servers)} servers of {service.name} are up"
         (self._log.info if state == UP else self._log.warning)(f"{entry.key} is {state}: {why}. {left}.")
         self._report_outage(service.name)
@@ -233,9 +255,6 @@ class Health:
         else:
             self._log.fault(service, f"{service} has no server that is up: connections to it are refused.")
 
-    def _of(self, service: str) -> List[ServerState]:
-        return [entry for entry in self._servers.values() if entry.service.name == service]
-
 
 def key_of(service: Service, server: Server) -> str:
     return f"{service.name}/{server.name}"
@@ -246,7 +265,7 @@ def check_of(service: Service, server: Server) -> Optional[Check]:
     health = service.health
     if health.type == NONE:
         return None
-    same = {key: value for key, value in health._asdict().items() if key in Check._fields and key != "port"}
+    same = {key: getattr(health, key) for key in CHECK_FIELDS}
     # As in HAProxy: another port than that of the traffic is taken to expect no PROXY header.
     greeting = proxy_header.local() if service.send_proxy and not health.port else b""
     return Check(

@@ -16,12 +16,15 @@ from ...checks.outcome import in_words
 from ...runtime.forked import MAX_DELAY, Forked, RestartDelay
 from ...runtime.ipc import MAX_MESSAGE, Channel
 from ...runtime.loop import MILLION, Loop, Timer
-from ..settings import WORKER, Server, Settings
+from ...runtime.watchdog import MAX_SILENCE, Watchdog
+from ..settings import DRAINING, HUNG, SERVING, STARTING, WORKER, Server, Settings
 from ..worker.worker import Worker
 from . import privileges
+from .availability import Availability
 from .server_states import ServerUpdates, key_of
 
 KILL_DELAY = 2 * MILLION  # after the time that a worker has to drain
+MAX_START = 20 * MILLION  # until a new worker serves
 
 Listeners = Sequence[Tuple[str, socket.socket]]  # a service's name and a socket that listens for it
 Servers = Dict[str, Server]  # by SERVICE/SERVER
@@ -39,14 +42,27 @@ class Generation(NamedTuple):
 class WorkerHandle:
     """The master's view of a worker."""
 
-    def __init__(self, generation: Generation, process: Forked, since: float) -> None:
-        self.generation, self.process, self.since = generation, process, since
+    def __init__(self, generation: Generation, process: Forked, since: float, number: int = 0) -> None:
+        """``number`` is its own among those that serve by one configuration, from 0."""
+        self.generation, self.process, self.since, self.number = generation, process, since, number
         self.started = 0  # of the loop's clock
         self.ready = False  # whether it has sent anything yet
         self.draining = False
+        self.hung = False  # whether it has stopped reporting, and was killed
+        self.fault = ""  # why it cannot serve
         self.deadline: Optional[int] = None  # when it is killed; of the loop's clock
         self.channel: Any = None  # a Channel
         self.reaper: Optional[Timer] = None
+        self.watchdog: Any = None  # a Watchdog
+
+    @property
+    def state(self) -> str:
+        """Return one of settings.WORKER_STATES."""
+        if self.hung:
+            return HUNG
+        if self.draining:
+            return DRAINING
+        return SERVING if self.ready else STARTING
 
     @property
     def pid(self) -> int:
@@ -65,6 +81,7 @@ class WorkerHandle:
             "generation": self.generation.number,
             "servers": self.generation.servers,
             "since": self.since,
+            "ready": self.ready,
             "draining": self.draining,
             "deadline": self.deadline,
         }
@@ -74,29 +91,28 @@ class WorkerHandle:
         servers = {key: Server(*server) for key, server in known["servers"].items()}
         process = Forked.inherited(known["pid"], connection)
         worker = cls(Generation(known["generation"], servers), process, known["since"])
-        worker.draining, worker.deadline = known["draining"], known["deadline"]
+        worker.ready, worker.draining, worker.deadline = known["ready"], known["draining"], known["deadline"]
         return worker
 
 
-class WorkerPool:
-    """All workers: starts generations, replaces workers that end, drains old ones."""
+class Events(NamedTuple):
+    """What the owner of a pool is told."""
 
-    def __init__(
-        self,
-        loop: Loop,
-        log: Any,
-        updates: Callable[[], ServerUpdates],
-        on_message: Callable[[WorkerHandle, Dict[str, Any]], None],
-        on_end: Callable[[WorkerHandle], None],
-    ) -> None:
-        """
-        :param updates: returns the state of all servers, for a new worker
-        :param on_message: takes each message of a worker
-        :param on_end: called for each worker that has ended
-        """
-        self._loop, self._log, self._updates, self._receive, self._worker_ended = loop, log, updates, on_message, on_end
+    received: Callable[[WorkerHandle, Dict[str, Any]], None]  # a message of a worker
+    ended: Callable[[WorkerHandle], None]  # a worker
+    serves: Callable[[], None]  # a worker serves, and none did before
+    failed: Callable[[str], None]  # no worker can serve, and why
+
+
+class WorkerPool:
+    """All workers: starts generations, replaces workers that end or hang, drains old ones."""
+
+    def __init__(self, loop: Loop, log: Any, updates: Callable[[], ServerUpdates], events: Events) -> None:
+        """``updates`` returns the state of all servers, for a new worker."""
+        self._loop, self._log, self._updates, self._events = loop, log, updates, events
         self.workers: List[WorkerHandle] = []
         self.generation = Generation(0, {})
+        self.availability = Availability(loop, events.serves, events.failed)
         self._restart_delay = RestartDelay()
 
     def start_generation(self, settings: Settings, listeners: Listeners) -> None:
@@ -110,6 +126,11 @@ class WorkerPool:
             self.generation = before
             self._end([worker for worker in self.workers if worker not in old], 0)
             raise
+        self._update_availability()  # workers of the previous version may serve already
+
+    def _update_availability(self) -> None:
+        if self.generation.settings:
+            self.availability.update(any(worker.state == SERVING for worker in self.workers))
 
     def _retire_old_generations(self) -> None:
         """Drain older generations once every worker of this one is ready.
@@ -124,21 +145,31 @@ class WorkerPool:
 
     def _serving(self) -> List[WorkerHandle]:
         """Return the workers of this generation."""
-        return [worker for worker in self.workers if worker.generation is self.generation and not worker.draining]
+        return [
+            worker
+            for worker in self.workers
+            if worker.generation is self.generation and worker.state in (STARTING, SERVING)
+        ]
 
     @property
     def has_old_workers(self) -> bool:
         return any(worker.generation.number != self.generation.number for worker in self.workers)
 
     def _message_received(self, worker: WorkerHandle, message: Dict[str, Any]) -> None:
+        if "unfit" in message:
+            worker.fault = message["unfit"]
+            return
+        worker.watchdog.feed(MAX_SILENCE)
         if not worker.ready:
             worker.ready = True
             self._retire_old_generations()
-        self._receive(worker, message)
+            self._update_availability()
+        self._events.received(worker, message)
 
     def drain(self, duration: int) -> None:
         """Drain all workers within some microseconds, and start no others."""
         self.generation = self.generation._replace(settings=None)
+        self.availability.stop()
         self._end(self.workers, duration)
 
     def adopt(self, worker: WorkerHandle) -> None:
@@ -160,16 +191,21 @@ class WorkerPool:
 
     def _start(self, settings: Settings) -> None:
         """Fork a worker of this generation. Raises OSError."""
-        generation, updates, listeners = self.generation, self._updates(), self.generation.listeners
+        generation, listeners = self.generation, self.generation.listeners
+        number = min({*range(settings.workers)} - {worker.number for worker in self._serving()})
 
         def serve(end: socket.socket) -> None:
-            privileges.drop_capabilities()
-            worker = Worker(settings, listeners, end)
-            worker.execute({"servers": updates})
+            try:
+                privileges.drop_capabilities()
+                worker = Worker(settings, listeners, end, number)
+                worker.execute({"servers": self._updates()})  # as of the fork
+            except Exception as fault:
+                end.send(json.dumps({"unfit": in_words(fault)}).encode())
+                raise
             worker.run()
 
         process = Forked(WORKER, serve, [listener.fileno() for _service, listener in listeners])
-        self._watch(WorkerHandle(generation, process, time.time()))
+        self._watch(WorkerHandle(generation, process, time.time(), number))
 
     def _watch(self, worker: WorkerHandle) -> None:
         worker.started = self._loop.now()
@@ -179,6 +215,7 @@ class WorkerPool:
             lambda message: self._message_received(worker, message),
             lambda: self._gone(worker),
         )
+        worker.watchdog = Watchdog(self._loop, lambda: self._silent(worker), MAX_SILENCE if worker.ready else MAX_START)
         self.workers.append(worker)
 
     def _end(self, workers: Sequence[WorkerHandle], duration: int) -> None:
@@ -195,21 +232,35 @@ class WorkerPool:
         worker.deadline = deadline
         worker.reaper = self._loop.at(deadline, worker.process.kill)
 
+    def _silent(self, worker: WorkerHandle) -> None:
+        """A worker hangs. It is replaced at once, although the kernel may not let it end yet."""
+        waited = "has not reported for 3 s" if worker.ready else "has not started within 20 s"
+        consequence = "is killed" if worker.draining else "is replaced"
+        self._log.warning(f"Worker {worker.pid} {waited} and {consequence}; its sessions are lost.")
+        worker.hung, worker.fault = True, f"it {waited}"
+        worker.process.kill()
+        if not worker.draining:
+            self._replace(worker)
+
     def _gone(self, worker: WorkerHandle) -> None:
         """The connection has ended, and the process is about to."""
         worker.process.kill()
+        worker.watchdog.stop()
         if worker.reaper:
             worker.reaper.cancel()
         worker.process.when_ended(self._loop, lambda ending: self._ended(worker, ending))
 
     def _ended(self, worker: WorkerHandle, ending: str) -> None:
         self.workers.remove(worker)
-        self._worker_ended(worker)
-        if not worker.draining:
+        self._events.ended(worker)
+        if not worker.draining and not worker.hung:
             self._log.warning(f"Worker {worker.pid} has ended ({ending}) and is replaced; its sessions are lost.")
+            worker.fault = worker.fault or f"it has ended ({ending})"
             self._replace(worker)
 
     def _replace(self, worker: WorkerHandle) -> None:
+        self._update_availability()
+        self.availability.worker_failed(worker.fault)
         delay = self._restart_delay.after(self._loop.now() - worker.started)
         self._loop.after(delay, self._start_if_needed)
 

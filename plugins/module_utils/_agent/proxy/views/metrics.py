@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
+from typing import Callable, Iterable, Iterator
 
-from ...runtime.prometheus import PROCESS, Metric, Report, Sample, exposition, of_report
-from ..settings import STATES
+from ...runtime.prometheus import PROCESS, Metric, Report, Sample, exposition, extended, labels_of, of_report, pairs_of
+from ..settings import CHECK_TYPES, STATES, WORKER_STATES
 from . import http
 
 PREFIX = "onprem_lb_proxy"
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
+STATE_PAIRS = [(state, pairs_of({"state": state})) for state in STATES]
+TYPE_PAIRS = {type_of_check: pairs_of({"type": type_of_check}) for type_of_check in CHECK_TYPES}
 
 
 def page(report: Report) -> http.Page:
@@ -20,33 +22,45 @@ def page(report: Report) -> http.Page:
 
 def prometheus(report: Report) -> str:
     """Return the report in Prometheus's text format."""
-    return exposition(PREFIX, METRICS, report)
+    return exposition(PREFIX, METRICS, _with_labels(report))
+
+
+def _with_labels(report: Report) -> Report:
+    """Return the report with the labels of each service and server, which many samples share."""
+    services = []
+    for service in report["services"]:
+        labels = labels_of({"service": service["name"]})
+        servers = [
+            {**server, "labels": extended(labels, pairs_of({"server": server["name"]}))}
+            for server in service["servers"]
+        ]
+        services.append({**service, "labels": labels, "servers": servers})
+    return {**report, "services": services}
 
 
 def _services(value: Callable[[Report], float]) -> Callable[[Report], Iterable[Sample]]:
-    return lambda report: [({"service": service["name"]}, value(service)) for service in report["services"]]
+    return lambda report: [(service["labels"], value(service)) for service in report["services"]]
 
 
 def _servers(value: Callable[[Report], float]) -> Callable[[Report], Iterable[Sample]]:
-    return lambda report: [(labels, value(server)) for labels, server in _each(report)]
+    return lambda report: [(server["labels"], value(server)) for server in _each(report)]
 
 
-def _each(report: Report) -> Iterator[Tuple[Dict[str, Any], Report]]:
+def _each(report: Report) -> Iterator[Report]:
     for service in report["services"]:
-        for server in service["servers"]:
-            yield {"service": service["name"], "server": server["name"]}, server
+        yield from service["servers"]
 
 
 def _states(report: Report) -> Iterator[Sample]:
-    for labels, server in _each(report):
-        for state in STATES:
-            yield {**labels, "state": state}, server["state"] == state
+    for server in _each(report):
+        for state, pairs in STATE_PAIRS:
+            yield extended(server["labels"], pairs), server["state"] == state
 
 
 def _checks(what: str) -> Callable[[Report], Iterable[Sample]]:
     return lambda report: [
-        ({**labels, "type": server["check"]["type"]}, server["check"][what])
-        for labels, server in _each(report)
+        (extended(server["labels"], TYPE_PAIRS[server["check"]["type"]]), server["check"][what])
+        for server in _each(report)
         if server["check"]["at"]
     ]
 
@@ -57,7 +71,7 @@ def _monitors(report: Report) -> Iterator[Sample]:
 
 
 def _workers(report: Report) -> Iterator[Sample]:
-    for state in ("serving", "draining"):
+    for state in WORKER_STATES:
         yield {"state": state}, sum(worker["state"] == state for worker in report["workers"])
 
 

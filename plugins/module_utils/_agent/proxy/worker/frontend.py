@@ -28,17 +28,18 @@ Send = Callable[[Any], None]
 
 
 class Timeouts(NamedTuple):
-    """Those of the settings, in seconds."""
+    """How long a session of a service may be idle, in seconds."""
 
     connect: float
-    client: float
-    server: float
-    tunnel: float
-    fin: float
+    exchange: float  # until both sides have sent data
+    tunnel: float  # from then on
+    fin: float  # once one side has finished; 0: no limit of its own
 
     @classmethod
-    def of(cls, timeouts: settings.Timeouts) -> Timeouts:
-        return cls(*(each / settings.MILLION for each in timeouts))
+    def of(cls, given: settings.Timeouts, mode: str) -> Timeouts:
+        """As in HAProxy, a TCP session is a tunnel from the connection on, and an HTTP session is one later."""
+        exchange = given.tunnel if mode == settings.TCP else min(given.client, given.server)
+        return cls(*(each / settings.MILLION for each in (given.connect, exchange, given.tunnel, given.fin)))
 
 
 class Limits(NamedTuple):
@@ -46,16 +47,21 @@ class Limits(NamedTuple):
 
     maxconn: int
     workers: int
+    number: int = 0  # of this worker; each has another one
 
     def share(self, maxconn: int = 0) -> int:
-        """Return one worker's share of a service's limit, or of the whole one if the service has none."""
-        return max(1, (maxconn or self.maxconn) // self.workers)
+        """Return this worker's share of a service's limit, or of the whole one if the service has none.
+
+        The shares add up to the limit: the first workers get one more, and a worker may get none.
+        """
+        each, rest = divmod(maxconn or self.maxconn, self.workers)
+        return each + (self.number < rest)
 
 
 class WorkerContext:
     """What all services of a worker share: the event loop, the limits, and the channel to the master."""
 
-    def __init__(self, loop: EventLoop, limits: Limits, timeouts: Timeouts, send: Send) -> None:
+    def __init__(self, loop: EventLoop, limits: Limits, timeouts: settings.Timeouts, send: Send) -> None:
         """``send`` sends a message to the master."""
         self.loop, self.limits, self.timeouts, self.send = loop, limits, timeouts, send
         self.limit = limits.share()
@@ -114,7 +120,8 @@ class Frontend:
 
     def __init__(self, service: settings.Service, pool: servers.Pool, context: WorkerContext) -> None:
         self.pool, self.context = pool, context
-        self.loop, self.timeouts, self.out_of_resources = context.loop, context.timeouts, context.out_of_resources
+        self.loop, self.out_of_resources = context.loop, context.out_of_resources
+        self.timeouts = Timeouts.of(context.timeouts, service.mode)
         self.limit = context.limits.share(service.maxconn)
         self.current = 0
         self.header = proxy_header.of if service.send_proxy else proxy_header.none

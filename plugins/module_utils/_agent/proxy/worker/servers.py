@@ -82,9 +82,9 @@ class Pool:
         self.choose: Callable[[str], Optional[Server]] = _choose_none
         self.changed()
 
-    def all_backed_off(self) -> bool:
-        """Whether every server that could be chosen has just failed."""
-        return bool(self._members) and all(server.backoff_until for server in self._members)
+    def has_another(self) -> bool:
+        """Whether a server could be chosen that has not just failed."""
+        return any(not server.backoff_until for server in self._members)
 
     def changed(self) -> None:
         """Call after a change of a state or a weight."""

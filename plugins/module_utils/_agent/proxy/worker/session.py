@@ -92,8 +92,12 @@ class Session(Handler):
         self.connect()
 
     def connect(self) -> None:
-        """Connect to the server that the balancing method chooses."""
-        target = self.frontend.pool.choose(self.address)
+        """Connect to the server that the balancing method chooses.
+
+        If there is none, a client that has waited for a retry gets it, as in HAProxy: its server, although down, may
+        be back before the checks have found that.
+        """
+        target = self.frontend.pool.choose(self.address) or self.target
         if target is None:
             self._refuse()
             return
@@ -157,7 +161,7 @@ class Session(Handler):
             return
         self.attempts += 1
         target.retries += 1
-        if fault not in LOCAL_FAILURES and not frontend.pool.all_backed_off():
+        if fault not in LOCAL_FAILURES and frontend.pool.has_another():
             self.connect()
 
     def _refuse(self) -> None:
@@ -210,13 +214,13 @@ class Session(Handler):
             end.count = 0
 
     def _timeout(self) -> float:
-        """Return the time-out of the state, in seconds."""
+        """Return how long it may be idle now, in seconds."""
         timeouts = self.frontend.timeouts
         if self.state == CONNECTING:
             return timeouts.connect
-        if self.client.shut or self.server.shut:
+        if timeouts.fin and (self.client.shut or self.server.shut):
             return timeouts.fin
-        return timeouts.tunnel if self.has_sent == BOTH_SENT else min(timeouts.client, timeouts.server)
+        return timeouts.tunnel if self.has_sent == BOTH_SENT else timeouts.exchange
 
     # -- the end
 

@@ -30,7 +30,7 @@ from typing import Any, Deque, Dict, Iterator, List, Sequence, Tuple
 from ..settings import MILLION, Settings
 from .endpoint import RELAYING
 from .event_loop import IN, EventLoop, Handler
-from .frontend import Acceptor, Frontend, Limits, Timeouts, WorkerContext
+from .frontend import Acceptor, Frontend, Limits, WorkerContext
 from .servers import Counts, Table
 from .session import Session
 
@@ -94,17 +94,22 @@ class Worker:
     """Runs in a process of its own; tests run it in theirs."""
 
     def __init__(
-        self, settings: Settings, listeners: Sequence[Tuple[str, socket.socket]], channel: socket.socket
+        self,
+        settings: Settings,
+        listeners: Sequence[Tuple[str, socket.socket]],
+        channel: socket.socket,
+        number: int = 0,
     ) -> None:
         """
+        :param number: of this worker, from 0
         :param listeners: listening sockets, non-blocking, each with the name of its service
         :param channel: the worker's end of a SOCK_SEQPACKET pair
         """
         self.loop = EventLoop()
         self.table = Table(settings.services)
         self.channel = Channel(channel, self)
-        limits = Limits(settings.maxconn, settings.workers)
-        self.context = WorkerContext(self.loop, limits, Timeouts.of(settings.timeouts), self.channel.send)
+        limits = Limits(settings.maxconn, settings.workers, number)
+        self.context = WorkerContext(self.loop, limits, settings.timeouts, self.channel.send)
         frontends = {each.name: Frontend(each, self.table.pools[each.name], self.context) for each in settings.services}
         for name, listener in listeners:
             self.context.add(Acceptor(frontends[name], listener))

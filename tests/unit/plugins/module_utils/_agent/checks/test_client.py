@@ -11,7 +11,7 @@ import sys
 import threading
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import client
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import client, server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Checks, Result
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import (
     FILE,
@@ -230,6 +230,23 @@ def test_a_change_while_there_was_no_process_is_reported(vrrp, tmp_path):
     vrrp.hears("track", value=1)
 
 
+class ChannelOfMortal:
+    """Replaces the channel to a process that reports every second, until it dies."""
+
+    def __init__(self, loop, _end, on_message, on_end, lifetime):
+        self._loop, self._on_message, self._open = loop, on_message, True
+        loop.after(lifetime, on_end)
+        self._report()
+
+    def _report(self):
+        if self._open:
+            self._on_message([server.ALIVE])
+            self._loop.after(SECOND, self._report)
+
+    def close(self):
+        self._open = False
+
+
 def test_a_process_that_dies_again_and_again_is_started_less_and_less_often(monkeypatch):
     time, starts, lives = Time(), [], [0]
 
@@ -246,7 +263,7 @@ def test_a_process_that_dies_again_and_again_is_started_less_and_less_often(monk
             pass
 
     monkeypatch.setattr(client, "Forked", Mortal)
-    monkeypatch.setattr(client, "Channel", lambda loop, end, on_message, on_end: loop.after(lives[0], on_end))
+    monkeypatch.setattr(client, "Channel", lambda *arguments: ChannelOfMortal(*arguments, lifetime=lives[0]))
     Checks.start(time, print, lambda text: None)
     time.advance(5 * SECOND)
     pauses = [after - before for before, after in zip(starts, starts[1:])]
@@ -254,6 +271,21 @@ def test_a_process_that_dies_again_and_again_is_started_less_and_less_often(monk
     lives[0] = 20 * SECOND
     time.advance(70 * SECOND)
     assert starts[-1] - starts[-2] == 20 * SECOND
+
+
+def test_a_process_that_hangs_is_replaced_and_a_quiet_one_is_not(vrrp, tmp_path):
+    path, check = track(tmp_path)
+    vrrp.apply(check)
+    vrrp.hears("track", value=0)
+    hung = vrrp.checks.pid
+    os.kill(hung, signal.SIGSTOP)
+    path.write_text("1", encoding="ascii")
+    vrrp.hears("track", value=1)
+    quiet = vrrp.checks.pid
+    assert vrrp.messages == ["The checks process has not reported for 3 s and is started again."]
+    vrrp.hears_nothing(4 * SECOND)
+    assert vrrp.checks.pid == quiet != hung and not os.path.exists(f"/proc/{hung}")
+    assert len(vrrp.messages) == 1
 
 
 def test_a_process_that_cannot_be_started_is_tried_again(loop, monkeypatch):

@@ -180,7 +180,7 @@ def test_a_check_may_take_as_long_as_the_smaller_of_haproxys_two_limits():
 
 def test_what_is_not_set_is_left_to_the_agents_own_default():
     proxy = config.parse(json.dumps(translate(services=[SERVICE])["proxy"]))[0]
-    assert (proxy.timeouts.fin, proxy.stop_within, proxy.maxconn) == (10_000_000, 8_000_000, 10_000)
+    assert (proxy.timeouts.fin, proxy.stop_within, proxy.maxconn) == (0, 8_000_000, 10_000)
 
 
 def test_the_page_can_be_left_out():

@@ -26,9 +26,9 @@ class EndpointsCase:
     """Endpoints whose settings and servers a test changes."""
 
     def __init__(self):
-        self.loop, self.listeners, self.there = Loop(), Listeners({}), {"web": 2, "api": 0}
+        self.loop, self.listeners, self.there, self.serves = Loop(), Listeners({}), {"web": 2, "api": 0}, True
         pages = {"/": lambda: http.Page("the page"), "/metrics": lambda: http.Page("figures")}
-        self.endpoints = HttpEndpoints(self.loop, lambda service: self.there[service], pages)
+        self.endpoints = HttpEndpoints(self.loop, lambda service: self.there[service], lambda: self.serves, pages)
 
     def apply(self, *monitors, page=None):
         given = settings.Settings((), monitors=monitors, page=page)
@@ -67,6 +67,12 @@ def test_a_monitor_without_conditions_is_good_while_the_proxy_runs(case, port):
     assert case.visit(get, port, "/other") == (404, "Not Found\n")
     case.endpoints.stopping = True
     assert case.visit(get, port) == (503, "alive: the proxy is stopping\n")
+
+
+def test_without_a_worker_that_serves_a_monitor_says_so(case, port):
+    case.apply(monitor(port))
+    case.serves = False
+    assert case.visit(get, port) == (503, "alive: no worker serves\n")
 
 
 def test_a_monitor_counts_servers_at_that_moment(case, port):

@@ -123,6 +123,16 @@ def test_a_faulty_file_changes_nothing_and_is_logged(start, echoes, port):
     assert proxy.report()["config_fault"] is None and proxy.generation() == 2
 
 
+def test_a_fifo_instead_of_a_file_is_refused_at_once(start, echoes, port):
+    proxy = start(service(port, echoes))
+    proxy.path.unlink()
+    os.mkfifo(proxy.path)
+    proxy.reload()
+    fault = f"{proxy.path} is no regular file: name one that contains the configuration."
+    assert proxy.report()["config_fault"] == fault
+    assert ask(port) in (b"a:hello", b"b:hello")
+
+
 def test_a_reload_that_wants_a_place_in_use_changes_nothing_and_leaves_nothing_open(start, echoes, port):
     other, free = free_ports(2)
     proxy = start(service(port, echoes))
@@ -206,6 +216,57 @@ def test_a_worker_that_dies_is_replaced_at_once(start, echoes, port):
     until(lambda: proxy.lines(f"Worker {worker['pid']} has ended (signal 9) and is replaced"))
     until(lambda: [each["pid"] for each in proxy.report()["workers"]] not in ([], [worker["pid"]]))
     assert ask(port) in (b"a:hello", b"b:hello")
+
+
+def test_a_worker_that_hangs_is_replaced(start, echoes, port):
+    (monitored,) = free_ports(1)
+    proxy = start(service(port, echoes), monitors=[{"name": "alive", "bind": LOCAL, "port": monitored}])
+    (hung,) = [each["pid"] for each in proxy.report()["workers"]]
+    os.kill(hung, signal.SIGSTOP)
+    assert ask(port) in (b"a:hello", b"b:hello")
+    assert proxy.lines(f"Worker {hung} has not reported for 3 s and is replaced; its sessions are lost.")
+    until(lambda: [each["state"] for each in proxy.report()["workers"]] == ["serving"])
+    assert get(monitored)[0] == 200 and not os.path.exists(f"/proc/{hung}")
+
+
+def test_a_pause_of_all_processes_together_costs_no_worker(start, echoes, port):
+    """As when the host is suspended, or a virtual machine migrates."""
+    proxy = start(service(port, echoes))
+    everything = [proxy.process.pid, *map(int, _children(proxy.process.pid))]
+    for signal_number, pause in ((signal.SIGSTOP, 5), (signal.SIGCONT, 4)):
+        for pid in everything:
+            os.kill(pid, signal_number)
+        time.sleep(pause)
+    assert [proxy.process.pid, *map(int, _children(proxy.process.pid))] == everything
+    assert not proxy.lines("has not reported") and ask(port)
+
+
+def test_a_proxy_whose_worker_cannot_serve_is_not_ready_and_ends_with_the_reason(tmp_path, echoes, port):
+    """Without its capabilities root cannot read a library that belongs to another user, for instance."""
+    (tmp_path / "sitecustomize.py").write_text(UNFIT)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "PYTHONPATH": str(tmp_path)}
+        proxy = Running(tmp_path, {"services": [service(port, echoes)]}, wait=False, environ=environ)
+        assert proxy.process.wait(LIMIT) == 1
+        with pytest.raises(BlockingIOError):
+            systemd.recv(4096, socket.MSG_DONTWAIT)
+    assert proxy.log.splitlines()[-1] == "no worker can serve: permission denied."
+    assert _refused(port)
+
+
+# The processes that the master forks cannot open an event loop.
+UNFIT = """
+import os, select
+master, epoll = os.getpid(), select.epoll
+
+def fail():
+    if os.getpid() != master:
+        raise PermissionError(13, "Permission denied")
+    return epoll()
+
+select.epoll = fail
+"""
 
 
 def test_a_new_worker_knows_which_servers_are_down(start, echoes, port):

@@ -8,15 +8,18 @@ import errno
 import json
 import os
 import socket
+from types import SimpleNamespace
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import lifecycle, workers
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.config_reader import Found
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.lifecycle import Lifecycle
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.listeners import Refused
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.master import Master
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.master import Events, Master
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.sd_notify import Notifier
 from support.agent.loops import run_until
 from support.proxy.masters import free_ports
 from support.proxy.proxies import LOCAL
@@ -35,7 +38,7 @@ class MasterCase:
         self.master = self.new()
 
     def new(self):
-        return Master(self.loop, self, lambda: {"config": "x"}, self.loop.stop)
+        return Master(self.loop, self, lambda: {"config": "x"}, Events(lambda: None, self.log.append, self.loop.stop))
 
     def settings(self, port, servers=(A, B), door="door"):
         service = settings.Service("web", (LOCAL,), port, servers)
@@ -160,6 +163,21 @@ def test_a_new_version_inherits_the_state(case):
     assert (service["sessions"], service["current"], service["usable"]) == (1107, 2, 1)
     assert [(each["generation"], each["state"]) for each in report["workers"]] == [(1, "draining"), (2, "serving")]
     assert is_open(port)
+
+
+def test_reloads_while_the_file_is_read_lead_to_one_more_reading(monkeypatch):
+    """It may have changed after it was read."""
+    readings = []
+    monkeypatch.setattr(lifecycle, "ConfigReader", lambda _loop, _path, done: readings.append(done))
+    one = Lifecycle("/etc/proxy.json", SimpleNamespace(warning=print), Notifier({}), {})
+    for _each in range(3):
+        one.reload()
+    assert len(readings) == 1
+    readings[0](Found("", None, ["first."]))
+    assert len(readings) == 2 and one.reload_error == "first."
+    readings[1](Found("", None, ["second."]))
+    assert len(readings) == 2 and one.reload_error == "second."
+    one.loop.close()
 
 
 def test_a_start_without_workers_is_a_sentence(monkeypatch):

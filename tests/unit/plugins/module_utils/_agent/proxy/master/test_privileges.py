@@ -83,11 +83,18 @@ def test_a_proxy_of_user_nobody_still_binds_and_upgrades_itself(open_folder):
                 # The one before may still be answering, while this one begins.
                 until(lambda pid=worker["pid"]: _capabilities(pid) == {0})
                 _assert_is_nobodys(worker["pid"], 0)
+                until(lambda: _capabilities(_checks_of(proxy.process.pid)) == {0})
             proxy.process.send_signal(signal.SIGUSR2)
             until(lambda: proxy.generation() == 5)
             _assert_is_nobodys(proxy.process.pid, BIND)
             proxy.reload(given)
             assert proxy.report()["config_fault"] is None and ask(low[0]) == b"a:hello"
+
+
+def _checks_of(master):
+    """Return the process that runs the checks of a proxy."""
+    children = Path(f"/proc/{master}/task/{master}/children").read_text().split()
+    return next(pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "proxy-checks\n")
 
 
 def _asked(port):

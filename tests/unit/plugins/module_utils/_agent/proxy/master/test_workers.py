@@ -10,14 +10,15 @@ import socket
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import workers
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import availability, workers
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.workers import (
+    Events,
     Generation,
     WorkerHandle,
     WorkerPool,
     portions,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import forked
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import forked, watchdog
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from support.agent.loops import SECOND, run_until
 from support.proxy.workers import FakeWorker
@@ -28,8 +29,17 @@ class Case:
         self.loop, self.log, self.workers, self.lost, self.messages = Loop(), [], [], [], []
         self.fails = 0  # how many of the next forks
         monkeypatch.setattr(workers, "Forked", self.fork)
+        self.told = []  # about the availability
         self.pool = WorkerPool(
-            self.loop, self, dict, lambda worker, message: self.messages.append((worker.pid, message)), self.lost.append
+            self.loop,
+            self,
+            dict,
+            Events(
+                lambda worker, message: self.messages.append((worker.pid, message)),
+                self.lost.append,
+                lambda: self.told.append("serves"),
+                self.told.append,
+            ),
         )
 
     def fork(self, _name, _serve, _kept):
@@ -44,10 +54,13 @@ class Case:
         self.log.append(text)
 
     def employ(self, *servers, workers=1, **changes):
-        service = settings.Service("web", ("*",), 80, servers)
         before = len(self.workers)
-        self.pool.start_generation(settings.Settings((service,), workers=workers, **changes), [])
+        self.start(*servers, workers=workers, **changes)
         self.begin(*range(before, len(self.workers)))
+
+    def start(self, *servers, **changes):
+        service = settings.Service("web", ("*",), 80, servers)
+        self.pool.start_generation(settings.Settings((service,), **changes), [])
 
     def begin(self, *workers):
         """Let these workers say that they are there."""
@@ -244,3 +257,83 @@ def test_a_new_version_kills_an_adopted_worker_at_its_deadline(case):
     assert case.pool.generation.number == 2
     case.until(lambda: case.workers[0].killed)
     assert case.loop.now() >= late.deadline and not case.workers[1].killed
+
+
+@pytest.fixture
+def quick_watch(monkeypatch):
+    """Let workers that are silent for 100 ms hang, and an outage last for 100 ms."""
+    monkeypatch.setattr(watchdog, "TICK", 10_000)
+    monkeypatch.setattr(workers, "MAX_SILENCE", 100_000)
+    monkeypatch.setattr(availability, "MAX_OUTAGE", 100_000)
+
+
+@pytest.mark.usefixtures("quick_watch")
+def test_a_worker_that_hangs_is_replaced_before_it_has_ended_and_one_that_reports_is_not(case):
+    case.employ(A, workers=2)
+    hung, healthy = case.workers
+
+    def report():
+        healthy.end.send(b"{}")
+        case.loop.after(20_000, report)
+
+    report()
+    case.until(lambda: len(case.workers) == 3)
+    assert hung.killed and case.pool.workers[0].state == "hung"
+    assert case.log == ["Worker 100 has not reported for 3 s and is replaced; its sessions are lost."]
+    hung.die("signal 9")
+    case.until(lambda: case.lost)
+    assert [worker.pid for worker in case.lost] == [100] and len(case.log) == 1
+    assert not healthy.killed and case.told == ["serves"]
+
+
+@pytest.mark.usefixtures("quick_watch")
+def test_a_draining_worker_that_hangs_is_killed_and_not_replaced(case):
+    case.employ(A)
+    case.pool.drain(3600 * SECOND)
+    case.until(lambda: case.workers[0].killed)
+    case.advance(150_000)
+    assert len(case.workers) == 1 and case.told == ["serves"]
+    assert case.log == ["Worker 100 has not reported for 3 s and is killed; its sessions are lost."]
+
+
+@pytest.mark.usefixtures("quick_watch")
+def test_an_outage_that_a_replacement_ends_is_none(case):
+    case.employ(A)
+    case.workers[0].die()
+    case.until(lambda: len(case.workers) == 2)
+    assert not case.pool.availability.serves
+    case.begin(1)
+    assert case.pool.availability.serves and case.told == ["serves", "serves"]
+
+
+@pytest.mark.usefixtures("quick_watch")
+def test_when_no_replacement_serves_the_pool_gives_up(case):
+    case.employ(A)
+    case.fails = 1000
+    case.workers[0].die("signal 11")
+    case.until(lambda: len(case.told) == 2)
+    assert case.told[1] == "no worker has served for 0.1 s: it has ended (signal 11)."
+
+
+def test_a_first_worker_that_ends_before_it_serves_is_a_failed_start(case):
+    case.start(A)
+    case.workers[0].end.send(b'{"unfit": "no module named json"}')
+    case.workers[0].die()
+    case.until(lambda: case.told)
+    assert case.told == ["no worker can serve: no module named json."]
+
+
+def test_after_a_reload_a_worker_that_cannot_serve_is_no_failed_start(case):
+    case.employ(A)
+    case.start(A)
+    case.workers[1].die()
+    case.until(lambda: len(case.workers) == 3)
+    assert case.told == ["serves"]
+
+
+def test_a_replacement_has_the_number_of_the_worker_that_it_replaces(case):
+    """Limits are divided by these numbers."""
+    case.employ(A, workers=3)
+    case.workers[1].die()
+    case.until(lambda: len(case.workers) == 4)
+    assert [worker.number for worker in case.pool.workers] == [0, 2, 1]

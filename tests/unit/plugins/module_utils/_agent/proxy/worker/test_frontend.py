@@ -31,8 +31,7 @@ class Stage:
         self.server = stack.enter_context(listening(backlog=1024))
         self.loop = EventLoop()
         stack.callback(self._close)
-        timeouts = Timeouts.of(settings.Timeouts())
-        self.context = WorkerContext(self.loop, Limits(maxconn, 1), timeouts, self.said.append)
+        self.context = WorkerContext(self.loop, Limits(maxconn, 1), settings.Timeouts(), self.said.append)
         self.frontends, self.acceptors, self.listeners = [], [], []
         for number, limit in enumerate(limits):
             self._add(f"service{number}", limit)
@@ -95,11 +94,19 @@ def stage():
 
 
 @pytest.mark.parametrize(
-    ("limits", "of_service", "share"),
-    [((100, 1), 0, 100), ((100, 1), 7, 7), ((100, 4), 0, 25), ((100, 4), 10, 2), ((3, 4), 0, 1), ((100, 4), 1, 1)],
+    ("maxconn", "of_service", "shares"),
+    [
+        (100, 0, [100]),
+        (100, 7, [7]),
+        (100, 0, [25, 25, 25, 25]),
+        (100, 10, [3, 3, 2, 2]),
+        (3, 0, [1, 1, 1, 0]),
+        (100, 1, [1, 0]),
+    ],
 )
-def test_workers_share_what_there_may_be(limits, of_service, share):
-    assert Limits(*limits).share(of_service) == share
+def test_the_shares_of_the_workers_add_up_to_a_limit(maxconn, of_service, shares):
+    workers = len(shares)
+    assert [Limits(maxconn, workers, number).share(of_service) for number in range(workers)] == shares
 
 
 def test_a_full_service_leaves_the_others_open(stage):
@@ -254,6 +261,7 @@ def test_that_no_port_is_left_is_nothing_to_blame_a_server_for(stage):
     assert server.backoff_until > 0, "another one may have ports left"
 
 
-def test_timeouts_are_given_in_seconds():
-    given = settings.Timeouts(connect=1_500_000, client=2, server=3_000_000, tunnel=4_000_000, fin=250_000)
-    assert Timeouts.of(given) == (1.5, 2e-6, 3, 4, 0.25)
+def test_a_tcp_session_is_a_tunnel_at_once_and_an_http_session_later():
+    given = settings.Timeouts(connect=1_500_000, client=2_000_000, server=3_000_000, tunnel=4_000_000, fin=250_000)
+    assert Timeouts.of(given, "tcp") == (1.5, 4, 4, 0.25)
+    assert Timeouts.of(given, "http") == (1.5, 2, 4, 0.25)

@@ -74,11 +74,11 @@ def test_a_back_off_is_new_once():
 
 def test_servers_that_are_backed_off_are_chosen_if_all_are():
     web = pool(A, B)
-    assert not web.all_backed_off()
+    assert web.has_another()
     for server in web.servers:
         web.back_off(server, 10.0)
     assert chosen(web) == {"a", "b"}
-    assert web.all_backed_off()
+    assert not web.has_another()
 
 
 def test_a_backup_is_not_used_because_others_are_backed_off():

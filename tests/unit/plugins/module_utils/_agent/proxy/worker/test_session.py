@@ -89,6 +89,23 @@ def test_a_lone_server_is_tried_again_after_a_pause(server):
                 assert client.recv(7) == b"welcome"
 
 
+def test_a_client_that_waits_for_a_retry_keeps_a_lone_server_that_goes_down_meanwhile(server):
+    place = server.getsockname()
+    server.close()
+    with Proxy(place) as proxy, proxy.connect() as client:
+        proxy.wait_for_message("failed")
+        proxy.set_server(0, "down")
+        time.sleep(1.5)  # the second attempt fails, too
+        with pytest.raises(ConnectionResetError), proxy.connect() as late:
+            late.recv(1)
+        with socket.create_server(place) as again:
+            again.settimeout(LIMIT)
+            with again.accept()[0] as accepted:
+                accepted.sendall(b"welcome")
+                assert client.recv(7) == b"welcome"
+    assert (proxy.count("refused"), proxy.count("sessions")) == (1, 1)
+
+
 def test_a_client_is_reset_after_the_last_retry(closed_port):
     with Proxy(closed_port) as proxy, proxy.connect() as client:
         began = time.monotonic()

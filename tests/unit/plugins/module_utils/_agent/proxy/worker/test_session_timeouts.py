@@ -19,8 +19,11 @@ def server():
         yield server
 
 
-def test_a_server_that_never_answers_times_out(server):
-    with Proxy(server, server=0.4) as proxy, proxy.pair(server) as (client, accepted):
+HTTP = {"mode": "http"}
+
+
+def test_an_http_server_that_never_answers_times_out(server):
+    with Proxy(server, options=HTTP, server=0.4) as proxy, proxy.pair(server) as (client, accepted):
         client.sendall(b"are you there?")
         began = time.monotonic()
         assert is_reset(client)
@@ -28,14 +31,17 @@ def test_a_server_that_never_answers_times_out(server):
         assert is_reset(accepted)
 
 
-def test_a_silent_client_times_out(server):
-    with Proxy(server, client=0.4) as proxy, proxy.pair(server) as (client, accepted):
+def test_a_silent_http_client_times_out(server):
+    with Proxy(server, options=HTTP, client=0.4) as proxy, proxy.pair(server) as (client, accepted):
         assert is_reset(accepted)
         assert is_reset(client)
 
 
 def test_once_both_sides_have_sent_data_the_tunnel_timeout_applies(server):
-    with Proxy(server, client=0.3, server=0.3, tunnel=1.2) as proxy, proxy.pair(server) as (client, accepted):
+    with Proxy(server, options=HTTP, client=0.3, server=0.3, tunnel=1.2) as proxy, proxy.pair(server) as (
+        client,
+        accepted,
+    ):
         client.sendall(b"question")
         accepted.sendall(b"answer")
         assert client.recv(10) == b"answer"
@@ -44,8 +50,16 @@ def test_once_both_sides_have_sent_data_the_tunnel_timeout_applies(server):
         assert 1 < time.monotonic() - began < 3
 
 
+def test_a_tcp_session_has_the_tunnel_timeout_from_the_connection_on(server):
+    with Proxy(server, client=0.3, server=0.3, tunnel=1.2) as proxy, proxy.pair(server) as (client, _accepted):
+        client.sendall(b"question")
+        began = time.monotonic()
+        assert is_reset(client)
+        assert 1 < time.monotonic() - began < 3
+
+
 def test_a_slow_sender_does_not_time_out(server):
-    with Proxy(server, client=0.4, server=0.4) as proxy, proxy.pair(server) as (client, accepted):
+    with Proxy(server, options=HTTP, client=0.4, server=0.4) as proxy, proxy.pair(server) as (client, accepted):
         for _each in range(8):
             client.sendall(b".")
             assert accepted.recv(1) == b"."
@@ -59,6 +73,15 @@ def test_after_one_side_has_finished_the_fin_timeout_applies(server, ending):
         one.shutdown(socket.SHUT_WR)
         assert other.recv(1) == b""
         assert is_reset(one)
+
+
+def test_without_a_fin_timeout_a_half_closed_session_has_the_others(server):
+    with Proxy(server, client=0.3, server=0.3, tunnel=1.2) as proxy, proxy.pair(server) as (client, accepted):
+        client.shutdown(socket.SHUT_WR)
+        assert accepted.recv(1) == b""
+        began = time.monotonic()
+        assert is_reset(accepted)
+        assert 1 < time.monotonic() - began < 3
 
 
 def half_closed_and_full(client, accepted) -> None:

@@ -234,7 +234,7 @@ def test_the_counters_of_many_servers_are_reported_together(server):
 
 def test_all_sessions_are_looked_at_in_turn(server, monkeypatch):
     monkeypatch.setattr(worker, "MIN_CHECKED", 1)
-    with Proxy(server, client=0.3) as proxy, contextlib.ExitStack() as opened:
+    with Proxy(server, tunnel=0.3) as proxy, contextlib.ExitStack() as opened:
         clients = [opened.enter_context(proxy.connect()) for _each in range(30)]
         for _each in clients:
             opened.enter_context(server.accept()[0])
