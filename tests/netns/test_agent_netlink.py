@@ -138,7 +138,9 @@ def test_adding_an_ipv6_address_where_ipv6_is_disabled_is_an_error(link, kernel)
     with pytest.raises(OSError) as refused:
         kernel.adding(eth0, f"{VIP6}/128")()
     assert refused.value.errno == errno.EACCES
-    kernel.delete(eth0, f"{VIP6}/128")
+    with pytest.raises(OSError) as refused:
+        kernel.delete(eth0, f"{VIP6}/128")
+    assert refused.value.errno == errno.EADDRNOTAVAIL
 
 
 @pytest.mark.parametrize("prefix, deprecated", [(128, True), (64, False)])

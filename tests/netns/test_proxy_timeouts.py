@@ -156,15 +156,15 @@ def accepts(port):
         return client.connect_ex((LOCAL, port)) == 0
 
 
-def perform(balancer, folder, fin):
-    """Perform all plays at once through a balancer; return what each has found."""
+def perform(balancer, folder, fin, ports):
+    """Perform all plays at once through a balancer, each at a port; return what each has found."""
     found, folder = {}, folder / f"{balancer.__name__}-{fin}"
     folder.mkdir()
     servers = {play: listening() for play in PLAYS}
     with contextlib.ExitStack() as stack:
         for server in servers.values():
             stack.enter_context(server)
-        services = dict(zip((server.getsockname()[1] for server in servers.values()), free_ports(len(PLAYS))))
+        services = dict(zip((server.getsockname()[1] for server in servers.values()), ports))
         stack.enter_context(balancer(folder, services, fin))
 
         def run(play):
@@ -196,10 +196,12 @@ def discard_probes(server):
 def found(tmp_path_factory):
     """Return what each balancer's plays find, by the balancer and its timeout for half-closed sessions."""
     results, folder = {}, tmp_path_factory.mktemp("timeouts")
+
+    def run(balancer, fin, ports):
+        results[balancer, fin] = perform(balancer, folder, fin, ports)
+
     threads = [
-        threading.Thread(
-            target=lambda *key: results.update({key: perform(key[0], folder, key[1])}), args=(balancer, fin)
-        )
+        threading.Thread(target=run, args=(balancer, fin, free_ports(len(PLAYS))))
         for balancer in (agent, haproxy)
         for fin in (0, FIN)
     ]
