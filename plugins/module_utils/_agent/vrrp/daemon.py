@@ -53,7 +53,9 @@ class Daemon:
         self.results = check_results.CheckResults(self.wall)
         self.links = links.Links()
         self.addresses = VirtualAddresses(self.loop, self.network, self.links, self.log)
-        self.other_holders = OtherHolders(self.loop, self.network, self.links, self.log, lambda: [*self.routers.values()])
+        self.other_holders = OtherHolders(
+            self.loop, self.network, self.links, self.log, lambda: [*self.routers.values()]
+        )
         self.notices = Notices(self.loop, self.links, self.results, self.checks, self.log)
         self.transport = Transport(self.loop, self.network, self.links, self.log, self._receive)
         self._virtual_addresses: Set[str] = set()
