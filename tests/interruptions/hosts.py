@@ -11,6 +11,7 @@ from typing import Callable, ContextManager, Dict, Iterable, List, Tuple
 
 from lab import hosts, inventory
 from lab.layout import Lab
+from lab.shell import LabError
 
 from .operations import Layout
 from .watch import Watch, watching
@@ -103,7 +104,10 @@ class Hosts:
         """Return what runs have left on the hosts that may be a member."""
         with ThreadPoolExecutor(len(self.layout.groups)) as pool:
             names = list(self.layout.groups)
-            return dict(zip(names, pool.map(lambda name: self.run(name, FOOTPRINT), names)))
+            found = dict(zip(names, pool.map(lambda name: self.run(name, FOOTPRINT), names)))
+        if not all(found.values()):
+            raise LabError(f"no answer from {', '.join(name for name, text in found.items() if not text)}")
+        return found
 
     def _missing(self, find: Callable[[], str]) -> str:
         deadline = time.monotonic() + TAKEOVER_S

@@ -80,7 +80,7 @@ def moments(journal: Journal) -> List[Moment]:
 
 
 def sample(every: Sequence[Moment], count: Optional[int]) -> List[Moment]:
-    """Return so many moments, evenly spread from the second one on; all of them for None."""
+    """Return so many moments, evenly spread; all of them for None."""
     if count is None or count >= len(every):
         return list(every)
     return [every[(2 * at + 1) * len(every) // (2 * count)] for at in range(count)]

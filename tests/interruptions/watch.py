@@ -32,7 +32,7 @@ class Watch:
 def watching(commands: Dict[str, List[str]]) -> Iterator[Watch]:
     """Watch members until the end of the block.
 
-    :param commands: how to open a shell as root on each member
+    :param commands: how to run a shell command on each member
     """
     watch, processes = Watch(), {}
     try:
@@ -54,8 +54,8 @@ def _sample(line: str) -> Tuple[float, List[str]]:
 
 
 def judge(samples: Samples, vips: Sequence[str]) -> List[str]:
-    """Return a sentence for each VIP that two members held, or none, for too long."""
-    faults = []
+    """Return a sentence for each member that was not watched, and each VIP with two holders, or none, for too long."""
+    faults = [f"{name} was not watched" for name, some in samples.items() if not some]
     for vip in vips:
         counts = list(_holders(samples, vip))
         none, two = _longest(counts, 0, 0), _longest(counts, 2, len(samples))

@@ -33,7 +33,7 @@ def member(*holds, every=0.2):
         ([(10, True), (10, False)], [(18, False), (2, True)], [f"no member held {VIP} for 8.0 s"]),
         ([(20, False)], [(20, False)], [f"no member held {VIP} for 19.8 s"]),
         ([(20, True)], [(20, True)], [f"two members held {VIP} for 19.8 s"]),
-        ([], [(20, True)], []),
+        ([], [(20, True)], ["lb1 was not watched"]),
     ],
 )
 def test_two_holders_or_none_for_too_long_are_told(lb1, lb2, faults):

@@ -91,7 +91,7 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
         return _refused(layout, faults)
     held = held_vips(members, found.vips)
     running = {member["name"]: member["host"].get("instances", []) for member in members}
-    alone = transition.sole_router(members, instances, password, held)
+    alone = transition.sole_router(running, instances, password, held)
     if alone and choices[alone].replaces:
         replaced_router = found.router(alone, choices[alone].replaces)
         planned[alone] = planned[alone]._replace(replaced_router=replaced_router)

@@ -63,16 +63,19 @@ def _differences(vip: str, before: Instance, after: Instance, auth_pass: str) ->
 
 
 def sole_router(
-    members: List[Dict[str, Any]], planned: Mapping[str, List[Instance]], auth_pass: str, held: Mapping[str, int]
+    running: Mapping[str, List[Instance]],
+    planned: Mapping[str, List[Instance]],
+    auth_pass: str,
+    held: Mapping[str, int],
 ) -> str:
     """Return the member whose router alone runs while a setting changes that all must share; '' if none changes.
 
     The routers of the others are stopped meanwhile, so that no member with the old settings meets one with the new. It
     is the member that holds most VIPs: those do not move.
 
+    :param running: the instances of each member now, as `host_info` returns them
     :param held: how many VIPs each member holds
     """
-    running = {member["name"]: member["host"].get("instances", []) for member in members}
     runs = [name for name, instances in running.items() if instances]
     changes = [change for name in runs for change in _settings(running[name], planned[name], auth_pass)]
     return max(runs, key=lambda name: held[name]) if changes and len(runs) > 1 else ""
