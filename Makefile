@@ -108,6 +108,11 @@ golden: setup ## write the golden files again; read the difference
 	WRITE_GOLDEN=1 pytest tests/unit/roles
 	git diff --stat tests/golden
 
+.PHONY: pictures
+pictures: setup ## draw the documentation's pictures again; look at them
+	python tests/pictures
+	git diff --stat docs/pictures
+
 .PHONY: sanity
 sanity: setup ## ansible-test sanity, which wants the collection under its own name and in git
 	$(call say,sanity)
@@ -142,6 +147,15 @@ bench: setup packages ## side by side with keepalived, haproxy, other roles and 
 build: setup ## the archive for Galaxy, with only what a user needs
 	rm -rf .cache/build && ansible-galaxy collection build --output-path .cache/build
 	$(PYTHON) tests/archive.py .cache/build/*.tar.gz
+
+.PHONY: importer
+importer: build ## what Galaxy's importer says of the archive; its tools are not ours, so they have a virtual environment of their own
+	test -x .cache/importer/bin/ansible-lint || ($(PYTHON) -m venv --clear .cache/importer && .cache/importer/bin/pip install --quiet galaxy-importer)
+	cd .cache/build && PATH=$(CURDIR)/.cache/importer/bin:$$PATH python -m galaxy_importer.main *.tar.gz
+
+.PHONY: cores
+cores: setup ## the archive, installed beside the oldest supported ansible-core; SCOPE=full: beside each, on hosts, and the unit tests
+	@$(PYTHON) tests/suite cores
 
 .PHONY: scenarios
 scenarios: ## print the scenarios that the files changed since SINCE need

@@ -26,12 +26,17 @@ ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SECONDS = os.environ.get("SECONDS", "3")
 CLIENTS = 64
 IDLE = 5000
+NEW = ("--header", "Connection: close")
 URL = f"http://{BALANCER}:{REQUESTS}/"
 
 CONNECTIONS, REQUESTS_KEPT = "new connections per second", "requests per second, keep-alive"
 LATENCY_NEW, LATENCY_KEPT = "p99 latency of new connections, ms", "p99 latency of requests, keep-alive, ms"
 STREAMS = {1: "one bulk stream, Gbit/s", 8: "eight bulk streams, Gbit/s"}
 COSTS = {1: "CPU seconds per GB, one stream", 8: "CPU seconds per GB, eight streams"}
+COST_OF_CONNECTIONS = {
+    1: "CPU seconds per 100,000 connections, one at a time",
+    CLIENTS: f"CPU seconds per 100,000 connections, {CLIENTS} at a time",
+}
 MEMORY = f"KB resident for each of {IDLE} idle connections"
 AIMS = {
     CONNECTIONS: "0.9 or more",
@@ -42,6 +47,8 @@ AIMS = {
     LATENCY_KEPT: "1.3 or less",
     COSTS[1]: "1 or less",
     COSTS[8]: "1 or less",
+    COST_OF_CONNECTIONS[1]: "1.5 or less",
+    COST_OF_CONNECTIONS[CLIENTS]: "1.5 or less",
     MEMORY: "8 KB or less",
 }
 
@@ -63,7 +70,9 @@ def measure(stage: Stage):
     yield from zip((REQUESTS_KEPT, LATENCY_KEPT), requests(stage))
     for number in STREAMS:
         yield from zip((STREAMS[number], COSTS[number]), bulk(stage, number))
-    yield from zip((CONNECTIONS, LATENCY_NEW), requests(stage, "--header", "Connection: close"))
+    yield COST_OF_CONNECTIONS[1], cost_of_connections(stage, 1)
+    yield COST_OF_CONNECTIONS[CLIENTS], cost_of_connections(stage, CLIENTS)
+    yield from zip((CONNECTIONS, LATENCY_NEW), requests(stage, *NEW))
     yield MEMORY, idle_memory(stage)
 
 
@@ -75,6 +84,15 @@ def requests(stage: Stage, *options: str):
     rate = float(re.search(r"Requests/sec:\s+([\d.]+)", output)[1])
     number, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", output).groups()
     return rate, float(number) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit]
+
+
+def cost_of_connections(stage: Stage, clients: int) -> float:
+    """Return the processor time in seconds for 100,000 connections, with so many at a time."""
+    wrk = ["wrk", "--threads", "1", "--connections", str(clients), "--duration", SECONDS]
+    before = stage.balancer.seconds()
+    output = stage.run(*wrk, *NEW, URL)
+    used = stage.balancer.seconds() - before
+    return used / int(re.search(r"(\d+) requests in", output)[1]) * 100_000
 
 
 def bulk(stage: Stage, streams: int):

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Iterable, List, Optional, Set
+from typing import Iterable, List, Optional, Set, Tuple
 
 from . import image, inventory, machine, network, shell
 from .layout import CHECKOUT_LABEL, LAB_LABEL, PREFIX, Host, Lab
@@ -109,8 +109,11 @@ def left(lab: Lab) -> List[str]:
     return containers + here.podman("network", "ls", "--filter", ours, "--format", "{{.Name}}").split()
 
 
-def ssh_command(lab: Lab, host: str) -> List[str]:
-    """Return the ssh command that opens a shell on a host, sharing Ansible's connection."""
+def ssh_command(lab: Lab, host: str, shared: bool = True) -> List[str]:
+    """Return the ssh command that opens a shell on a host.
+
+    :param shared: over Ansible's connection, which is quicker, but ends with the process that opened it
+    """
     if not lab.inventory.exists():
         raise shell.LabError(f"The lab {lab.scenario} is not up; python3 lab up --scenario {lab.scenario}")
     described = inventory.read(lab.inventory)["all"]
@@ -123,8 +126,9 @@ def ssh_command(lab: Lab, host: str) -> List[str]:
         raise shell.LabError("There is no host {}; there are {}".format(host, ", ".join(addresses)))
     options = described["vars"]["ansible_ssh_common_args"].split(" ")
     key = described["vars"]["ansible_ssh_private_key_file"]
-    sharing = ["-oControlMaster=auto", "-oControlPersist=60s"]
-    return ["ssh", "-i", key, *options, *sharing, f"{inventory.USER}@{addresses[host]}"]
+    # Of two values ssh takes the first.
+    sharing = ["-oControlMaster=auto", "-oControlPersist=60s"] if shared else ["-oControlPath=none"]
+    return ["ssh", "-i", key, *sharing, *options, f"{inventory.USER}@{addresses[host]}"]
 
 
 def _is_up(here: Machine, lab: Lab, image_name: str) -> bool:
@@ -269,4 +273,10 @@ def _remove_files(lab: Lab) -> None:
     for sockets in SOCKETS.glob(lab.name + ".*"):
         for master in sockets.iterdir():
             shell.succeeds(["ssh", "-O", "exit", f"-oControlPath={master}", "lab"])
-        shutil.rmtree(sockets)
+        shutil.rmtree(sockets, onerror=_unless_gone)
+
+
+def _unless_gone(_remove: object, _path: str, error: Tuple[type, BaseException, object]) -> None:
+    """Let a file be missing: a connection that ends by itself at this moment removes its socket."""
+    if not isinstance(error[1], FileNotFoundError):
+        raise error[1]

@@ -8,9 +8,13 @@ import tarfile
 NEEDED = {
     "README.md",
     "LICENSE",
+    "docs/pictures/pair.svg",
+    "examples/kubeadm-external.yml",
+    "meta/execution-environment.yml",
     "meta/runtime.yml",
     "playbooks/site.yml",
     "plugins/filter/plan.py",
+    "requirements.txt",
     "roles/pair/README.md",
 }
 FORBIDDEN = ("tests", "lab", "bench", "molecule", ".", "Makefile", "ansible.cfg", "pyproject.toml")

@@ -21,10 +21,10 @@ from support.scenarios import IMAGE_OF
 
 ALL = tuple(IMAGE_OF)
 NONE: Tuple[str, ...] = ()
-PAIR = ("default", "agent", "mixed")
+PAIR = ("default", "agent", "mixed", "rke2")
 CLUSTER = ("ipi", "ipi-agent")
 ALONE = ("roles",)
-NATIVE = ("default", "mixed", "ipi", "roles")
+NATIVE = ("default", "mixed", "rke2", "ipi", "roles")
 # The first matching prefix decides. A path without one needs all scenarios.
 SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     # No scenario runs these.
@@ -37,13 +37,15 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "bench/": NONE,
     "changelogs/": NONE,
     "docs/": NONE,
+    "examples/": NONE,
     "lab/demo.yml": NONE,
     "playbooks/dns.yml": NONE,
     "playbooks/survey.yml": NONE,
     "plugins/filter/dns": NONE,
     "plugins/filter/survey_table": NONE,
-    "plugins/module_utils/_plan/dns.py": NONE,
+    "plugins/module_utils/_plan/dns/": NONE,
     "tests/netns/": NONE,
+    "tests/pictures/": NONE,
     "tests/unit/": NONE,
     # Only one layout uses these.
     "playbooks/ipi.yml": CLUSTER,
@@ -66,6 +68,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "molecule/ipi-agent/": ("ipi-agent",),
     "molecule/ipi/": CLUSTER,  # ipi-agent runs its playbooks, too
     "molecule/mixed/": ("mixed",),
+    "molecule/rke2/": ("rke2",),
     "molecule/roles/": ALONE,
     "tests/golden/": ("default",),  # haproxy and keepalived test these files there
 }

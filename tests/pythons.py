@@ -76,6 +76,13 @@ def find(files: Iterable[Path], probe: Callable[[Path], str] = probe) -> List[In
     return list(interpreters.values())
 
 
+def available() -> List[Interpreter]:
+    """Return the interpreters of this machine."""
+    # The pyenv of this Python, and that of the user: through sudo $HOME may be another one.
+    pyenvs = [Path(sys.base_prefix).parent.parent, Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")]
+    return find(candidates(os.environ["PATH"], pyenvs))
+
+
 def select(available: Iterable[Interpreter], ours: Tuple[int, int], full: bool) -> Dict[str, Optional[Interpreter]]:
     """Return the interpreters to run by version; None is a missing one.
 
@@ -158,11 +165,8 @@ def main() -> int:
     folder = parser.parse_args().junit
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
-    # The pyenv of this Python, and that of the user: through sudo $HOME may be another one.
-    pyenvs = [Path(sys.base_prefix).parent.parent, Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")]
-    available = find(candidates(os.environ["PATH"], pyenvs))
     passed = True
-    for name, interpreter in select(available, sys.version_info[:2], FULL).items():
+    for name, interpreter in select(available(), sys.version_info[:2], FULL).items():
         report = folder and folder / f"pythons-{name}.xml"
         passed &= run_version(name, interpreter, report)
     return 0 if passed else 1

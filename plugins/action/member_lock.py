@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import socket
 import time
 import uuid
 from pathlib import Path
 from typing import Any, Dict, Optional
 
+from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
@@ -21,6 +23,15 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 PROCESSES = Path("/proc/self/ns/pid")
 MAX_TEXT = 100
 
+# What Ansible says of a Python that it does not find, or that is too old for the module.
+NO_PYTHON = re.compile(r"interpreter.* was not found|set the interpreter|python[\d.]*'?: (not found|No such file)")
+OLD_PYTHON = re.compile(
+    r"(?:minimum of Python version|requires Python) (?P<wanted>[\d.]*\d)|future feature annotations|SyntaxError"
+)
+OLDEST_PYTHON = "3.8"  # of this collection; ansible-core may want a newer one
+PASSWORD_WANTED = re.compile(r"Missing \w+ password|password is required")
+UNORDERED = ("free", "host_pinned")  # strategies, of Ansible or of a plugin, in which hosts do not wait for each other
+
 Record = Dict[str, Any]
 
 
@@ -28,23 +39,72 @@ class ActionModule(ActionBase):
     """Takes or releases the lock of a host."""
 
     def run(self, tmp: Any = None, task_vars: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
-        """Run the module, and once more if the lock is of a dead run, or to be broken."""
+        """Run the module, and once more if the lock is of a dead run, or to be broken.
+
+        It is the first one that a run needs the host for, so it says in a sentence why the host cannot be used.
+        """
         result: Dict[str, Any] = super().run(tmp, task_vars)
-        arguments, known = dict(self._task.args), task_vars or {}
+        known = task_vars or {}
+        name = str(self._task.delegate_to or known.get("inventory_hostname", "The host"))
+        unfit = play_fault(self._task.play) if self._task.args.get("state") != "absent" else ""
+        if unfit:
+            return {**result, "failed": True, "msg": f"{name}: {unfit}"}
+        try:
+            result.update(self._take_or_release(known))
+        except AnsibleError as error:
+            if self._task.args.get("state") == "absent":
+                raise  # as an unreachable host, which the task ignores
+            result.update(failed=True, msg=f"{name} cannot be reached as root: {cause(str(error))}")
+        else:
+            if result.get("held_by") is not None:
+                variable = self._task.args.get("break_variable")
+                result.update(failed=True, msg=refusal(name, result["held_by"], variable))
+            elif result.get("failed"):
+                result["msg"] = f"{name}: {failure(result)}"
+        return result
+
+    def _take_or_release(self, known: Dict[str, Any]) -> Dict[str, Any]:
+        arguments = dict(self._task.args)
         # The worker's parent is ansible-playbook, which lives as long as the run.
         arguments["holder"] = record_of(os.getppid(), str(arguments.get("purpose", "")))
-        result.update(self._execute_module(MODULE, arguments, task_vars=known))
-        other = result.get("held_by")
+        done: Dict[str, Any] = self._execute_module(MODULE, arguments, task_vars=known)
+        other = done.get("held_by")
         if other is not None and (self._may_break(known) or has_died(other)):
-            result.update(self._execute_module(MODULE, {**arguments, "replaces": other}, task_vars=known))
-        if result.get("held_by") is not None:
-            name = str(self._task.delegate_to or known.get("inventory_hostname", "The host"))
-            result.update(failed=True, msg=refusal(name, result["held_by"], arguments.get("break_variable")))
-        return result
+            done = self._execute_module(MODULE, {**arguments, "replaces": other}, task_vars=known)
+        return done
 
     def _may_break(self, known: Dict[str, Any]) -> bool:
         value = known.get(self._task.args.get("break_variable") or "", False)
         return bool(boolean(self._templar.template(value), strict=False))
+
+
+def play_fault(play: Any) -> str:
+    """Return why the members cannot be set up together in a play; empty if they can."""
+    if str(play.strategy).endswith(UNORDERED):
+        return f"the members wait for each other, and the strategy is {play.strategy}: give the play strategy linear."
+    if play.serial:
+        return "the members are planned together, and the play takes them in batches: leave out serial."
+    return ""
+
+
+def failure(result: Dict[str, Any]) -> str:
+    """Return in one line why the module failed, and what to do about its Python."""
+    said = " ".join(str(result.get("msg", "")).split())
+    output = "\n".join(str(result.get(key, "")) for key in ("module_stdout", "module_stderr")).strip()
+    everything = f"{said}\n{output}"
+    mend = "there, or name one in ansible_python_interpreter."
+    if NO_PYTHON.search(everything):
+        return f"Ansible finds no Python: install python3 {mend}"
+    old = OLD_PYTHON.search(everything)
+    if old:
+        return f"its Python is too old: install Python {old['wanted'] or OLDEST_PYTHON} or later {mend}"
+    return f"the module did not run: {cause(output.splitlines()[-1])}" if output else cause(said)
+
+
+def cause(text: str) -> str:
+    """Return a message of Ansible or of sudo in one line, with what to do about a password that is wanted."""
+    line = " ".join(text.split())
+    return f"{line}: give it with --ask-become-pass." if PASSWORD_WANTED.search(line) else line
 
 
 def record_of(pid: int, purpose: str) -> Record:

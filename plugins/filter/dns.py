@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.module_utils._plan import dns
+from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import layouts
 
 
-def dns_records(layouts):
-    given = layouts if isinstance(layouts, list) else [layouts]
+def dns_records(described):
+    given = described if isinstance(described, list) else [described]
     if not all(isinstance(one, dict) for one in given):
         raise AnsibleFilterError("onprem.lb.dns_records takes a mapping, or a list of them.")
-    return dns.describe(given)
+    return layouts.describe(given)
 
 
 class FilterModule:

@@ -5,30 +5,69 @@
 from __future__ import annotations
 
 import functools
+import sys
+import time
 import uuid
 
-from ansible.errors import AnsibleFilterError
+from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, members, pair, subnets
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
+    identity,
+    ipi,
+    members,
+    outcome,
+    pair,
+    planner,
+    several,
+    subnets,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 
-LAYOUTS = {"ipi": ipi.plan, "pair": pair.plan}
+LAYOUTS = {"ipi": ipi.LAYOUT, "pair": pair.LAYOUT}
+SILENCE = 5  # seconds
+DISPLAY = Display()
 
 
-def with_netaddr(function):
-    """Raise an error that names netaddr if the controller lacks it."""
+def with_netaddr(function, refused):
+    """Have a filter return a fault that names netaddr if the controller lacks it.
+
+    :param refused: makes what the filter returns of a list of faults
+    """
 
     @functools.wraps(function)
     def guarded(*arguments):
         if subnets.NETADDR_MISSING:
-            raise AnsibleFilterError("onprem.lb needs the Python package netaddr on the controller: install it.")
+            return refused([f"The controller lacks the Python package netaddr: install it for {sys.executable}."])
         return function(*arguments)
 
     return guarded
 
 
-def layout_plan(given, layout):
-    return as_data(LAYOUTS[layout](given))
+def progress_of(what, clock=time.monotonic, show=DISPLAY.display):
+    """Return a callback that tells the user every few seconds how far a long computation is."""
+    last = clock()
+
+    def progress(done, steps):
+        nonlocal last
+        now = clock()
+        if now - last >= SILENCE:
+            last = now
+            show(f"{what}: {done} of {steps} steps are done.")
+
+    return progress
+
+
+def layout_plans(given, layout):
+    progress = progress_of(f"The forecast of {len(given)} members")
+    return as_data(several.draw(LAYOUTS[layout], given, functools.partial(planner.plan, progress=progress)))
+
+
+def layout_faults(given, layout):
+    return several.draw(LAYOUTS[layout], given, planner.draft).faults
+
+
+def compare_presets(given):
+    return ipi.compare_presets(given, progress_of(f"The presets' forecasts of {len(given)} members"))
 
 
 def auth_pass(given):
@@ -40,8 +79,11 @@ class FilterModule:
 
     def filters(self):
         return {
-            "ipi_preset_comparison": with_netaddr(ipi.compare_presets),
-            "layout_plan": with_netaddr(layout_plan),
+            "ipi_preset_comparison": with_netaddr(compare_presets, list),
+            "layout_faults": with_netaddr(layout_faults, list),
+            "layout_plans": with_netaddr(layout_plans, lambda faults: as_data(several.Plans(faults))),
+            "layout_outcome": outcome.lines,
+            "member_name_faults": identity.of_names,
             "members_auth_pass": auth_pass,
             "vrrp_forecast": forecast.vrrp_forecast,
         }

@@ -4,11 +4,22 @@
 
 from __future__ import annotations
 
+from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy, instances, variables
 
+DISPLAY = Display()
 
-def agent_config(settings, listeners=(), host=""):
-    return agent.translate(settings, listeners=listeners, host=host)
+
+def agent_config(settings, listeners=(), host="", addresses=()):
+    return agent.translate(settings, listeners=listeners, host=host, addresses=addresses)
+
+
+def unknown_variables(names, known, owner="role", shared=False):
+    """Return the faults, and show the warnings."""
+    found = variables.unknown_variables(names, known, owner, shared)
+    for warning in found.warnings:
+        DISPLAY.warning(warning)
+    return found.faults
 
 
 class FilterModule:
@@ -19,5 +30,7 @@ class FilterModule:
             "agent_config": agent_config,
             "haproxy_model": haproxy.model,
             "keepalived_model": instances.keepalived_model,
-            "unknown_variables": variables.unknown_variables,
+            "overruled_variables": variables.overruled_variables,
+            "unfit_faults": variables.unfit_faults,
+            "unknown_variables": unknown_variables,
         }

@@ -10,7 +10,7 @@ module: agent
 short_description: Run the embedded agent, a VRRP router and a TCP balancer that need no packages
 version_added: 0.1.0
 author:
-  - The onprem.lb authors (@onprem)
+  - The onprem.lb authors (!UNKNOWN)
 description:
   - Builds the agent on the host from the sources in this module's payload, and installs it with its configurations and
     systemd units. Nothing is downloaded.
@@ -31,7 +31,7 @@ options:
     description: The balancer's configuration. Without it no balancer runs.
     type: dict
   options:
-    description: What else the balancer's unit does.
+    description: What the balancer's unit does besides running the balancer.
     type: dict
     suboptions:
       down_file:
@@ -43,12 +43,12 @@ options:
         type: float
         default: 0.2
       start_commands:
-        description: Commands that run as root once it serves.
+        description: Commands that run as root once the balancer serves.
         type: list
         elements: str
         default: []
       stop_commands:
-        description: Commands that run as root before it stops, and after it has ended.
+        description: Commands that run as root before the balancer stops, and after it has ended.
         type: list
         elements: str
         default: []

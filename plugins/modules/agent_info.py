@@ -10,7 +10,7 @@ module: agent_info
 short_description: Read the status of the embedded agent, and whether it could run here
 version_added: 0.1.0
 author:
-  - The onprem.lb authors (@onprem)
+  - The onprem.lb authors (!UNKNOWN)
 description:
   - Returns the status of the router and of the balancer, and the reasons why they cannot run here.
   - Changes nothing.
@@ -24,10 +24,10 @@ options:
     type: bool
     default: false
   python:
-    description: The Python that is to run them. The one that runs this module by default.
+    description: The Python that is to run the agent. The one that runs this module by default.
     type: path
   replace:
-    description: Programs that may be stopped for them.
+    description: Programs that may be stopped for the agent.
     type: list
     elements: str
     choices: [haproxy, keepalived]
@@ -67,6 +67,11 @@ listeners:
   elements: dict
   returned: success
   sample: [{"address": "0.0.0.0", "port": 22, "program": "sshd", "pid": 321}]
+addresses:
+  description: The host's addresses, as RV(onprem.lb.host_info#module:addresses).
+  type: list
+  elements: dict
+  returned: success
 problems:
   description: A sentence for each reason why the agent cannot run here.
   type: list
@@ -102,6 +107,7 @@ def main():
         **{daemon.name: host.report(daemon.status_socket) for daemon in deployment.DAEMONS},
         units={name: unit._asdict() for name, unit in units.items()},
         listeners=facts.listeners(),
+        addresses=reader.addresses() or [],
         problems=problems,
     )
 

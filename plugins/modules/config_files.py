@@ -10,11 +10,12 @@ module: config_files
 short_description: Replace configuration files together, after their programs have checked them
 version_added: 0.1.0
 author:
-  - The onprem.lb authors (@onprem)
+  - The onprem.lb authors (!UNKNOWN)
 description:
   - Writes every new file beside its target and lets the program that will read it check it.
   - Only if all of them pass are they moved into place, each atomically. A bad file never reaches its path, and it keeps
     the others unchanged, too.
+  - A file of which haproxy would ignore lines is refused as well. Other warnings of the programs are shown.
 options:
   files:
     description: The files as they should be.
@@ -39,6 +40,16 @@ options:
         type: str
         choices: [present, absent]
         default: present
+      keep:
+        description:
+          - Keep a file that this collection has not written beside the new one, as C(PATH.before-onprem-lb).
+          - This collection recognizes its own files by the line C(Managed by Ansible, onprem.lb) at their beginning.
+        type: bool
+        default: false
+      own_only:
+        description: With O(files[].state=absent), leave a file that this collection has not written.
+        type: bool
+        default: false
       check:
         description:
           - The program that checks the file.
@@ -52,8 +63,20 @@ options:
           - A file that is up to date counts as changed if the running unit has not loaded it.
             An interrupted run may leave such a file.
         type: str
+  set_aside:
+    description: Files to rename to C(PATH.before-onprem-lb), together with what becomes of O(files).
+    type: list
+    elements: path
+    default: []
+  put_back:
+    description:
+      - Files that an earlier run has kept as C(PATH.before-onprem-lb), and that get their names back.
+      - One whose place is taken meanwhile stays where it is.
+    type: list
+    elements: path
+    default: []
   secrets:
-    description: Texts to mask in diffs and logs.
+    description: Texts to mask in diffs and logs, beside the passwords that O(files) contain.
     type: list
     elements: str
     default: []
@@ -103,7 +126,7 @@ unchecked:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import files, in_force
+from ansible_collections.onprem.lb.plugins.module_utils._host import files, in_force, masking
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 FILE = {
@@ -111,6 +134,8 @@ FILE = {
     "content": {"type": "str", "default": ""},
     "mode": {"type": "str", "default": "0644"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "keep": {"type": "bool", "default": False},
+    "own_only": {"type": "bool", "default": False},
     "check": {"type": "str", "choices": ["none", "haproxy", "keepalived", "nft"], "default": "none"},
     "unit": {"type": "str"},
 }
@@ -120,22 +145,32 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "files": {"type": "list", "elements": "dict", "required": True, "options": FILE},
+            "set_aside": {"type": "list", "elements": "path", "default": []},
+            "put_back": {"type": "list", "elements": "path", "default": []},
             "secrets": {"type": "list", "elements": "str", "default": [], "no_log": True},
         },
         supports_check_mode=True,
     )
     wanted = module.params["files"]
+    # Masked even if the caller did not list them in `secrets`, and also as they are written in the file.
+    module.no_log_values.update(password for item in wanted for password in masking.passwords(item["content"]))
     reader = Reader.of(module)
     try:
-        pending = files.changes(wanted)
+        pending = [
+            *files.set_aside(module.params["set_aside"]),
+            *files.changes(wanted),
+            *files.put_back(module.params["put_back"]),
+        ]
         stale = in_force.stale(reader, [(item["unit"], item["path"]) for item in wanted if item["unit"]])
-        unchecked = files.replace_all(pending, reader.find, reader.run, files.mover(module), dry=module.check_mode)
+        checked = files.replace_all(pending, reader.find, reader.run, files.mover(module), dry=module.check_mode)
     except (files.Refused, OSError) as error:
         module.fail_json(msg=str(error))
+    for warning in checked.warnings:
+        module.warn(warning)
     module.exit_json(
         changed=bool(pending or stale),
         paths=[change.path for change in pending],
-        unchecked=unchecked,
+        unchecked=checked.unchecked,
         stale=stale,
         diff=[change.diff for change in pending] + [{"prepared": f"{sentence}\n"} for sentence in stale],
     )

@@ -10,7 +10,7 @@ module: drill_event
 short_description: Inject one failure on a host, and revert it later
 version_added: 0.1.0
 author:
-  - The onprem.lb authors (@onprem)
+  - The onprem.lb authors (!UNKNOWN)
 description:
   - Arms two transient systemd timers on the host, C(onprem-lb-drill-revert) first and C(onprem-lb-drill-inject)
     second, and returns at once. The host reverts the failure itself, even if the drill is interrupted or the host
@@ -43,11 +43,11 @@ options:
     type: dict
     suboptions:
       inject:
-        description: Makes it happen.
+        description: The command that makes the failure happen.
         type: str
         required: true
       revert:
-        description: Reverts it.
+        description: The command that reverts the failure.
         type: str
         default: ''
   engine:
@@ -107,7 +107,7 @@ injected_at:
   type: str
   sample: "2026-01-31T12:00:02.000+00:00"
 reverted_at:
-  description: When it is reverted, by the host's own clock. Null if there is nothing to revert.
+  description: When the failure is reverted, by the host's own clock. Null if there is nothing to revert.
   returned: always
   type: str
   sample: "2026-01-31T12:00:12.000+00:00"

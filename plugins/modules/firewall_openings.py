@@ -10,7 +10,7 @@ module: firewall_openings
 short_description: Open an active firewall for a load balancer's ports and its peers' VRRP
 version_added: 0.1.0
 author:
-  - The onprem.lb authors (@onprem)
+  - The onprem.lb authors (!UNKNOWN)
 description:
   - Makes the active firewall of the host, firewalld, ufw or nftables, accept TCP connections to some ports from
     anywhere, and VRRP (IP protocol 112) from the named peers only.
@@ -29,9 +29,11 @@ options:
     type: list
     elements: str
     default: []
-  interface:
-    description: The interface whose zone firewalld opens. Without it, or while it is in no zone, the default zone.
-    type: str
+  interfaces:
+    description: The interfaces whose zones firewalld opens. Without any, or for one in no zone, it is the default zone.
+    type: list
+    elements: str
+    default: []
   manager:
     description:
       - The firewall to open. V(auto) takes the first active one of V(firewalld), V(ufw) and V(nftables).
@@ -69,7 +71,7 @@ EXAMPLES = r"""
   onprem.lb.firewall_openings:
     ports: [80, 443, 8443]
     vrrp_peers: [10.0.0.12]
-    interface: eth0
+    interfaces: [eth0]
 
 - name: Close them again
   onprem.lb.firewall_openings:
@@ -130,7 +132,7 @@ def main() -> None:
         argument_spec={
             "ports": {"type": "list", "elements": "str", "default": []},
             "vrrp_peers": {"type": "list", "elements": "str", "default": []},
-            "interface": {"type": "str"},
+            "interfaces": {"type": "list", "elements": "str", "default": []},
             "manager": {"type": "str", "choices": ["auto", "firewalld", "ufw", "nftables", "none"], "default": "auto"},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         },
@@ -142,7 +144,7 @@ def main() -> None:
         wanted = wanted_openings(params["ports"], params["vrrp_peers"])
         if params["state"] == "absent":
             wanted = []
-        todo = plan(host, params["manager"], wanted, params["interface"])
+        todo = plan(host, params["manager"], wanted, params["interfaces"])
         if not module.check_mode:
             apply(todo.actions, host)
     except FirewallError as error:

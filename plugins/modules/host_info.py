@@ -10,7 +10,7 @@ module: host_info
 short_description: Read what the plan of a load balancer needs to know about a host
 version_added: 0.1.0
 author:
-  - The onprem.lb authors (@onprem)
+  - The onprem.lb authors (!UNKNOWN)
 description:
   - Returns the host's addresses, its listening sockets, the hosts that answer for the VIPs on its links, and more, in
     one call.
@@ -48,6 +48,24 @@ options:
     type: list
     elements: path
     default: []
+  configs:
+    description:
+      - The configuration files of C(haproxy) and C(keepalived), by program, for what others have set up here.
+      - With C(keepalived), other programs that move VIPs are looked for as well.
+    type: dict
+    default: {}
+  packages_record:
+    description: The file in which this collection records the packages that it installs.
+    type: path
+    default: /etc/onprem-lb-packages.json
+  named:
+    description:
+      - A role's variables that name programs, folders and certificates, without their prefix. Those that are not fit
+        for use on this host are returned.
+      - The keys are C(notify), the C(script_user) that runs it, C(down_file), C(services), and C(programs), which are
+        mappings with C(key), C(command) and C(user).
+    type: dict
+    default: {}
   loaded:
     description:
       - Units of haproxy, keepalived or the agent that must have loaded their configuration as it is on disk.
@@ -105,7 +123,7 @@ listeners:
   type: list
   elements: dict
   returned: success
-  sample: [{"address": "0.0.0.0", "port": 22, "program": "sshd", "pid": 321}]
+  sample: [{"address": "0.0.0.0", "port": 22, "program": "sshd", "pid": 321, "runs_in": "ssh.service"}]
 answering:
   description: For each VIP, the hardware addresses of the other hosts that answer for it.
   type: dict
@@ -120,15 +138,59 @@ missing_programs:
   type: list
   elements: str
   returned: success
+unfit:
+  description: What is wrong with each variable of O(named) whose program, folder or certificates are unfit here.
+  type: list
+  elements: dict
+  returned: success
+  sample: [{"key": "notify", "value": "/usr/local/bin/tell", "wrong": "it cannot be run: No such file or directory."}]
 unobtainable:
   description: Why the missing packages cannot be fetched, for instance because no source can be reached; else empty.
   type: str
   returned: success
 unremovable:
-  description: For each of O(packages) that apt would refuse to remove, a sentence with the reason.
+  description: For each of RV(own_packages) that apt would refuse to remove, a sentence with the reason.
   type: dict
   returned: success
   sample: {"haproxy": "haproxy is on hold, so that apt refuses to remove it: run `apt-mark unhold haproxy`."}
+own_packages:
+  description: Those of O(packages) that this collection has installed here, as it has recorded.
+  type: list
+  elements: str
+  returned: success
+recorded_packages:
+  description: All packages in O(packages_record).
+  type: list
+  elements: str
+  returned: success
+takeover:
+  description: For each program of O(configs), what there is that this collection has not set up.
+  type: dict
+  returned: success
+  contains:
+    refusals:
+      description: A sentence for each thing that stops a run unless the user adopts it.
+      type: list
+      elements: str
+    problems:
+      description: A sentence for each thing that stops a run in any case.
+      type: list
+      elements: str
+    keep:
+      description: Files to keep when they are replaced.
+      type: list
+      elements: str
+    set_aside:
+      description: Units and drop-ins that must not stay in force.
+      type: list
+      elements: str
+    stop:
+      description: Whether the program must stop before they are set aside, because they change how it is started.
+      type: bool
+    put_back:
+      description: Files that are kept, by the names to which a removal puts them back.
+      type: list
+      elements: str
 obstacles:
   description: A sentence for each of O(packages), O(units) and O(files) that is in the way of a deployment.
   type: dict
@@ -201,12 +263,24 @@ problems:
 """
 
 import concurrent.futures
+import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force, keepalived_conf, obstacles
+from ansible_collections.onprem.lb.plugins.module_utils._host import (
+    facts,
+    in_force,
+    keepalived_conf,
+    named_files,
+    obstacles,
+    ownership,
+    processes,
+    rivals,
+    takeover,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import KEEPALIVED
 
 ARGUMENTS = {
     "vips": {"type": "list", "elements": "raw", "default": []},
@@ -215,6 +289,9 @@ ARGUMENTS = {
     "programs": {"type": "list", "elements": "str", "default": []},
     "units": {"type": "list", "elements": "str", "default": []},
     "files": {"type": "list", "elements": "path", "default": []},
+    "configs": {"type": "dict", "default": {}},
+    "packages_record": {"type": "path", "default": "/etc/onprem-lb-packages.json"},
+    "named": {"type": "dict", "default": {}},
     "loaded": {"type": "list", "elements": "str", "default": []},
     "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
     "listen": {"type": "float", "default": 0.0},
@@ -226,9 +303,9 @@ ARGUMENTS = {
 
 def read_host(params, reader):
     """Return the result without `heard`. What keeps the host from being a balancer is a problem and not an error."""
-    problems = []
     answering = {}
     addresses = reader.addresses()
+    others, problems = of_others(params, reader)
     if not facts.has_systemd():
         problems.append("systemd does not run here: haproxy and keepalived need it for their units.")
     if addresses is None:
@@ -247,8 +324,10 @@ def read_host(params, reader):
         "listeners": facts.listeners(),
         "answering": answering,
         "missing_programs": [name for name in params["programs"] if not reader.find(name)],
+        "unfit": named_files.unfit(params["named"]),
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "instances": instances(params, reader),
+        "takeover": others,
         "members": facts.members(reader.text(params["members_record"])) if params["members_record"] else {},
         "stale": in_force.unloaded_units(reader, params["loaded"]),
         "selinux": facts.has_selinux(),
@@ -256,9 +335,25 @@ def read_host(params, reader):
     }
 
 
+def of_others(params, reader):
+    """Return what others have set up here, by program, and the problems with it."""
+    configs = params["configs"]
+    running = processes.named({*configs, *rivals.PROGRAMS}) if configs else []
+    found = takeover.read(reader, configs, running, facts.packages(reader.text(params["packages_record"])))
+    problems = [problem for program in found.values() for problem in program["problems"]]
+    if KEEPALIVED in configs:
+        is_openshift = os.path.isdir(rivals.OPENSHIFT_KEEPALIVED)
+        problems += rivals.problems(running, facts.vip_addresses(params["vips"]), is_openshift)
+    return found, problems
+
+
 def instances(params, reader):
     """Return the VRRP instances of both configurations. Of two with the same name, keepalived's counts."""
-    native = keepalived_conf.instances(reader.text(params["keepalived_config"]))
+    path = params["keepalived_config"]
+    text = reader.text(path)
+    # What a package brings is an example, and no pair that lives.
+    is_example = not ownership.is_marked(text) and reader.is_as_shipped(path)
+    native = [] if is_example else keepalived_conf.instances(text)
     names = [instance["name"] for instance in native]
     agents = facts.agent_instances(reader.text(params["agent_config"]))
     found = native + [instance for instance in agents if instance["name"] not in names]
@@ -269,10 +364,13 @@ def deployed(params, reader):
     """Return the states of the packages and the units, and what is in the way of installing, starting or writing."""
     packages, units = reader.packages(params["packages"]), params["units"]
     masked = reader.units_in("LoadState", "masked", units)
+    recorded = facts.packages(reader.text(params["packages_record"]))
     return {
         "missing_packages": packages.missing,
+        "recorded_packages": recorded,
+        "own_packages": [name for name in params["packages"] if name in recorded],
         "unobtainable": reader.unobtainable(packages.to_fetch),
-        "unremovable": packages.unremovable,
+        "unremovable": {name: why for name, why in packages.unremovable.items() if name in recorded},
         "active_units": reader.units_in("ActiveState", "active", units),
         "existing_units": reader.units_in("LoadState", "loaded", units) + masked,
         "enabled_units": reader.units_in("UnitFileState", "enabled", units),

@@ -10,7 +10,7 @@ module: layout_info
 short_description: Compare a pair or a cluster with its plan, as one member sees it
 version_added: 0.1.0
 author:
-  - The onprem.lb authors (@onprem)
+  - The onprem.lb authors (!UNKNOWN)
 description:
   - Checks that every VIP has exactly one holder on its link, that this member could take over, and that the services
     answer through the VIPs. Changes nothing.
@@ -43,12 +43,17 @@ faults:
   elements: str
   returned: success
 msg:
-  description: The same, as one text.
+  description: All faults, as one text.
   type: str
   returned: success
 holders:
   description: How many hosts hold each VIP.
   type: dict
+  returned: success
+held:
+  description: The VIPs that this member holds.
+  type: list
+  elements: str
   returned: success
 """
 
@@ -99,7 +104,9 @@ def main():
             break
         time.sleep(PAUSE)
     holders = {vip["address"]: verification.holders(vip["address"], seen) for vip in plan["vips"]}
-    module.exit_json(faults=faults, msg="\n".join(faults), holders=holders)
+    own = {info["address"] for info in seen["addresses"]}
+    held = [vip["address"] for vip in plan["vips"] if vip["address"] in own]
+    module.exit_json(faults=faults, msg="\n".join(faults), holders=holders, held=held)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,14 @@ module: member_lock
 short_description: Let only one run at a time change a host
 version_added: 0.1.0
 author:
-  - The onprem.lb authors (@onprem)
+  - The onprem.lb authors (!UNKNOWN)
 description:
   - Takes a lock on the host, or fails and says which run holds it. Deployments, removals and drills take it.
   - The lock belongs to the C(ansible-playbook) that takes it. If that has died, the next run from the same controller
     takes the lock over, if that is Linux. A run from elsewhere cannot know that, and needs O(break_variable).
   - A reboot of the host releases the lock.
+  - It is the first module of a run. It says in a sentence why a host cannot be used, and refuses a play with C(serial)
+    or with a strategy in which hosts do not wait for each other.
 options:
   state:
     description: Whether this run holds the lock.
@@ -77,6 +79,8 @@ taken:
   type: bool
 """
 
+import os
+
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import lock
 
@@ -95,6 +99,8 @@ def main():
     mine, done = module.params["holder"], lock.Taken()
     if mine is None:
         module.fail_json(msg="member_lock does not know its run: it works through its action plugin only.")
+    if module.params["state"] == "present" and not os.access(os.path.dirname(lock.PATH), os.W_OK):
+        module.fail_json(msg=f"{lock.PATH} may not be written: this takes root, so set become: true.")
     try:
         if not module.check_mode and module.params["state"] == "present":
             done = lock.take(lock.PATH, mine, module.params["replaces"])
@@ -102,8 +108,6 @@ def main():
             lock.release(lock.PATH, mine)
     except lock.Refused as refused:
         module.fail_json(msg=str(refused))
-    except PermissionError:
-        module.fail_json(msg=f"{lock.PATH} may not be written: this takes root, so set become: true.")
     except OSError as fault:
         module.fail_json(msg=f"{lock.PATH} cannot be written: {fault.strerror}.")
     module.exit_json(changed=False, held_by=done.held_by, taken=done.is_new)

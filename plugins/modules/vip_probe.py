@@ -10,7 +10,7 @@ module: vip_probe
 short_description: Measure how a floating address serves while it fails over
 version_added: 0.1.0
 author:
-  - The onprem.lb authors (@onprem)
+  - The onprem.lb authors (!UNKNOWN)
 description:
   - Starts a new connection to the address every few milliseconds, at a fixed interval, and probes at the same times
     who holds the address (ARP, or neighbour solicitation for IPv6).
@@ -24,7 +24,7 @@ options:
     type: str
     required: true
   port:
-    description: The TCP port of the service behind it.
+    description: The TCP port of the service behind the address.
     type: int
     required: true
   interface:
@@ -59,7 +59,7 @@ options:
         type: str
         required: true
       macs:
-        description: The MACs of its interfaces.
+        description: The MACs of the member's interfaces.
         type: list
         elements: str
         required: true
@@ -133,15 +133,15 @@ tried:
   returned: success
   type: int
 failed_attempts:
-  description: How many of them failed. Slow ones are among them.
+  description: How many connections failed. Slow ones are among them.
   returned: success
   type: int
 slow:
-  description: How many were answered after O(timeout_ms), as happens when a SYN was lost and sent again.
+  description: How many connections were answered after O(timeout_ms), as happens when a SYN was lost and sent again.
   returned: success
   type: int
 failures:
-  description: How many failed in which way (C(timeout), C(refused), C(reset), C(closed), C(slow), or the
+  description: How many connections failed in which way (C(timeout), C(refused), C(reset), C(closed), C(slow), or the
     name of the error).
   returned: success
   type: dict
@@ -155,7 +155,7 @@ outages:
   elements: dict
   contains:
     start_ms: {description: When the first failed attempt started., type: float}
-    length_ms: {description: How long until a good one started., type: float}
+    length_ms: {description: How long after that the next good attempt started., type: float}
     failed: {description: How many attempts failed., type: int}
     ended: {description: Whether a good attempt followed; false if the outage lasted until the end., type: bool}
 takeover:
@@ -173,7 +173,7 @@ takeover:
       type: float
     total_ms: {description: All outages together., type: float}
     failed: {description: How many attempts failed., type: int}
-    tried: {description: How many were made., type: int}
+    tried: {description: How many attempts were made., type: int}
 failback:
   description: What happened afterwards, as when the first member takes the address back. Has the keys of
     RV(takeover).
@@ -187,8 +187,8 @@ timeline:
   type: list
   elements: dict
   contains:
-    at_ms: {description: Since when., type: float}
-    holders: {description: The names; none or several are possible., type: list, elements: str}
+    at_ms: {description: "When the holders became these, in milliseconds from the start.", type: float}
+    holders: {description: The names of the holders; none or several are possible., type: list, elements: str}
 holder_before:
   description: Who held the address at first. Null if there was no holder, or more than one.
   returned: success
@@ -202,11 +202,11 @@ most_holders:
   returned: success
   type: int
 two_holders_ms:
-  description: For how long there was more than one holder, as far as their answers prove it.
+  description: For how long more than one member held the address, as far as their answers prove it.
   returned: success
   type: float
 no_holder_ms:
-  description: For how long there was none.
+  description: For how long no member held the address.
   returned: success
   type: float
 holders_known:
@@ -214,7 +214,7 @@ holders_known:
   returned: success
   type: bool
 reason:
-  description: Why it could not. Empty if it could.
+  description: Why this host could not find out who holds the address. Empty if it could.
   returned: success
   type: str
 settled:

@@ -10,7 +10,7 @@ module: vrid
 short_description: Choose the VRIDs of a cluster or a pair, so that no other router on the link has them
 version_added: 0.1.0
 author:
-  - The onprem.lb authors (@onprem)
+  - The onprem.lb authors (!UNKNOWN)
 description:
   - Computes VRIDs from a name, in the same way on every host, and compares them with those of others, in the inventory
     or on the link.
@@ -63,7 +63,7 @@ options:
     type: float
     default: 0
   interface:
-    description: Where to listen. By default on every interface that is up.
+    description: The interface to listen on. By default on every interface that is up.
     type: str
   members:
     description: The addresses of the cluster's or pair's own members, the link-local ones too. Their advertisements do
@@ -106,7 +106,7 @@ vrids:
   returned: success
   sample: {"api": 109, "ingress": 124}
 vrid:
-  description: The same number as in RV(vrids).
+  description: The VRID, where RV(vrids) has only one.
   type: int
   returned: success and O(strategy=pool)
 conflicts:

@@ -10,7 +10,7 @@ module: vrrp_info
 short_description: Listen for the VRRP routers on the links of a host
 version_added: 0.1.0
 author:
-  - The onprem.lb authors (@onprem)
+  - The onprem.lb authors (!UNKNOWN)
 description:
   - Listens for VRRP advertisements, versions 2 and 3, IPv4 and IPv6, and returns the routers that send them, this
     host's own included.
@@ -60,24 +60,24 @@ routers:
   elements: dict
   returned: success
   contains:
-    interface: {description: Where it was received., type: str}
-    family: {description: 4 or 6., type: int}
+    interface: {description: The interface on which the router was heard., type: str}
+    family: {description: "The family of the addresses, 4 or 6.", type: int}
     vrid: {description: The VRID., type: int}
     version: {description: The VRRP version., type: int}
-    source: {description: The address it sends from., type: str}
-    mac: {description: The hardware address it sends from., type: str}
-    own: {description: Whether this host itself sends it., type: bool}
-    destination: {description: Where it sends to., type: str}
-    unicast: {description: Whether that is one host., type: bool}
-    priority: {description: The priority. 0 means that it resigns., type: int}
+    source: {description: The address from which the router sends., type: str}
+    mac: {description: The hardware address from which the router sends., type: str}
+    own: {description: Whether the router runs on this host., type: bool}
+    destination: {description: The address to which the router sends., type: str}
+    unicast: {description: "Whether the router sends to one host, and not to the multicast group.", type: bool}
+    priority: {description: The router's priority; 0 means that it resigns., type: int}
     interval: {description: Seconds between two advertisements., type: float}
     addresses: {description: The VIPs., type: list, elements: str}
     auth_type: {description: "C(none), C(simple), or the number of another type.", type: str}
     auth_pass: {description: The password; only with O(with_auth_pass=true)., type: str}
     checksum: {description: The RFC by which the checksum is correct., type: str}
-    seen: {description: The number of advertisements., type: int}
-    first: {description: When the first was received; seconds after the start., type: float}
-    last: {description: When the latest was received., type: float}
+    seen: {description: The number of advertisements that were received., type: int}
+    first: {description: "When the first advertisement was received, in seconds from the start.", type: float}
+    last: {description: "When the latest advertisement was received, in seconds from the start.", type: float}
   sample:
     - interface: eth0
       family: 4

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`python3 tests/interruptions pair --moments 2 deployment change`: kill runs on real hosts, and run them again.
 
+`--part 1/4` takes a quarter of the moments, so that several machines can share them.
+
 Each run is killed at a moment, with all of its processes on the controller. If the VIPs were served before, they must
 be served now. The same run, repeated, must succeed, and leave the hosts as a run that nobody killed. Every member must
 be able to take over, and one more run must change nothing.
@@ -17,8 +19,9 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Callable, Dict, List, Optional, Tuple
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +36,7 @@ from lab.layout import Lab  # noqa: E402
 
 LIMIT_S = 600  # of one run
 SPLIT_SHOWS_S = 5.0  # Active_Down_Interval, and a second
+Choose = Callable[[List[Moment]], List[Moment]]  # which moments of an operation are interrupted
 CALLBACKS = (ROOT / "tests" / "interruptions" / "callback", ROOT / "tests" / "support" / "callback")
 
 
@@ -113,26 +117,27 @@ class Runs:
 class Cycles:
     """Interrupts the operations of cycles, one after the other."""
 
-    def __init__(self, runs: Runs, hosts: Hosts) -> None:
-        self.runs, self.hosts = runs, hosts
+    def __init__(self, runs: Runs, hosts: Hosts, choose: Choose) -> None:
+        self.runs, self.hosts, self.choose = runs, hosts, choose
         self.outcomes: List[Outcome] = []
 
-    def interrupt(self, cycle: Cycle, count: Optional[int]) -> None:
+    def interrupt(self, cycle: Cycle) -> None:
         """Go there and back without an interruption, for the moments and the footprints; then with interruptions."""
-        if cycle.serves:
-            self._undisturbed(cycle.back)
+        for operation in cycle.before:
+            self._undisturbed(operation)
         footprints, moments = {}, {}
         for operation in (cycle.there, cycle.back):
             found = journal.moments(self._undisturbed(operation))
             if not found:
                 raise SystemExit(f"{operation.name} changes nothing: {self.runs.number:03d}.log")
-            moments[operation.name], footprints[operation.name] = journal.sample(found, count), self.hosts.footprint()
+            moments[operation.name], footprints[operation.name] = self.choose(found), self.hosts.footprint()
             say(f"{cycle.name}: {operation.name}: {len(moments[operation.name])} of {len(found)} moments")
-        last = max(len(some) for some in moments.values())
-        for at in range(last):
-            for operation in (cycle.there, cycle.back):
-                some = moments[operation.name]
-                self._one(cycle, operation, some[min(at, len(some) - 1)], footprints[operation.name])
+        for pair in zip_longest(*(moments[operation.name] for operation in (cycle.there, cycle.back))):
+            for operation, moment in zip((cycle.there, cycle.back), pair):
+                if moment:
+                    self._one(cycle, operation, moment, footprints[operation.name])
+                else:
+                    self._undisturbed(operation)
 
     def _undisturbed(self, operation: Operation) -> Journal:
         seen = self.runs.play(operation)
@@ -199,6 +204,7 @@ def main() -> int:
     parser.add_argument("layout", choices=LAYOUTS)
     parser.add_argument("cycles", nargs="*", help="deployment, change, engine, retirement; all of them by default")
     parser.add_argument("--moments", type=int, help="of each operation; all of them by default")
+    parser.add_argument("--part", type=part, default=(1, 1), help="of the moments of each operation, such as 1/4")
     parser.add_argument("--logs", type=Path, default=ROOT / ".cache" / "interruptions", help="the folder for logs")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the hosts are removed
@@ -207,10 +213,23 @@ def main() -> int:
     unknown = [name for name in arguments.cycles if name not in known]
     if unknown:
         parser.error(f"there is no cycle {unknown[0]}; there are {', '.join(known)}")
-    return interrupt(layout, [known[name] for name in arguments.cycles or known], arguments.moments, arguments.logs)
+    cycles = [known[name] for name in arguments.cycles or known]
+
+    def choose(every: List[Moment]) -> List[Moment]:
+        return journal.sample(journal.part(every, arguments.part), arguments.moments)
+
+    return interrupt(layout, cycles, choose, arguments.logs)
 
 
-def interrupt(layout: Layout, cycles: List[Cycle], count: Optional[int], logs: Path) -> int:
+def part(text: str) -> Tuple[int, int]:
+    """Read a part such as 1/4."""
+    number, _slash, parts = text.partition("/")
+    if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"{text} is no part; the first quarter is 1/4")
+    return int(number), int(parts)
+
+
+def interrupt(layout: Layout, cycles: List[Cycle], choose: Choose, logs: Path) -> int:
     """Start the hosts, interrupt the cycles there, and remove the hosts; return the exit code."""
     logs.mkdir(parents=True, exist_ok=True)
     lab = Lab(ROOT, layout.scenario)
@@ -220,9 +239,9 @@ def interrupt(layout: Layout, cycles: List[Cycle], count: Optional[int], logs: P
         runs = Runs(layout, hosts, logs)
         if layout.prepare:
             runs.playbook(layout.prepare, hosts.inventory_of(tuple(layout.groups)), {})
-        done = Cycles(runs, hosts)
+        done = Cycles(runs, hosts, choose)
         for cycle in cycles:
-            done.interrupt(cycle, count)
+            done.interrupt(cycle)
     finally:
         lab_hosts.down(ROOT, layout.scenario)
     print("\n".join(table(done.outcomes)))

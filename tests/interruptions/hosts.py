@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Callable, ContextManager, Dict, Iterable, List, Tuple
+
+from support.waiting import happens
 
 from lab import hosts, inventory
 from lab.layout import Lab
@@ -18,7 +19,6 @@ from .watch import Watch, watching
 
 ROUTERS = "keepalived.service onprem-lb-vrrp.service"
 TAKEOVER_S = 15.0
-POLL_S = 0.3
 # What runs write and start, with the contents of files. The accounts are the packages' own, and numbered as they come.
 FOOTPRINT = r"""
 find /etc /opt /usr/local -xdev -type f ! -name '*.lock' ! -regex '/etc/\(passwd\|shadow\|group\|gshadow\|sub.id\)-?' |
@@ -47,7 +47,7 @@ class Hosts:
 
     def watching(self) -> ContextManager[Watch]:
         """Watch who holds the VIPs, on all hosts that may be a member."""
-        return watching({name: hosts.ssh_command(self.lab, name) for name in self.layout.groups})
+        return watching({name: hosts.ssh_command(self.lab, name, shared=False) for name in self.layout.groups})
 
     def vips(self) -> List[str]:
         """Return all VIPs."""
@@ -110,12 +110,7 @@ class Hosts:
         return found
 
     def _missing(self, find: Callable[[], str]) -> str:
-        deadline = time.monotonic() + TAKEOVER_S
-        while True:
-            missing = find()
-            if not missing or time.monotonic() > deadline:
-                return missing
-            time.sleep(POLL_S)
+        return "" if happens(lambda: not find(), TAKEOVER_S) else find()
 
     def _not_held(self, vips: List[str], by: str = "") -> str:
         holders = self.holders()

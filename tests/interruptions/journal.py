@@ -79,6 +79,17 @@ def moments(journal: Journal) -> List[Moment]:
     return found
 
 
+def part(every: Sequence[Moment], which: Tuple[int, int]) -> List[Moment]:
+    """Return one of several parts, so that several machines can share the moments.
+
+    A task is in the same part everywhere, also where it takes long enough to be interrupted in its middle.
+
+    :param which: the part's number, from 1 on, and how many parts there are
+    """
+    number, parts = which
+    return [moment for moment in every if moment.task % parts == number % parts]
+
+
 def sample(every: Sequence[Moment], count: Optional[int]) -> List[Moment]:
     """Return so many moments, evenly spread; all of them for None."""
     if count is None or count >= len(every):

@@ -30,11 +30,15 @@ class Operation:
 
 @dataclass(frozen=True)
 class Cycle:
-    """Two operations that undo each other."""
+    """Two operations that undo each other.
+
+    :ivar before: runs after which each of them does the same however often they alternate
+    """
 
     name: str
     there: Operation
     back: Operation
+    before: Tuple[Operation, ...] = ()
 
     @property
     def serves(self) -> bool:
@@ -73,27 +77,19 @@ class Layout:
         everyone = tuple(self.groups)
         usual = {f"{self.name}_auth_pass": "usual1", f"{self.name}_listen": 0}
         native, agent = ({**usual, f"{self.name}_engine": engine} for engine in ("native", "agent"))
+        present = Operation("set up", self.usual, native)
+        absent = Operation("remove", self.usual, {**native, "confirm": True}, REMOVE)
+        changed = Operation("change", self.usual, {**native, **self.changed})
+        changed_back = Operation("change back", self.usual, native)
+        to_agent = Operation("move to the agent", self.usual, agent)
+        to_native = Operation("move to native", self.usual, native)
+        added = Operation("add a member", everyone, native)
+        retired = Operation("retire a member", self.usual, native)  # its packages stay
         cycles = (
-            Cycle(
-                "deployment",
-                Operation("set up", self.usual, native),
-                Operation("remove", self.usual, native, REMOVE),
-            ),
-            Cycle(
-                "change",
-                Operation("change", self.usual, {**native, **self.changed}),
-                Operation("change back", self.usual, native),
-            ),
-            Cycle(
-                "engine",
-                Operation("move to the agent", self.usual, agent),
-                Operation("move to native", self.usual, native),
-            ),
-            Cycle(
-                "retirement",
-                Operation("add a member", everyone, native),
-                Operation("retire a member", self.usual, native),
-            ),
+            Cycle("deployment", present, absent),
+            Cycle("change", changed, changed_back, before=(present,)),
+            Cycle("engine", to_agent, to_native, before=(present,)),
+            Cycle("retirement", added, retired, before=(present, added, retired)),
         )
         return {cycle.name: cycle for cycle in cycles}
 

@@ -5,12 +5,18 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+import tempfile
+from typing import IO, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from support.waiting import happens
 
 EVERY_S = 0.2
 MAX_TWO_S = 1.0  # two holders
+MAX_UNSEEN_S = 1.0  # no sample of a member
 MAX_NONE_S = 5.0  # none: a handover that waits for Active_Down_Interval, and a margin for a busy machine
+CONNECTED_S = 15.0  # until ssh has connected to a host
 # The lab's hosts are containers of one machine, so they have one clock.
 LIST = 'ip -oneline address | tr -s " " | cut -d" " -f4 | tr "\\n" " "'
 LOOP = f'while :; do echo "$(date +%s.%N) $({LIST})"; sleep {EVERY_S}; done'
@@ -32,20 +38,27 @@ class Watch:
 def watching(commands: Dict[str, List[str]]) -> Iterator[Watch]:
     """Watch members until the end of the block.
 
-    :param commands: how to run a shell command on each member
+    :param commands: how to run a shell command on each member, over a connection that the killed runs do not share
     """
-    watch, processes = Watch(), {}
-    try:
+    watch = Watch()
+    with contextlib.ExitStack() as stack:
+        # Files, because a pipe that nobody reads takes 64 KiB: what comes later would be lost with ssh.
+        outputs = {name: stack.enter_context(tempfile.TemporaryFile("w+")) for name in commands}
         for name, command in commands.items():
-            processes[name] = subprocess.Popen(
-                [*command, LOOP], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
-            )
-        yield watch
-    finally:
-        for name, process in processes.items():
-            process.terminate()
-            output, _nothing = process.communicate()
-            watch.samples[name] = [_sample(line) for line in output.splitlines() if line.endswith(" ")]
+            process = subprocess.Popen([*command, LOOP], stdin=subprocess.DEVNULL, stdout=outputs[name])
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+        happens(lambda: all(os.fstat(output.fileno()).st_size for output in outputs.values()), CONNECTED_S)
+        try:
+            yield watch
+        finally:
+            watch.samples = {name: _read(output) for name, output in outputs.items()}
+
+
+def _read(output: IO[str]) -> List[Tuple[float, List[str]]]:
+    """Return the samples so far. The last line may be incomplete."""
+    output.seek(0)
+    return [_sample(line) for line in output.read().split("\n") if line.endswith(" ")]
 
 
 def _sample(line: str) -> Tuple[float, List[str]]:
@@ -55,15 +68,37 @@ def _sample(line: str) -> Tuple[float, List[str]]:
 
 def judge(samples: Samples, vips: Sequence[str]) -> List[str]:
     """Return a sentence for each member that was not watched, and each VIP with two holders, or none, for too long."""
-    faults = [f"{name} was not watched" for name, some in samples.items() if not some]
+    faults = [fault for name in samples for fault in _unseen(samples, name)]
     for vip in vips:
         counts = list(_holders(samples, vip))
         none, two = _longest(counts, 0, 0), _longest(counts, 2, len(samples))
         if two > MAX_TWO_S:
-            faults.append(f"two members held {vip} for {two:.1f} s")
+            faults.append(f"two members held {vip} for {two:.1f} s ({_spans(samples, vip)})")
         if none > MAX_NONE_S:
-            faults.append(f"no member held {vip} for {none:.1f} s")
+            faults.append(f"no member held {vip} for {none:.1f} s ({_spans(samples, vip)})")
     return faults
+
+
+def _unseen(samples: Samples, name: str) -> List[str]:
+    """Say for how long there was no sample of a member: its last one would count as what it holds all that time."""
+    if not samples[name]:
+        return [f"{name} was not watched"]
+    begin, end = (choose(when for some in samples.values() for when, _each in some) for choose in (min, max))
+    times = [begin, *(when for when, _each in samples[name]), end]
+    longest = max(later - earlier for earlier, later in zip(times, times[1:]))
+    return [f"{name} was not watched for {longest:.1f} s"] if longest > MAX_UNSEEN_S else []
+
+
+def _spans(samples: Samples, vip: str) -> str:
+    """Say when each member held the VIP, in seconds since the watch began."""
+    begin = min(when for some in samples.values() for when, _each in some)
+    found = []
+    for name, some in samples.items():
+        states = [(when - begin, _holds(addresses, vip)) for when, addresses in some]
+        turns = [here for before, here in zip([(0.0, False), *states], states) if before[1] != here[1]]
+        spans = [f"{'from' if held else 'to'} {when:.1f}" for when, held in turns]
+        found += [f"{name} {' '.join(spans)}"] if spans else []
+    return ", ".join(found) or "no member did"
 
 
 def _holders(samples: Samples, vip: str) -> Iterator[Tuple[float, int]]:

@@ -9,6 +9,7 @@ import errno
 import json
 import select
 import sys
+import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import sockets
@@ -189,6 +190,19 @@ def test_a_message_comes_with_its_addresses_and_its_hop_limit(quiet, opened, fam
     expected = send(near, quiet.lb1, family, destination(quiet.lb2, family, cast))
     assert receive(far) == expected
     assert far.receive() is None
+
+
+@pytest.mark.parametrize("family, cast", CASTS)
+def test_the_kernel_drops_messages_for_other_vrids_and_the_filter_can_be_replaced(quiet, opened, family, cast):
+    near, far = opened.port(quiet.lb1, family), opened.port(quiet.lb2, family)
+    to = destination(quiet.lb2, family, cast)
+    far.listen_for({7, 255})
+    send(near, quiet.lb1, family, to)
+    time.sleep(0.05)
+    assert far.receive() is None
+    far.listen_for({7, 51})
+    expected = send(near, quiet.lb1, family, to)
+    assert expected.message[1] == 51 and receive(far) == expected
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -195,6 +195,7 @@ def instance(case, rule, number):
         "peers": [] if variant.multicast else [other],
         "addresses": addresses(case, rule),
         "track": [{"name": TRACKED, "weight": rule.weight}],
+        **({"min_ttl": 64} if variant.family == 6 and not variant.multicast and Keepalived in case.kinds else {}),
     }
 
 

@@ -11,16 +11,13 @@ direction. [...] By default it is not set, so half-closed connections will use t
 from __future__ import annotations
 
 import contextlib
-import shutil
 import socket
-import subprocess
 import threading
 import time
 
 import pytest
-from support.proxy.masters import Running, free_ports
-from support.proxy.proxies import LIMIT, LOCAL, listening
-from support.waiting import until
+from support.proxy.proxies import LIMIT, LOCAL
+from support.proxy.side_by_side import Balancers, Play, everything
 
 CLIENT, SERVER, FIN, PAUSE, TUNNEL = 1, 1, 1, 3, 5  # seconds: a pause exceeds all but the tunnel
 
@@ -79,18 +76,6 @@ def silence_after_an_exchange(client, server):
     return seconds_until_it_is_cut(client)
 
 
-def everything(connection):
-    """Return what arrives until the connection ends in any way."""
-    found = b""
-    with contextlib.suppress(ConnectionResetError):
-        while True:
-            data = connection.recv(100)
-            if not data:
-                break
-            found += data
-    return found
-
-
 def seconds_until_it_is_cut(client):
     """Return whole seconds; the agent may be a second late, since it looks at each session once a second."""
     began = time.monotonic()
@@ -111,104 +96,31 @@ PLAYS = {
 }
 
 
-@contextlib.contextmanager
-def agent(folder, services, fin):
-    """Run the agent's proxy with services: ports by their servers' ports."""
-    timeouts = {"connect": 5, "client": CLIENT, "server": SERVER, "tunnel": TUNNEL, "fin": fin}
-    described = [
-        {
-            "name": f"s{port}",
-            "bind": LOCAL,
-            "port": port,
-            "check": {"type": "none"},
-            "servers": [{"name": "a", "address": LOCAL, "port": server}],
-        }
-        for server, port in services.items()
-    ]
-    with Running(folder, {"services": described, "timeouts": timeouts}):
-        yield
+def between(play):
+    """Return a play between a client and the server that accepts it."""
 
+    def perform(port, server):
+        with socket.create_connection((LOCAL, port), 2 * LIMIT) as client, server.accept()[0] as accepted:
+            accepted.settimeout(2 * LIMIT)
+            return play(client, accepted)
 
-@contextlib.contextmanager
-def haproxy(folder, services, fin):
-    """Run HAProxy with the same services."""
-    lines = [
-        "defaults",
-        *("mode tcp", "timeout connect 5s", f"timeout client {CLIENT}s", f"timeout server {SERVER}s"),
-        f"timeout tunnel {TUNNEL}s",
-        *([f"timeout client-fin {fin}s", f"timeout server-fin {fin}s"] if fin else []),
-    ]
-    for server, port in services.items():
-        lines += [f"listen s{port}", f"bind {LOCAL}:{port}", f"server a {LOCAL}:{server}"]
-    (folder / "haproxy.cfg").write_text("\n".join(lines) + "\n")
-    process = subprocess.Popen([shutil.which("haproxy"), "-db", "-f", folder / "haproxy.cfg"])
-    try:
-        for port in services.values():
-            until(lambda port=port: accepts(port))
-        yield
-    finally:
-        process.terminate()
-        process.wait(LIMIT)
-
-
-def accepts(port):
-    with socket.socket() as client:
-        return client.connect_ex((LOCAL, port)) == 0
-
-
-def perform(balancer, folder, fin, ports):
-    """Perform all plays at once through a balancer, each at a port; return what each has found."""
-    found, folder = {}, folder / f"{balancer.__name__}-{fin}"
-    folder.mkdir()
-    servers = {play: listening() for play in PLAYS}
-    with contextlib.ExitStack() as stack:
-        for server in servers.values():
-            stack.enter_context(server)
-        services = dict(zip((server.getsockname()[1] for server in servers.values()), ports))
-        stack.enter_context(balancer(folder, services, fin))
-
-        def run(play):
-            server = servers[play]
-            discard_probes(server)
-            address = (LOCAL, services[server.getsockname()[1]])
-            with socket.create_connection(address, 2 * LIMIT) as client, server.accept()[0] as accepted:
-                accepted.settimeout(2 * LIMIT)
-                found[play] = play(client, accepted)
-
-        threads = [threading.Thread(target=run, args=(play,)) for play in PLAYS]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(3 * LIMIT)
-    return found
-
-
-def discard_probes(server):
-    """Close the connections that ``accepts`` has led to."""
-    server.settimeout(0.3)
-    with contextlib.suppress(TimeoutError):
-        while True:
-            server.accept()[0].close()
-    server.settimeout(2 * LIMIT)
+    return Play(perform)
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """Return what each balancer's plays find, by the balancer and its timeout for half-closed sessions."""
-    results, folder = {}, tmp_path_factory.mktemp("timeouts")
+    """Return what the plays find, by the timeout for half-closed sessions."""
+    results, plays = {}, {play.__name__: between(play) for play in PLAYS}
 
-    def run(balancer, fin, ports):
-        results[balancer, fin] = perform(balancer, folder, fin, ports)
+    def run(fin):
+        timeouts = {"connect": 5, "client": CLIENT, "server": SERVER, "tunnel": TUNNEL, "fin": fin}
+        results[fin] = Balancers(timeouts).perform(tmp_path_factory.mktemp(f"fin-{fin}"), plays)
 
-    threads = [
-        threading.Thread(target=run, args=(balancer, fin, free_ports(len(PLAYS))))
-        for balancer in (agent, haproxy)
-        for fin in (0, FIN)
-    ]
+    threads = [threading.Thread(target=run, args=(fin,)) for fin in (0, FIN)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(6 * LIMIT)
+        thread.join()
     return results
 
 
@@ -216,4 +128,7 @@ def found(tmp_path_factory):
 @pytest.mark.parametrize("fin", [0, FIN], ids=["no fin timeout", "fin timeout"])
 def test_a_session_lasts_as_long_as_through_haproxy(found, play, fin):
     expected = PLAYS[play][bool(fin)]
-    assert (found[haproxy, fin].get(play), found[agent, fin].get(play)) == (expected, expected)
+    assert {balancer: result.get(play.__name__) for balancer, result in found[fin].items()} == {
+        "haproxy": expected,
+        "agent": expected,
+    }

@@ -377,7 +377,7 @@ def check(node, path, content):
 
 
 def test_nft_accepts_the_file_without_loading_it(masters, tmp_path):
-    assert check(masters.lb1, tmp_path / "redirect.nft", nft_redirect.ruleset([VIP, VIP6], API, LB)) == []
+    assert check(masters.lb1, tmp_path / "redirect.nft", nft_redirect.ruleset([VIP, VIP6], API, LB)) == ([], [])
     assert listing(masters.lb1) == ""
 
 

@@ -1,6 +1,7 @@
 """Installs the programs that these tests run; `make packages` calls it.
 
-keepalived's unit does not start without a configuration. Those of FRR and HAProxy would start, so they are masked.
+keepalived's unit does not start without a configuration. Those of BIND, FRR and HAProxy would start, so they are
+masked.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ NEEDS = (
     Need(("tshark",), apt="tshark", dnf="wireshark-cli"),
     Need(("vtysh",), apt="frr", dnf="frr"),
     Need(("haproxy",), apt="haproxy", dnf="haproxy"),
+    Need(("named",), apt="bind9", dnf="bind"),
+    Need(("nsupdate",), apt="bind9-dnsutils", dnf="bind-utils"),
+    Need(("dnsmasq",), apt="dnsmasq-base", dnf="dnsmasq"),
 )
 
 

@@ -67,7 +67,8 @@ def setup(request: Request) -> List[Stage]:
 
 def check(request: Request) -> List[Stage]:
     """All static checks."""
-    return [_gate(request, name) for name in ("lint", "build", "ansible-lint", "docs", "sanity")]
+    importer = replace(_gate(request, "importer"), needs=("build",))
+    return [*(_gate(request, name) for name in ("lint", "build", "ansible-lint", "docs", "sanity")), importer]
 
 
 def quick_check(request: Request) -> List[Stage]:
@@ -95,9 +96,17 @@ def pythons(request: Request) -> List[Stage]:
     return [replace(stage, command=command)]
 
 
+def cores(request: Request) -> List[Stage]:
+    """The archive, installed beside the supported versions of ansible-core. In the full scope they deploy to hosts."""
+    if request.full:
+        return [replace(_pytest(request, "cores", "tests/cores"), needs=("setup", "images"))]
+    return [_pytest(request, "cores", "tests/cores/test_installed.py")]
+
+
 def netns(request: Request) -> List[Stage]:
     """Tests with real sockets in network namespaces, as root. Those with limits in milliseconds run alone."""
-    work = ("packages", "unit", "unit-as-root", "pythons", "images", "lint", "build", "ansible-lint", "docs", "sanity")
+    static = ("lint", "build", "importer", "ansible-lint", "docs", "sanity")
+    work = ("packages", "unit", "unit-as-root", "pythons", "cores", "images", *static)
     side_by_side = _as_root(request, _pytest(request, "netns", "tests/netns", "-m", "not timed", *WORKERS))
     timed = _as_root(request, _pytest(request, "netns-timed", "tests/netns", "-m", "timed", *TIMED_WORKERS))
     return [side_by_side, replace(timed, after=(*work, "netns"), alone=True)]
@@ -188,9 +197,9 @@ def random_schedules(request: Request) -> List[Stage]:
 
 def test(request: Request) -> List[Stage]:
     """All stages of the scope."""
-    parts = [quick_check, unit, netns, pythons, interruptions, molecule]
+    parts = [quick_check, unit, netns, pythons, cores, interruptions, molecule]
     if request.full:
-        parts = [check, unit, netns, pythons, random_schedules, molecule, interruptions]
+        parts = [check, unit, netns, pythons, random_schedules, molecule, cores, interruptions]
     return [stage for part in parts for stage in part(request)]
 
 
@@ -199,6 +208,7 @@ GROUPS: Dict[str, Callable[[Request], List[Stage]]] = {
     "unit": unit,
     "pythons": pythons,
     "netns": netns,
+    "cores": lambda request: [*(molecule(request)[:1] if request.full else ()), *cores(request)],
     "molecule": molecule,
     "interruptions": lambda request: [*molecule(request)[:1], *interruptions(request)],
     "test": test,

@@ -1,12 +1,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Renders configurations of haproxy and keepalived from a model, as the roles do."""
+"""Renders the files of haproxy and keepalived from a model, as the roles do."""
 
 from __future__ import annotations
 
-import shlex
+import functools
 
 import yaml
+from ansible_collections.onprem.lb.plugins.filter import quoting
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy as _haproxy
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -26,30 +27,63 @@ NOTHING = {"sync_groups": [], "scripts": [], "track_files": [], "auth_pass": ""}
 
 def render(role, template, **variables):
     """Render a template with a role's defaults and other variables, with Ansible's settings of Jinja."""
-    defaults = yaml.safe_load((ROLES / role / "defaults" / "main.yml").read_text())
+    return _templates(role).get_template(template).render({**_variables(role, "defaults"), **variables})
+
+
+@functools.lru_cache(maxsize=None)
+def _templates(role):
+    """Return a role's templates, each of which is compiled once."""
     folder = FileSystemLoader(ROLES / role / "templates")
     jinja = Environment(loader=folder, trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
-    jinja.filters["quote"] = shlex.quote  # as Ansible's
-    return jinja.get_template(template).render({**defaults, **variables})
+    filters = quoting.FilterModule().filters()
+    jinja.filters.update({f"onprem.lb.{name}": function for name, function in filters.items()})
+    return jinja
+
+
+@functools.lru_cache(maxsize=None)
+def _variables(role, folder):
+    return yaml.safe_load((ROLES / role / folder / "main.yml").read_text())
+
+
+def haproxy_model(services=(), monitors=(), **variables):
+    """Return the model of the role haproxy, which may have faults."""
+    stats = {key: variables[name] for name, key in STATS.items() if name in variables}
+    tuning = {name: variables[f"haproxy_{name}"] for name in _haproxy.TUNING if f"haproxy_{name}" in variables}
+    settings = {"services": list(services), "monitors": list(monitors), "stats": stats, "tuning": tuning}
+    return _haproxy.model(settings, [], "lb1")
 
 
 def haproxy(services, of="Debian", monitors=(), **variables):
     """Return haproxy.cfg for a family of distributions."""
-    stats = {key: variables[name] for name, key in STATS.items() if name in variables}
-    tuning = {name: variables[f"haproxy_{name}"] for name in _haproxy.TUNING if f"haproxy_{name}" in variables}
-    model = _haproxy.model(
-        {"services": services, "monitors": list(monitors), "stats": stats, "tuning": tuning}, [], "lb1"
-    )
+    model = haproxy_model(services, monitors, **variables)
     assert model["faults"] == []
-    families = yaml.safe_load((ROLES / "haproxy" / "vars" / "main.yml").read_text())["__haproxy_families"]
-    return render("haproxy", "haproxy.cfg.j2", __haproxy_model=model, __haproxy_family=families[of], **variables)
+    family = _variables("haproxy", "vars")["__haproxy_families"][of]
+    return render("haproxy", "haproxy.cfg.j2", __haproxy_model=model, __haproxy_family=family, **variables)
+
+
+def haproxy_unit(**variables):
+    """Return the drop-in of haproxy's unit."""
+    model = haproxy_model(**variables)
+    assert model["faults"] == []
+    return render("haproxy", "unit.conf.j2", __haproxy_model=model)
+
+
+def keepalived_model(settings, name="lb1", **variables):
+    """Return the model of the role keepalived, which may have faults."""
+    given = {"keepalived_router_id": name, **variables}
+    daemon = {key: given[f"keepalived_{key}"] for key in instances.DAEMON if f"keepalived_{key}" in given}
+    return instances.keepalived_model({**NOTHING, "daemon": daemon, **settings})
 
 
 def keepalived(settings, name, **variables):
     """Return keepalived.conf for a member."""
-    raw = {name: variables[f"keepalived_{name}"] for name in instances.RAW if f"keepalived_{name}" in variables}
-    model = instances.model({**NOTHING, "raw": raw, **settings})
+    model = keepalived_model(settings, name, **variables)
     assert model["faults"] == []
-    return render(
-        "keepalived", "keepalived.conf.j2", __keepalived_model=model, **{"keepalived_router_id": name, **variables}
-    )
+    return render("keepalived", "keepalived.conf.j2", __keepalived_model=model)
+
+
+def keepalived_unit(**variables):
+    """Return the drop-in of keepalived's unit."""
+    model = keepalived_model({"instances": []}, **variables)
+    assert model["faults"] == []
+    return render("keepalived", "unit.conf.j2", __keepalived_model=model)

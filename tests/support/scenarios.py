@@ -10,6 +10,7 @@ IMAGE_OF = {
     "default": "debian12",
     "agent": "debian13",
     "mixed": "debian12",
+    "rke2": "debian13",
     "ipi": "debian13",
     "ipi-agent": "debian12",
     "roles": "debian13",

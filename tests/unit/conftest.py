@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from support import collection, leaks
 from support.scope import SCOPE
 
 # How many examples each property is tried with. "each line" is for Pythons under which it is enough that each line
 # runs; see tests/pythons.py.
-settings.register_profile("each line", max_examples=20)
-settings.register_profile("quick", max_examples=50)
-settings.register_profile("full", max_examples=200)
+# On a machine that does other work, too, the time that an example takes says nothing about the tested code.
+for name, examples in (("each line", 20), ("quick", 50), ("full", 200)):
+    settings.register_profile(name, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(SCOPE)
 
 collection.make_importable()

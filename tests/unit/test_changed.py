@@ -12,7 +12,7 @@ import pytest
 from support.paths import ROOT
 from support.scenarios import IMAGE_OF, IMAGES
 
-PAIR = ["default:debian12", "agent:debian13", "mixed:debian12"]
+PAIR = ["default:debian12", "agent:debian13", "mixed:debian12", "rke2:debian13"]
 CLUSTER = ["ipi:debian13", "ipi-agent:debian12"]
 ALONE = ["roles:debian13"]
 EVERY = PAIR + CLUSTER + ALONE
@@ -29,7 +29,7 @@ EVERY = PAIR + CLUSTER + ALONE
         ("roles/pair/tasks/main.yml", PAIR),
         ("roles/ipi/tasks/main.yml", CLUSTER),
         ("plugins/module_utils/_plan/layouts/ipi_vips.py", CLUSTER),
-        ("roles/keepalived/vars/main.yml", ["default:debian12", "mixed:debian12", "ipi:debian13", *ALONE]),
+        ("roles/keepalived/vars/main.yml", ["default:debian12", *PAIR[2:], "ipi:debian13", *ALONE]),
         ("plugins/module_utils/_agent/proxy/config.py", EVERY),  # haproxy's services are judged by it
         ("molecule/ipi/drill.yml", CLUSTER),
         ("molecule/ipi-agent/drill.yml", CLUSTER[1:]),

@@ -7,13 +7,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from support.paths import ROOT
+from support.paths import README, ROOT
 
-README = (ROOT / "README.md").read_text()
-TREE = "https://github.com/onprem/lb/blob/main/"
+TEXT = README.read_text()
 TESTS = ("molecule/", ".config/molecule/", "tests/")
-LINKS = dict(re.findall(rf"^\[(\w+)\]: {re.escape(TREE)}(\S+)$", README, re.M))
-SECTION = README.split("## What you can rely on\n")[1].split("\n[")[0]
+LINKS = dict(re.findall(r"^\[(\w+)\]: (\S+)$", TEXT, re.M))
+SECTION = TEXT.split("## What you can rely on\n")[1].split("\n[")[0]
 PROMISES = re.split(r"\n- ", SECTION)[1:]
 
 

@@ -25,17 +25,18 @@ MAY_IMPORT = {
     "filter": ("_plan", "_shared"),
     "_plan.dns": ("_agent.config.schema",),
     "_plan.drill": ("_shared",),
-    "_plan.layouts": ("_plan.forecast", "_plan.model", "_shared", "_agent.config.schema"),
+    "_plan.layouts": ("_plan.dns", "_plan.forecast", "_plan.model", "_shared", "_agent.config.schema"),
     "_plan.forecast": ("_plan.model", "_shared", "_agent.vrrp.core"),
     "_plan.model": (
         "_shared",
         "_agent.config.schema",
-        *("_agent.vrrp.config", "_agent.vrrp.rules"),
+        *("_agent.vrrp.config", "_agent.vrrp.notation", "_agent.vrrp.rules"),
         *("_agent.proxy.config", "_agent.proxy.rules", "_agent.proxy.settings"),
     ),
     "_host": (
         "_shared",
         "_agent.config.schema",
+        "_agent.config.host",  # whether a program is fit for use is the same question to both
         "_agent.net",
         "_agent.vrrp.core.packet",
         "_agent.runtime.status_socket",

@@ -55,8 +55,3 @@ def test_the_nightly_run_has_every_scenario_on_every_image():
 
 def test_a_release_runs_the_scenarios_of_a_change_of_everything():
     assert json.loads(WORKFLOWS["release"]["jobs"]["tests"]["with"]["runs"]) == changed.runs(["Makefile"])
-
-
-def test_the_oldest_supported_ansible_core_is_tested():
-    tried = [entry["core"] for entry in WORKFLOWS["tests"]["jobs"]["core"]["strategy"]["matrix"]["include"]]
-    assert yaml.safe_load((ROOT / "meta/runtime.yml").read_text())["requires_ansible"] == f">={min(tried)}.0"

@@ -17,6 +17,11 @@ NEEDS = (
     Need(("dnsmasq",), apt="dnsmasq-base", dnf="dnsmasq"),
     # It makes packages and brings them into every state that there is, in a folder of the test.
     Need(("dpkg",), apt="dpkg", dnf="dpkg"),
+    # They are asked what they read in the files that the roles write.
+    Need(("haproxy",), apt="haproxy", dnf="haproxy"),
+    Need(("keepalived",), apt="keepalived", dnf="keepalived"),
+    Need(("nft",), apt="nftables", dnf="nftables"),
+    Need(("systemd-analyze",), apt="systemd", dnf="systemd"),
     Need(("nsupdate",), apt="bind9-dnsutils", dnf="bind-utils"),
 )
 

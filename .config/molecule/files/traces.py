@@ -25,6 +25,7 @@ FILES = {
         "/etc/keepalived/keepalived.conf",
         f"{UNITS}/keepalived.service.d/onprem-lb.conf",
         "/run/keepalived.loaded",
+        "/etc/onprem-lb-packages.json",
     ],
     "agent": [
         "/usr/local/lib/onprem*",

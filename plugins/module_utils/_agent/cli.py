@@ -126,8 +126,7 @@ def _check_config(options: Any) -> int:
     counts, notes, faults = {file.VRRP: _count_vrrp, file.PROXY: _count_proxy}[kind](text, options.config, host)
     if faults:
         return _refuse(*faults)
-    sys.stdout.write(f"{options.config} is good: {', '.join(counts)}.\n")
-    sys.stdout.writelines(f"Note: {note}\n" for note in notes)
+    _print("".join([f"{options.config} is good: {', '.join(counts)}.\n", *(f"Note: {note}\n" for note in notes)]))
     return GOOD
 
 
@@ -170,7 +169,7 @@ def _status(options: Any) -> int:
     exit_code = GOOD
     for path in [options.socket] if options.socket else [path for path in defaults if os.path.exists(path)] or defaults:
         try:
-            sys.stdout.write(_formatted(status_socket.fetch(path), options.format))
+            _print(_formatted(status_socket.fetch(path), options.format))
         except status_socket.Refused as refused:
             exit_code = _refuse(str(refused))
     return exit_code
@@ -200,12 +199,29 @@ def _server(options: Any) -> int:
         done = admin.request(options.socket or Settings(()).status_socket, options.server, options.order)
     except status_socket.Refused as refused:
         return _refuse(str(refused))
-    sys.stdout.write(f"{done}\n")
+    _print(f"{done}\n")
     return GOOD
 
 
+def _print(text: str) -> None:
+    """Print to the standard output.
+
+    :raises SystemExit: it is full or closed; the standard error says so
+    """
+    import os
+
+    if sys.stdout is None:  # it was closed before Python started
+        raise SystemExit(_refuse("the output cannot be written: it is closed."))
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # at its exit Python writes what is left
+        raise SystemExit(_refuse(f"the output cannot be written: {error.strerror}.")) from None
+
+
 def _refuse(*sentences: str) -> int:
-    for sentence in sentences:
+    for sentence in sentences if sys.stderr else ():
         sys.stderr.write(f"{sentence}\n")
     return REFUSED
 

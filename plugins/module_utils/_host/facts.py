@@ -13,6 +13,8 @@ import threading
 import time
 from typing import Any, Dict, Iterable, List, Tuple
 
+from . import processes
+
 LISTEN = "0A"  # TCP_LISTEN in /proc/net/tcp
 SYSTEMD = "/run/systemd/system"  # exists where systemd runs, sd_booted(3)
 SELINUX = "/sys/fs/selinux/enforce"  # exists where SELinux is enabled, enforcing or not
@@ -96,7 +98,10 @@ def _address(text: str) -> str:
 
 
 def listeners(root: str = "/proc") -> List[Dict[str, Any]]:
-    """Return ``{address, port, program, pid}`` of every listening TCP socket, as far as this user may see."""
+    """Return ``{address, port, program, pid, runs_in}`` of every listening TCP socket, as far as this user may see.
+
+    ``runs_in`` is the unit, container or pod of the program, in words.
+    """
     sockets = []
     for name in ("net/tcp", "net/tcp6"):
         path = os.path.join(root, name)
@@ -107,7 +112,10 @@ def listeners(root: str = "/proc") -> List[Dict[str, Any]]:
     found = []
     for item in sockets:
         program, pid = owners.get(item["inode"], ("unknown", 0))
-        found.append({"address": item["address"], "port": item["port"], "program": program, "pid": pid})
+        where = str(processes.runs_in(pid, root)) if pid else ""
+        found.append(
+            {"address": item["address"], "port": item["port"], "program": program, "pid": pid, "runs_in": where}
+        )
     return sorted(found, key=lambda item: (item["port"], item["address"]))
 
 
@@ -180,6 +188,15 @@ def members(record_json: str) -> Dict[str, List[str]]:
         return {}
     items = found.items() if isinstance(found, dict) else []
     return {name: list(map(str, addresses)) for name, addresses in items if isinstance(addresses, list)}
+
+
+def packages(record_json: str) -> List[str]:
+    """Return the packages in the record of those that this collection has installed; none if it is damaged."""
+    try:
+        found = json.loads(record_json or "[]")
+    except ValueError:
+        return []
+    return [str(name) for name in found] if isinstance(found, list) else []
 
 
 def process_stats(root: str = "/proc") -> List[str]:

@@ -4,27 +4,25 @@
 
 Every new file is written beside its target and checked by the program that will read it. Only when all of them pass is
 the first one moved into place, so a bad file never reaches its path.
+
+A file of others is kept beside it, whole, with its owner and its SELinux context: a second name for it is made before
+the new one takes its place.
 """
 
 from __future__ import annotations
 
+import contextlib
 import grp
 import os
 import re
 import tempfile
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from . import keepalived_test
+from . import keepalived_test, masking, ownership
 from .reader import Find, Run
 
-# What precedes a password in keepalived.conf and haproxy.cfg, and in the agent's JSON.
-PASSWORD = re.compile(r"\b(auth_pass|insecure-password|password)([ \t]+)\S+")
-JSON_PASSWORD = re.compile(r'("auth_pass":\s*)"(?:[^"\\]|\\.)+"')
-
-
-def masked(text: str) -> str:
-    """Return a text without its passwords, even those that no module argument names as a secret."""
-    return JSON_PASSWORD.sub(r'\1"********"', PASSWORD.sub(r"\1\2********", text))
+# What haproxy says of lines that have no effect. A format of log lines has none where there is no log, as is usual.
+IGNORED = re.compile(r"(?<!log format )\bignored\b")
 
 
 class Refused(Exception):
@@ -40,14 +38,16 @@ class Change(NamedTuple):
     mode: int
     check: str
     group: str = ""  # its owning group; the writer's own if empty
+    keeps: bool = False  # what is there is kept beside it
+    puts_back: bool = False  # what was kept comes back; `mode`, `check` and `group` have no effect
 
     @property
     def diff(self) -> Dict[str, str]:
         return {
             "before_header": self.path if self.before is not None else f"{self.path} (absent)",
             "after_header": self.path if self.after is not None else f"{self.path} (absent)",
-            "before": masked(self.before or ""),
-            "after": masked(self.after or ""),
+            "before": masking.masked(self.before or ""),
+            "after": masking.masked(self.after or ""),
         }
 
 
@@ -59,13 +59,36 @@ def changes(wanted: List[Dict[str, Any]]) -> List[Change]:
     found = []
     for item in wanted:
         before, mode, group = _on_disk(item["path"])
+        is_marked = ownership.is_marked(before or "")
+        if item["state"] == "absent" and item.get("own_only") and not is_marked:
+            continue
         after = item["content"] if item["state"] == "present" else None
         new_mode = _permissions(item["mode"], item["path"])
         other_group = "group" in item and group != _gid_of(item["group"])
         if before != after or (after is not None and (mode != new_mode or other_group)):
-            ownership = {"group": item["group"]} if "group" in item else {}
-            found.append(Change(item["path"], before, after, new_mode, item["check"], **ownership))
+            keeps = bool(item.get("keep")) and before is not None and not is_marked
+            found.append(Change(item["path"], before, after, new_mode, item["check"], item.get("group", ""), keeps))
     return found
+
+
+def set_aside(paths: Iterable[str]) -> List[Change]:
+    """Return the changes that keep files beside their places, which they leave."""
+    return [Change(path, _on_disk(path)[0], None, 0, "none", keeps=True) for path in paths if os.path.lexists(path)]
+
+
+def put_back(paths: Iterable[str]) -> List[Change]:
+    """Return the changes that bring kept files back. One whose place is taken stays where it is."""
+    return [
+        Change(path, None, _on_disk(ownership.kept(path))[0], 0, "none", puts_back=True)
+        for path in paths
+        if os.path.lexists(ownership.kept(path)) and (not os.path.lexists(path) or _is_kept(path))
+    ]
+
+
+def _is_kept(path: str) -> bool:
+    """Whether a file has its second name already, as an interrupted run may leave it."""
+    kept = ownership.kept(path)
+    return os.path.exists(path) and os.path.exists(kept) and os.path.samefile(path, kept)
 
 
 def _permissions(mode: Any, path: str) -> int:
@@ -91,55 +114,77 @@ def _gid_of(group: str) -> Optional[int]:
         return None
 
 
-def check(change: Change, candidate: str, find: Find, run: Run) -> bool:
-    """Let the program check a candidate. Return False if the program is not installed yet.
+class Verdict(NamedTuple):
+    """What a program says about a file: why it refuses it, or None, and its warnings."""
+
+    refusal: Optional[str]
+    warnings: List[str] = []
+
+
+def check(change: Change, candidate: str, find: Find, run: Run) -> Optional[List[str]]:
+    """Let the program check a candidate. Return its warnings; None if the program is not installed yet.
 
     :raises Refused: with the program's own message, the candidate's path replaced by the real one
     """
     if change.check == "none" or change.after is None:
-        return True
+        return []
     program = find(change.check)
     if program is None:
-        return False
-    wrong = CHECKS[change.check](program, candidate, run)
-    if wrong is not None:
-        reason = wrong.replace(candidate, change.path)
-        raise Refused(f"{change.check} refuses the new {change.path}, so nothing was changed. It says: {reason}")
-    return True
+        return None
+    verdict = CHECKS[change.check](program, candidate, run)
+    refusal, *warnings = (
+        masking.hidden((line or "").replace(candidate, change.path), change.after)
+        for line in (verdict.refusal, *verdict.warnings)
+    )
+    if verdict.refusal is not None:
+        raise Refused(f"{change.check} refuses the new {change.path}, so nothing was changed. It says: {refusal}")
+    return [f"{change.check} accepts the new {change.path} with a warning: {warning}" for warning in warnings]
 
 
-def _haproxy(program: str, candidate: str, run: Run) -> Optional[str]:
+def _haproxy(program: str, candidate: str, run: Run) -> Verdict:
+    """haproxy accepts a file of which it ignores lines, with a warning: such a file does not do what it says."""
     code, out, err = run([program, "-c", "-f", candidate])
     lines = [line.strip() for line in (err + out).splitlines()]
-    alerts = [line for line in lines if "[ALERT]" in line] or lines
-    return None if code == 0 else " ".join([*alerts, f"(exit code {code})"])
+    if code != 0:
+        alerts = [line for line in lines if "[ALERT]" in line] or lines
+        return Verdict(" ".join([*alerts, f"(exit code {code})"]))
+    warnings = [line for line in lines if line.startswith("[WARNING]")]
+    lost = [line for line in warnings if IGNORED.search(line)]
+    return Verdict(" ".join(lost) or None, warnings)
 
 
-def _keepalived_test(program: str, candidate: str, run: Run) -> Optional[str]:
+def _keepalived_test(program: str, candidate: str, run: Run) -> Verdict:
     _code, out, err = run([program, "--version"])
     found = keepalived_test.version(out + err)
     code, out, err = run([program, "-t", "-f", candidate])
-    return keepalived_test.refusal(found, code % 256, err + out)
+    return Verdict(keepalived_test.refusal(found, code % 256, err + out), keepalived_test.complaints(err + out))
 
 
-def _nft(program: str, candidate: str, run: Run) -> Optional[str]:
+def _nft(program: str, candidate: str, run: Run) -> Verdict:
     """nft asks the kernel, too: it refuses what the kernel cannot do, and everything if it lacks the privilege."""
     code, out, err = run([program, "--check", "--file", candidate])
     lines = [line.strip() for line in (err + out).splitlines()]
     # Without the lines that quote the file.
     errors = [line for line in lines if "Error:" in line] or lines
-    return None if code == 0 else " ".join([*errors, f"(exit code {code})"])
+    return Verdict(None if code == 0 else " ".join([*errors, f"(exit code {code})"]))
 
 
-CHECKS: Dict[str, Callable[[str, str, Run], Optional[str]]] = {
+CHECKS: Dict[str, Callable[[str, str, Run], Verdict]] = {
     "haproxy": _haproxy,
     "keepalived": _keepalived_test,
     "nft": _nft,
 }
 
 
-def replace_all(pending: List[Change], find: Find, run: Run, move: Callable[[str, str], None], dry: bool) -> List[str]:
-    """Check every change, then make them all; return the paths that could not be checked (program not installed).
+class Checked(NamedTuple):
+    """The paths of files whose program is not installed yet, and the programs' warnings about the others."""
+
+    unchecked: List[str]
+    warnings: List[str]
+
+
+def replace_all(pending: List[Change], find: Find, run: Run, move: Callable[[str, str], None], dry: bool) -> Checked:
+    """Check every change, then make them all.
 
     :param move: (source, destination), atomic
     :param dry: check only
@@ -147,15 +192,16 @@ def replace_all(pending: List[Change], find: Find, run: Run, move: Callable[[str
     """
     candidates: Dict[str, str] = {}
     try:
-        unchecked = []
+        checked = Checked([], [])
         for change in pending:
-            if change.after is not None:
+            if change.after is not None and not change.puts_back:
                 candidates[change.path] = _write_candidate(change, beside=not dry)
-                if not check(change, candidates[change.path], find, run):
-                    unchecked.append(change.path)
+                warnings = check(change, candidates[change.path], find, run)
+                checked.warnings.extend(warnings or [])
+                checked.unchecked.extend([change.path] if warnings is None else [])
         if not dry:
             _move_all(pending, candidates, move)
-        return unchecked
+        return checked
     finally:
         for leftover in candidates.values():
             if os.path.exists(leftover):
@@ -182,7 +228,11 @@ def _move_all(pending: List[Change], candidates: Dict[str, str], move: Callable[
     done: List[Change] = []
     try:
         for change in pending:
-            if change.after is None:
+            if change.keeps:
+                _keep(change.path)
+            if change.puts_back:
+                _bring_back(change.path)
+            elif change.after is None:
                 os.unlink(change.path)
             else:
                 move(candidates[change.path], change.path)
@@ -193,8 +243,24 @@ def _move_all(pending: List[Change], candidates: Dict[str, str], move: Callable[
         raise
 
 
+def _keep(path: str) -> None:
+    if not _is_kept(path):
+        os.link(path, ownership.kept(path), follow_symlinks=False)
+
+
+def _bring_back(path: str) -> None:
+    kept = ownership.kept(path)
+    os.rename(kept, path)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(kept)  # of two names for one file rename(2) leaves both
+
+
 def _restore(change: Change, move: Callable[[str, str], None]) -> None:
-    if change.before is None:
+    if change.puts_back:
+        os.rename(change.path, ownership.kept(change.path))
+    elif change.keeps:
+        _bring_back(change.path)
+    elif change.before is None:
         os.unlink(change.path)
     else:
         move(_write_candidate(change._replace(after=change.before), beside=True), change.path)

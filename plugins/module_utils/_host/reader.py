@@ -9,7 +9,7 @@ import os
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from . import facts, package_sources, packages
+from . import facts, ownership, package_sources, packages
 from .link import neighbours
 
 Run = Callable[[List[str]], Tuple[int, str, str]]
@@ -29,6 +29,15 @@ def show(run: Run, units: Sequence[str], properties: Sequence[str]) -> List[Dict
     """Return properties of units. systemd prints a paragraph for every unit, even for one that does not exist."""
     output = run(["systemctl", "show", f"--property={','.join(properties)}", *units])[1]
     return [dict(line.partition("=")[::2] for line in text.splitlines()) for text in output.strip().split("\n\n")]
+
+
+def content(path: str) -> bytes:
+    """Return what a file has, or nothing if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 class Reader:
@@ -70,6 +79,14 @@ class Reader:
         found = [(path, packages.QUERIES[program]) for program, path in paths.items() if path]
         outputs = [self.run([path, *arguments, *wanted])[1] for path, arguments in found]
         return packages.read(wanted, outputs, bool(self.find("apt-get") and glob.glob(DPKG_JOURNAL)))
+
+    def is_as_shipped(self, path: str) -> bool:
+        """Return whether a file exists and is the one that a package brought."""
+        text = content(path)
+        queries = {"dpkg-query": ownership.DPKG_CONFFILES, "rpm": [*ownership.RPM_FILES, path]}
+        found = [(self.find(program), arguments) for program, arguments in queries.items() if text]
+        outputs = [self.run([program, *arguments])[1] for program, arguments in found if program]
+        return any(ownership.is_as_shipped(text, ownership.digests(output).get(path, "")) for output in outputs)
 
     def unobtainable(self, missing: List[str]) -> str:
         """Return why missing packages cannot be fetched, '' if it seems that they can."""

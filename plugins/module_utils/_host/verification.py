@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
-from .._shared.engines import NATIVE, PROGRAMS, UNITS
+from .._shared.engines import NATIVE, PROGRAMS, UNITS, is_own
 
 
 def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
@@ -31,7 +31,7 @@ def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
     for instance, why in observed["in_fault"].items():
         found.append(f"{instance} is in FAULT, so this member cannot take over{': ' + why if why else ''}.")
     programs = plan.get("programs", PROGRAMS[NATIVE])
-    served = {item["port"] for item in observed["listeners"] if item["program"] in programs}
+    served = {item["port"] for item in observed["listeners"] if is_own(item, programs)}
     for service in plan["services"]:
         if service["port"] not in served:
             found.append(f"{programs[0]} does not listen on port {service['port']} for service {service['name']}.")

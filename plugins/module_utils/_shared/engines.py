@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, Collection, Mapping, NamedTuple
 
 from .._agent.proxy.settings import WORKER
 
@@ -52,3 +52,14 @@ PROGRAMS = {NATIVE: (HAPROXY,), AGENT: (Daemon(PROXY).program, WORKER)}
 ALIVE = {engine: f"/usr/bin/killall -0 {programs[0]}" for engine, programs in PROGRAMS.items()}
 # All processes that end when an engine is replaced; the router's first.
 REPLACED = {NATIVE: (KEEPALIVED, HAPROXY), AGENT: (Daemon(VRRP).program, *PROGRAMS[AGENT]), "": ()}
+# The unit that each program of a balancer runs in.
+_UNIT_OF = {program: UNITS[engine].balancer for engine, programs in PROGRAMS.items() for program in programs}
+
+
+def is_own(listener: Mapping[str, Any], programs: Collection[str]) -> bool:
+    """Whether a listening socket belongs to one of some programs. In a container, or in another unit, it does not.
+
+    :param listener: as `host_info` returns it
+    """
+    program, where = listener["program"], listener.get("runs_in", "")
+    return program in programs and where in ("", _UNIT_OF.get(program, where))

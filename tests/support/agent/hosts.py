@@ -91,7 +91,7 @@ class FakeHost(Host):
         return frozenset()
 
     def report(self, path):
-        return {"instances": [{"held": ["192.0.2.10/32"]}]}
+        return {"instances": [{"interface": "eth0", "held": ["192.0.2.10/32"]}]}
 
     def create_user(self, name):
         self._record("useradd", name)

@@ -9,6 +9,7 @@ import os
 import pwd
 import subprocess
 import traceback
+from pathlib import Path
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 
@@ -63,3 +64,17 @@ def in_a_child(function):
     os.waitpid(child, 0)
     assert result, "the child has failed"
     return json.loads(result)
+
+
+def status(pid):
+    """Return what the kernel says of a process, each field as a list of words."""
+    fields = {}
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        key, _colon, value = line.partition(":")
+        fields[key] = value.split()
+    return fields
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return file.read().split()

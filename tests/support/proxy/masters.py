@@ -69,6 +69,9 @@ AS_NOBODY = (
 )
 
 
+QUICK_CHECK = {"interval": 0.1, "rise": 2, "fall": 2}
+
+
 class Echo:
     """A server that answers each message with its name and the message, until the client has finished."""
 
@@ -140,6 +143,22 @@ def get(port, path="/", address=LOCAL):
     answer = ask(port, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode(), address)
     head, _empty, body = answer.partition(b"\r\n\r\n")
     return int(head.split()[1]), body.decode()
+
+
+def service(port, echoes, **changes):
+    """Return a service in front of some servers, by their names."""
+    servers = [{"name": name, "address": LOCAL, "port": echo.port} for name, echo in echoes.items()]
+    return {"name": "web", "bind": LOCAL, "port": port, "servers": servers, "check": QUICK_CHECK, **changes}
+
+
+def is_refused(port, address=LOCAL):
+    try:
+        socket.create_connection((address, port), LIMIT).close()
+    except ConnectionRefusedError:
+        return True
+    except ConnectionResetError:
+        pass  # this one came between the last accept() and close()
+    return False
 
 
 class Load:

@@ -38,7 +38,7 @@ SIX = FRONT._replace(
 
 
 class Loop:
-    """An event loop with a fake clock, which moves only in ``let``, ``stall`` and ``spin_until``."""
+    """An event loop with a fake clock, which moves only in ``let`` and ``stall``."""
 
     def __init__(self, readable):
         """:param readable: returns whether a descriptor is readable"""
@@ -55,9 +55,6 @@ class Loop:
         timer = loop.Timer(moment, callback)
         heapq.heappush(self._timers, (moment, next(self._serial), timer))
         return timer
-
-    def spin_until(self, moment):
-        self.clock = max(self.clock, moment)
 
     def after(self, delay, callback):
         return self.at(self.clock + delay, callback)
@@ -115,6 +112,8 @@ class Netlink:
         self.pending = []
         self.up = {}  # name -> netlink.Link
         self.there = {}  # (index, address, prefix) -> netlink.Address
+        self.ways = set()  # routes
+        self.followed = False  # whether there are events about routes
 
     def links(self):
         return list(self.up.values())
@@ -145,6 +144,29 @@ class Netlink:
         self.journal.append(f"delete {address} from {self._name(index)}")
         if not self.take_away(address, self._name(index)) and self._name(index) != "nowhere":
             raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
+
+    def routes(self):
+        return sorted(self.ways)
+
+    def follow_routes(self):
+        self.followed = True
+
+    def adding_route(self, route):
+        return partial(self._add_route, route)
+
+    def _add_route(self, route):
+        if route.to in self.refused:
+            raise OSError(self.refused[route.to], os.strerror(self.refused[route.to]))
+        if route in self.ways:
+            raise OSError(errno.EEXIST, os.strerror(errno.EEXIST))
+        self.journal.append(f"add route to {route.to}")
+        self.ways.add(route)
+
+    def delete_route(self, route):
+        if route.to in self.kept:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+        self.journal.append(f"delete route to {route.to}")
+        self.ways.discard(route)
 
     def fileno(self):
         return 1000
@@ -187,6 +209,10 @@ class Netlink:
             self.pending.append(netlink.AddressGone(gone))
         return gone
 
+    def drop_route(self, route):
+        self.ways.remove(route)
+        self.pending += [netlink.RouteGone(route)] if self.followed else []
+
     def overrun(self):
         """Lose all pending events."""
         self.pending = [netlink.Lost()]
@@ -199,9 +225,13 @@ class Port:
         self.inbox = []
         self.unreachable = set()
         self.closed = False
+        self.vrids = set()
 
     def fileno(self):
         return self.number
+
+    def listen_for(self, vrids):
+        self.vrids = set(vrids)
 
     def receive(self):
         assert not self.closed

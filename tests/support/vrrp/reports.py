@@ -20,6 +20,7 @@ FRONT = {
     "waiting_for": [],
     "addresses": ["192.0.2.10/32", "192.0.2.11/32"],
     "held": ["192.0.2.10/32"],
+    "virtual_routes": ["10.0.0.0/8 via 192.0.2.254 dev eth0"],
     "source": "192.0.2.1",
     "peers": ["192.0.2.2"],
     "group": None,
@@ -75,7 +76,6 @@ REPORT = {
         {"name": "load", "type": "file", "up": True, "since": NOW - 5, "value": 1, "detail": ""},
         {"name": "api", "type": "https", "up": None, "since": None, "value": 0, "detail": ""},
     ],
-    "links": [{"interface": "eth0", "family": 4, "discarded": {"length": 3}}],
 }
 QUIET = {
     **REPORT,
@@ -84,5 +84,4 @@ QUIET = {
     "instances": [],
     "groups": [],
     "checks": [],
-    "links": [],
 }

@@ -50,7 +50,7 @@ def event(words: str) -> machine.Event:
     if kind == "start":
         return machine.Start(holding=rest == ["holding"])
     if kind == "leave":
-        return machine.Stop(linger=True)
+        return machine.Stop(keep_until_taken=True)
     kinds = (machine.Stop, machine.Timeout, machine.Promote, machine.Demote)
     return {each.__name__.lower(): each for each in kinds}[kind]()
 

@@ -63,3 +63,11 @@ def test_a_sample_is_spread_evenly_and_none_means_all():
     assert [moment.task for moment in journal.sample(every, 3)] == [3, 7, 11]
     assert [moment.task for moment in journal.sample(every, 1)] == [7]
     assert journal.sample(every, None) == journal.sample(every, 12) == journal.sample(every, 99) == every
+
+
+def test_the_parts_are_the_whole_and_a_task_is_in_one_of_them():
+    every = [Moment(task, delay, "") for task in (2, 3, 5, 6, 9) for delay in (0.0, 0.7)]
+    assert [moment.task for moment in journal.part(every, (2, 3))] == [2, 2, 5, 5]
+    assert [moment.task for moment in journal.part(every, (3, 3))] == [3, 3, 6, 6, 9, 9]
+    assert sorted(moment for number in (1, 2, 3) for moment in journal.part(every, (number, 3))) == every
+    assert journal.part(every, (1, 1)) == every

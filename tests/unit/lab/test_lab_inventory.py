@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,9 @@ def test_ssh_reaches_a_host_by_its_name(tmp_path):
     inventory.write(lab.inventory, {"all": described()})
     command = hosts.ssh_command(lab, "lb1")
     assert (command[0], command[-1]) == ("ssh", "ops@10.1.2.11")
+    own = hosts.ssh_command(lab, "lb1", shared=False)
+    paths = [option for option in own if option.startswith("-oControlPath=")]
+    assert paths[0] == "-oControlPath=none"  # of two values ssh takes the first
 
 
 def test_ssh_to_an_unknown_host_names_the_known_ones(tmp_path):
@@ -88,3 +92,21 @@ def test_ssh_to_an_unknown_host_names_the_known_ones(tmp_path):
 def test_ssh_into_a_lab_that_is_down_says_how_to_start_it(tmp_path):
     with pytest.raises(shell.LabError, match="python3 lab up --scenario ipi"):
         hosts.ssh_command(Lab(tmp_path, "ipi"), "lb1")
+
+
+def test_a_socket_that_goes_by_itself_does_not_keep_a_lab_from_being_removed(tmp_path, monkeypatch):
+    lab = Lab(tmp_path, "default")
+    folder = tmp_path / (lab.name + ".x")
+    folder.mkdir()
+    (folder / "10.1.2.11-ops").touch()
+    unlink = os.unlink
+
+    def gone(path, **options):
+        unlink(path, **options)
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(hosts, "SOCKETS", tmp_path)
+    monkeypatch.setattr(hosts.shell, "succeeds", lambda _command: True)
+    monkeypatch.setattr(os, "unlink", gone)
+    hosts._remove_files(lab)
+    assert not folder.exists()

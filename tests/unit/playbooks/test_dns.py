@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import re
 
-from support.playbooks import case, play, play_cases
+import pytest
+from support.paths import ROOT
+from support.playbooks import case, play, play_cases, printed
 
 DNS = "onprem.lb.dns"
 PAIR = """
@@ -66,15 +68,10 @@ FORMS = {
 }
 
 
-def printed(said):
-    return re.findall(r'^        "(.*?)",?$', said, re.MULTILINE)
-
-
 def test_it_prints_and_writes_the_records_of_the_pair_without_connecting_to_a_host(tmp_path):
     written = {form: case(form, DNS, dns_format=form, dns_output=output) for form, (output, _line) in FORMS.items()}
     cases = [*written.values(), case("again", DNS, dns_output=FORMS["zone"][0])]
-    # Facts last for the whole run, those of the playbook too.
-    other = {"dns_ttl": 9, "__dns_members": {}}
+    other = {"dns_ttl": 9}  # facts last for the whole run
     cases.append(case("other order", DNS, {**other, "pair_members": ["lb2", "lb1"]}))
     cases.append(case("one member", DNS, {**other, "pair_members": ["lb2"]}))
     cases.append(case("forecast", "onprem.lb.forecast", {"pair_members": ["lb1", "lb2"]}))
@@ -84,11 +81,46 @@ def test_it_prints_and_writes_the_records_of_the_pair_without_connecting_to_a_ho
     for form in FORMS:
         assert_written(tmp_path, form, said[form])
     assert "changed: [" not in said["again"] and "ok: [lb1 -> localhost]" in said["again"]
-    for name, second in (("other order", True), ("one member", False)):
-        lines = printed(said[name])
-        assert "haproxy-0.example.com. 9 IN A    192.0.2.12" in lines
-        assert ("haproxy-1.example.com. 9 IN A    192.0.2.11" in lines) == second
+    lines = printed(said["other order"])
+    assert {"haproxy-0.example.com. 9 IN A    192.0.2.12", "haproxy-1.example.com. 9 IN A    192.0.2.11"} <= {*lines}
+    lines = printed(said["one member"])  # whose own variables count then
+    assert "haproxy-0.of-the-first.example. 9 IN A    192.0.2.12" in lines and "192.0.2.11" not in said["one member"]
     assert_forecast(said["forecast"])
+
+
+TWO = """
+[pair]
+web1 ansible_host=192.0.2.11
+web2 ansible_host=192.0.2.12
+db1 ansible_host=192.0.2.13
+db2 ansible_host=192.0.2.14
+
+[web]
+web1
+web2
+
+[web:vars]
+pair_members={{ groups['web'] }}
+pair_vips=["192.0.2.10"]
+dns_domain=web.example.com
+
+[db]
+db1
+db2
+
+[db:vars]
+pair_members={{ groups['db'] }}
+pair_vips=["192.0.2.20"]
+dns_domain=db.example.com
+"""
+
+
+def test_each_of_several_pairs_gets_its_names(tmp_path):
+    code, said = play(tmp_path, TWO, DNS, "--limit", "db2")
+    assert code == 0, said
+    found = {" ".join(line.split()) for line in printed(said)}
+    assert {"haproxy.web.example.com. 300 IN A 192.0.2.10", "haproxy-1.web.example.com. 300 IN A 192.0.2.12"} <= found
+    assert {"haproxy.db.example.com. 300 IN A 192.0.2.20", "haproxy-0.db.example.com. 300 IN A 192.0.2.13"} <= found
 
 
 def assert_forecast(said):
@@ -147,11 +179,34 @@ def test_every_fault_of_a_cluster_is_said_with_a_pairs_missing_variables(tmp_pat
     assert "dns_domain is " in said and "pair_vips is " in said and "undefined" not in said
 
 
+def test_the_nodes_of_the_documentations_recipe_have_records(tmp_path):
+    (recipe,) = re.findall(r"^dns_nodes: (.*)$", (ROOT / "docs" / "dns.md").read_text(), re.MULTILINE)
+    nodes = f"dns_nodes={recipe}\ndns_etcd=['master0', '198.51.100.36']\n"
+    hosts = "[ipi_workers]\nworker0 ansible_host=198.51.100.35\n"
+    cluster = re.sub("dns_nodes=.*\n", nodes, CLUSTER.replace("master0", "master0 ansible_host=198.51.100.31"))
+    cluster = cluster.replace("master1", "master1 dns_address=198.51.100.32")
+    code, said = play(tmp_path, cluster + hosts, DNS, "--limit", "worker0,master1")
+    assert code == 0, said
+    found = dict(re.findall(r"^(\S+)\.lab\.example\.com\. +\d+ IN A +(\S+)", "\n".join(printed(said)), re.MULTILINE))
+    assert (found["master0"], found["master1"], found["worker0"]) == tuple(f"198.51.100.3{at}" for at in (1, 2, 5))
+    assert (found["etcd-0"], found["etcd-1"]) == ("198.51.100.31", "198.51.100.36")
+
+
+@pytest.mark.parametrize("variable", ["dns_nodes", "dns_etcd"])
+def test_nodes_that_cannot_be_computed_are_refused(tmp_path, variable):
+    template = "\"{{ groups.ipi_masters | map('extract', hostvars, 'ansible_host') | list }}\""
+    cluster = re.sub("dns_nodes=.*\n", "", CLUSTER)
+    code, said = play(tmp_path, f"{cluster}{variable}={template}\n", DNS)
+    assert code != 0
+    assert re.search(rf"{variable} of master0 uses a variable that is not defined, or hostvars|{variable} is ", said)
+
+
 def test_a_form_that_it_does_not_know_is_one_sentence(tmp_path):
     code, said = play(tmp_path, PAIR, DNS, "-e", "dns_format=bind")
     assert code != 0 and "dns_format is 'bind': one of zone, dnsmasq, nsupdate is wanted." in said
 
 
-def test_an_inventory_without_a_pair_or_a_cluster_is_one_sentence(tmp_path):
-    code, said = play(tmp_path, "[web]\nweb1\n[pair]\n", DNS)
-    assert code != 0 and "The inventory has no host in a group pair or ipi_masters" in said
+def test_a_misspelt_variable_is_one_sentence(tmp_path):
+    """The row `dns_adress: typo dns_adress`."""
+    code, said = play(tmp_path, PAIR.replace("dns_address", "dns_adress"), DNS, "--limit", "lb2")
+    assert code != 0 and "dns_adress is no variable of the playbook: did you mean dns_address?" in said

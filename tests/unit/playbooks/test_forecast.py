@@ -51,3 +51,56 @@ def test_what_the_play_says_counts_for_a_member_outside_the_run_too(tmp_path):
     code, said = play(tmp_path, PAIR, "onprem.lb.forecast", "--limit", "lb1", "-e", "pair_engine=agent")
     assert code == 0, said
     assert "lb1: agent, pair_engine names it" in said and "lb2: agent, pair_engine names it" in said
+
+
+def test_a_host_of_two_layouts_is_refused(tmp_path):
+    code, said = play(tmp_path, PAIR + CLUSTER.replace("m2 ansible_host=198.51.100.3", "lb2"), "onprem.lb.forecast")
+    assert code != 0 and "lb2 is in the group ipi_masters" in said
+
+
+SEVERAL = """
+[web]
+web1 ansible_host=192.0.2.11
+web2 ansible_host=192.0.2.12
+
+[web:vars]
+pair_members={{ groups['web'] }}
+pair_vips=["192.0.2.10"]
+
+[db]
+db1 ansible_host=192.0.2.13
+db2 ansible_host=192.0.2.14
+
+[db:vars]
+pair_members={{ groups['db'] }}
+pair_vips=["192.0.2.58"]
+
+[edge:children]
+web
+db
+
+[edge:vars]
+pair_masters=["192.0.2.21"]
+pair_infra_nodes=["192.0.2.31"]
+"""
+
+
+def test_several_pairs_are_forecast_each_by_itself(tmp_path):
+    code, said = play(tmp_path, SEVERAL.replace("edge", "pair"), "onprem.lb.forecast")
+    assert code == 0, said
+    assert "192.0.2.10 (VRID 144): held by web1, then web2" in said
+    assert "192.0.2.58 (VRID 160): held by db1, then db2" in said
+
+
+def test_another_group_may_have_the_pairs_of_which_a_limit_leaves_hosts_out(tmp_path):
+    code, said = play(tmp_path, SEVERAL, "onprem.lb.forecast", "-e", "pair_hosts=edge", "--limit", "web2,db1")
+    assert code == 0, said
+    assert "held by web1, then web2" in said and "held by db1, then db2" in said
+
+
+def test_hosts_of_several_pairs_without_a_list_of_members_are_refused(tmp_path):
+    without = SEVERAL.replace("edge", "pair").replace("pair_members=", "#")
+    code, said = play(tmp_path, without, "onprem.lb.forecast")
+    assert code != 0
+    assert "pair_vips: web1 and db1 disagree (['192.0.2.10'] and ['192.0.2.58'])" in said
+    assert "If they are two pairs, name the members of each in its own group (pair_members)." in said

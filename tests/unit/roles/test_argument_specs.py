@@ -5,18 +5,13 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_cluster, pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_cluster, pair, planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy, instances, services
 from support.paths import ROLES
 from support.plans import pairs
+from support.variable_tables import options
 
 NAMES = sorted(path.name for path in ROLES.iterdir())
-
-
-def options(role):
-    return yaml.safe_load((ROLES / role / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"][
-        "options"
-    ]
 
 
 def defaults(role):
@@ -44,13 +39,16 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
     [
         (options("haproxy")["haproxy_services"], services.SERVICE),
         (options("haproxy")["haproxy_services"]["options"]["check"], services.CHECK),
+        (options("haproxy")["haproxy_services"]["options"]["check"]["options"]["steps"], config.STEP),
+        (options("haproxy")["haproxy_services"]["options"]["tls"], services.TLS),
+        (options("haproxy")["haproxy_services"]["options"]["routes"], services.ROUTE),
         (options("haproxy")["haproxy_monitors"], config.MONITOR),
         (options("keepalived")["keepalived_instances"], instances.INSTANCE),
         (options("keepalived")["keepalived_scripts"], instances.SCRIPT),
         (options("keepalived")["keepalived_track_files"], instances.TRACK_FILE),
         (options("keepalived")["keepalived_sync_groups"], instances.SYNC_GROUP),
     ],
-    ids=["services", "check", "monitors", "instances", "scripts", "track files", "groups"],
+    ids=["services", "check", "steps", "tls", "routes", "monitors", "instances", "scripts", "track files", "groups"],
 )
 def test_nested_options_are_the_keys_of_the_schema_with_its_defaults(option, schema):
     nested = option["options"]
@@ -62,7 +60,6 @@ def test_nested_options_are_the_keys_of_the_schema_with_its_defaults(option, sch
 
 
 DESCRIBED_ELSEWHERE = {
-    "pair_services": "haproxy_services",
     "agent_services": "haproxy_services",
     "agent_monitors": "haproxy_monitors",
     "agent_instances": "keepalived_instances",
@@ -112,7 +109,7 @@ def faults_of(variable, item):
         return agent.translate({"instances": [INSTANCE], key: [item]})["faults"]
     if role == "keepalived":
         lists = {"instances": [INSTANCE], "scripts": [], "track_files": [], "sync_groups": [], "auth_pass": ""}
-        return instances.model({**lists, "raw": {}, key: [item]})["faults"]
+        return instances.model({**lists, "daemon": {}, key: [item]})["faults"]
     if role == "haproxy":
         return haproxy.model({"services": [], "stats": {}, "tuning": {}, key: [item]}, [], "lb1")["faults"]
     return pair.plan(pairs.pair(**{key: [item]})).faults
@@ -123,18 +120,21 @@ def wrong_items(nested, good):
     yield {**good, "nmae": "x"}, " has the unknown key 'nmae'"
     for key, option in nested.items():
         if option.get("required"):
-            yield {**good, key: None}, key
+            yield {**good, key: None}, ".servers has none" if key == "servers" else f" lacks '{key}'"
         if "choices" in option:
             yield {**good, key: "another"}, f".{key} is 'another'"
         if option["type"] in OF_NO_USE:
             yield {**good, key: OF_NO_USE[option["type"]]}, f".{key} is "
         if "options" in option:
-            yield from (({**good, key: item}, f".{key}{part}") for item, part in wrong_items(option["options"], {}))
+            in_list = option["type"] == "list"
+            for item, part in wrong_items(option["options"], {}):
+                yield {**good, key: [item] if in_list else item}, f".{key}{'[0]' if in_list else ''}{part}"
 
 
 @pytest.mark.parametrize("variable", EVERY_LIST)
 def test_whatever_a_nested_spec_refuses_is_refused_with_its_place_by_every_role_that_takes_it(variable):
-    good, described = EVERY_LIST[variable], DESCRIBED_ELSEWHERE.get(variable, variable)
+    elsewhere = {**DESCRIBED_ELSEWHERE, "pair_services": "haproxy_services"}
+    good, described = EVERY_LIST[variable], elsewhere.get(variable, variable)
     assert faults_of(variable, good) == []
     nested = options(described.partition("_")[0])[described]["options"]
     for item, part in wrong_items(nested, good):
@@ -189,15 +189,29 @@ def test_the_translation_reads_every_variable_of_the_agent():
             assert field.check(given) == (field.default, None), key
 
 
+@pytest.mark.parametrize("role", ["pair", "ipi"])
+def test_ansible_refuses_no_variable_of_a_layout_in_its_own_words(role):
+    """The plan does, in the same words as in a forecast, which Ansible validates nothing for."""
+    assert {option["type"] for option in options(role).values()} == {"raw"}
+    assert not any("choices" in option or "elements" in option for option in options(role).values())
+
+
+@pytest.mark.parametrize("role", ["pair", "ipi"])
+def test_what_the_tasks_read_is_validated_with_its_default(role):
+    for key, field in planner.TASKS.items():
+        given = defaults(role).get(f"{role}_{key}", field.default)
+        assert field.check(given) == (field.default, None), key
+
+
 def test_the_plan_reads_every_variable_of_the_pair():
-    handled_by_tasks = {"state", "members", "firewall", "listen", "retired", "break_lock"}
+    handled_by_tasks = {"hosts", "members", *planner.TASKS} - {"verify"}
     assert {name[5:] for name in options("pair")} == set(pair.SETTINGS) | handled_by_tasks
     for key, field in pair.SETTINGS.items():
         assert defaults("pair")[f"pair_{key}"] == field.default, key
 
 
 def test_the_plan_reads_every_variable_of_the_cluster():
-    handled_by_tasks = {"state", "workers", "listen", "firewall", "verify", "retired", "break_lock"}
+    handled_by_tasks = {"hosts", "workers", *planner.TASKS}
     assert {name[4:] for name in options("ipi")} == set(ipi_cluster.SETTINGS) | handled_by_tasks
     for key, field in ipi_cluster.SETTINGS.items():
         if key != "masters":  # which is a group of the inventory

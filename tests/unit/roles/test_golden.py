@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment, units
@@ -16,7 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 from support.paths import GOLDEN
 from support.plans.clusters import cluster
 from support.plans.pairs import pair
-from support.rendering import haproxy, keepalived, render
+from support.rendering import haproxy, haproxy_unit, keepalived, keepalived_unit, render
 
 
 def of_pair(name, **settings):
@@ -91,9 +92,25 @@ EVERY_SERVICE = [
             "slow_start": 1.5,
         },
         "servers": [
-            {"name": "one", "address": "192.0.2.31", "weight": 10},
+            {"name": "one", "address": "192.0.2.31", "weight": 10, "maxconn": 200},
             {"name": "two", "address": "2001:db8::32", "port": 8080},
             {"name": "spare", "address": "192.0.2.33", "backup": True},
+        ],
+        "routes": [
+            {
+                "name": "shop",
+                "hosts": ["shop.example", "www.shop.example"],
+                "balance": "source",
+                "servers": ["192.0.2.41"],
+            },
+            {
+                "name": "web-api",
+                "hosts": ["web.example"],
+                "paths": ["/api/", "/it's"],
+                "check": {"type": "http", "path": "/up"},
+                "servers": [{"name": "api", "address": "192.0.2.42", "port": 8081}],
+                "backend_lines": ["retries 5"],
+            },
         ],
         "frontend_lines": ["option forwardfor"],
         "backend_lines": ["cookie SRV insert indirect nocache"],
@@ -108,7 +125,8 @@ CHECKS_AND_LIMITS = [
         "port": 443,
         "maxconn": 500,
         "send_proxy": True,
-        "check": {"type": "http", "path": "/healthz", "port": 1936, "host": "router.example", "status": [200, 200]},
+        "allow": ["192.0.2.0/24", "2001:db8::/32", "198.51.100.7"],
+        "check": {"type": "http", "path": "/healthz", "port": 1936, "host": "router.example", "status": 200},
         "servers": ["192.0.2.31"],
     },
     {
@@ -119,7 +137,8 @@ CHECKS_AND_LIMITS = [
             "type": "https",
             "path": "/readyz",
             "host": "api.example",
-            "status": [200, 299],
+            "sni": "sni.example",
+            "status": ["200-299", 401],
             "verify": True,
             "ca": "/etc/ssl/certs/ca-certificates.crt",
             "slow_start": 30,
@@ -130,6 +149,29 @@ CHECKS_AND_LIMITS = [
         "name": "config",
         "port": 22623,
         "check": {"type": "https", "host": "config.example", "verify": True},
+        "servers": ["192.0.2.21"],
+    },
+    {
+        "name": "rke2",
+        "port": 9345,
+        "check": {
+            "type": "https",
+            "host": "rke2.example",
+            "sni": "sni.example",
+            "verify": True,
+            "steps": [
+                {"port": 6443, "path": "/readyz", "status": [200, 401]},
+                {"path": "/v1-rke2/readyz", "status": 403},
+                {"type": "tcp", "port": 2379},
+            ],
+        },
+        "send_proxy": True,
+        "servers": ["192.0.2.21"],
+    },
+    {
+        "name": "etcd",
+        "port": 2379,
+        "check": {"steps": [{"port": 2379}, {"port": 2380}]},
         "servers": ["192.0.2.21"],
     },
     {"name": "named", "port": 8443, "check": {"type": "https", "host": "named.example"}, "servers": ["192.0.2.21"]},
@@ -148,6 +190,7 @@ EVERY_INSTANCE = {
             "multicast": True,
             "source": "192.0.2.1",
             "addresses": ["192.0.2.10/24", "192.0.2.11/24"],
+            "virtual_routes": ["default via 192.0.2.254 dev eth0 metric 50", "2001:db8:1::/48 dev eth1 table 7"],
             "track_scripts": ["alive"],
             "track_files": ["down"],
             "track_interfaces": ["eth1"],
@@ -168,18 +211,50 @@ EVERY_INSTANCE = {
             "name": "weighted",
             "interface": "eth1",
             "vrid": 32,
-            "addresses": ["198.51.100.11"],
+            "addresses": ["198.51.100.11 dev eth0"],
             "peers": ["198.51.100.2"],
+            "min_ttl": 64,
+            "dont_track_primary": True,
+            "excluded_addresses": ["2001:db8::11/64", "203.0.113.11 dev ens192"],
+            "notify": "/usr/local/bin/state",
+            "notify_user": "ops",
             "track_scripts": [{"name": "alive", "weight": -20}],
             "track_interfaces": [{"name": "eth0", "weight": 5}],
         },
     ],
     "scripts": [{"name": "alive", "command": "/usr/bin/killall -0 haproxy", "user": "root", "fall": 2}],
     "track_files": [{"name": "down", "path": "/run/haproxy.down"}],
-    "sync_groups": [{"name": "both", "instances": ["front", "back"], "notify": "/usr/local/bin/group"}],
+    "sync_groups": [
+        {
+            "name": "both",
+            "instances": ["front", "back"],
+            "track_scripts": ["alive"],
+            "track_interfaces": ["eth2"],
+            "notify": "/usr/local/bin/group",
+            "notify_user": "ops",
+        }
+    ],
 }
 
+PRESETS = {
+    "openshift-upi": {"preset": "openshift_upi", "bootstrap": "192.0.2.20", "machine_networks": ["192.0.2.0/24"]},
+    "kubeadm": {"preset": "kubeadm", "infra_nodes": []},
+    "rke2": {"preset": "rke2"},
+    "k3s": {"preset": "k3s", "infra_nodes": []},
+}
+
+
+def of_preset(name, what):
+    """What the role `pair` makes of a preset: haproxy.cfg, or the configuration of the agent's proxy."""
+    plan = _pair.plan(pair(**PRESETS[name]))
+    assert plan.faults == []
+    planned = plan.members["lb1"]
+    return agent(given_to_agent(planned), what) if what == "proxy" else haproxy(planned.balancer.services)
+
+
 CASES = {
+    **{f"pair-{name}.haproxy.cfg": partial(of_preset, name, "haproxy") for name in PRESETS},
+    "pair-rke2.agent-proxy.json": partial(of_preset, "rke2", "proxy"),
     "pair.haproxy.cfg": lambda: haproxy(_pair.plan(pair()).members["lb1"].balancer.services),
     "pair.redhat.haproxy.cfg": lambda: haproxy(
         _pair.plan(pair()).members["lb1"].balancer.services, of="RedHat", haproxy_metrics_path=""
@@ -220,19 +295,18 @@ CASES = {
     "every-instance.keepalived.conf": lambda: keepalived(
         EVERY_INSTANCE,
         "lb1",
-        keepalived_global_lines=["vrrp_startup_delay 1"],
+        keepalived_startup_delay=2.5,
+        keepalived_global_lines=["vrrp_garp_interval 0.001"],
         keepalived_extra_lines=["vrrp_script spare {", '    script "/usr/bin/true"', "}"],
     ),
-    "haproxy.unit.conf": lambda: render("haproxy", "unit.conf.j2", haproxy_down_file="/run/haproxy.down"),
-    "haproxy-commands.unit.conf": lambda: render(
-        "haproxy",
-        "unit.conf.j2",
+    "haproxy.unit.conf": lambda: haproxy_unit(haproxy_down_file="/run/haproxy.down"),
+    "haproxy-commands.unit.conf": lambda: haproxy_unit(
         haproxy_down_file="/run/haproxy.down",
         haproxy_start_commands=["/usr/sbin/nft --file /etc/onprem-lb/redirect.nft", "/usr/bin/printf '%s $HOME' up"],
         haproxy_stop_commands=[f"/usr/sbin/nft '{nft_redirect.DELETE}'"],
     ),
-    "haproxy-alone.unit.conf": lambda: render("haproxy", "unit.conf.j2"),
-    "keepalived.unit.conf": lambda: render("keepalived", "unit.conf.j2"),
+    "haproxy-alone.unit.conf": haproxy_unit,
+    "keepalived.unit.conf": keepalived_unit,
     "api-redirect.nft": lambda: nft_redirect.ruleset(["2001:db8::10", "192.0.2.11", "192.0.2.10/24"], 6443, 9445),
     "pair.lb1.agent-vrrp.json": lambda: agent_of_pair("lb1", "vrrp"),
     "pair.agent-proxy.json": lambda: agent_of_pair("lb1", "proxy"),

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
-import yaml
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
-from support.paths import ROOT
-from support.rendering import render
+from support.rendering import haproxy_model, haproxy_unit
 
 REDIRECT = "/usr/sbin/nft --file /etc/onprem-lb/api-redirect.nft"
 
 
 def lines(**variables):
-    rendered = render("haproxy", "unit.conf.j2", haproxy_down_file="/run/down", **variables)
+    rendered = haproxy_unit(haproxy_down_file="/run/down", **variables)
     return re.findall(r"^(Exec\w+)=(.*)$", rendered, flags=re.MULTILINE)
 
 
@@ -46,19 +41,16 @@ def test_percent_and_dollar_signs_mean_themselves_to_systemd():
 
 
 def faults(start, stop=()):
-    """By Ansible's own templating, which reads backslashes otherwise than Jinja."""
-    written = yaml.safe_load((ROOT / "roles" / "haproxy" / "vars" / "main.yml").read_text())
-    variables = {
-        name: trust_as_template(text) for name, text in written.items() if name.startswith("__haproxy_command")
-    }
-    variables.update(haproxy_start_commands=list(start), haproxy_stop_commands=list(stop))
-    return Templar(loader=DataLoader(), variables=variables).template(variables["__haproxy_command_faults"])
+    return haproxy_model(haproxy_start_commands=list(start), haproxy_stop_commands=list(stop))["faults"]
 
 
-@pytest.mark.parametrize("command", ["nft -f x", "-/bin/x", "/bin/x\nUser=bob", "/bin/x\n", "/bin/x \\", "", "/"])
+@pytest.mark.parametrize(
+    "command", ["nft -f x", "-/bin/x", "/bin/x\nUser=bob", "/bin/x\n", "/bin/x \\", "", "/", "/a '"]
+)
 def test_what_is_no_single_command_line_is_refused_wherever_it_stands(command):
-    for said in (faults([REDIRECT, command]), faults([REDIRECT], [command])):
-        assert [sentence.startswith(json.dumps(command)) for sentence in said] == [True]
+    for said, name in (faults([REDIRECT, command]), "start"), (faults([REDIRECT], [command]), "stop"):
+        assert [sentence.startswith(f"haproxy_{name}_commands is [") for sentence in said] == [True]
+        assert f"in it {command!r} is wrong: " in said[0]
 
 
 def test_commands_with_quotes_and_blanks_are_fine():

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import yaml
 from support.paths import ROLES
-from support.roles import calls, refusals
+from support.roles import calls, refusals, variables_of
 
 HOST_INFO, SYSTEMD, CONFIG_FILES = "onprem.lb.host_info", "ansible.builtin.systemd_service", "onprem.lb.config_files"
 PACKAGES = {"haproxy": ["haproxy"], "keepalived": ["keepalived", "psmisc"]}
@@ -34,17 +36,56 @@ def defaults(role):
     return yaml.safe_load((ROLES / role / "defaults" / "main.yml").read_text())
 
 
-def preflight(role, obstacles):
-    """The sentences with which a role's preflight refuses a host that has these obstacles and is good otherwise."""
-    host = {"problems": [], "obstacles": obstacles}
-    good = {f"__{role}_unknown": [], f"__{role}_command_faults": [], f"__{role}_model": {"faults": []}}
-    return refusals(role, "preflight.yml", {**defaults(role), **good, f"__{role}_host": host})
+def preflight(role, obstacles=(), of_others=(), adopt=False, unfit=()):
+    """The sentences with which a role's preflight refuses a host that is good otherwise.
+
+    :param of_others: what `host_info` says of the things that others have set up
+    """
+    host = {"problems": [], "obstacles": dict(obstacles), "takeover": {role: {"refusals": list(of_others)}}}
+    good = {f"__{role}_unknown": [], f"__{role}_unfit": list(unfit), f"__{role}_model": {"faults": []}}
+    given = {**defaults(role), f"{role}_adopt": adopt, **good, f"__{role}_host": host}
+    return refusals(role, "preflight.yml", given)
 
 
 @pytest.mark.parametrize("role", NEEDED)
 def test_a_role_refuses_what_is_in_its_own_way(role):
     assert preflight(role, OBSTACLES) == [OBSTACLES[name] for name in NEEDED[role]]
     assert preflight(role, {}) == []
+
+
+@pytest.mark.parametrize("role", NEEDED)
+def test_a_role_refuses_files_that_its_variables_name_and_that_are_not_fit_for_use(role):
+    unfit = [f"{role}_services[0] (web).check.ca is '/etc/ca.pem': it cannot be read."]
+    assert preflight(role, unfit=unfit) == unfit
+
+
+def test_a_host_is_asked_about_every_file_that_the_variables_name():
+    given = {"haproxy_down_file": "/srv/x/down", "haproxy_services": [{"name": "web"}]}
+    ((_module, asked),) = calls("haproxy", {**names_of("haproxy"), **given}, HOST_INFO, tasks_from="preflight.yml")
+    assert asked["named"] == {"down_file": "/srv/x/down", "services": [{"name": "web"}]}
+    programs = [{"key": "instances (a).notify", "command": "/bin/x", "user": "root"}]
+    model = {"__keepalived_model": {"programs": programs}}
+    ((_module, asked),) = calls(
+        "keepalived", {**names_of("keepalived"), **model}, HOST_INFO, tasks_from="preflight.yml"
+    )
+    assert asked["named"] == {"programs": programs}
+
+
+def names_of(role):
+    return {**defaults(role), f"__{role}_unit_path": "/x", f"__{role}_sysctl_path": "/y"}
+
+
+@pytest.mark.parametrize("role", NEEDED)
+@pytest.mark.parametrize("adopt, said", [(False, ["theirs"]), (True, []), ("false", ["theirs"]), ("true", [])])
+def test_what_others_have_set_up_is_refused_unless_the_user_adopts_it(role, adopt, said):
+    assert preflight(role, {}, ["theirs"], adopt) == said
+
+
+@pytest.mark.parametrize("role", NEEDED)
+def test_a_role_asks_for_what_others_have_set_up(role):
+    given = {**defaults(role), **variables_of(role), f"__{role}_model": {"programs": []}}
+    ((_module, asked),) = calls(role, given, HOST_INFO, tasks_from="preflight.yml")
+    assert asked["configs"] == {role: defaults(role)[f"{role}_config_path"]}
 
 
 def test_one_reason_for_two_packages_is_said_once():
@@ -63,15 +104,21 @@ def test_a_layout_refuses_what_is_in_the_way_of_its_own_units_and_files_and_of_p
 
 
 def test_a_layout_looks_for_every_file_that_haproxy_and_keepalived_need():
-    files = yaml.safe_load((ROLES / "layout" / "vars" / "main.yml").read_text())["__layout_files"]
+    given = yaml.safe_load((ROLES / "layout" / "vars" / "main.yml").read_text())
+    configs = {f"{{{{ __layout_configs.{name} }}}}": path for name, path in given["__layout_configs"].items()}
+    files = [configs.get(path, path) for path in given["__layout_files"]]
     needed = [path for names in NEEDED.values() for path in names if path.startswith("/")]
     assert sorted(path.partition("default('")[2].partition("'")[0] or path for path in files) == sorted(needed)
 
 
-def removal(role, existing=(), unremovable=None):
-    read = {"existing_units": list(existing), "unremovable": unremovable or {}, "os_family": "Debian"}
+def removal(role, existing=(), unremovable=None, **read):
+    """What a removal knows of a host on which this collection has set the role's unit up and installed its package."""
+    ours = {"own_units": [f"{role}.service"], "own_packages": [role], "recorded_packages": [role, "other"]}
+    kept = {"takeover": {role: {"put_back": ["/kept"]}}, "missing_packages": []}
+    found = {"existing_units": list(existing), "unremovable": unremovable or {}, "os_family": "Debian"}
     state = {f"{role}_state": "absent", "ansible_check_mode": False}
-    return {**defaults(role), **state, f"__{role}_host_read": read, f"__{role}_unit_path": "/x"}
+    known = {**defaults(role), **variables_of(role), **state}
+    return {**known, f"__{role}_host_read": {**ours, **kept, **found, **read}}
 
 
 @pytest.mark.parametrize("role", PACKAGES)
@@ -85,7 +132,65 @@ def test_a_removal_stops_a_unit_that_exists_whatever_becomes_of_its_package(role
 @pytest.mark.parametrize("role", PACKAGES)
 def test_a_removal_reads_the_unit_and_the_packages_that_it_removes(role):
     ((_module, asked),) = calls(role, removal(role), HOST_INFO)
-    assert asked == {"packages": [role], "units": [f"{role}.service"]}
+    config = defaults(role)[f"{role}_config_path"]
+    assert asked == {"packages": [role], "units": [f"{role}.service"], "configs": {role: config}}
+
+
+APT, DEBUG = "ansible.builtin.apt", "ansible.builtin.debug"
+OTHERS = {"own_units": [], "own_packages": [], "recorded_packages": []}
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+def test_only_a_package_that_this_collection_has_installed_is_removed_and_the_others_are_named(role):
+    ((_module, removed),) = calls(role, removal(role), APT, DEBUG)
+    assert (removed["name"], removed["state"]) == ([role], "absent")
+    ((module, said),) = calls(role, removal(role, own_packages=[]), APT, DEBUG)
+    assert module == DEBUG and said["msg"].strip() == (
+        f"{role} stays installed, because nothing records that this collection installed it. If nothing else needs it, "
+        "remove it with the package manager."
+    )
+    assert calls(role, removal(role, own_packages=[], missing_packages=[role]), APT, DEBUG) == []
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+def test_a_unit_that_is_not_this_collections_is_not_stopped(role):
+    stopped = [call for call in calls(role, removal(role, [f"{role}.service"], **OTHERS), SYSTEMD) if "name" in call[1]]
+    assert stopped == []
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+def test_a_removal_deletes_no_configuration_of_others_and_puts_back_what_was_kept_after_the_packages_are_gone(role):
+    found = calls(role, removal(role), CONFIG_FILES, APT)
+    deleted, record, last = [call for module, call in found if module == CONFIG_FILES]
+    config = defaults(role)[f"{role}_config_path"]
+    assert {"path": config, "state": "absent", "own_only": True} in deleted["files"]
+    assert (json.loads(record["files"][0]["content"]), record["files"][0]["state"]) == (["other"], "present")
+    assert last["put_back"] == ["/kept"] and [module for module, _call in found].index(APT) < len(found) - 1
+    (_module, emptied) = calls(role, removal(role, recorded_packages=[role]), CONFIG_FILES)[1]
+    assert emptied["files"][0]["state"] == "absent"
+
+
+@pytest.mark.parametrize(
+    "role, recorded", [("haproxy", ["curl", "haproxy", "old"]), ("keepalived", ["haproxy", "old"])]
+)
+def test_what_is_installed_is_recorded_before_it_is_installed_except_what_other_programs_may_use(role, recorded):
+    host = {"missing_packages": ["haproxy", "curl"], "recorded_packages": ["old"], "os_family": "Debian"}
+    known = {**variables_of(role), f"__{role}_host": {**host, "package_lists_fresh": True}, "ansible_check_mode": False}
+    (_first, record), (_second, installed) = calls(role, known, CONFIG_FILES, APT, tasks_from="install.yml")
+    assert (json.loads(record["files"][0]["content"]), installed["name"]) == (recorded, ["haproxy", "curl"])
+    assert record["files"][0]["path"] == "/etc/onprem-lb-packages.json"
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+@pytest.mark.parametrize("stop", [True, False])
+def test_a_program_that_is_started_otherwise_stops_before_its_unit_is_set_aside(role, stop):
+    host = {"takeover": {role: {"stop": stop, "set_aside": ["/aside"], "keep": []}}, "selinux": False}
+    host.update(active_units=[f"{role}.service"], enabled_units=[f"{role}.service"], missing_packages=[])
+    known = {**defaults(role), f"__{role}_host": host, "ansible_check_mode": False, f"__{role}_secrets": []}
+    known.update({f"__{role}_files": [], f"__{role}_written": {"changed": False}})
+    found = calls(role, known, SYSTEMD, CONFIG_FILES, tasks_from="configure.yml")
+    assert [module for module, _call in found] == [SYSTEMD] * stop + [CONFIG_FILES]
+    assert found[-1][1]["set_aside"] == ["/aside"]
 
 
 @pytest.mark.parametrize("role", PACKAGES)

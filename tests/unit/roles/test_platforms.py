@@ -23,8 +23,13 @@ def host(role, family="RedHat", missing=(), selinux=False, check=False, state="p
         "active_units": [f"{role}.service"],
         "enabled_units": [f"{role}.service"],
         "existing_units": [f"{role}.service"],
+        "own_units": [f"{role}.service"],
+        "own_packages": [role],
+        "recorded_packages": [role],
+        "takeover": {role: {"keep": [], "set_aside": [], "put_back": [], "stop": False}},
     }
     return {
+        **variables_of(role),
         f"{role}_state": state,
         f"{role}_packages": PACKAGES[role],
         f"__{role}_host_given": found,
@@ -61,16 +66,16 @@ def test_packages_are_removed_by_the_familys_own_manager_but_not_killall_which_o
 @pytest.mark.parametrize("role", PACKAGES)
 def test_what_shows_that_a_program_is_ours_is_removed_last(role):
     """So that a run that was interrupted before is completed by the next one."""
-    variables = {**host(role, "Debian", state="absent"), **variables_of(role), f"{role}_config_path": "/etc/x.cfg"}
-    *_earlier, packages, (_module, last) = calls(role, variables, APT, CONFIG_FILES)
-    assert packages[0] == APT
+    variables = {**host(role, "Debian", state="absent"), f"{role}_config_path": "/etc/x.cfg"}
+    *_earlier, packages, (_module, record), (_module, last) = calls(role, variables, APT, CONFIG_FILES)
+    assert (packages[0], record["files"][0]["path"]) == (APT, "/etc/onprem-lb-packages.json")
     assert last["files"] == [{"path": f"/etc/systemd/system/{role}.service.d/onprem-lb.conf", "state": "absent"}]
 
 
 def test_where_selinux_is_enabled_haproxy_may_connect_to_any_port_before_it_gets_a_file_that_needs_it():
-    boolean, files = calls("haproxy", host("haproxy", selinux=True), SEBOOLEAN, CONFIG_FILES)
+    check, boolean, files = calls("haproxy", host("haproxy", selinux=True), SEBOOLEAN, CONFIG_FILES)
     assert boolean == (SEBOOLEAN, {"name": "haproxy_connect_any", "state": True, "persistent": True})
-    assert files[0] == CONFIG_FILES
+    assert check == files and files[0] == CONFIG_FILES
 
 
 def test_where_selinux_is_not_enabled_no_boolean_is_set():

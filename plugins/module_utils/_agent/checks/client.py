@@ -1,54 +1,18 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The daemon's side of the checks process: sends what to check and receives the results, without blocking."""
+"""The router's checks, in two processes: one for what strangers answer, which has no rights, and one for the rest."""
 
 from __future__ import annotations
 
-import socket
-from typing import Callable, Dict, NamedTuple, Optional, Sequence
+from typing import Sequence
 
-from ..runtime.forked import Forked, RestartDelay
-from ..runtime.ipc import Channel, Message
-from ..runtime.loop import Loop, Timer
-from ..runtime.watchdog import MAX_SILENCE, Watchdog
+from ..runtime import accounts
+from ..runtime.loop import Loop
 from . import server
-from .outcome import in_words
-from .settings import INTERFACE, SCRIPT, Check
+from .checks_process import Callbacks, ChecksProcess, OnMessage, OnResult, OnRun, Result, Run
+from .settings import NETWORK_TYPES, Check
 
-NAME = "vrrp-checks"
-FLUSH_TIMEOUT = 1.0  # seconds for the process to receive what is still unsent
-END_TIMEOUT = 6.0  # seconds until it has ended: a little more than the notify programs have
-
-
-class Result(NamedTuple):
-    """The current state of a check."""
-
-    name: str
-    up: bool  # of a file: the number in it is 0
-    value: int  # the number in a file, otherwise 0
-    detail: str  # "status 200", "connection refused", ...
-
-
-class Run(NamedTuple):
-    """The outcome of one run of a check."""
-
-    name: str
-    success: bool
-    detail: str
-    duration: int  # microseconds
-
-
-class NumberedCheck(NamedTuple):
-    """A check, and its number in the checks process."""
-
-    number: int
-    check: Check
-
-
-OnResult = Callable[[Result], None]
-OnRun = Callable[[Run], None]
-OnMessage = Callable[[str], None]
-Serve = Callable[[socket.socket], None]
+NAME, NETWORK_NAME = "vrrp-checks", "vrrp-net-checks"
 
 
 def _ignore(_run: Run) -> None:
@@ -56,54 +20,34 @@ def _ignore(_run: Run) -> None:
 
 
 class Checks:
-    """The checks process, which is started again if it ends."""
+    """The checks, and the programs to notify."""
 
-    def __init__(
-        self,
-        loop: Loop,
-        on_result: OnResult,
-        on_message: OnMessage,
-        on_run: OnRun,
-        name: str,
-        serve: Serve = server.serve,
-    ) -> None:
-        self._loop, self._on_result, self._on_message, self._on_run = loop, on_result, on_message, on_run
-        self._name, self._serve = name, serve
-        self._checks: Dict[str, NumberedCheck] = {}
-        self._names: Dict[int, str] = {}  # of the checks, by their numbers
-        self._results: Dict[int, Result] = {}
-        self._serial = 0
-        self._process: Optional[Forked] = None
-        self._channel: Optional[Channel] = None
-        self._next_start: Optional[Timer] = None
-        self._watchdog: Optional[Watchdog] = None
-        self._started = 0
-        self._restart_delay = RestartDelay()
+    def __init__(self, loop: Loop, callbacks: Callbacks) -> None:
+        self._local = ChecksProcess(loop, callbacks, NAME, server.serve)
+        self._network = ChecksProcess(loop, callbacks, NETWORK_NAME, server.serve_unprivileged)
+        self._uses_network = self._stopped = False
 
     @classmethod
-    def start(
-        cls,
-        loop: Loop,
-        on_result: OnResult,
-        on_message: OnMessage,
-        on_run: OnRun = _ignore,
-        name: str = NAME,
-        serve: Serve = server.serve,
-    ) -> Checks:
-        """Fork the process. Call this while the daemon is small, and before it becomes real-time.
+    def start(cls, loop: Loop, on_result: OnResult, on_message: OnMessage, on_run: OnRun = _ignore) -> Checks:
+        """Fork the process for local checks. Call this while the daemon is small, and before it becomes real-time.
 
         :param on_run: called for each run of a check that has ``every``, before ``on_result``
-        :param name: the name of the process in ``ps``
-        :param serve: what it runs
         """
-        checks = cls(loop, on_result, on_message, on_run, name, serve)
-        checks._start()
+        checks = cls(loop, Callbacks(on_result, on_message, on_run))
+        if not accounts.may_change():
+            accounts.own()  # now, when to wait for a directory harms nothing
+        checks._local.start()
         return checks
 
     @property
     def pid(self) -> int:
-        """The checks process, 0 while there is none."""
-        return self._process.pid if self._process else 0
+        """The process for local checks, 0 while there is none."""
+        return self._local.pid
+
+    @property
+    def network_pid(self) -> int:
+        """The process for checks over the network, 0 while there is none."""
+        return self._network.pid
 
     def apply(self, checks: Sequence[Check], script_user: str, results: Sequence[Result] = ()) -> None:
         """Set all checks. Those that have not changed go on without interruption.
@@ -111,122 +55,19 @@ class Checks:
         :param results: those of a former process: only what differs from them is reported, once ``rise`` or
             ``fall`` have made it certain
         """
-        before = self._checks
-        self._checks = {}
-        for check in checks:
-            if check.type == INTERFACE:
-                continue
-            if check.type == SCRIPT:
-                check = check._replace(user=check.user or script_user)
-            known = before.get(check.name)
-            self._checks[check.name] = known if known and known.check == check else self._number(check)
-        self._names = {numbered.number: name for name, numbered in self._checks.items()}
-        for old in before.values():
-            if self._checks.get(old.check.name) != old:
-                self._results.pop(old.number, None)
-                self._send(server.DROP, old.number)
-        self._results.update({self._checks[each.name].number: each for each in results if each.name in self._checks})
-        for new in self._checks.values():
-            if before.get(new.check.name) != new:
-                self._add(new)
-
-    def report_failure(self, name: str, why: str) -> None:
-        """Report that the target of a check has failed: this counts as a failed run."""
-        if name in self._checks:
-            self._send(server.FAILURE, self._checks[name].number, why)
+        over_network = [check for check in checks if check.type in NETWORK_TYPES]
+        if over_network and not self._uses_network and not self._stopped:
+            self._uses_network = True
+            self._network.start()
+        self._network.apply(over_network, script_user, results)
+        self._local.apply([check for check in checks if check.type not in NETWORK_TYPES], script_user, results)
 
     def run(self, command: Sequence[str], user: str) -> None:
         """Run a notify program; calls of the same program run one after the other. A failure becomes a message."""
-        self._send(server.RUN, command, user)
+        self._local.run(command, user)
 
     def stop(self) -> None:
-        """End the process. Waits, some seconds at most, until the notify programs have run."""
-        process, self._process = self._process, None
-        if self._next_start:
-            self._next_start.cancel()
-        if self._watchdog:
-            self._watchdog.stop()
-        if process and self._channel:
-            self._channel.finish(FLUSH_TIMEOUT)
-            process.end(END_TIMEOUT)
-            self._channel.close()
-
-    def _number(self, check: Check) -> NumberedCheck:
-        self._serial += 1
-        return NumberedCheck(self._serial, check)
-
-    def _add(self, numbered: NumberedCheck) -> None:
-        known = self._results.get(numbered.number)
-        self._send(server.ADD, *numbered, known.up if known else None)
-
-    def _send(self, *request: object) -> None:
-        if self._channel:
-            self._channel.send(*request)
-
-    def _start(self) -> None:
-        self._started = self._loop.now()
-        try:
-            self._process = Forked(self._name, self._serve)
-        except OSError as fault:
-            self._on_message(f"The checks process cannot be started: {in_words(fault)}.")
-            return self._start_again()
-        self._channel = Channel(self._loop, self._process.connection, self._receive, self._process_ended)
-        self._watchdog = Watchdog(self._loop, self._process_hangs, MAX_SILENCE)
-        for numbered in self._checks.values():
-            self._add(numbered)
-        return None
-
-    def _start_again(self) -> None:
-        delay = self._restart_delay.after(self._loop.now() - self._started)
-        self._next_start = self._loop.after(delay, self._start)
-
-    def _receive(self, message: Message) -> None:
-        if self._watchdog:
-            self._watchdog.feed(MAX_SILENCE)
-        kind, *rest = message
-        if kind == server.ALIVE:
-            return
-        if kind == server.LOG:
-            self._on_message(*rest)
-            return
-        number, *found = rest
-        name = self._names.get(number)
-        if name is None:  # it was removed while the message was under way
-            return
-        if kind == server.RAN:
-            self._on_run(Run(name, *found))
-        else:
-            self._apply_result(number, Result(name, *found))
-
-    def _apply_result(self, number: int, result: Result) -> None:
-        """Report a result that differs; a new process sends all results again."""
-        known = self._results.get(number)
-        if known and (known.up, known.value) == (result.up, result.value):
-            return
-        self._results[number] = result
-        self._on_result(result)
-
-    def _process_hangs(self) -> None:
-        self._on_message("The checks process has not reported for 3 s and is started again.")
-        self._replace_process(lambda _ending: None)
-
-    def _process_ended(self) -> None:
-        self._replace_process(
-            lambda ending: self._on_message(f"The checks process has ended ({ending}) and is started again.")
-        )
-
-    def _replace_process(self, ended: Callable[[str], None]) -> None:
-        """Kill the process, in case it lives on, and start another one.
-
-        :param ended: called with how the process has ended
-        """
-        process, self._process = self._process, None
-        channel, self._channel = self._channel, None
-        if self._watchdog:
-            self._watchdog.stop()
-        if channel:
-            channel.close()
-        if process:
-            process.kill()
-            process.when_ended(self._loop, ended)
-        self._start_again()
+        """End the processes. Waits, some seconds at most, until the notify programs have run."""
+        self._stopped = True
+        self._network.stop()
+        self._local.stop()

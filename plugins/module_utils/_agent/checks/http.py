@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import Generator, Tuple
+from typing import Generator, Sequence, Tuple
 
 from .network import BadResponse, Dialogue, Steps, Stream
 
@@ -27,8 +27,18 @@ def host_header(name: str, port: int, default_port: int) -> str:
     return name if port == default_port else f"{name}:{port}"
 
 
-def dialogue(host: str, path: str, expected: Tuple[int, int]) -> Dialogue:
-    """Return a dialogue that requests a page and succeeds with a status in a range."""
+def bounds(statuses: str) -> Tuple[int, int]:
+    """Return the lowest and the highest status of a range such as 200-399, or of a single code."""
+    low, _dash, high = statuses.partition("-")
+    return int(low), int(high or low)
+
+
+def dialogue(host: str, path: str, expected: Sequence[str]) -> Dialogue:
+    """Return a dialogue that requests a page and succeeds with one of some statuses.
+
+    :param expected: codes and ranges
+    """
+    ranges = [bounds(each) for each in expected]
 
     def request_page(stream: Stream) -> Steps:
         stream.expect("no answer")
@@ -38,7 +48,7 @@ def dialogue(host: str, path: str, expected: Tuple[int, int]) -> Dialogue:
         if not match:
             raise BadResponse(f"not an answer of HTTP: {line[:40]!r}" if line else "closed without an answer")
         status = int(match.group(1))
-        if not expected[0] <= status <= expected[1]:
+        if not any(low <= status <= high for low, high in ranges):
             raise BadResponse(f"status {status}")
         return f"status {status}"
 

@@ -12,7 +12,7 @@ import errno
 import os
 import socket
 import struct
-from typing import Callable, Generator, Optional
+from typing import Callable, Generator, List, Optional
 
 from ..runtime.loop import READ, WRITE, Loop, Timer
 from .outcome import Done, Outcome, Probe, in_words, seconds
@@ -111,6 +111,10 @@ class NetworkProbe(Probe):
         self._timer: Optional[Timer] = None
         self._began = 0
 
+    @property
+    def port(self) -> int:
+        return self._port
+
     def start(self, done: Done) -> None:
         self._done, self._began = done, self._loop.now()
         try:
@@ -153,3 +157,28 @@ class NetworkProbe(Probe):
     def _end(self, success: bool, detail: str) -> None:
         self.stop()
         self._done(Outcome(success, detail, self._loop.now() - self._began))
+
+
+class Sequence(Probe):
+    """Several connections, one after the other. The first one that fails ends the run."""
+
+    def __init__(self, probes: List[NetworkProbe]) -> None:
+        self._probes = probes
+        self._current = 0
+        self._duration = 0
+
+    def start(self, done: Done) -> None:
+        self._done, self._current, self._duration = done, 0, 0
+        self._probes[0].start(self._take)
+
+    def stop(self) -> None:
+        self._probes[self._current].stop()
+
+    def _take(self, outcome: Outcome) -> None:
+        self._duration += outcome.duration
+        probe = self._probes[self._current]
+        if outcome.success and probe is not self._probes[-1]:
+            self._current += 1
+            self._probes[self._current].start(self._take)
+        else:
+            self._done(Outcome(outcome.success, f"port {probe.port}: {outcome.detail}", self._duration))

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import deque
 from typing import Callable, Deque, Dict, Sequence, Tuple
 
-from ..runtime import accounts
 from ..runtime.loop import MILLION, Loop
 from .outcome import in_words, seconds
 from .subprocesses import Child, Children
@@ -58,8 +57,8 @@ class Notifications:
             self._next(program)
 
         try:
-            child = self._children.start(command, accounts.named(user), ended)
-        except (OSError, LookupError) as fault:
+            child = self._children.start(command, user, ended)
+        except OSError as fault:
             self._report(command, in_words(fault))
             return False
         timer = self._loop.after(self._limit, child.stop)

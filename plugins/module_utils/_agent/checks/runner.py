@@ -4,17 +4,17 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Optional, Tuple
+from typing import Callable, Optional, Tuple
 
 from ..runtime.loop import Loop
 from . import http, rise_fall, tls
 from .files import File
-from .network import Dialogue, NetworkProbe, after, connect_only
+from .network import Dialogue, NetworkProbe, Sequence, after, connect_only
 from .outcome import Outcome, Probe
 from .periodic import PeriodicProbe
 from .processes import Process
 from .scripts import Script
-from .settings import FILE, HTTP, HTTPS, PROCESS, SCRIPT, TCP, Check
+from .settings import FILE, HTTP, PROCESS, SCRIPT, TCP, Check, Step
 from .subprocesses import Children
 
 OnResult = Callable[[bool, int, str], None]  # up, value, detail
@@ -80,15 +80,21 @@ def probe_of(loop: Loop, check: Check, children: Children, run_now: Callable[[],
         return File(loop, check.file, run_now)
     if check.type == SCRIPT:
         return Script(loop, children, check.command, check.user, check.timeout)
-    dialogues: Dict[str, Callable[[Check], Dialogue]] = {TCP: lambda _tcp: connect_only, HTTP: _http, HTTPS: _https}
-    dialogue = after(check.greeting.encode("latin-1"), dialogues[check.type](check))
-    return NetworkProbe(loop, check.address, check.port, check.timeout, dialogue)
+    probes = [
+        NetworkProbe(loop, check.address, step.port, check.timeout, _dialogue(check, step)) for step in check.sequence
+    ]
+    return probes[0] if len(probes) == 1 else Sequence(probes)
 
 
-def _http(check: Check, default_port: int = 80) -> Dialogue:
-    host = http.host_header(check.host or check.address, check.port, default_port)
-    return http.dialogue(host, check.path, check.status)
+def _dialogue(check: Check, step: Step) -> Dialogue:
+    """Return what follows once the connection of a step is there."""
+    plain = connect_only if step.type == TCP else _http(check, step)
+    if step.type not in (TCP, HTTP):
+        plain = tls.dialogue(step.sni or step.host or check.address, check.verify, check.ca, plain)
+    return after(step.greeting.encode("latin-1"), plain)
 
 
-def _https(check: Check) -> Dialogue:
-    return tls.dialogue(check.host or check.address, check.verify, check.ca, _http(check, 443))
+def _http(check: Check, step: Step) -> Dialogue:
+    default_port = 80 if step.type == HTTP else 443
+    host = http.host_header(step.host or check.address, step.port, default_port)
+    return http.dialogue(host, step.path, step.status)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Optional, Sequence
 
-from ..runtime import accounts
 from ..runtime.loop import Loop, Timer
 from .outcome import Done, Outcome, Probe, in_words, seconds
 from .subprocesses import Child, Children
@@ -41,8 +40,8 @@ class Script(Probe):
 
     def _spawn(self) -> None:
         try:
-            self._child = self._children.start(self._command, accounts.named(self._user), self._ended)
-        except (OSError, LookupError) as fault:
+            self._child = self._children.start(self._command, self._user, self._ended)
+        except OSError as fault:
             self._end(f"cannot run {self._command[0]}: {in_words(fault)}")
 
     def _ended(self, fault: str) -> None:

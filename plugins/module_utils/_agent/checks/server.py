@@ -7,7 +7,7 @@ from __future__ import annotations
 import socket
 from typing import Any, Callable, Dict, List, Optional
 
-from ..runtime import accounts
+from ..runtime import accounts, privileges
 from ..runtime.ipc import Channel, Message
 from ..runtime.loop import MILLION, Loop
 from ..runtime.watchdog import REPORT_INTERVAL
@@ -30,6 +30,12 @@ LAST_NOTIFICATIONS = 5 * MILLION  # what the notify programs have when the paren
 def serve(end: socket.socket) -> None:
     """Serve until the parent is gone."""
     Server(Loop(), end).run()
+
+
+def serve_unprivileged(end: socket.socket) -> None:
+    """Serve checks over the network, which parse what strangers answer, without any rights."""
+    privileges.drop_all()
+    serve(end)
 
 
 class Server:
@@ -58,7 +64,7 @@ class Server:
         handlers[message[0]](*message[1:])
 
     def _add(self, number: int, fields: List[Any], was_up: Optional[bool] = None) -> None:
-        check = Check._make(tuple(field) if isinstance(field, list) else field for field in fields)
+        check = Check.from_json(fields)
         if check.type == SCRIPT:
             self._check_user(check.user)
 

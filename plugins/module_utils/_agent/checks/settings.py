@@ -4,10 +4,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Tuple
+from typing import Any, List, NamedTuple, Tuple
 
 PROCESS, TCP, HTTP, HTTPS, SCRIPT, FILE, INTERFACE = "process", "tcp", "http", "https", "script", "file", "interface"
 CHECK_TYPES = (PROCESS, TCP, HTTP, HTTPS, SCRIPT, FILE, INTERFACE)
+NETWORK_TYPES = (TCP, HTTP, HTTPS)
+
+GOOD_STATUS = ("200-399",)
+
+
+class Step(NamedTuple):
+    """One connection of a check, and what is asked through it."""
+
+    type: str = TCP
+    port: int = 0
+    path: str = "/"  # http, https
+    host: str = ""  # http, https: the Host header; the address where empty
+    sni: str = ""  # https: the server name; the host where empty
+    status: Tuple[str, ...] = GOOD_STATUS  # http, https: the successful ones, codes and ranges
+    greeting: str = ""  # sent before anything else; Latin-1
 
 
 class Check(NamedTuple):
@@ -22,9 +37,10 @@ class Check(NamedTuple):
     process: str = ""  # process: its name, as for `killall -0`
     address: str = ""  # tcp, http, https
     port: int = 0
-    path: str = "/"  # http, https
-    host: str = ""  # http, https: the Host header and the server name; the address where empty
-    status: Tuple[int, int] = (200, 399)  # http, https: the lowest and the highest successful one
+    path: str = "/"  # from here to the status: as in a step
+    host: str = ""
+    sni: str = ""
+    status: Tuple[str, ...] = GOOD_STATUS
     verify: bool = False  # https: whether to verify the certificate
     ca: str = ""  # https: a file of authorities; the system's where empty
     greeting: str = ""  # tcp, http, https: sent before anything else; Latin-1
@@ -34,3 +50,19 @@ class Check(NamedTuple):
     interface: str = ""  # interface
     fast_interval: int = 0  # used while outcomes contradict the state; 0: the interval
     every: bool = False  # whether each run is reported, besides changes of the state
+    steps: Tuple[Step, ...] = ()  # tcp, http, https: what is checked in sequence, instead of the one port
+
+    @property
+    def sequence(self) -> Tuple[Step, ...]:
+        """The connections of a check over the network."""
+        return self.steps or (Step(*(getattr(self, field) for field in Step._fields)),)
+
+    @classmethod
+    def from_json(cls, fields: List[Any]) -> Check:
+        """Return a check that was a message: JSON has no tuples."""
+        check = cls._make(map(_tuples, fields))
+        return check._replace(steps=tuple(map(Step._make, check.steps)))
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

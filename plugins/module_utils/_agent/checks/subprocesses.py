@@ -10,7 +10,7 @@ import signal
 import socket
 from typing import Callable, Dict, NoReturn, Optional, Sequence
 
-from ..runtime.accounts import Account
+from ..runtime import accounts
 from ..runtime.loop import MILLION, Loop, Timer
 from . import kernel
 from .outcome import in_words
@@ -82,8 +82,11 @@ class Children:
         signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         loop.watch(self._reader.fileno(), self._reap_all)
 
-    def start(self, command: Sequence[str], account: Account, on_end: OnEnd) -> Child:
-        """Run a program. Raises OSError if no process can be created."""
+    def start(self, command: Sequence[str], user: str, on_end: OnEnd) -> Child:
+        """Run a program. Raises OSError if no process can be created.
+
+        The new process looks the user up, so that this one does not wait for a directory.
+        """
         report, reporter = os.pipe()
         os.set_blocking(report, False)
         parent = os.getpid()
@@ -92,7 +95,7 @@ class Children:
         try:
             pid = os.fork()
             if not pid:
-                _exec(command, account, reporter, parent)
+                _exec(command, user, reporter, parent)
         except OSError:
             os.close(report)
             raise
@@ -129,7 +132,7 @@ def _ending(status: int) -> str:
     return f"exit code {code}" if code else ""
 
 
-def _exec(command: Sequence[str], account: Account, reporter: int, parent: int) -> NoReturn:
+def _exec(command: Sequence[str], user: str, reporter: int, parent: int) -> NoReturn:
     """Turn this process into the program; report what goes wrong, and exit."""
     try:
         os.setsid()
@@ -139,6 +142,8 @@ def _exec(command: Sequence[str], account: Account, reporter: int, parent: int) 
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)
         _restore_signals()
+        _restore_oom_score()
+        account = accounts.named(user)
         account.assume()
         kernel.die_with_parent()
         if os.getppid() == parent:  # otherwise the parent has just ended
@@ -155,3 +160,12 @@ def _restore_signals() -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _restore_oom_score(path: str = "/proc/self/oom_score_adj") -> None:
+    """The agent may be the last process that the kernel ends for memory; a program of a check is like any other."""
+    with contextlib.suppress(OSError), open(path, "rb", buffering=0) as score:
+        if int(score.read()) >= 0:
+            return
+    with contextlib.suppress(OSError), open(path, "wb", buffering=0) as score:
+        score.write(b"0")

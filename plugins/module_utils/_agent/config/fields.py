@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from typing import Any, Callable, Optional, Tuple
 
-from .schema import Field, integer, list_of, number, text, word
+from .schema import Field, number, text, word
 
 Checked = Tuple[Any, Optional[str]]
 
@@ -16,7 +17,9 @@ MILLION = 1_000_000
 
 MAX_INTERFACE_LENGTH = 15  # IFNAMSIZ, with its NUL
 MAX_SOCKET_PATH = 107  # sun_path, with its NUL
+MAX_URL_PATH = 8000  # octets that every server should take, RFC 9110 section 4.1; haproxy's buffer has 16384
 SCOPED = "leave out the % and what follows, the interface is known."
+STATUSES = re.compile(r"([1-5][0-9]{2})(?:-([1-5][0-9]{2}))?", re.ASCII)
 UNREACHABLE = "no host can be reached at that address."
 
 
@@ -59,6 +62,17 @@ def reachable(ip: Any) -> bool:
 
 def as_the_kernel_writes(ip: Any) -> str:
     return socket.inet_ntop(socket.AF_INET6 if ip.version == 6 else socket.AF_INET, ip.packed)
+
+
+def network(value: Any) -> Checked:
+    """A network whose hosts may connect; a single address is one, too."""
+    try:
+        found = ipaddress.ip_network(value if isinstance(value, str) and "%" not in value else "")
+    except ValueError:
+        return None, "a network such as 192.0.2.0/24, or an address, is wanted."
+    if not found.prefixlen:
+        return None, "that is every address: name the networks that are meant, or leave all of them out."
+    return str(found.network_address if found.prefixlen == found.max_prefixlen else found), None
 
 
 def program(value: Any) -> Checked:
@@ -109,13 +123,16 @@ def url_path(value: Any) -> Checked:
         and value.isprintable()
         and " " not in value
     ):
+        if len(value) > MAX_URL_PATH:
+            return None, f"a path of at most {MAX_URL_PATH} characters is wanted."
         return value, None
     return None, "the path of a URL is wanted, from / on and without spaces."
 
 
-def status(value: Any) -> Checked:
-    """The lowest and the highest HTTP status that is a success."""
-    found, wrong = list_of(integer(100, 599, "an HTTP status"), at_least=2)(value)
-    if wrong or len(found) != 2 or found[0] > found[1]:
-        return None, "two of 100 to 599 are wanted, the lowest and the highest that are a success."
-    return found, None
+def statuses(value: Any) -> Checked:
+    """The HTTP statuses that are a success: codes and ranges, or one of them without a list; returned as texts."""
+    given = [str(each) for each in (value if isinstance(value, list) else [value])]
+    parts = [STATUSES.fullmatch(each) for each in given]
+    if not given or not all(part and int(part[1]) <= int(part[2] or part[1]) for part in parts):
+        return None, "codes from 100 to 599 and ranges of them are wanted, such as 200, [200, 401] or ['200-399']."
+    return given, None

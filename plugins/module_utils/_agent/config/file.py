@@ -15,6 +15,7 @@ from .schema import Faults, place_of, repeated, shown
 Parts = TypeVar("Parts")
 Settings = TypeVar("Settings")
 
+MAX_SIZE = 16 * 1024 * 1024  # bytes
 WHOLE = "configuration"  # what a configuration is called where it has no path
 
 VRRP, PROXY = "vrrp", "proxy"
@@ -39,9 +40,13 @@ def load(path: str) -> Tuple[str, Faults]:
     try:
         # Without waiting for a writer, which the opening of a FIFO otherwise does.
         with open(path, encoding="utf-8", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
                 return "", [f"{path} is no regular file: name one that contains the configuration."]
-            return file.read(), []
+            text = file.read(MAX_SIZE + 1) if found.st_size <= MAX_SIZE else ""
+            if found.st_size > MAX_SIZE or len(text) > MAX_SIZE:  # files in /proc have no size
+                return "", [f"{path} has more than {MAX_SIZE >> 20} MB, which no configuration has: name another file."]
+            return text, []
     except OSError as error:
         return "", [f"{path} cannot be read: {error.strerror}."]
     except ValueError:
@@ -92,12 +97,12 @@ class Format(Generic[Parts, Settings]):
     def __init__(
         self,
         read: Callable[[Any, Faults], Parts],
-        host_answers: Callable[[Parts, Any], List[Tuple[str, str, Optional[str]]]],
+        host_answers: Callable[[Parts, str, Any], List[Tuple[str, str, Optional[str]]]],
         settings: Callable[[Parts], Settings],
     ) -> None:
         """
         :param read: turns JSON into parts with their defaults, and adds faults
-        :param host_answers: asks the host; returns place, value and what is wrong of each thing that is named
+        :param host_answers: asks the host about the file and what it names; returns place, value and what is wrong
         :param settings: turns parts without faults into settings
         """
         self._read, self._host_answers, self._settings = read, host_answers, settings
@@ -119,7 +124,7 @@ class Format(Generic[Parts, Settings]):
             found = self._read(data, faults)
         except RecursionError:  # to show such a value in a sentence takes more
             return None, [f"{path} is nested too deeply."]
-        answers = self._host_answers(found, host) if host else []
+        answers = self._host_answers(found, path, host) if host else []
         faults += [f"{place} is {value!r}: {wrong}" for place, value, wrong in answers if wrong]
         return (None, faults) if faults else (self._settings(found), [])
 

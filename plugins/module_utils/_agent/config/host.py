@@ -25,6 +25,8 @@ def authorities(path: str) -> Optional[str]:
     import ssl  # large, and rarely needed
 
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a FIFO would have no end
+            return "it is no regular file."
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
     except ssl.SSLError:
         return "there is no certificate in it (PEM)."
@@ -54,11 +56,28 @@ def program(path: str, runner: str) -> Optional[str]:
         return f"it cannot be run: {error.strerror}."
 
 
+def configuration(path: str) -> Optional[str]:
+    """Refuse the file of a configuration with programs, if an untrusted user could name others in it."""
+    try:
+        wrong = exposed(os.path.abspath(path), "root")
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}."
+    return f"it has programs for the agent to run, and {wrong}" if wrong else None
+
+
+def exposed(path: str, runner: str) -> Optional[str]:
+    """Return which part of a path users other than root and the agent's may change, as a sentence.
+
+    :param runner: the user who is named in it
+    """
+    return _exposed(path, runner, {ROOT, os.geteuid()})
+
+
 def _exposed(path: str, runner: str, trusted: Set[int]) -> Optional[str]:
     """Return which part of a path an untrusted user may change, as a sentence."""
     for place, found in _components(path):
         if _open_to_others(place, found, trusted):
-            others = f"others than root and {runner} may change"
+            others = f"others than {' and '.join(dict.fromkeys(('root', runner)))} may change"
             if stat.S_ISLNK(found.st_mode):
                 return f"{others} the link {place}: chown -h it to root."
             return f"{others} {place}: chown it to root, chmod go-w."

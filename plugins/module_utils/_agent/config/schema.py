@@ -8,11 +8,17 @@ defaults, and do not reach the filters. A schema is a dict of key -> Field; ``re
 
 from __future__ import annotations
 
+import collections
 import ipaddress
+import re
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 Faults = List[str]
 
+WHOLE, DECIMAL = re.compile(r"-?[0-9]{1,18}"), re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
+ENDS = frozenset("\0\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which no file can have
+SECRET = re.compile(r"((?:auth_pass|password)\b).+")  # with what follows, in a text that was to be a list or a mapping
 MAX_SHOWN = 200  # characters of a value in a sentence
 
 
@@ -46,7 +52,7 @@ def read(schema: Mapping[str, Field], data: Any, place: str, faults: Faults) -> 
             continue
         result[key], wrong = field.check(value)
         if wrong:
-            it = f"a secret of type {type(value).__name__}" if field.secret else shown(value)
+            it = f"a secret of type {_type_of(value)}" if field.secret else shown(value)
             faults.append(f"{place}.{key} is {it}: {wrong}")
             result[key] = field.default
     return result
@@ -74,7 +80,7 @@ def same_names(items: List[Dict[str, Any]], place: str) -> Faults:
 
 
 def repeated(names: List[str]) -> List[str]:
-    return sorted({name for name in names if names.count(name) > 1})
+    return sorted(name for name, times in collections.Counter(names).items() if times > 1)
 
 
 def shown(value: Any) -> str:
@@ -83,8 +89,14 @@ def shown(value: Any) -> str:
         return "a mapping"
     if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
         return "a list of mappings or lists"
-    text_of_it = repr(value)
+    text_of_it = SECRET.sub(r"\1 ...", repr(value))
     return text_of_it if len(text_of_it) <= MAX_SHOWN else f"{text_of_it[:MAX_SHOWN]}..."
+
+
+def _type_of(value: Any) -> str:
+    """Return the name of a value's type in YAML's terms, which Ansible derives its own from."""
+    known = (kind for kind in (bool, int, float, str, list, dict) if isinstance(value, kind))
+    return next(known, type(value)).__name__
 
 
 def unknown_keys(data: Any, known: List[str], place: str) -> Faults:
@@ -107,8 +119,8 @@ def nearest(name: str, known: List[str], cutoff: float = 0.6) -> Optional[str]:
 
 
 def text(value: Any) -> Tuple[Any, Optional[str]]:
-    """Any text without a line break."""
-    if isinstance(value, str) and "\n" not in value:
+    """Any text without what some program takes for the end of a line, or of the text."""
+    if isinstance(value, str) and ENDS.isdisjoint(value) and not SURROGATE.search(value):
         return value, None
     return None, "one line of text is wanted."
 
@@ -137,7 +149,9 @@ def lines(value: Any) -> Tuple[Any, Optional[str]]:
 
 
 def address(value: Any) -> Tuple[Any, Optional[str]]:
-    """An IPv4 or IPv6 address, in its shortest form."""
+    """An IPv4 or IPv6 address, in its shortest form. What follows a % is a name, which may contain anything."""
+    if "%" in str(value):
+        return None, "leave out the % and what follows."
     try:
         return str(ipaddress.ip_address(str(value))), None
     except ValueError:
@@ -148,10 +162,7 @@ def number(low: float, high: float, unit: str = "") -> Callable[[Any], Tuple[Any
     """A number between two bounds, both allowed."""
 
     def check(value: Any) -> Tuple[Any, Optional[str]]:
-        try:
-            found = float(value) if not isinstance(value, bool) else None
-        except (TypeError, ValueError, OverflowError):
-            found = None
+        found = _number(value)
         if found is None or not low <= found <= high:
             return None, f"a number from {low:g} to {high:g}{unit} is wanted."
         return (int(found) if found.is_integer() else found), None
@@ -159,14 +170,20 @@ def number(low: float, high: float, unit: str = "") -> Callable[[Any], Tuple[Any
     return check
 
 
+def _number(value: Any) -> Optional[float]:
+    """Return a number that is one, or a text of digits; Python's float() reads 1_0, 1e3 and every alphabet's digits."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    try:
+        return float(value) if is_number or DECIMAL.fullmatch(str(value)) else None
+    except OverflowError:
+        return None
+
+
 def integer(low: int, high: int, what: str = "a whole number") -> Callable[[Any], Tuple[Any, Optional[str]]]:
     """A whole number between two bounds, both allowed."""
 
     def check(value: Any) -> Tuple[Any, Optional[str]]:
-        try:
-            found = int(str(value)) if not isinstance(value, bool) else None
-        except ValueError:
-            found = None
+        found = int(str(value)) if not isinstance(value, bool) and WHOLE.fullmatch(str(value)) else None
         if found is None or not low <= found <= high:
             return None, f"{what} from {low} to {high} is wanted."
         return found, None

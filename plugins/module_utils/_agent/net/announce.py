@@ -31,6 +31,10 @@ def open_packet_socket() -> socket.socket:
     return socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
 
 
+def _refuse(interface: str) -> None:
+    raise OSError(errno.EOPNOTSUPP, "no Ethernet, so nothing can be announced", interface)
+
+
 class Announcer:
     """Sends gratuitous ARP and unsolicited Neighbour Advertisements, on any interface. Never blocks.
 
@@ -50,12 +54,10 @@ class Announcer:
 
         ARP: a request with sender = target, which is what keepalived sends and RFC 5227, 3 recommends.
 
-        It raises OSError when the interface is gone (ENODEV) or down (ENETDOWN).
-
-        :raises OSError: if it is no Ethernet (EOPNOTSUPP)
+        It raises OSError when the interface is gone (ENODEV) or down (ENETDOWN), or is no Ethernet (EOPNOTSUPP).
         """
         if len(link.mac) != ETHERNET_SIZE:
-            raise OSError(errno.EOPNOTSUPP, "no Ethernet, so nothing can be announced", link.name)
+            return partial(_refuse, link.name)
         if ":" in address:
             frame = advert_frame(address, link.mac, self._forwards(link.name))
         else:

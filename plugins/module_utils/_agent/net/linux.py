@@ -13,6 +13,8 @@ IP_MULTICAST_ALL = 49
 SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35
 # <linux/icmpv6.h>
 ICMPV6_FILTER = 1
+# <linux/netlink.h>
+SOL_NETLINK, NETLINK_ADD_MEMBERSHIP = 270, 1
 # <linux/if_packet.h>
 PACKET_OUTGOING = 4
 # <linux/pkt_sched.h>: goes first in the queue of an interface; needs no privilege.

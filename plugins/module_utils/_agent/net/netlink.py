@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The kernel's links and addresses, by rtnetlink(7): reads them, follows their changes, and changes them.
+"""The kernel's links, addresses and routes, by rtnetlink(7): reads them, follows their changes, and changes them.
 
 Reading and writing messages is pure; only ``Netlink`` uses sockets. It has two: one for requests, which the kernel
 answers at once, and one for events about all changes.
@@ -19,7 +19,7 @@ import struct
 from functools import partial
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import linux, messages
+from . import linux, messages, routing
 from .messages import Message
 
 # <linux/rtnetlink.h>
@@ -87,11 +87,17 @@ class AddressGone(NamedTuple):
     address: Address
 
 
+class RouteGone(NamedTuple):
+    """A route of a VRRP router of this host is gone; it need not be one of this program's."""
+
+    route: routing.Route
+
+
 class Lost(NamedTuple):
     """Events were lost: read all links and addresses again, then follow the events."""
 
 
-Event = Union[LinkUpdated, LinkGone, AddressUpdated, AddressGone, Lost]
+Event = Union[LinkUpdated, LinkGone, AddressUpdated, AddressGone, RouteGone, Lost]
 
 
 def link_in(body: bytes) -> Optional[Link]:
@@ -131,6 +137,7 @@ READERS: Sequence[Tuple[int, Callable[[bytes], Any], Callable[[Any], Event]]] = 
     (DELETE_LINK, link_in, LinkGone),
     (NEW_ADDRESS, address_in, AddressUpdated),
     (DELETE_ADDRESS, address_in, AddressGone),
+    (routing.DELETE_ROUTE, routing.route_in, RouteGone),
 )
 
 
@@ -169,7 +176,7 @@ def open_route_socket() -> socket.socket:
 
 
 class Netlink:
-    """The links and addresses of the current network namespace."""
+    """The links, addresses and routes of the current network namespace."""
 
     def __init__(self, opener: Callable[[], Any] = open_route_socket) -> None:
         self._serial = 0
@@ -188,6 +195,17 @@ class Netlink:
         found = self._dump(GET_ADDRESS, _ADDRESS.pack(0, 0, 0, 0, 0))
         return list(filter(None, (address_in(message.body) for message in found if message.kind == NEW_ADDRESS)))
 
+    def routes(self) -> List[routing.Route]:
+        """Return the routes that VRRP routers have added, and not removed."""
+        found = self._dump(routing.GET_ROUTE, routing.EVERY)
+        kind = routing.NEW_ROUTE
+        return list(filter(None, (routing.route_in(message.body) for message in found if message.kind == kind)))
+
+    def follow_routes(self) -> None:
+        """Subscribe to events about routes. Do so only if any are configured: a host may have very many others."""
+        for group in routing.GROUPS:
+            self._event_socket.setsockopt(linux.SOL_NETLINK, linux.NETLINK_ADD_MEMBERSHIP, group)
+
     def adding(self, index: int, address: str) -> Callable[[], None]:
         """Return a call that adds an address with its prefix length.
 
@@ -205,6 +223,19 @@ class Netlink:
         """
         body = address_body(index, address, adding=False)
         self._changing(DELETE_ADDRESS, 0, body, address, (errno.ENODEV, errno.ENXIO))()
+
+    def adding_route(self, route: routing.Route) -> Callable[[], None]:
+        """Return a call that adds a route before others to the same network, as keepalived does.
+
+        It raises OSError: the route is present (EEXIST), the gateway is not on a link (ENETUNREACH, EHOSTUNREACH), the
+        interface is down (ENETDOWN) or gone (ENODEV), the source is none of this host's addresses (EINVAL).
+        """
+        return self._changing(routing.NEW_ROUTE, messages.CREATE, routing.body(route, adding=True), route.to)
+
+    def delete_route(self, route: routing.Route) -> None:
+        """Delete a route that a VRRP router has added; one that is not there, or has another origin, is no error."""
+        body = routing.body(route, adding=False)
+        self._changing(routing.DELETE_ROUTE, 0, body, route.to, (errno.ESRCH, errno.ENODEV, errno.ENXIO))()
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when there are events."""

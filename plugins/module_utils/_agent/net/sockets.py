@@ -13,10 +13,10 @@ import socket
 import struct
 import time
 from functools import partial
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Collection, List, Optional, Tuple
 
 from ..vrrp.core.packet import GROUP, GROUP6, PROTOCOL, REQUIRED_HOP_LIMIT
-from . import linux
+from . import bpf, linux, vrrp_filter
 from .ip import IPV4, TRAFFIC_CLASS, Datagram, ipv4_header, read
 
 # The largest message has 255 IPv6 addresses, 4088 bytes; anything after that is padding.
@@ -65,6 +65,10 @@ class RawSocket:
 
     def fileno(self) -> int:
         return int(self._socket.fileno())
+
+    def listen_for(self, vrids: Collection[int]) -> None:
+        """Receive the messages for these Virtual Routers only, and those that have arrived already."""
+        bpf.attach(self._socket, vrrp_filter.program(6 if self.family == socket.AF_INET6 else 4, vrids))
 
     def receive(self) -> Optional[Datagram]:
         """Return the next message, None if there is none now."""

@@ -60,7 +60,7 @@ def _server_address(value: Any) -> fields.Checked:
     if wrong:
         return None, wrong
     ip = ipaddress.ip_address(found)
-    if ip.is_multicast or ip.is_unspecified or (ip.is_link_local and ip.version == 6):
+    if not (fields.reachable(ip) or ip.is_loopback) or (ip.is_link_local and ip.version == 6):
         return None, fields.UNREACHABLE
     return found, None
 
@@ -90,6 +90,7 @@ CONFIGURATION = {
     "monitors": Field(list_of(anything), []),
     "timeouts": Field(anything, {}),
     "maxconn": Field(integer(1, 1_000_000), _SETTINGS["maxconn"]),
+    "retries": Field(integer(0, 100), _SETTINGS["retries"]),
     "workers": Field(integer(1, 64), _SETTINGS["workers"]),
     "hard_stop_after": fields.duration(0, WEEK, _SETTINGS["hard_stop_after"]),
     "stop_within": fields.duration(0, WEEK, _SETTINGS["stop_within"]),
@@ -107,6 +108,7 @@ SERVICE = {
     "check": Field(anything, {}),
     "maxconn": Field(integer(0, 1_000_000), _SERVICE["maxconn"]),
     "send_proxy": Field(boolean, _SERVICE["send_proxy"]),
+    "allow": Field(list_of(fields.network), list(_SERVICE["allow"])),
 }
 
 SERVER = {
@@ -114,6 +116,7 @@ SERVER = {
     "address": Field(_server_address, required=True),
     "port": Field(port),
     "weight": Field(integer(0, 256), _SERVER["weight"]),
+    "maxconn": Field(integer(0, 1_000_000), _SERVER["maxconn"]),
     "backup": Field(boolean, _SERVER["backup"]),
 }
 
@@ -121,7 +124,8 @@ CHECK = {
     "type": Field(one_of(*settings.CHECK_TYPES), _HEALTH["type"]),
     "path": Field(fields.url_path, _HEALTH["path"]),
     "host": Field(fields.optional(word), _HEALTH["host"]),
-    "status": Field(fields.status, list(_HEALTH["status"])),
+    "sni": Field(fields.optional(word), _HEALTH["sni"]),
+    "status": Field(fields.statuses, list(_HEALTH["status"])),
     "verify": Field(boolean, _HEALTH["verify"]),
     "ca": Field(fields.optional(fields.path), _HEALTH["ca"]),
     "port": Field(port),
@@ -132,11 +136,17 @@ CHECK = {
     "rise": Field(integer(1, 100), _HEALTH["rise"]),
     "slow_start": fields.duration(0, 3600, _HEALTH["slow_start"]),
     "shutdown_sessions": Field(boolean, _HEALTH["shutdown_sessions"]),
+    "steps": Field(list_of(anything), []),
 }
 # The types of check that a key is for, unless it is for all.
 TYPES = {
     **dict.fromkeys(("path", "host", "status"), (settings.HTTP, settings.HTTPS)),
-    **dict.fromkeys(("verify", "ca"), (settings.HTTPS,)),
+    **dict.fromkeys(("sni", "verify", "ca"), (settings.HTTPS,)),
+}
+# What a step leaves out is the check's own.
+STEP = {
+    "type": Field(one_of(settings.TCP, settings.HTTP, settings.HTTPS)),
+    **{key: CHECK[key]._replace(default=None) for key in ("port", "path", "host", "sni", "status")},
 }
 CHECK_TIMES = ("interval", "fast_interval", "timeout", "slow_start")
 
@@ -148,8 +158,11 @@ MONITOR = {
     "at_least": Field(_numbers, {}),
 }
 
-# Without a limit of its own, 0, a half-closed session has the others.
-TIMEOUTS = {key: fields.duration(0 if key == "fin" else 0.001, WEEK, default) for key, default in _TIMEOUTS.items()}
+# 0: another timeout counts instead.
+OPTIONAL_TIMEOUTS = ("fin", "queue")
+TIMEOUTS = {
+    key: fields.duration(0 if key in OPTIONAL_TIMEOUTS else 0.001, WEEK, default) for key, default in _TIMEOUTS.items()
+}
 
 # The page is for the proxy's operators: by default it is not reachable from other hosts.
 PAGE = {
@@ -181,6 +194,8 @@ def _read(data: Any, faults: Faults) -> Parts:
         faults.extend(same_names(items, place))
     page = read(PAGE, whole["page"], "page", faults) if whole["page"] is not None else None
     timeouts = read(TIMEOUTS, whole["timeouts"], "timeouts", faults)
+    for at, service in enumerate(services):
+        faults.extend(rules.of_shares(service, whole["workers"], place_of("services", at, service)))
     for at, monitor in enumerate(monitors):
         faults.extend(rules.of_monitor(monitor, services, place_of("monitors", at, monitor)))
     faults.extend(rules.clashes(rules.claims(services, monitors, page)))
@@ -213,17 +228,35 @@ def _server(item: Any, default_port: Optional[int], place: str, faults: Faults) 
 
 def _check(item: Any, place: str, faults: Faults, keys: Schema) -> Dict[str, Any]:
     check = read(keys, item, place, faults)
-    for key, types in TYPES.items():
-        # An explicit default does no harm.
-        if check["type"] not in types and check[key] != keys[key].default:
-            names = " or ".join(types)
-            faults.append(
-                f"{place}.{key} is for a check of type {names}, and this one is {check['type']}: leave it out."
-            )
+    given = [read(STEP, step, f"{place}.steps[{at}]", faults) for at, step in enumerate(check["steps"])]
+    kinds = [check["type"], *(step["type"] for step in given if step["type"])]
+    faults.extend(_misplaced(check, kinds, place))
+    for at, step in enumerate(given):
+        faults.extend(_misplaced(step, [step["type"] or check["type"]], f"{place}.steps[{at}]"))
+    check["steps"] = [_step(step, check) for step in given]
     return check
 
 
-def _host_answers(found: Parts, host: Any) -> List[Tuple[str, str, Optional[str]]]:
+def _misplaced(given: Dict[str, Any], kinds: List[str], place: str) -> Faults:
+    """Return which keys a check, or a step of it, has no use for. An explicit default does no harm.
+
+    :param kinds: its type, and those of its steps
+    """
+    return [
+        f"{place}.{key} is for a check of type {' or '.join(types)}, and this one is {kinds[0]}: leave it out."
+        for key, types in TYPES.items()
+        if given.get(key) not in (None, CHECK[key].default) and not set(kinds).intersection(types)
+    ]
+
+
+def _step(given: Dict[str, Any], check: Dict[str, Any]) -> Dict[str, Any]:
+    """Return a step with what it takes from its check."""
+    kind = given["type"] or check["type"]
+    usual = {key: check[key] if kind in TYPES.get(key, (kind,)) else CHECK[key].default for key in STEP}
+    return {**usual, **{key: value for key, value in given.items() if value is not None}}
+
+
+def _host_answers(found: Parts, _path: str, host: Any) -> List[Tuple[str, str, Optional[str]]]:
     """Check the files that are named on this host."""
     files = [
         (f"{place_of('services', at, service)}.check.ca", service["check"]["ca"], host.authorities)
@@ -233,7 +266,7 @@ def _host_answers(found: Parts, host: Any) -> List[Tuple[str, str, Optional[str]
 
 
 def _settings(found: Parts) -> settings.Settings:
-    same = ("maxconn", "workers", "status_socket")
+    same = ("maxconn", "retries", "workers", "status_socket")
     return settings.Settings(
         services=tuple(_service_of(item) for item in found.services),
         monitors=tuple(_monitor_of(item) for item in found.monitors),
@@ -248,6 +281,7 @@ def _settings(found: Parts) -> settings.Settings:
 def _service_of(item: Dict[str, Any]) -> settings.Service:
     renamed: Dict[str, Any] = {
         "bind": tuple(item["bind"]),
+        "allow": tuple(item["allow"]),
         "servers": tuple(settings.Server(**server) for server in item["servers"]),
         "health": _health_of(item["check"]),
     }
@@ -256,7 +290,12 @@ def _service_of(item: Dict[str, Any]) -> settings.Service:
 
 def _health_of(check: Dict[str, Any]) -> settings.Health:
     times = {key: fields.microseconds(check[key]) for key in CHECK_TIMES}
-    return settings.Health(**{**check, **times, "port": check["port"] or 0, "status": tuple(check["status"])})
+    steps = tuple(settings.Step(**_asked(step)) for step in check["steps"])
+    return settings.Health(**{**_asked(check), **times, "steps": steps})
+
+
+def _asked(given: Dict[str, Any]) -> Dict[str, Any]:
+    return {**given, "port": given["port"] or 0, "status": tuple(given["status"])}
 
 
 def _monitor_of(item: Dict[str, Any]) -> settings.Monitor:

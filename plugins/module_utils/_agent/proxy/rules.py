@@ -12,7 +12,7 @@ from itertools import chain, combinations
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 from ..config.schema import Faults, repeated
-from .settings import Place, places
+from .settings import NONE, Place, places
 
 Item = Dict[str, Any]
 
@@ -33,6 +33,8 @@ def of_service(service: Item, place: str) -> Faults:
 def _of_check(check: Item, place: str) -> Iterator[str]:
     if check["ca"] and not check["verify"]:
         yield f"{place}.ca is set, but verify is false: set verify to true, or leave ca out."
+    if check["type"] == NONE and check["steps"]:
+        yield f"{place}.type is none, but steps are set: leave one of them out."
 
 
 def _of_servers(service: Item, place: str) -> Iterator[str]:
@@ -40,7 +42,9 @@ def _of_servers(service: Item, place: str) -> Iterator[str]:
         yield f"{place}.servers has none: name at least one server."
     names = [server["name"] for server in service["servers"]]
     for name in repeated([name for name in names if name]):
-        yield f"{place}.servers has '{name}' twice: give each server a name of its own."
+        named = {(server["address"], server["port"]) for server in service["servers"] if server["name"] == name}
+        mend = "name each server once" if len(named) == 1 else "give each server a name of its own"
+        yield f"{place}.servers has '{name}' twice: {mend}."
     own = places(service["bind"], service["port"]) if service["port"] else []
     for server in service["servers"]:
         if server["address"] and server["port"] and _is_own(server, own):
@@ -53,6 +57,17 @@ def _is_own(server: Item, own: List[Place]) -> bool:
     there = Place(server["address"], server["port"])
     loopback = ipaddress.ip_address(server["address"]).is_loopback
     return there in own or (loopback and any(place.overlaps(there) for place in own))
+
+
+def of_shares(service: Item, workers: Optional[int], place: str) -> Iterator[str]:
+    """Yield which limits of a service's servers cannot be divided among the workers."""
+    for server in service["servers"]:
+        limit = server["maxconn"] or 0
+        if 0 < limit < (workers or 1):
+            yield (
+                f"{place}.servers: {server['name']} has maxconn {limit}, which {workers} workers share, and each needs "
+                f"at least 1: raise it to {workers}, or set workers to {limit} or less."
+            )
 
 
 def of_monitor(monitor: Item, services: List[Item], place: str) -> Iterator[str]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import socket
 from typing import Iterable, List, NamedTuple, Optional, Tuple
 
+from ..checks.settings import GOOD_STATUS, HTTP, HTTPS, TCP, Step
+
 WORKER = "proxy-worker"  # the name of its worker processes
 MILLION = 1_000_000
 
 ANY, ANY6 = "*", "::"  # every IPv4 address, every IPv6 address
 
-TCP, HTTP, HTTPS, NONE = "tcp", "http", "https", "none"
+NONE = "none"
 MODES = (TCP, HTTP)  # both are relayed as bytes
 CHECK_TYPES = (TCP, HTTP, HTTPS, NONE)
 
@@ -37,6 +39,7 @@ class Server(NamedTuple):
     port: int
     weight: int = 1  # 0 to 256; with 0 no new connections
     backup: bool = False  # used only while no other server is up
+    maxconn: int = 0  # sessions at once, further ones are queued; 0: no limit
 
 
 class Health(NamedTuple):
@@ -45,8 +48,9 @@ class Health(NamedTuple):
     type: str = TCP
     port: int = 0  # the server's own if 0
     path: str = "/"
-    host: str = ""  # the Host header and the server name; the address if empty
-    status: Tuple[int, int] = (200, 399)  # the lowest and the highest successful one
+    host: str = ""  # the Host header; the address if empty
+    sni: str = ""  # https: the server name; the host if empty
+    status: Tuple[str, ...] = GOOD_STATUS  # the successful ones, codes and ranges
     interval: int = 2 * MILLION
     fast_interval: int = 0  # while a server is on its way up or down (fastinter); 0 is the interval
     timeout: int = 2 * MILLION
@@ -56,6 +60,7 @@ class Health(NamedTuple):
     ca: str = ""  # https: a file of authorities; the system's if empty
     shutdown_sessions: bool = False  # whether a server that goes down loses its sessions (on-marked-down)
     slow_start: int = 0  # how long a server that comes up takes to reach its weight
+    steps: Tuple[Step, ...] = ()  # what is checked in sequence, instead of the one port; port 0 is the server's own
 
 
 class Service(NamedTuple):
@@ -70,6 +75,7 @@ class Service(NamedTuple):
     health: Health = Health()
     maxconn: int = 0  # sessions at once; 0: only the proxy's own limit counts
     send_proxy: bool = False  # send the client's address to the servers by the PROXY protocol, version 2
+    allow: Tuple[str, ...] = ()  # the networks whose clients are served; all if there are none
 
 
 class Condition(NamedTuple):
@@ -97,6 +103,7 @@ class Timeouts(NamedTuple):
     server: int = 50 * MILLION  # the same
     tunnel: int = 3600 * MILLION  # from then on; of a TCP service, from the connection on
     fin: int = 0  # instead of all of them, once one side has finished; 0: not set
+    queue: int = 0  # until a server has a slot; 0: as long as connect
 
 
 class Page(NamedTuple):
@@ -113,6 +120,7 @@ class Settings(NamedTuple):
     monitors: Tuple[Monitor, ...] = ()
     timeouts: Timeouts = Timeouts()
     maxconn: int = 10_000  # sessions at once, shared by the workers
+    retries: int = 3  # of a connection to a server, after the first attempt
     workers: int = 1
     hard_stop_after: int = 1800 * MILLION  # how long sessions of a drained worker may last
     stop_within: int = 8 * MILLION  # the same when the whole proxy stops, which must not take long

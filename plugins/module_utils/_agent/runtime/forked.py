@@ -85,7 +85,7 @@ class Forked:
 
     def kill(self) -> None:
         """Must not be called once ``ending`` has returned how it ended."""
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # without CAP_KILL, nobody's is not ours
             os.kill(self.pid, signal.SIGKILL)
 
     def end(self, timeout: float) -> None:

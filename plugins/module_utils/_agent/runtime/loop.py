@@ -80,11 +80,6 @@ class Loop:
             callback()
         return waited
 
-    def spin_until(self, moment: int) -> None:
-        """Busy-wait for a moment that is nearer than a sleep would be precise."""
-        while self.now() < moment:
-            pass
-
     def run(self) -> None:
         """Run until ``stop``."""
         self.running = True

@@ -7,18 +7,21 @@ from __future__ import annotations
 import contextlib
 import errno
 import socket
-from typing import Callable, Dict, Optional
+from typing import Callable, Dict, Optional, Union
 
 from .loop import MILLION, READ, WRITE, Loop, Timer
 
 MAX_CLIENTS = 256  # at a time; one more closes the oldest connection
-CLIENT_TIMEOUT = 2 * MILLION  # for the whole exchange with a client
+CLIENT_TIMEOUT = 2 * MILLION  # for the whole exchange with a client, without the wait for a later answer
 MAX_REQUEST = 1 << 16  # bytes
 ACCEPT_RETRY = MILLION  # when there are no descriptors left
 
+# Is given what sends the whole answer, and calls that later. By then the client may have gone, which does no harm.
+Later = Callable[[Callable[[bytes], None]], None]
+Answered = Union[bytes, Later]
 # Takes what has been received so far, at first nothing, and whether the client has finished. Returns the whole answer,
 # or None to wait for more.
-Answer = Callable[[bytes, bool], Optional[bytes]]
+Answer = Callable[[bytes, bool], Optional[Answered]]
 
 
 class RequestServer:
@@ -97,9 +100,22 @@ class Client:
         answer = self._answer(self._request, ended)
         if answer is None:
             return False
+        if callable(answer):
+            self._loop.forget(self._number)
+            self._timer.cancel()
+            answer(self._reply_later)
+        else:
+            self._reply(answer)
+        return True
+
+    def _reply(self, answer: bytes) -> None:
         self._unsent = memoryview(answer)
         self._write()
-        return True
+
+    def _reply_later(self, answer: bytes) -> None:
+        if self._others.get(self._number) is self:
+            self._timer = self._loop.after(CLIENT_TIMEOUT, self.close)
+            self._reply(answer)
 
     def _write(self, _events: int = WRITE) -> None:
         try:

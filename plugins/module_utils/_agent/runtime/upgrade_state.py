@@ -12,7 +12,7 @@ import contextlib
 import json
 import os
 import socket
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, MutableMapping, Optional
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, MutableMapping, Optional
 
 from .loop import MILLION, Loop
 
@@ -72,11 +72,16 @@ def socket_of(descriptor: int) -> socket.socket:
     return found
 
 
-def reap(loop: Loop, pid: int) -> None:
-    """Reap a child that ends soon."""
+def reap(loop: Loop, pid: int, done: Callable[[], None] = lambda: None) -> None:
+    """Reap a child that ends soon.
+
+    :param done: called when its id may be another process's
+    """
     try:
         gone = os.waitpid(pid, os.WNOHANG)[0]
     except ChildProcessError:
-        return
-    if not gone:
-        loop.after(POLL_INTERVAL, lambda: reap(loop, pid))
+        gone = pid
+    if gone:
+        done()
+    else:
+        loop.after(POLL_INTERVAL, lambda: reap(loop, pid, done))

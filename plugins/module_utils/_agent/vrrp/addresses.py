@@ -6,18 +6,20 @@ from __future__ import annotations
 
 import errno
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Sequence, Tuple
+from functools import partial
+from typing import Any, Callable, Deque, Dict, Iterable, List, Sequence, Tuple
 
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
 from . import links, settings
-from .prepared import PreparedCall, PreparedCalls
-from .router import Router
+from .router import ADDRESSES, Router
+from .settings import VirtualAddress
 
 # As keepalived does it: a burst of announcements at once, and another one later.
 BURST, SECOND_BURST_DELAY = 5, 5 * MILLION
 QUEUE_FULL, QUEUE_PAUSE = (errno.EAGAIN, errno.ENOBUFS), MILLION // 100  # 10 ms empty some 150 places at 10 Mbit/s
 MIN_PAUSE = MILLION // 10  # between two bursts: each message of a lower router asks for one, and there may be a flood
+Burst = Deque[Callable[[], Any]]  # calls that announce one address each
 REPLACED = "the one with the configured prefix length takes its place"  # why an address is removed
 
 
@@ -31,49 +33,32 @@ class VirtualAddresses:
         self._announced: Dict[settings.Identity, int] = {}  # when
         self._unsent: Dict[settings.Identity, Timer] = {}  # sends what did not fit into the interface's queue
 
-    def prepare_adding(self, router: Router) -> PreparedCalls:
-        """Return the calls that ``add`` makes for all addresses."""
-        link, adding = router.egress.link, self.network.netlink.adding
-        if link is None:
-            return {}
-        return {
-            (router.name, address): PreparedCall(adding(link.index, address), required=True)
-            for address in router.instance.addresses
-        }
+    def missing(self, router: Router) -> List[VirtualAddress]:
+        """Return which of its addresses are not on their interfaces."""
+        held = self.links.held(router.addresses)
+        return [address for address in router.addresses if address not in held]
 
-    def prepare_announcing(self, router: Router) -> PreparedCalls:
-        """Return the calls that ``announce`` makes first."""
-        try:
-            return {(router.name, address): PreparedCall(call) for address, call in self._announcements(router)}
-        except OSError:  # ``announce`` will report it
-            return {}
+    def adding(self, router: Router, addresses: Iterable[VirtualAddress]) -> Callable[[], bool]:
+        """Return a call that puts addresses on their interfaces, and returns whether all of them are there."""
+        adds, adding = [], self.network.netlink.adding
+        for each in addresses:
+            link = router.link_of(each.interface)
+            if link is None:
+                return lambda: False
+            adds.append((link, each.address, adding(link.index, each.address)))
+        return partial(self._add_all, router, adds)
 
-    def _announcements(self, router: Router) -> List[Tuple[str, Callable[[], Any]]]:
-        """Return the call that announces each address. Raises OSError."""
-        link = router.egress.link
-        return [(address, self.network.announcing(link, address)) for address in router.advertisement.addresses]
-
-    def missing(self, router: Router) -> List[str]:
-        """Return which of its addresses are not on the interface."""
-        held = self.links.held(router.instance.interface, router.instance.addresses)
-        return [address for address in router.instance.addresses if address not in held]
-
-    def add(self, router: Router, addresses: Iterable[str], prepared: Optional[PreparedCalls] = None) -> bool:
-        """Put addresses on the interface; return whether all of them are there."""
+    def _add_all(self, router: Router, adds: Sequence[Tuple[netlink.Link, str, Callable[[], Any]]]) -> bool:
         self._announced.pop(router.identity, None)  # the last announcement did not include these
-        link = router.egress.link
-        if link is None or not all(self._add(router, link, address, prepared) for address in addresses):
-            return False
-        self._delete_all(router, link, self._other_prefixes(router, link), REPLACED)
-        return True
+        return all(self._add(router, link, address, add) for link, address, add in adds)
 
-    def _add(self, router: Router, link: netlink.Link, address: str, prepared: Optional[PreparedCalls]) -> bool:
+    def _add(self, router: Router, link: netlink.Link, address: str, add: Callable[[], Any]) -> bool:
         key = f"address {router.name} {address}"
         try:
-            call = prepared.pop((router.name, address), None) if prepared else None
-            self._put(router, link, address, call or self.network.netlink.adding(link.index, address))
+            self._put(router, link, address, add)
         except OSError as error:
             self.log.fault(key, f"{router.name}: {address} cannot be put on {link.name}: {error.strerror}")
+            router.refused = ADDRESSES
             return False
         self.log.cured(key, f"{router.name}: {address} could be put on {link.name}")
         self.links.update(netlink.AddressUpdated(_as_netlink(link.index, address)))
@@ -86,7 +71,7 @@ class VirtualAddresses:
         except FileExistsError:
             if not self._is_there(link, address):
                 self._delete_all(router, link, self.links.present(link.index, [address]), REPLACED)
-                self.network.netlink.adding(link.index, address)()
+                add()
 
     def _is_there(self, link: netlink.Link, address: str) -> bool:
         if not self.links.usable(link.index, address):
@@ -97,32 +82,26 @@ class VirtualAddresses:
         """Read what is there: the kernel's answer contradicts what is known."""
         self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
 
-    def remove(self, router: Router, addresses: Sequence[str]) -> None:
-        """Take addresses off the interface, whatever their prefix lengths; one that is not there is no fault."""
-        link = router.egress.link
-        if link is None:
-            return
-        removed = [address for address in addresses if self._delete(router, link, address)]
-        if len(removed) < len(addresses):
-            self._learn()
-        for address in self.links.present(link.index, addresses):
-            self._delete(router, link, address)
+    def remove(self, router: Router, addresses: Iterable[VirtualAddress]) -> None:
+        """Take addresses off their interfaces, whatever their prefix lengths; one that is not there is no fault."""
+        for link, own in _by_link(router, addresses):
+            removed = [address for address in own if self._delete(router, link, address)]
+            if len(removed) < len(own):
+                self._learn()
+            for address in self.links.present(link.index, own):
+                self._delete(router, link, address)
 
-    def remove_strays(self, router: Router) -> None:
-        """Remove the addresses that another program has added: of an Active router only other prefix lengths.
+    def remove_strays(self, router: Router, why: str = "another program had added it") -> None:
+        """Remove the addresses that are there without right: of an Active router only other prefix lengths.
 
-        A router that was started after a crash, or that resigns, keeps the addresses that it has.
+        A router that was started after a crash, or that is Leaving, keeps the addresses that it has.
         """
-        link = router.egress.link
-        if link and not router.state.holding:
-            present = self.links.present(link.index, router.instance.addresses)
-            strays = self._other_prefixes(router, link) if router.active else present
-            self._delete_all(router, link, strays, "another program had added it")
-
-    def _other_prefixes(self, router: Router, link: netlink.Link) -> List[str]:
-        """Return which of the addresses are there with another prefix length than the configured one."""
-        own = router.instance.addresses
-        return [address for address in self.links.present(link.index, own) if address not in own]
+        if router.has_addresses and not router.active:
+            return
+        for link, own in _by_link(router, router.addresses):
+            present = self.links.present(link.index, own)
+            strays = [address for address in present if address not in own] if router.active else present
+            self._delete_all(router, link, strays, why)
 
     def _delete_all(self, router: Router, link: netlink.Link, addresses: Sequence[str], why: str) -> None:
         removed = [address for address in addresses if self._delete(router, link, address)]
@@ -144,20 +123,26 @@ class VirtualAddresses:
         self.links.update(netlink.AddressGone(_as_netlink(link.index, address)))
         return there
 
-    def announce(self, router: Router, prepared: Optional[PreparedCalls] = None) -> None:
-        """Send gratuitous ARP/NA in bursts (it is unacknowledged) and refresh it periodically."""
+    def announce(self, router: Router) -> None:
+        self.announcing(router)()
+
+    def announcing(self, router: Router) -> Callable[[], None]:
+        """Return a call that sends gratuitous ARP/NA in bursts (it is unacknowledged) and refreshes it periodically."""
+        return partial(self._announce, router, self._burst(router, BURST))
+
+    def _announce(self, router: Router, burst: Burst) -> None:
         now = self.loop.now()
         soonest = self._announced.get(router.identity, now - MIN_PAUSE) + MIN_PAUSE
         if now < soonest:
             self._schedule(router, soonest, lambda: self.announce(router))
             return
         self._announced[router.identity] = now
-        self._send_burst(router, BURST, prepared)
+        self._send(router, burst, now + SECOND_BURST_DELAY)
         self._schedule(router, now + SECOND_BURST_DELAY, lambda: self._repeat(router, BURST))
 
-    def announce_mac(self, router: Router) -> None:
-        """Announce that the addresses are at another MAC now."""
-        self.log.info(f"{router.name}: {router.link_reading} has another MAC: the addresses are announced again")
+    def announce_mac(self, router: Router, interface: str) -> None:
+        """Announce that the addresses on an interface are at another MAC now."""
+        self.log.info(f"{router.name}: interface {interface} has another MAC: the addresses are announced again")
         self.announce(router)
 
     def resume(self, router: Router) -> None:
@@ -185,25 +170,17 @@ class VirtualAddresses:
             what()
 
     def _repeat(self, router: Router, count: int) -> None:
-        self._send_burst(router, count)
+        self._send(router, self._burst(router, count), self.loop.now() + SECOND_BURST_DELAY)
         if router.instance.announce_again:
             self._schedule(router, self.loop.now() + router.instance.announce_again, lambda: self._repeat(router, 1))
 
-    def _send_burst(self, router: Router, count: int, prepared: Optional[PreparedCalls] = None) -> None:
-        """Announce each address once, then all of them again."""
-        try:
-            announcements = self._announcements(router)
-        except OSError as error:
-            self._not_announced(router, error)
-            return
-        first = [
-            prepared.pop((router.name, address), announce) if prepared else announce
-            for address, announce in announcements
-        ]
-        again = [announce for _address, announce in announcements] * (count - 1)
-        self._send(router, deque([*first, *again]), self.loop.now() + SECOND_BURST_DELAY)
+    def _burst(self, router: Router, count: int) -> Burst:
+        """Return the calls that announce each address once, then all of them again."""
+        announcing = self.network.announcing
+        located = [(router.link_of(address.interface), address.ip) for address in router.addresses]
+        return deque([announcing(link, ip) for link, ip in located if link] * count)
 
-    def _send(self, router: Router, calls: Deque[Callable[[], Any]], end: int) -> None:
+    def _send(self, router: Router, calls: Burst, end: int) -> None:
         """Make the calls; what does not fit into the interface's queue follows when it has room, until the end."""
         self._cancel_unsent(router)
         try:
@@ -220,7 +197,7 @@ class VirtualAddresses:
         else:
             self.log.cured(f"announce {router.name}", f"{router.name}: its addresses could be announced")
 
-    def _send_unsent(self, router: Router, calls: Deque[Callable[[], Any]], end: int) -> None:
+    def _send_unsent(self, router: Router, calls: Burst, end: int) -> None:
         if router.active:
             self._send(router, calls, end)
 
@@ -233,6 +210,16 @@ class VirtualAddresses:
         self._cancel_unsent(router)
         reason = f"its addresses cannot be announced: {error.strerror}"
         self.log.fault(f"announce {router.name}", f"{router.name}: {reason}")
+
+
+def _by_link(router: Router, addresses: Iterable[VirtualAddress]) -> List[Tuple[netlink.Link, List[str]]]:
+    """Return addresses by the interface that carries them, without those whose interface is gone."""
+    found: Dict[netlink.Link, List[str]] = {}
+    for each in addresses:
+        link = router.link_of(each.interface)
+        if link:
+            found.setdefault(link, []).append(each.address)
+    return list(found.items())
 
 
 def _as_netlink(index: int, address: str) -> netlink.Address:

@@ -29,7 +29,7 @@ from ..config.schema import (
     same_names,
     word,
 )
-from . import rules, settings
+from . import notation, rules, settings
 from .core import packet
 
 
@@ -63,6 +63,7 @@ CONFIGURATION = {
     "checks": Field(list_of(anything), []),
     "status_socket": Field(fields.socket_path, settings.Settings._field_defaults["status_socket"]),
     "script_user": Field(word, settings.Settings._field_defaults["script_user"]),
+    "startup_delay": Field(number(0, 1000, " seconds"), 0),
 }
 
 INSTANCE = {
@@ -78,11 +79,16 @@ INSTANCE = {
     "multicast": Field(boolean, False),
     "source": Field(_router_address),
     "peers": Field(list_of(_router_address), []),
-    "addresses": Field(list_of(_vip, at_least=1), required=True, default=[]),
+    "addresses": Field(list_of(notation.on_interface(_vip), at_least=1), required=True, default=[]),
+    "excluded_addresses": Field(list_of(notation.on_interface(_vip)), []),
+    "virtual_routes": Field(list_of(notation.route), []),
     "track": Field(anything, []),
     "garp_refresh": Field(number(0, 86400, " seconds"), 60),
     "notify": Field(fields.program, ()),
+    "notify_user": Field(word, ""),
+    "dont_track_primary": Field(boolean, False),
     "checksum": Field(one_of(packet.RFC5798, packet.RFC9568), packet.RFC5798),
+    "min_ttl": Field(rules.ttl, packet.REQUIRED_HOP_LIMIT),
 }
 
 EVERY_CHECK = {
@@ -117,7 +123,9 @@ ALL_TYPE_KEYS = {key for own in TYPE_KEYS.values() for key in own}
 SYNC_GROUP = {
     "name": Field(word, required=True),
     "instances": Field(list_of(word, at_least=1), required=True, default=[]),
+    "track": Field(anything, []),
     "notify": Field(fields.program, ()),
+    "notify_user": Field(word, ""),
 }
 
 
@@ -135,7 +143,7 @@ def _read(data: Any, faults: Faults) -> Parts:
     checks = [_check(item, place_of("checks", at, item), faults) for at, item in enumerate(whole["checks"])]
     faults.extend(same_names(checks, "checks"))
     instances = _instances(whole["instances"], faults)
-    groups = read_list(SYNC_GROUP, whole["sync_groups"], "sync_groups", faults)
+    groups = _groups(whole["sync_groups"], checks, faults)
     for place, instance in _placed("instances", instances):
         faults.extend(rules.of_instance(instance, place))
         faults.extend(rules.of_tracking(instance, checks, f"{place}.track"))
@@ -173,6 +181,14 @@ def _instances(data: List[Any], faults: Faults) -> List[Dict[str, Any]]:
     return instances
 
 
+def _groups(data: List[Any], checks: List[Dict[str, Any]], faults: Faults) -> List[Dict[str, Any]]:
+    groups = read_list(SYNC_GROUP, data, "sync_groups", faults)
+    for place, group in _placed("sync_groups", groups):
+        group["track"] = read_list(rules.TRACKED, rules.spelled_out(group["track"]), f"{place}.track", faults)
+        faults.extend(rules.undefined(group["track"], checks, f"{place}.track"))
+    return groups
+
+
 def _password(data: Any, place: str, faults: Faults) -> str:
     """Read a password here, because the sentences of ``schema.read`` show the refused value."""
     if not isinstance(data, str) or not data.isprintable():
@@ -182,42 +198,56 @@ def _password(data: Any, place: str, faults: Faults) -> str:
     return data
 
 
-def _host_answers(found: Parts, host: Any) -> List[Tuple[str, str, Optional[str]]]:
-    """Check the programs that are named on this host."""
+def _host_answers(found: Parts, path: str, host: Any) -> List[Tuple[str, str, Optional[str]]]:
+    """Check the programs that are named on this host, and who may name others."""
     runner = found.whole["script_user"]
     answers = []
     for place, item in _placed("instances", found.instances) + _placed("sync_groups", found.groups):
         if item["notify"]:
-            answers.append((f"{place}.notify", item["notify"][0], host.program(item["notify"][0], runner)))
+            program = item["notify"][0]
+            answers.append((f"{place}.notify", program, host.program(program, item["notify_user"] or runner)))
     for place, check in _placed("checks", found.checks):
         if check.get("command"):
             program = check["command"][0]
             answers.append((f"{place}.command", program, host.program(program, check["user"] or runner)))
-    return answers
+    return [*answers, (file.WHOLE, path, host.configuration(path))] if answers else []
 
 
 def _settings(found: Parts) -> settings.Settings:
     return settings.Settings(
-        instances=tuple(_instance(item) for item in found.instances),
-        groups=tuple(settings.Group(item["name"], tuple(item["instances"]), item["notify"]) for item in found.groups),
+        instances=tuple(_instance(item, found.groups) for item in found.instances),
+        groups=tuple(
+            settings.Group(item["name"], tuple(item["instances"]), item["notify"], item["notify_user"])
+            for item in found.groups
+        ),
         checks=tuple(_check_of(item) for item in found.checks),
         status_socket=found.whole["status_socket"],
         script_user=found.whole["script_user"],
+        startup_delay=fields.microseconds(found.whole["startup_delay"]),
     )
 
 
-def _instance(item: Dict[str, Any]) -> settings.Instance:
+def _instance(item: Dict[str, Any], groups: List[Dict[str, Any]]) -> settings.Instance:
     renamed = {
         "interval": fields.microseconds(item["advert_interval"]),
         "preempt_delay": fields.microseconds(item["preempt_delay"]),
         "announce_again": fields.microseconds(item["garp_refresh"]),
         "auth_pass": item["auth_pass"].encode(),
         "addresses": tuple(item["addresses"]),
+        "excluded_addresses": tuple(item["excluded_addresses"]),
+        "virtual_routes": tuple(notation.read_route(text)[0] for text in item["virtual_routes"]),
         "peers": tuple(item["peers"]),
-        "track": tuple(settings.Tracked(**tracked) for tracked in item["track"]),
+        "track": tuple(settings.Tracked(**tracked) for tracked in _tracked(item, groups)),
     }
     same = {key: item[key] for key in item if key in settings.Instance._fields and key not in renamed}
     return settings.Instance(**same, **renamed)
+
+
+def _tracked(item: Dict[str, Any], groups: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Return what an instance tracks itself and what its sync group tracks for all members, each once."""
+    of_group = [tracked for group in groups if item["name"] in group["instances"] for tracked in group["track"]]
+    own = [tracked["name"] for tracked in item["track"]]
+    return [*item["track"], *(tracked for tracked in of_group if tracked["name"] not in own)]
 
 
 def _check_of(item: Dict[str, Any]) -> check_settings.Check:

@@ -9,27 +9,26 @@ notify programs run in a process of their own, and what cannot be sent at once i
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from ..checks.client import Result
 from ..checks.settings import INTERFACE, Check
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
-from . import check_results, links, report, settings
-from .addresses import VirtualAddresses
+from . import check_results, links, reload, report, settings
+from .addresses import REPLACED, VirtualAddresses
 from .core import effects, machine, sync_group, tracking
 from .notices import Notices
 from .other_holders import OtherHolders
-from .prepared import PreparedCalls, PreparedTakeover
-from .router import ADDRESSES, Router
-from .settings import identity
+from .router import ADDRESSES, Router, link_reading
+from .routes import VirtualRoutes
 from .transport import Transport
 
 # How long to wait before addresses that the kernel refused are tried again.
 ADDRESS_BACKOFF, ADDRESS_BACKOFF_MAX = 10 * MILLION, 300 * MILLION
-PREPARE_AHEAD = 600  # microseconds before Active_Down_Timer expires in which the takeover is prepared
 SOCKET_RETRY = 10 * MILLION  # before a socket that could not be opened is tried again
-CONFIGURATION_READING = "the configuration"  # updated at a reload, after which other trackers may count
+REMOVED = "another program had removed it"
 ADDRESS_EVENTS = (netlink.AddressUpdated, netlink.AddressGone)
 
 
@@ -53,6 +52,7 @@ class Daemon:
         self.results = check_results.CheckResults(self.wall)
         self.links = links.Links()
         self.addresses = VirtualAddresses(self.loop, self.network, self.links, self.log)
+        self.routes = VirtualRoutes(self.network, self.log)
         self.other_holders = OtherHolders(
             self.loop, self.network, self.links, self.log, lambda: [*self.routers.values()]
         )
@@ -60,15 +60,19 @@ class Daemon:
         self.transport = Transport(self.loop, self.network, self.links, self.log, self._receive)
         self._virtual_addresses: Set[str] = set()
         self._retry: Optional[Timer] = None
+        self._starts_at = 0  # when the startup delay is over
         self._on_resigned: Optional[Callable[[], None]] = None
 
     def start(self, new: settings.Settings, later: bool = False) -> None:
         """Start all routers; with ``later`` they do not take part until ``resume``."""
         self.loop.watch(self.network.netlink.fileno(), self._receive_netlink)
         self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
+        self._starts_at = self.loop.now() + (0 if later else new.startup_delay)
         self.apply(new, later)
         if later:
             self.transport.discard_pending()
+        else:
+            self.routes.remove_leftovers(self.routers.values())
 
     def to_json(self) -> Dict[str, Any]:
         """Return the state for ``resume`` in another process."""
@@ -89,14 +93,17 @@ class Daemon:
         self.checks.apply(self.settings.checks, self.settings.script_user, results)
         for router in self.routers.values():
             router.restore(known["routers"][router.name])
-        self._follow_links()
+        self.follow_links()
         for router in self.routers.values():
             self._resume_router(router)
 
     def _resume_router(self, router: Router) -> None:
-        self._update_trackers(router)
+        if not router.state.started:  # the startup delay of the other process was not over
+            self.start_router(router)
+        self.update_trackers(router)
         self._check_addresses(router)
         if router.active:
+            self._restore_routes(router, REMOVED)
             self.addresses.resume(router)
             self.other_holders.expect()
         if router.state.readings.get(ADDRESSES, 0) is tracking.FAULT:
@@ -104,23 +111,17 @@ class Daemon:
         self._set_timer(router)
 
     def resign(self, done: Callable[[], None]) -> None:
-        """Resign, but keep the addresses until another router serves them. All resignations are sent first.
+        """Resign, but keep the addresses until another router serves them.
 
-        :param done: called when no address is held any more
+        :param done: called when no router is Leaving any more
         """
         self._on_resigned = done
-        resignations: PreparedCalls = {}
         for router in self.routers.values():
-            calls = self.transport.prepare(router, 0) if router.active else {}
-            resignations.update(calls)
-            for call in calls.values():
-                call.run_early()
-        for router in self.routers.values():
-            self.step(router, machine.Stop(linger=True), prepared=resignations)
+            self.step(router, machine.Stop(keep_until_taken=True))
         self._finish_resigning()
 
     def _finish_resigning(self) -> None:
-        if self._on_resigned and not any(router.state.holding for router in self.routers.values()):
+        if self._on_resigned and not any(router.leaving for router in self.routers.values()):
             self._on_resigned()
 
     def stop(self) -> None:
@@ -132,93 +133,74 @@ class Daemon:
 
     def held(self) -> List[str]:
         """Return the virtual addresses that are on this host's interfaces."""
-        instances = [router.instance for router in self.routers.values()]
-        return [found for each in instances for found in self.links.held(each.interface, each.addresses)]
+        return [found.address for router in self.routers.values() for found in self.links.held(router.addresses)]
 
     def apply(self, new: settings.Settings, later: bool = False) -> None:
         """Switch to other settings. Unchanged routers go on; with ``later`` new ones do not start yet."""
-        identities = {identity(instance) for instance in new.instances}
-        for router in [router for router in self.routers.values() if router.identity not in identities]:
-            self.step(router, machine.Stop())
-            del self.routers[router.name]
-        before, self.settings = self.settings, new
+        reload.apply(self, new, later)
+
+    def use(self, new: settings.Settings, routers: Dict[str, Router]) -> None:
+        """Put settings in force, each router by its name in them."""
+        self.settings, self.routers = new, routers
+        self._virtual_addresses = {each.ip for one in new.instances for each in settings.virtual_addresses(one)}
+        if any(each.virtual_routes for each in new.instances):
+            self.network.netlink.follow_routes()
         self.notices.apply(new)
-        self._virtual_addresses = {address.partition("/")[0] for each in new.instances for address in each.addresses}
-        kept = {router.identity: router for router in self.routers.values()}
-        self.routers = {each.name: kept.get(identity(each)) or Router(each, self.wall) for each in new.instances}
-        if not later:
-            self._apply_checks(before)
-        changed = [each for each in new.instances if identity(each) in kept and self._is_changed(each, before)]
-        for instance in changed:
-            self._reconfigure(self.routers[instance.name], instance)
-        self.transport.listen_for(self.routers.values())
-        self._follow_links()
-        for instance in changed:
-            self._resume_reconfigured(self.routers[instance.name])
-        for router in [router for router in self.routers.values() if not (later or router.identity in kept)]:
-            self._start_router(router)
-        for group in new.groups:
-            self.notices.group_changed(group, self._members_of(group))
 
-    def _apply_checks(self, before: settings.Settings) -> None:
-        """Forget the results of checks that have changed."""
-        self.results.keep(check for check in self.settings.checks if check in before.checks)
-        self.checks.apply(self.settings.checks, self.settings.script_user)
+    def report_groups(self) -> None:
+        for group in self.settings.groups:
+            self.notices.group_changed(group, self.members_of(group))
 
-    def _start_router(self, router: Router) -> None:
-        self._update_trackers(router)
-        held = self.links.held(router.instance.interface, router.instance.addresses)
-        self.step(router, machine.Start(holding=bool(held)))
+    def start_router(self, router: Router) -> None:
+        """Let a router take part, once the startup delay is over."""
+        holding = bool(self.links.held(router.addresses))
+        if self.loop.now() < self._starts_at:
+            router.state = router.state._replace(holding=holding)  # it removes them if another router is Active
+            self.loop.at(self._starts_at, lambda: self._start_delayed(router))
+            return
+        self.update_trackers(router)
+        self.step(router, machine.Start(holding))
 
-    def _is_changed(self, new: settings.Instance, before: settings.Settings) -> bool:
-        groups = [settings.group_of(each, new.name) for each in (before, self.settings)]
-        return new not in before.instances or groups[0] != groups[1]
+    def _start_delayed(self, router: Router) -> None:
+        if router in self.routers.values() and not self._on_resigned:
+            self.start_router(router)
 
-    def _reconfigure(self, router: Router, new: settings.Instance) -> None:
-        """Give a router its new settings, and forget readings that counted only under the old ones."""
-        old = router.instance
-        if router.active or router.state.holding:
-            self.addresses.remove(router, [address for address in old.addresses if address not in new.addresses])
-        router.configure(new)
-        counting = router.names | {sync_group.GROUP} | ({ADDRESSES} if new.addresses == old.addresses else set())
-        readings = {name: reading for name, reading in router.state.readings.items() if name in counting}
-        router.state = machine.reconfigured(router.machine, router.state._replace(readings=readings), self.loop.now())
-
-    def _resume_reconfigured(self, router: Router) -> None:
-        """Go on with new settings, once every router of its sync group has them."""
-        self._update_trackers(router)
-        self.step(router, machine.TrackerUpdate(CONFIGURATION_READING, 0))  # may end a wait or a fault
-        if router.active:
-            self._restore_addresses(router, "new")
-            self.addresses.reschedule_announcement(router)
+    def restore(self, router: Router, why: str) -> None:
+        """Put back the addresses and routes that an Active router has lost."""
+        self._restore_addresses(router, why)
+        self._restore_routes(router, why)
 
     def _restore_addresses(self, router: Router, why: str) -> None:
-        """Put back the addresses that an Active router has lost."""
         missing = self.addresses.missing(router)
         if not missing:
             return
-        if not self.addresses.add(router, missing):
+        if not self.addresses.adding(router, missing)():
             self._addresses_refused(router)
             return
-        self.log.warning(f"{router.name}: {', '.join(missing)} put on {router.instance.interface}: {why}")
+        for interface in dict.fromkeys(each.interface for each in missing):
+            there = [each.address for each in missing if each.interface == interface]
+            self.log.warning(f"{router.name}: {', '.join(there)} put on {interface}: {why}")
         self.addresses.announce(router)
 
-    def step(
-        self, router: Router, event: machine.Event, when: Optional[int] = None, prepared: Optional[PreparedCalls] = None
-    ) -> None:
+    def _restore_routes(self, router: Router, why: str) -> None:
+        if router.active and not self.routes.restore(router, why):
+            self._addresses_refused(router)
+
+    def step(self, router: Router, event: machine.Event, when: Optional[int] = None) -> None:
         """Step a router's state machine with an event, and carry out the effects.
 
         :param when: the time of the event, if not now
-        :param prepared: calls that were prepared for these effects
         """
         members = self._members(router)
         routers, states = [member.machine for member in members], [member.state for member in members]
         after, actions = sync_group.step(routers, states, members.index(router), event, when or self.loop.now())
         for member, state in zip(members, after):
             member.state = state
+        # All calls are built before the first is made: clients wait from the Advertisement to the announcement.
+        calls = [(at, self._performing(members[at], effect)) for at, effect in actions]
         refused: Set[int] = set()
-        for at, effect in actions:
-            if at not in refused and not self._perform(members[at], effect, prepared):
+        for at, call in calls:
+            if at not in refused and call() is False:
                 refused.add(at)
         for member in members:
             self._set_timer(member)
@@ -236,10 +218,10 @@ class Daemon:
     def _members(self, router: Router) -> Sequence[Router]:
         """Return the router's sync group; without one, the router alone."""
         group = settings.group_of(self.settings, router.name)
-        found = self._members_of(group) if group else []
+        found = self.members_of(group) if group else []
         return found if router in found else [router]
 
-    def _members_of(self, group: settings.Group) -> Sequence[Router]:
+    def members_of(self, group: settings.Group) -> Sequence[Router]:
         return [self.routers[name] for name in group.instances if name in self.routers]
 
     def _group_changed(self, router: Router, actions: sync_group.Effects) -> None:
@@ -247,7 +229,7 @@ class Daemon:
         if any(isinstance(effect, effects.StateChanged) for _at, effect in actions):
             group = settings.group_of(self.settings, router.name)
             if group:
-                self.notices.group_changed(group, self._members_of(group))
+                self.notices.group_changed(group, self.members_of(group))
 
     def _set_timer(self, router: Router) -> None:
         """Make the timer fire no later than the deadline; if it fires earlier, it is set again."""
@@ -256,49 +238,47 @@ class Daemon:
             timer.cancel()
             router.timer = timer = None
         if deadline is not None and timer is None:
-            ahead = PREPARE_AHEAD if router.awaiting_timeout else 0
-            router.timer = self.loop.at(deadline - ahead, lambda: self._timer_fired(router))
+            router.timer = self.loop.at(deadline, lambda: self._timer_fired(router))
 
     def _timer_fired(self, router: Router) -> None:
         router.timer = None
-        takeover = self._await_expiry(router) if router.awaiting_timeout else None
+        if router.awaiting_timeout and self._is_expired(router):
+            self.transport.catch_up(router)  # an Advertisement may have arrived that this process was too late to read
         if self._is_expired(router):
-            self.step(router, machine.Timeout(), prepared=takeover.calls if takeover else None)
+            self.step(router, machine.Timeout())
             self._finish_resigning()
         self._set_timer(router)
-
-    def _await_expiry(self, router: Router) -> Optional[PreparedTakeover]:
-        """If Active_Down_Timer is about to expire, prepare the takeover, wait, and begin it at once."""
-        deadline, takeover = router.state.deadline, None
-        if deadline is not None and deadline <= self.loop.now() + PREPARE_AHEAD:
-            members = self._members(router)
-            takeover = PreparedTakeover(self.transport, self.addresses, members, members.index(router), deadline)
-            self.loop.spin_until(deadline)
-        if self._is_expired(router):
-            self.transport.catch_up(router)  # an Advertisement may have arrived that this process was too late to read
-        if takeover:
-            takeover.begin()
-        return takeover
 
     def _is_expired(self, router: Router) -> bool:
         return router.state.deadline is not None and self.loop.now() >= router.state.deadline
 
-    def _perform(self, router: Router, effect: effects.Effect, prepared: Optional[PreparedCalls]) -> bool:
-        """Carry out an effect; return False if the kernel refused the addresses."""
+    def _performing(self, router: Router, effect: effects.Effect) -> Callable[[], Optional[bool]]:
+        """Return a call that carries out an effect; it returns False if the kernel refused the addresses."""
         if isinstance(effect, effects.Send):
-            self.transport.send(router, effect.priority, prepared)
-        elif isinstance(effect, effects.AddAddresses):
-            added = self.addresses.add(router, router.instance.addresses, prepared)
-            router.refused_for = 0 if added else router.refused_for
+            return self.transport.sending(router, effect.priority)
+        if isinstance(effect, effects.AddAddresses):
+            return self._adding(router)
+        if isinstance(effect, effects.RemoveAddresses):
+            return partial(self._remove, router)
+        if isinstance(effect, effects.Announce):
+            return self.addresses.announcing(router)
+        return partial(self._state_changed, router, effect)
+
+    def _adding(self, router: Router) -> Callable[[], bool]:
+        calls = self.addresses.adding(router, router.addresses), self.routes.adding(router)
+        return lambda: all(call() for call in calls)
+
+    def _remove(self, router: Router) -> None:
+        self.routes.remove(router, router.instance.virtual_routes)
+        self.addresses.remove(router, router.addresses)
+
+    def _state_changed(self, router: Router, change: effects.StateChanged) -> None:
+        """Do what need not come before the announcement of the addresses, which clients wait for."""
+        self.notices.state_changed(router, change, self._members(router))
+        if change.after == machine.ACTIVE:
+            router.refused_for = 0
+            self.addresses.remove_strays(router, REPLACED)
             self.other_holders.expect()
-            return added
-        elif isinstance(effect, effects.RemoveAddresses):
-            self.addresses.remove(router, router.instance.addresses)
-        elif isinstance(effect, effects.Announce):
-            self.addresses.announce(router, prepared)
-        else:
-            self.notices.state_changed(router, effect, self._members(router))
-        return True
 
     def _addresses_refused(self, router: Router) -> None:
         """Enter FAULT: without its addresses a router must not be Active, and another one may get them."""
@@ -322,27 +302,38 @@ class Daemon:
 
     def _lose_egress(self, router: Router, egress: links.Egress) -> None:
         """Resign through the old egress, as long as anything can still be sent there."""
-        usable = egress.up and egress.follows(router.egress)
-        for name, good in ((router.link_reading, usable), (router.source_reading, bool(egress.source))):
+        usable = {router.link_reading: egress.up and egress.follows(router.egress)}
+        for interface, before in router.carriers.items():
+            carrier = self._carrier(interface)
+            usable[link_reading(interface)] = carrier.up and carrier.follows(before)
+        for name, good in {**usable, router.source_reading: bool(egress.source)}.items():
             if not good:
                 self._update_tracker(router, name, good)
 
+    def _carrier(self, interface: str) -> links.Egress:
+        return links.Egress(self.links.named(interface))
+
     def _use_egress(self, router: Router, egress: links.Egress) -> None:
         """Send from a new egress. A router that cannot send would become Active beside another one."""
-        another_mac = egress.has_another_mac(router.egress)
+        carriers = {name: self._carrier(name) for name in router.carriers}
+        moved = [router.instance.interface] if egress.has_another_mac(router.egress) else []
+        moved += [name for name, carrier in carriers.items() if carrier.has_another_mac(router.carriers[name])]
+        router.carriers = carriers
         if egress != router.egress:
             router.move(egress)
+        for name, carrier in carriers.items():
+            self._update_tracker(router, link_reading(name), carrier.up)
         self._update_tracker(router, router.link_reading, egress.up and self.transport.is_open(router))
         self._update_tracker(router, router.source_reading, bool(egress.source))
-        if another_mac and router.active:
-            self.addresses.announce_mac(router)
+        for name in moved if router.active else ():
+            self.addresses.announce_mac(router, name)
 
     def _update_tracker(self, router: Router, name: str, good: bool) -> None:
         reading = tracking.check(0, good)
-        if router.state.readings.get(name, "not read") != reading:
+        if name in router.names and router.state.readings.get(name, "not read") != reading:
             self.step(router, machine.TrackerUpdate(name, reading))
 
-    def _update_trackers(self, router: Router) -> None:
+    def update_trackers(self, router: Router) -> None:
         """Update all trackers of a router."""
         self._use_egress(router, router.egress)
         for check in self.settings.checks:
@@ -359,23 +350,26 @@ class Daemon:
         for event in received:
             self.links.update(event)
         if not all(self._is_virtual(event) for event in received):
-            self._follow_links()
+            self.follow_links()
         changed = {event.address.address for event in received if isinstance(event, ADDRESS_EVENTS)}
         for router in self.routers.values():
-            if lost or changed.intersection(router.advertisement.addresses):
+            if lost or changed.intersection(router.ips):
                 self._check_addresses(router)
+            self._restore_routes(router, REMOVED)
 
     def _check_addresses(self, router: Router) -> None:
         """Undo what another program has done to the addresses: they belong to the agent alone."""
         if router.active:
-            self._restore_addresses(router, "another program had removed it")
+            self._restore_addresses(router, REMOVED)
         self.addresses.remove_strays(router)
 
     def _is_virtual(self, event: Any) -> bool:
-        """Whether it is about a virtual address, which does not change an egress: with 255 routers there are many."""
+        """Whether it is about a virtual address or route, which changes no egress: with 255 routers there are many."""
+        if isinstance(event, netlink.RouteGone):
+            return True
         return isinstance(event, ADDRESS_EVENTS) and event.address.address in self._virtual_addresses
 
-    def _follow_links(self) -> None:
+    def follow_links(self) -> None:
         """Find where each router can send from now."""
         keys = {router.egress_key for router in self.routers.values()}
         found = {key: self.links.egress(*key, self._virtual_addresses) for key in keys}
@@ -383,7 +377,7 @@ class Daemon:
             self._lose_egress(router, found[router.egress_key])
         if self._retry:
             self._retry.cancel()
-        self._retry = None if self.transport.follow() else self.loop.after(SOCKET_RETRY, self._follow_links)
+        self._retry = None if self.transport.follow() else self.loop.after(SOCKET_RETRY, self.follow_links)
         for router in self.routers.values():
             self._use_egress(router, found[router.egress_key])
         for check in self.settings.checks:
@@ -396,6 +390,6 @@ class Daemon:
             self.take_result(result)
 
     def report(self) -> Dict[str, Any]:
-        """Return the report on instances, groups, checks and sockets."""
+        """Return the report on instances, groups and checks."""
         routers, groups, now = self.routers, self.notices.groups, self.loop.now()
-        return report.build(self.settings, routers, groups, self.results, self.links, self.transport, now)
+        return report.build(self.settings, routers, groups, self.results, self.links, now)

@@ -12,6 +12,7 @@ import ipaddress
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ..net import netlink
+from .settings import VirtualAddress
 
 
 class Egress(NamedTuple):
@@ -73,10 +74,17 @@ class Links:
         """Return the MACs of all interfaces."""
         return {link.mac for link in self._links.values()}
 
-    def held(self, interface: str, addresses: Iterable[str]) -> List[str]:
-        """Return which of the addresses are on the interface, see ``present``."""
-        link = self.named(interface)
-        return self.present(link.index, addresses) if link else []
+    def held(self, addresses: Iterable[VirtualAddress]) -> List[VirtualAddress]:
+        """Return which of the addresses are on their interfaces, see ``present``."""
+        by_interface: Dict[str, List[str]] = {}
+        for each in addresses:
+            by_interface.setdefault(each.interface, []).append(each.address)
+        return [
+            VirtualAddress(found, link.name)
+            for link, wanted in ((self.named(name), wanted) for name, wanted in by_interface.items())
+            if link
+            for found in self.present(link.index, wanted)
+        ]
 
     def present(self, index: int, addresses: Iterable[str]) -> List[str]:
         """Return which of the addresses are on an interface, each with the prefix lengths that it has there."""

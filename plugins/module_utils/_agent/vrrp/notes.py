@@ -9,7 +9,7 @@ from typing import Callable, Iterator, List
 
 from ..checks.settings import Check
 from ..runtime.loop import MILLION
-from .settings import Instance, Settings
+from .settings import Instance, Settings, other_interfaces
 
 
 def notes(found: Settings, has_interface: Callable[[str], bool]) -> List[str]:
@@ -22,8 +22,9 @@ def notes(found: Settings, has_interface: Callable[[str], bool]) -> List[str]:
 
 
 def _of_instance(instance: Instance, has_interface: Callable[[str], bool]) -> Iterator[str]:
-    if not has_interface(instance.interface):
-        yield f"{instance.name}: this host has no interface {instance.interface} now; until it has, this is a FAULT."
+    for interface in (instance.interface, *other_interfaces(instance)):
+        if not has_interface(interface):
+            yield f"{instance.name}: this host has no interface {interface} now; until it has, this is a FAULT."
     first = instance.addresses[0].partition("/")[0]
     if instance.family == 6 and not ipaddress.ip_address(first).is_link_local:
         yield f"{instance.name}: the first address is {first}; RFC 9568, 5.2.9 wants a link-local one there."

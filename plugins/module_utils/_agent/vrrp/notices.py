@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Sequence
+from typing import Any, Dict, Sequence, Union
 
 from ..runtime.loop import Loop
 from . import links, reasons, settings
@@ -14,7 +14,13 @@ from .rivals import Rival
 from .router import Router
 
 # The state names that keepalived passes to notify programs, so that its programs work here.
-NOTIFY_STATES = {machine.ACTIVE: "MASTER", machine.BACKUP: "BACKUP", machine.FAULT: "FAULT", machine.INITIALIZE: "STOP"}
+NOTIFY_STATES = {
+    machine.ACTIVE: "MASTER",
+    machine.BACKUP: "BACKUP",
+    machine.FAULT: "FAULT",
+    machine.LEAVING: "STOP",
+    machine.INITIALIZE: "STOP",
+}
 SECOND_ACTIVE = "MASTER_RX_LOWER_PRI"  # keepalived's word as well
 
 
@@ -39,7 +45,9 @@ class Notices:
             reason = reasons.of_fault(router, members, self.links, self.results)
         router.changed(reason)
         self.log.info(f"{router.name}: {change.before} to {change.after}: {reason}")
-        self._notify(router.instance.notify, "INSTANCE", router.name, NOTIFY_STATES[change.after], router.priority)
+        state = NOTIFY_STATES[change.after]
+        if state != NOTIFY_STATES[change.before]:
+            self._notify(router.instance, "INSTANCE", state, router.priority)
 
     def lower_received(self, router: Router, received: machine.Received, arrived: int) -> None:
         """Report a router of a lower priority that stays Active beside ours, once until it is gone."""
@@ -51,7 +59,7 @@ class Notices:
                 f"{router.name}: {rival.source} is Active as well, with priority {rival.priority}: "
                 "it receives none of our Advertisements, or discards them",
             )
-            self._notify(router.instance.notify, "INSTANCE", router.name, SECOND_ACTIVE, router.priority)
+            self._notify(router.instance, "INSTANCE", SECOND_ACTIVE, router.priority)
             self._expect_end(router, rival)
 
     def _expect_end(self, router: Router, rival: Rival) -> None:
@@ -69,11 +77,12 @@ class Notices:
         states = {member.state.name for member in members}
         if len(states) != 1 or states == {self.groups[group.name]}:
             return
-        (state,) = states
+        (state,), before = states, self.groups[group.name]
         self.groups[group.name] = state
         self.log.info(f"{group.name}: the sync group is {state}")
-        self._notify(group.notify, "GROUP", group.name, NOTIFY_STATES[state], 0)
+        if NOTIFY_STATES[state] != NOTIFY_STATES[before]:
+            self._notify(group, "GROUP", NOTIFY_STATES[state], 0)
 
-    def _notify(self, program: Sequence[str], kind: str, name: str, state: str, priority: int) -> None:
-        if program:
-            self.checks.run((*program, kind, name, state, str(priority)), self._user)
+    def _notify(self, of: Union[settings.Instance, settings.Group], kind: str, state: str, priority: int) -> None:
+        if of.notify:
+            self.checks.run((*of.notify, kind, of.name, state, str(priority)), of.notify_user or self._user)

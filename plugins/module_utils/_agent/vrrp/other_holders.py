@@ -76,10 +76,10 @@ class OtherHolders:
         self._probe(targets, deque(targets))
 
     def _targets(self, router: Router) -> Iterable[Target]:
-        link = router.egress.link
-        if link and len(link.mac) == ETHERNET_SIZE:
-            for address in router.advertisement.addresses:
-                yield Target(router, router.transitions, (link, router.instance.family), address)
+        for address in router.addresses:
+            link = router.link_of(address.interface)
+            if link and len(link.mac) == ETHERNET_SIZE:
+                yield Target(router, router.transitions, (link, address.family), address.ip)
 
     def _listen(self, key: Key) -> None:
         try:

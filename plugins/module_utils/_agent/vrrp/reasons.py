@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from typing import Mapping, Sequence
+from typing import Mapping, Optional, Sequence
 
+from ..net import netlink
 from . import links
 from .check_results import CheckState
 from .core import sync_group, tracking
-from .router import ADDRESSES, Router
+from .router import ADDRESSES, Router, link_reading
 
 
 def of_fault(router: Router, members: Sequence[Router], known: links.Links, checks: Mapping[str, CheckState]) -> str:
@@ -27,27 +28,28 @@ def of_fault(router: Router, members: Sequence[Router], known: links.Links, chec
 def _cause(
     name: str, router: Router, members: Sequence[Router], known: links.Links, checks: Mapping[str, CheckState]
 ) -> str:
-    if name == router.link_reading:
-        return _of_link(router, known)
+    for interface, found in ((router.instance.interface, router.egress), *router.carriers.items()):
+        if name == link_reading(interface):
+            return _of_link(interface, found.link, known)
     if name == router.source_reading:
         return _of_source(router)
     if name == ADDRESSES:
-        return "the kernel refuses the virtual addresses"
+        return f"the kernel refuses {router.refused}"
     if name == sync_group.GROUP:
         return f"{', '.join(_faulty(members))} of its sync group is in Fault"
     detail = checks[name].result.detail if name in checks else ""
     return f"{name} failed: {detail}" if detail else f"{name} failed"
 
 
-def _of_link(router: Router, known: links.Links) -> str:
-    link, before = known.named(router.instance.interface), router.egress.link
+def _of_link(interface: str, before: Optional[netlink.Link], known: links.Links) -> str:
+    link, reading = known.named(interface), link_reading(interface)
     if link is None:
-        return f"{router.link_reading} is not there"
+        return f"{reading} is not there"
     if not link.up:
-        return f"{router.link_reading} is down"
+        return f"{reading} is down"
     if before and before.index != link.index:
-        return f"{router.link_reading} is another one now"
-    return f"{router.link_reading} has no socket for VRRP"
+        return f"{reading} is another one now"
+    return f"{reading} has no socket for VRRP"
 
 
 def _of_source(router: Router) -> str:

@@ -1,16 +1,15 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The report on instances, groups, checks and sockets; docs/agent.md describes the fields."""
+"""The report on instances, groups and checks; docs/agent.md describes the fields."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional
 
 from ..checks.settings import Check
 from . import links, settings
 from .check_results import CheckState
 from .router import Router
-from .transport import InterfaceSocket
 
 NOT_KNOWN = {"up": None, "since": None, "value": 0, "detail": ""}  # of a check without a result so far
 
@@ -21,7 +20,6 @@ def build(
     groups: Mapping[str, str],
     checks: Mapping[str, CheckState],
     known: links.Links,
-    sockets: Iterable[InterfaceSocket],
     now: int,
 ) -> Dict[str, Any]:
     """
@@ -35,16 +33,12 @@ def build(
             for each in applied.groups
         ],
         "checks": [_check(check, checks.get(check.name)) for check in applied.checks],
-        "links": [
-            {"interface": each.interface, "family": each.family, "discarded": each.discarded} for each in sockets
-        ],
     }
 
 
 def _instance(router: Router, applied: settings.Settings, known: links.Links, now: int) -> Dict[str, Any]:
     group = settings.group_of(applied, router.name)
-    held = known.held(router.instance.interface, router.instance.addresses)
-    return router.report(held, group.name if group else None, now)
+    return router.report(known.held(router.addresses), group.name if group else None, now)
 
 
 def _check(check: Check, found: Optional[CheckState]) -> Dict[str, Any]:

@@ -5,15 +5,18 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from ..checks.settings import FILE, Check
+from ..net import netlink
 from ..runtime.loop import Timer
 from . import links, rivals, settings, validation
 from .core import machine, packet, tracking
+from .notation import DEV
 
 Senders = List[Tuple[str, Callable[[], Any]]]  # a destination, and the call that sends to it
-ADDRESSES = "the virtual addresses"  # a reading: FAULT while the kernel refuses them
+ADDRESSES = "the virtual addresses"  # a reading: FAULT while the kernel refuses them, or the routes
+ROUTES = "the virtual routes"
 SAVED = ("since", "reason", "last", "sent", "received", "lower", "transitions", "discarded", "refused_for")
 
 
@@ -25,6 +28,10 @@ class LastAdvertisement(NamedTuple):
     at: float
 
 
+def link_reading(interface: str) -> str:
+    return f"interface {interface}"
+
+
 class Router:
     """Mutable; only the daemon changes it."""
 
@@ -33,7 +40,9 @@ class Router:
         self.state = machine.State()
         self.since, self.reason = wall(), "start"
         self.egress = links.Egress()
+        self.carriers: Dict[str, links.Egress] = {}  # by name: the other interfaces that addresses and routes need
         self.timer: Optional[Timer] = None
+        self.refused = ADDRESSES  # what the kernel has refused last
         self.refused_for = 0  # how long to wait before addresses that the kernel refused are tried again, microseconds
         self.last: Optional[LastAdvertisement] = None
         self.sent = self.received = self.transitions = 0
@@ -43,10 +52,14 @@ class Router:
         self.configure(instance)
 
     def configure(self, instance: settings.Instance) -> None:
-        self.instance = instance
+        self.instance, self.identity = instance, settings.identity(instance)
         self.other_holders: Dict[str, List[str]] = {}  # by address: the MACs of other hosts that answer for it
         self.advertisement = settings.advertisement(instance)
-        self.names = frozenset((self.link_reading, self.source_reading, *(item.name for item in instance.track)))
+        self.addresses = settings.virtual_addresses(instance)
+        self.ips = frozenset(address.ip for address in self.addresses)
+        self.carriers = {name: self.carriers.get(name, links.Egress()) for name in settings.other_interfaces(instance)}
+        own = (self.source_reading,) if instance.dont_track_primary else (self.link_reading, self.source_reading)
+        self.names = frozenset((*own, *map(link_reading, self.carriers), *(item.name for item in instance.track)))
         self._senders: Dict[Tuple[Any, int], Senders] = {}
         self.move(self.egress)
 
@@ -67,21 +80,26 @@ class Router:
         return self.state.name == machine.ACTIVE
 
     @property
+    def leaving(self) -> bool:
+        return self.state.name == machine.LEAVING
+
+    @property
+    def has_addresses(self) -> bool:
+        """Whether the virtual addresses on the interface are there by right."""
+        return self.active or self.leaving or self.state.holding
+
+    @property
     def awaiting_timeout(self) -> bool:
         """Whether Active_Down_Timer runs."""
         return self.state.name == machine.BACKUP
 
     @property
     def link_reading(self) -> str:
-        return f"interface {self.instance.interface}"
+        return link_reading(self.instance.interface)
 
     @property
     def source_reading(self) -> str:
         return f"the source address on {self.instance.interface}"
-
-    @property
-    def identity(self) -> settings.Identity:
-        return settings.identity(self.instance)
 
     @property
     def socket_key(self) -> Tuple[str, int]:
@@ -92,6 +110,18 @@ class Router:
     def egress_key(self) -> Tuple[str, int, Optional[str]]:
         """The arguments for ``Links.egress``."""
         return self.instance.interface, self.instance.family, self.instance.source
+
+    def link_of(self, interface: str) -> Optional[netlink.Link]:
+        """Return its own interface, or another one that carries some of its addresses, as it was last found."""
+        found = self.egress if interface == self.instance.interface else self.carriers.get(interface, links.Egress())
+        return found.link
+
+    def texts(self, addresses: Iterable[settings.VirtualAddress]) -> List[str]:
+        """Return how its addresses are written in its configuration."""
+        own = self.instance.interface
+        return [
+            each.address if each.interface == own else f"{each.address} {DEV} {each.interface}" for each in addresses
+        ]
 
     def destinations(self) -> Tuple[str, ...]:
         if self.instance.multicast:
@@ -150,7 +180,7 @@ class Router:
     def priority(self) -> int:
         return machine.priority_of(self.machine, self.state)
 
-    def report(self, held: List[str], group: Optional[str], now: int) -> Dict[str, Any]:
+    def report(self, held: List[settings.VirtualAddress], group: Optional[str], now: int) -> Dict[str, Any]:
         """Return its part of the status report.
 
         :param now: on the loop's clock
@@ -165,8 +195,9 @@ class Router:
             "reason": self.reason,
             "priority": {"configured": instance.priority, "effective": self.priority, "because": because},
             "waiting_for": sorted(self.names - state.readings.keys()),
-            "addresses": list(instance.addresses),
-            "held": held,
+            "addresses": self.texts(self.addresses),
+            "held": self.texts(held),
+            "virtual_routes": [str(route) for route in instance.virtual_routes],
             "source": self.egress.source,
             "peers": list(instance.peers),
             "group": group,

@@ -15,10 +15,12 @@ from ..checks.settings import INTERFACE
 from ..config.fields import MILLION
 from ..config.schema import Faults, Field, integer, repeated, word
 from .core import packet, tracking
+from .notation import read_route, split_dev
 
 AUTH_PASS_LENGTH = 8  # what both ends compare; RFC 2338 section 5.3.10
 V3_INTERVAL = (0.01, 40.95)  # 12 bits of centiseconds, RFC 9568 section 5.2.7
 V2_INTERVAL = (1, 255)  # 8 bits of seconds, RFC 3768 section 5.3.7
+ttl = integer(1, 255, "a TTL")
 MAX_ADDRESSES = 255  # the count has 8 bits, RFC 9568 section 5.2.5
 
 Item = Dict[str, Any]
@@ -33,7 +35,7 @@ TRACKED = {
 def vip(value: Any) -> Tuple[Any, Optional[str]]:
     """An address with its prefix length; /32 or /128 if it has none."""
     try:
-        interface = ipaddress.ip_interface(str(value))
+        interface = ipaddress.ip_interface(str(value).replace("%", " "))  # a zone may contain anything
     except ValueError:
         return None, "an address, with or without a prefix length, is wanted."
     return (str(interface) if "/" in str(value) else f"{interface.ip}/{interface.max_prefixlen}"), None
@@ -46,7 +48,7 @@ def spelled_out(track: Any) -> Any:
 
 def family(instance: Dict[str, Any], place: str, faults: Faults) -> int:
     """Return 4 or 6: a Virtual Router protects one family, RFC 9568 section 1.5."""
-    families = {ipaddress.ip_interface(address).version for address in instance["addresses"]}
+    families = {ipaddress.ip_interface(split_dev(address)[0]).version for address in instance["addresses"]}
     if len(families) > 1:
         faults.append(f"{place}.addresses mixes IPv4 and IPv6: make an instance for each, they may share the VRID.")
     return min(families, default=4)
@@ -55,30 +57,41 @@ def family(instance: Dict[str, Any], place: str, faults: Faults) -> int:
 def contradictions(instance: Dict[str, Any], place: str) -> Faults:
     """Return which values exclude each other. The ``family`` of the instance is known."""
     faults = []
-    version, interval = instance["version"], instance["advert_interval"]
+    version = instance["version"]
     if instance["family"] == 6 and version == 2:
         faults.append(f"{place}.version is 2: IPv6 addresses need VRRP version 3.")
-    low, high = V2_INTERVAL if version == 2 else V3_INTERVAL
-    if not low <= interval <= high or (version == 2 and interval != int(interval)):
-        unit = "whole seconds" if version == 2 else "seconds"
-        mend = "; version 3 takes fractions" if version == 2 and interval < 1 else ""
-        faults.append(
-            f"{place}.advert_interval is {interval}: VRRP version {version} takes {low} to {high} {unit}{mend}."
-        )
+    faults += interval_faults(version, instance["advert_interval"], f"{place}.advert_interval")
     if instance["auth_pass"] and version == 3:
         faults.append(f"{place}.auth_pass is set: VRRP version 3 has no authentication, leave it out.")
+    if instance["multicast"] and instance["min_ttl"] not in (None, packet.REQUIRED_HOP_LIMIT):
+        faults.append(
+            f"{place}.min_ttl is {instance['min_ttl']}: over multicast VRRP requires {packet.REQUIRED_HOP_LIMIT}, "
+            "leave it out."
+        )
     if not instance["multicast"] and not instance["peers"]:
         # Without peers every member would become Active.
         faults.append(f"{place}.peers is empty: name the other members, or set multicast to true.")
     return faults
 
 
+def interval_faults(version: int, interval: float, place: str) -> Faults:
+    """Refuse an Advertisement_Interval that a message of this version cannot have."""
+    low, high = V2_INTERVAL if version == 2 else V3_INTERVAL
+    if not low <= interval <= high or (version == 2 and interval != int(interval)):
+        unit = "whole seconds" if version == 2 else "seconds"
+        mend = "; version 3 takes fractions" if version == 2 and interval < 1 else ""
+        return [f"{place} is {interval}: VRRP version {version} takes {low} to {high} {unit}{mend}."]
+    if version == 3 and round(interval * MILLION) % packet.CENTISECOND:
+        return [f"{place} is {interval}: VRRP version 3 counts in steps of 0.01 seconds."]
+    return []
+
+
 def too_long(auth_pass: str, place: str) -> Faults:
     """Refuse what VRRP would cut silently. The sentence does not repeat the password."""
-    if len(auth_pass.encode()) > AUTH_PASS_LENGTH:
-        return [
-            f"{place} has {len(auth_pass)} characters: VRRP compares the first {AUTH_PASS_LENGTH} only, shorten it."
-        ]
+    length = len(auth_pass.encode())
+    if length > AUTH_PASS_LENGTH:
+        unit = "characters" if auth_pass.isascii() else "bytes"
+        return [f"{place} has {length} {unit}: VRRP compares the first {AUTH_PASS_LENGTH} only, shorten it."]
     return []
 
 
@@ -94,6 +107,20 @@ def vrid_clashes(instances: List[Dict[str, Any]], place: str) -> Faults:
                 f"{instance['interface']}: give one of them another VRID."
             )
         seen.setdefault(key, instance["name"])
+    return faults
+
+
+def same_routes(instances: List[Item], place: str) -> Faults:
+    """Refuse two routes of one metric to a network: the kernel may delete either in place of the other."""
+    ways = [(instance["name"], read_route(text)[0]) for instance in instances for text in instance["virtual_routes"]]
+    seen: Dict[Tuple[str, int, int], str] = {}
+    faults = []
+    for name, route in ways:
+        key = (route.to, route.table, route.metric)
+        if key in seen:
+            whose = name if seen[key] == name else f"{seen[key]} and {name}"
+            faults.append(f"{place}: two routes of {whose} to {route.to} have the same metric: give each its own.")
+        seen.setdefault(key, name)
     return faults
 
 
@@ -121,17 +148,15 @@ def of_instance(instance: Item, place: str) -> Faults:
 
 
 def _times(instance: Item, place: str) -> Iterator[str]:
-    interval = instance["advert_interval"]
-    if instance["version"] == 3 and round(interval * MILLION) % packet.CENTISECOND:
-        yield f"{place}.advert_interval is {interval}: VRRP version 3 counts in steps of 0.01 seconds."
     if instance["preempt_delay"] and not instance["preempt"]:
         yield f"{place}.preempt_delay is set, but preempt is false: leave one of them out."
 
 
 def _addresses(instance: Item, place: str) -> Iterator[str]:
     own = _without_prefix(instance)
-    if len(own) > MAX_ADDRESSES:
-        yield f"{place}.addresses has {len(own)} of them: an advertisement has at most {MAX_ADDRESSES}."
+    if len(instance["addresses"]) > MAX_ADDRESSES:
+        number = len(instance["addresses"])
+        yield f"{place}.addresses has {number} of them: an advertisement has at most {MAX_ADDRESSES}."
     for address in repeated(own):
         yield f"{place}.addresses has {address} twice: leave one out."
 
@@ -157,7 +182,7 @@ def of_tracking(instance: Item, checks: List[Item], place: str) -> Faults:
     faults = undefined(instance["track"], checks, place)
     own = {check["name"] for check in checks if check["type"] == INTERFACE and _is_on(check, instance["interface"])}
     for item in instance["track"]:
-        if item["name"] in own:
+        if item["name"] in own and not instance["dont_track_primary"]:
             faults.append(f"{place} has its own interface ({item['name']}), which is always tracked: leave it out.")
         if item["weight"] and instance["priority"] == tracking.OWNER:
             faults.append(
@@ -176,16 +201,14 @@ def among_instances(instances: List[Item]) -> Faults:
     faults = vrid_clashes(instances, "instances")
     holders: Dict[Any, Item] = {}
     for instance in instances:
-        for address in set(_without_prefix(instance)):
-            # The same link-local address on two links is two addresses.
-            link = instance["interface"] if ipaddress.ip_address(address).is_link_local else None
-            other = holders.setdefault((address, link), instance)
+        for address in set(_with_link(instance)):
+            other = holders.setdefault(address, instance)
             if other is not instance:
                 faults.append(
-                    f"instances: {other['name']} and {instance['name']} both have the address {address}: "
+                    f"instances: {other['name']} and {instance['name']} both have the address {address[0]}: "
                     "leave it to one of them."
                 )
-    return faults
+    return faults + same_routes(instances, "instances")
 
 
 def of_group(group: Item, instances: List[Item], place: str) -> Faults:
@@ -193,6 +216,12 @@ def of_group(group: Item, instances: List[Item], place: str) -> Faults:
     members = group["instances"]
     faults = undefined([{"name": name} for name in members], instances, f"{place}.instances")
     faults += [f"{place}.instances has {name} twice: leave one out." for name in repeated(members)]
+    faults += [
+        f"{place} tracks {item['name']} with weight {item['weight']}, which counts for nothing in a group: "
+        "use weight 0 (FAULT)."
+        for item in group["track"]
+        if item["weight"]
+    ]
     faults += [
         f"{place}: its instance {instance['name']} tracks {item['name']} with weight {item['weight']}, "
         "which counts for nothing in a group: use weight 0 (FAULT)."
@@ -213,5 +242,13 @@ def among_groups(groups: List[Item]) -> Faults:
     ]
 
 
+def _with_link(instance: Item) -> Iterator[Tuple[str, Optional[str]]]:
+    """Yield each address with the link that it is on, where it matters: a link-local one may be on each of several."""
+    for written in (*instance["addresses"], *instance["excluded_addresses"]):
+        with_prefix, dev = split_dev(written)
+        address = with_prefix.partition("/")[0]
+        yield address, (dev or instance["interface"]) if ipaddress.ip_address(address).is_link_local else None
+
+
 def _without_prefix(instance: Item) -> List[str]:
-    return [address.partition("/")[0] for address in instance["addresses"]]
+    return [address.partition("/")[0] for address in (*instance["addresses"], *instance["excluded_addresses"])]

@@ -11,6 +11,7 @@ from typing import NamedTuple, Optional, Tuple
 
 from ..checks.settings import Check
 from .core import machine, packet
+from .notation import Route, split_dev
 
 
 class Tracked(NamedTuple):
@@ -30,7 +31,7 @@ class Instance(NamedTuple):
     family: int  # 4 or 6
     priority: int
     interval: int
-    addresses: Tuple[str, ...]  # each with its prefix length
+    addresses: Tuple[str, ...]  # each with its prefix length, and ``dev`` if another interface carries it
     preempt: bool = True
     preempt_delay: int = 0
     auth_pass: bytes = b""
@@ -40,7 +41,27 @@ class Instance(NamedTuple):
     track: Tuple[Tracked, ...] = ()
     announce_again: int = 60_000_000  # how often an Active router repeats its announcement; 0 is never
     notify: Tuple[str, ...] = ()  # a program and its arguments
+    notify_user: str = ""  # runs it; the script user where empty
+    dont_track_primary: bool = False  # whether its interface may be down without a FAULT
     checksum: str = packet.RFC5798
+    min_ttl: int = packet.REQUIRED_HOP_LIMIT  # of unicast Advertisements; IPv6's hop limit as well
+    excluded_addresses: Tuple[str, ...] = ()  # the same of either family; Advertisements do not have them
+    virtual_routes: Tuple[Route, ...] = ()
+
+
+class VirtualAddress(NamedTuple):
+    """An address that a Virtual Router has while it is Active."""
+
+    address: str  # with its prefix length
+    interface: str  # that carries it
+
+    @property
+    def ip(self) -> str:
+        return self.address.partition("/")[0]
+
+    @property
+    def family(self) -> int:
+        return 6 if ":" in self.address else 4
 
 
 class Group(NamedTuple):
@@ -49,6 +70,7 @@ class Group(NamedTuple):
     name: str
     instances: Tuple[str, ...]
     notify: Tuple[str, ...] = ()
+    notify_user: str = ""
 
 
 class Settings(NamedTuple):
@@ -59,6 +81,7 @@ class Settings(NamedTuple):
     checks: Tuple[Check, ...] = ()
     status_socket: str = "/run/onprem-lb-vrrp/status.sock"
     script_user: str = "nobody"  # runs notify programs, and scripts that name no user
+    startup_delay: int = 0  # after the start of the agent, before its routers take part
 
 
 Identity = Tuple[str, int, int, int]
@@ -72,6 +95,19 @@ def identity(instance: Instance) -> Identity:
 def group_of(settings: Settings, name: str) -> Optional[Group]:
     """Return the sync group of an instance."""
     return next((each for each in settings.groups if name in each.instances), None)
+
+
+def virtual_addresses(instance: Instance) -> Tuple[VirtualAddress, ...]:
+    """Return all addresses of an instance, the advertised ones first."""
+    texts = map(split_dev, (*instance.addresses, *instance.excluded_addresses))
+    return tuple(VirtualAddress(address, dev or instance.interface) for address, dev in texts)
+
+
+def other_interfaces(instance: Instance) -> Tuple[str, ...]:
+    """Return the interfaces besides its own that its addresses and routes need."""
+    named = [each.interface for each in virtual_addresses(instance)]
+    named += [route.dev for route in instance.virtual_routes]
+    return tuple(name for name in dict.fromkeys(named) if name != instance.interface)
 
 
 def router(instance: Instance, source: str, tracked: Tuple[str, ...]) -> machine.VirtualRouter:

@@ -9,7 +9,8 @@ from typing import Any, Callable, Dict, Iterable, List, Sequence
 from ..runtime.prometheus import PROCESS, Metric, Report, Sample, exposition
 from ..runtime.text_table import ago, columns, heading, problems
 
-STATES = ("Initialize", "Backup", "Active", "Fault")
+STATES = ("Initialize", "Backup", "Active", "Leaving", "Fault")
+HOLDERS = ("Active", "Leaving")  # states with addresses
 PREFIX = "onprem_lb_vrrp"
 
 
@@ -53,7 +54,7 @@ def _priority(priority: Report) -> str:
 
 def _addresses(instance: Report) -> List[str]:
     """Mark an address that is missing, or present although the state or the prefix length says otherwise."""
-    active, held = instance["state"] == "Active", instance["held"]
+    active, held = instance["state"] in HOLDERS, instance["held"]
     marks = {(True, False): " (missing)", (False, True): " (left over)"}
     strays = [f"{address} (left over)" for address in held if address not in instance["addresses"]]
     return [address + marks.get((active, address in held), "") for address in instance["addresses"]] + strays
@@ -115,12 +116,6 @@ def _discarded(report: Report) -> Iterable[Sample]:
             yield {**_of(instance), "reason": reason}, count
 
 
-def _discarded_unknown(report: Report) -> Iterable[Sample]:
-    for link in report["links"]:
-        for reason, count in link["discarded"].items():
-            yield {"interface": link["interface"], "family": link["family"], "reason": reason}, count
-
-
 def _check_states(report: Report) -> Iterable[Sample]:
     for check in report["checks"]:
         if check["up"] is not None:
@@ -151,6 +146,5 @@ METRICS = (
     ),
     Metric("last_advertisement_seconds", "When one was last received, since 1970.", _last_received),
     Metric("discarded_total", "Messages for an instance that were discarded, by reason.", _discarded),
-    Metric("discarded_unknown_total", "Messages for no instance that were discarded, by reason.", _discarded_unknown),
     Metric("check_up", "Whether a check succeeds; absent until it is known.", _check_states),
 )

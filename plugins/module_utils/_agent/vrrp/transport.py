@@ -4,19 +4,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple
+from functools import partial
+from typing import Any, Callable, Dict, Iterable, Optional, Tuple
 
 from ..net.ip import Datagram
 from ..runtime.loop import MILLION, Loop
 from . import links, validation
 from .core import machine, packet
-from .prepared import PreparedCall, PreparedCalls
 from .router import Router
 
 BATCH = 64  # messages read in one callback, some 2 ms, before timers have their turn
 BACKLOG = 2000  # messages read before Active_Down_Timer is taken to have expired
 FAULT_EXPIRY = 60 * MILLION  # a fault is over when its kind of message has not arrived for so long
 ADDRESSES = "addresses"  # a reason to log, though not to discard
+MAX_FAULTS = 256  # kinds of messages that are remembered: what differs in a message may be forged
 Key = Tuple[str, int]
 
 
@@ -28,15 +29,11 @@ class InterfaceSocket:
         self.routers: Dict[int, Router] = {}
         self.port: Any = None
         self.opened_for: Optional[Tuple[int, bool]] = None  # the interface's index, and whether it joined the group
-        self.discarded: Dict[str, int] = {}
         self.name = f"{interface}, IPv{family}"
 
     @property
     def multicast(self) -> bool:
         return any(router.instance.multicast for router in self.routers.values())
-
-    def discard(self, reason: str) -> None:
-        self.discarded[reason] = self.discarded.get(reason, 0) + 1
 
 
 class Transport:
@@ -55,9 +52,6 @@ class Transport:
         self._faults: Dict[Tuple[str, str], int] = {}  # when each kind of message last arrived
         self._expiring = False
 
-    def __iter__(self) -> Iterator[InterfaceSocket]:
-        return iter(self._sockets.values())
-
     def listen_for(self, routers: Iterable[Router]) -> None:
         """Keep the sockets that these routers need, and no others."""
         by_key: Dict[Key, Dict[int, Router]] = {}
@@ -66,7 +60,10 @@ class Transport:
         for key in [key for key in self._sockets if key not in by_key]:
             self._close(self._sockets.pop(key))
         for key, members in by_key.items():
-            self._sockets.setdefault(key, InterfaceSocket(*key)).routers = members
+            sock = self._sockets.setdefault(key, InterfaceSocket(*key))
+            sock.routers = members
+            if sock.port:
+                sock.port.listen_for(members)
 
     def follow(self) -> bool:
         """Open and close sockets as interfaces come and go; return False if one could not be opened."""
@@ -83,6 +80,7 @@ class Transport:
         key = f"open {sock.name}"
         try:
             sock.port = self.network.open_socket(sock.interface, index, sock.family, multicast)
+            sock.port.listen_for(sock.routers)
         except OSError as error:
             self.log.fault(key, f"{sock.name}: no socket for VRRP: {error.strerror}")
             return
@@ -104,13 +102,17 @@ class Transport:
         sock = self._sockets.get(router.socket_key)
         return bool(sock and sock.port)
 
-    def send(self, router: Router, priority: int, prepared: Optional[PreparedCalls] = None) -> None:
-        """Send an Advertisement to every peer; a failure for one peer does not stop the others."""
-        port, name = self._egress_socket(router), router.name
-        failure, reached = "" if port else ": there is no socket", False
-        for destination, send in router.senders(port, priority) if port else ():
+    def sending(self, router: Router, priority: int) -> Callable[[], None]:
+        """Return a call that sends an Advertisement to every peer; a failure for one does not stop the others."""
+        port = self._egress_socket(router)
+        return partial(self._send, router, port, router.senders(port, priority) if port else ())
+
+    def _send(self, router: Router, port: Any, senders: Iterable[Tuple[str, Callable[[], Any]]]) -> None:
+        name, reached = router.name, False
+        failure = "" if port else ": there is no socket"
+        for destination, send in senders:
             try:
-                (prepared.pop((name, priority, destination), send) if prepared else send)()
+                send()
                 reached = True
             except OSError as error:
                 failure = f" to {destination}: {error.strerror}"
@@ -118,14 +120,7 @@ class Transport:
         if failure:
             self.log.fault(f"send {name}", f"{name}: no Advertisement can be sent{failure}")
         else:
-            router.senders(port, 0)  # built now, so that a resignation need not wait for it
             self.log.cured(f"send {name}", f"{name}: Advertisements can be sent")
-
-    def prepare(self, router: Router, priority: int) -> PreparedCalls:
-        """Return the calls that ``send`` makes."""
-        port = self._egress_socket(router)
-        senders = router.senders(port, priority) if port else ()
-        return {(router.name, priority, destination): PreparedCall(send) for destination, send in senders}
 
     def _egress_socket(self, router: Router) -> Any:
         """Return the socket that a router can send through now, if there is one."""
@@ -154,19 +149,23 @@ class Transport:
 
     def _receive(self, sock: InterfaceSocket, datagram: Datagram, arrived: int) -> None:
         router = sock.routers.get(validation.vrid_of(datagram.message))
-        received = validation.validate(datagram, router.ours if router else None)
+        if router is None:  # it arrived before the filter was set
+            return
+        received = validation.validate(datagram, router.ours)
         if isinstance(received, packet.Discard):
-            self._discard(router or sock, datagram.source, received)
-        elif received and router:
+            self._discard(router, datagram.source, received)
+        else:
             self._compare(router, received, datagram.source)
             self._on_received(router, router.record(received, datagram.source), arrived)
 
-    def _discard(self, where: Any, source: str, why: packet.Discard) -> None:
-        where.discard(why.reason)
-        self._log_once((where.name, why.reason), f"a message from {source} is discarded: {why.detail}")
+    def _discard(self, router: Router, source: str, why: packet.Discard) -> None:
+        router.discard(why.reason)
+        self._log_once((router.name, why.reason), f"a message from {source} is discarded: {why.detail}")
 
     def _log_once(self, key: Tuple[str, str], text: str) -> None:
         """Log a kind of message once, whichever router sends it: a flood of messages must not flood the log."""
+        if key not in self._faults and len(self._faults) >= MAX_FAULTS:
+            return
         if key not in self._faults:
             self.log.fault(" ".join(key), f"{key[0]}: {text}")
         self._faults[key] = self.loop.now()
@@ -185,7 +184,12 @@ class Transport:
             self.loop.after(FAULT_EXPIRY // 4, self._expire_faults)
 
     def _compare(self, router: Router, received: packet.Advertisement, source: str) -> None:
-        """Log another list of addresses; it is never a reason to discard (RFC 9568 section 7.1)."""
-        ours = router.advertisement.addresses
-        if received.priority and received.addresses != ours and sorted(received.addresses) != sorted(ours):
-            self._log_once((router.name, ADDRESSES), f"{source} has other addresses: {', '.join(received.addresses)}")
+        """Log another list of addresses, or another interval of version 3: neither is a reason to discard (RFC 9568
+        section 7.1)."""
+        ours, theirs = router.advertisement, received.addresses
+        if received.priority and theirs != ours.addresses and sorted(theirs) != sorted(ours.addresses):
+            self._log_once((router.name, ADDRESSES), f"{source} has other addresses: {', '.join(theirs)}")
+        if received.priority and received.interval != ours.interval:  # version 2 has discarded it before
+            interval = f"an interval of {received.interval / MILLION:g} s"
+            adopted = f"{source} has {interval}, which a Backup adopts; ours is {ours.interval / MILLION:g} s"
+            self._log_once((router.name, interval), adopted)

@@ -48,6 +48,7 @@ class NewProcess:
         :param on_failure: called instead, with the reason why it will not get ready
         """
         self.pid = 0  # until the new process has sent it
+        self._child = 0  # which becomes the new process, unless it hangs before
         self._loop, self._on_ready, self._on_failure = loop, on_ready, on_failure
         self._received = b""
         self._channel, theirs = socket.socketpair()
@@ -63,11 +64,15 @@ class NewProcess:
         own = {name: value for name, value in environ.items() if name != "WATCHDOG_PID"}  # names this process
         try:
             with upgrade_state.passed_on(state, descriptors, own) as whole:
-                pid = os.posix_spawn(sys.executable, upgrade_state.command_line(), whole)
+                self._child = os.posix_spawn(sys.executable, upgrade_state.command_line(), whole)
         except OSError:
             self._channel.close()
             raise
-        upgrade_state.reap(self._loop, pid)  # see OldProcess.of
+        upgrade_state.reap(self._loop, self._child, self._on_reaped)
+
+    def _on_reaped(self) -> None:
+        """The child has started the new process, and ended: see ``OldProcess.of``."""
+        self._child = 0
 
     def _receive(self, _events: int) -> None:
         try:
@@ -103,9 +108,9 @@ class NewProcess:
         """Abort: two routers with the same addresses would be worse than no upgrade."""
         self._timeout.cancel()
         self._loop.forget(self._channel.fileno())
-        if self.pid:
+        for pid in filter(None, (self.pid, self._child)):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
         self._channel.close()
 
 

@@ -28,20 +28,19 @@ def vrid_of(message: bytes) -> int:
     return message[1] if len(message) > 1 else 0
 
 
-def validate(datagram: Datagram, ours: Optional[LocalInstance]) -> Union[packet.Advertisement, packet.Discard, None]:
-    """Return the Advertisement, or why it is discarded; None if its VRID is not ours.
+def validate(datagram: Datagram, ours: LocalInstance) -> Union[packet.Advertisement, packet.Discard]:
+    """Return the Advertisement, or why it is discarded.
 
     :param ours: our Virtual Router with its VRID, on its interface and in its family
     """
     if not datagram.whole:
         return packet.Discard(FRAGMENT, "a fragment received, and no VRRP router has reason to send one")
     multicast = datagram.destination in (packet.GROUP, packet.GROUP6)
-    # keepalived sends unicast over IPv6 with a hop limit of 64, and does not check it.
-    hop_limit = datagram.hop_limit if multicast else packet.REQUIRED_HOP_LIMIT
-    received = packet.decode(datagram.message, datagram.source, datagram.destination, hop_limit)
+    nearest = packet.REQUIRED_HOP_LIMIT if multicast else ours.instance.min_ttl
+    received = packet.decode(datagram.message, datagram.source, datagram.destination, datagram.hop_limit, nearest)
     if isinstance(received, packet.Discard):
         return received
-    return None if ours is None else _unwanted(datagram, multicast, received, ours) or received
+    return _unwanted(datagram, multicast, received, ours) or received
 
 
 def _unwanted(

@@ -19,7 +19,7 @@ from ..._shared.engines import DAEMONS, PROXY, VRRP, Daemon
 from .. import files
 from . import steps
 from .system import Failed, Host
-from .units import Options, unit
+from .units import Options, option_faults, unit
 
 Move = Callable[[str, str], None]
 BY_UNIT = {daemon.unit: daemon for daemon in DAEMONS}
@@ -83,8 +83,8 @@ class Deployment:
         return Result([str(step) for step in todo], self._diff(desired, actual, pending), desired.archive)
 
     def _config_faults(self, request: Request) -> List[str]:
-        """Return what is wrong with the configurations, whichever host they are for."""
-        return [
+        """Return what is wrong with the configurations and the options, whichever host they are for."""
+        return option_faults(request.options) + [
             sentence
             for daemon in request.daemons
             for sentence in PARSERS[daemon.name](document(request.configs[daemon.name]), self.paths.config(daemon))[1]
@@ -188,8 +188,7 @@ class Deployment:
         elif step.do == steps.UPGRADE:
             self.host.upgrade(daemon, running, desired.archive)
         else:
-            held = [vip for each in self._instances() for vip in each.get("held", ())]
-            self.host.restart(daemon, running, bool(steps.orphaned_addresses(held, request.configs[VRRP])))
+            self.host.restart(daemon, running, bool(steps.orphaned(self._instances(), request.configs[VRRP])))
 
     def _instances(self) -> List[Dict[str, Any]]:
         return (self.host.report(Daemon(VRRP).status_socket) or {}).get("instances", [])

@@ -48,8 +48,9 @@ class ConflictingService(NamedTuple):
 
     program: str  # keepalived or haproxy
     pid: int
-    unit: str  # '' if it has none
+    unit: str  # '' if it is not the program's own unit
     ours: bool  # set up by this collection
+    where: str = ""  # what it runs in, in words, where that is not the program's own unit
 
 
 class ActualState(NamedTuple):
@@ -108,7 +109,7 @@ def _faults(desired: DesiredState, actual: ActualState) -> Iterator[str]:
 
 def _conflict(other: ConflictingService, replace: Sequence[str]) -> Iterator[str]:
     whose = "this collection's" if other.ours else "not this collection's"
-    who = f"{other.program} runs here (pid {other.pid}, {other.unit or 'no systemd unit'}, {whose})"
+    who = f"{other.program} runs here (pid {other.pid}, {other.unit or other.where or 'no systemd unit'}, {whose})"
     fight = f"{who}, and two VRRP routers on one host fight"
     if not other.unit:
         yield f"{fight}: stop it."
@@ -193,11 +194,25 @@ def absent(actual: ActualState) -> List[Step]:
     return steps + ([Step(RELOAD_SYSTEMD, "")] if steps else [])
 
 
-def orphaned_addresses(held: Sequence[str], config: Optional[Dict[str, Any]]) -> List[str]:
-    """Return the addresses that a router has and its new configuration does not name.
+def orphaned(running: Sequence[Dict[str, Any]], config: Optional[Dict[str, Any]]) -> List[str]:
+    """Return the addresses and routes that routers have and their new configuration does not name.
 
-    A restart that keeps addresses would leave them on the interface.
+    A restart that keeps addresses would leave them on the host.
+
+    :param running: the instances in the agent's report
     """
-    instances = (config or {}).get("instances", ())
-    kept = {address.partition("/")[0] for each in instances for address in each["addresses"]}
-    return [address for address in held if address.partition("/")[0] not in kept]
+    planned = (config or {}).get("instances", ())
+    kept = {_carried(address, each) for each in planned for address in _all_addresses(each)}
+    routes = {route for each in planned for route in each.get("virtual_routes", ())}
+    held = [address for each in running for address in each.get("held", ()) if _carried(address, each) not in kept]
+    return held + [route for each in running for route in each.get("virtual_routes", ()) if route not in routes]
+
+
+def _all_addresses(instance: Dict[str, Any]) -> Sequence[str]:
+    return [*instance["addresses"], *instance.get("excluded_addresses", ())]
+
+
+def _carried(address: str, instance: Dict[str, Any]) -> Tuple[str, Any]:
+    """Return an address without its prefix length, and the interface that carries it."""
+    with_prefix, _dev, interface = address.partition(" dev ")
+    return with_prefix.partition("/")[0], interface or instance.get("interface")

@@ -14,12 +14,12 @@ import signal
 import socket
 import tempfile
 import time
-from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Optional, Sequence, Tuple
 
 from ..._agent.runtime import status_socket
 from ..._agent.vrrp.core import packet
 from ..._shared.engines import DAEMONS, HAPROXY, KEEPALIVED, NATIVE, UNITS, Daemon
-from .. import facts, obstacles
+from .. import facts, obstacles, processes, reader
 from ..reader import Find, Run, show
 from .steps import ConflictingService, Unit
 from .units import Paths
@@ -68,11 +68,7 @@ class Host:
         return frozenset(daemon.program for daemon in DAEMONS if daemon.program in known)
 
     def content(self, path: str) -> bytes:
-        try:
-            with open(path, "rb") as file:
-                return file.read()
-        except OSError:
-            return b""
+        return reader.content(path)
 
     def pointer(self, link: str) -> str:
         try:
@@ -139,16 +135,13 @@ class Host:
             if pid:
                 found.append(ConflictingService(name, pid, unit, ours))
             else:
-                found.extend(ConflictingService(name, other, "", False) for other in self._running(name))
+                others = (other for other in processes.named([name], self._proc) if other.on_this_network)
+                # The first one; the others are its children.
+                found += [ConflictingService(name, other.pid, "", False, str(other.runs_in)) for other in others][:1]
         return tuple(found)
 
     def enabled_conflicting(self) -> FrozenSet[str]:
         return frozenset(each["Id"] for each in self._show(UNITS[NATIVE]) if each.get("UnitFileState") == "enabled")
-
-    def _running(self, name: str) -> Iterator[int]:
-        """Yield the first process with a name; the others are its children."""
-        pids = sorted(int(entry) for entry in os.listdir(self._proc) if entry.isdigit())
-        yield from [pid for pid in pids if self.content(f"{self._proc}/{pid}/comm") == name.encode() + b"\n"][:1]
 
     def unwritable(self, daemons: Sequence[Daemon]) -> Tuple[str, ...]:
         """Return a sentence for each file of some daemons that cannot be written."""

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
+from ..._shared import quoting
 from ..._shared.engines import NATIVE, PROXY, UNITS, VRRP, Daemon
 
 
@@ -77,11 +79,13 @@ def unit(daemon: Daemon, config: Dict[str, Any], paths: Paths, options: Options)
         "# SIGTERM is for the main process alone; it ends the others itself.",
         "KillMode=mixed",
         f"TimeoutStopSec={config.get('stop_within', 8) + 2:g}s",  # more than the proxy itself waits for its sessions
+        "# When memory runs out, the kernel ends other processes first.",
+        "OOMScoreAdjust=-900",
         f"RuntimeDirectory={daemon.program}",
         "RuntimeDirectoryMode=0750",
         *parts.service,
-        *parts.privileges,
         *SANDBOX,
+        *parts.privileges,
         "",
         "[Install]",
         "WantedBy=multi-user.target",
@@ -104,6 +108,8 @@ SANDBOX = (
     "ProtectSystem=strict",
     "PrivateTmp=yes",
     "PrivateDevices=yes",
+    "PrivateMounts=yes",
+    "RemoveIPC=yes",
     "ProtectControlGroups=yes",
     "ProtectKernelModules=yes",
     "ProtectKernelTunables=yes",
@@ -120,20 +126,21 @@ SANDBOX = (
 
 # For addresses, raw sockets and realtime scheduling.
 VRRP_CAPABILITIES = ("CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_NICE", "CAP_IPC_LOCK")
+# What a router without programs need not be able to do. Its checks drop their capabilities with capset, which is among
+# @privileged, and real-time scheduling is among @resources.
+WITHOUT_PROGRAMS = ("SystemCallFilter=~@privileged", "SystemCallFilter=capset")
 # To run programs as other users, and to end them.
 SCRIPT_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL")
 
 
 def _vrrp(config: Dict[str, Any]) -> _UnitParts:
     """Return the router's part. It runs as root only if it has programs to run, because they run as other users."""
-    needed: Tuple[str, ...] = VRRP_CAPABILITIES
-    user = Daemon(VRRP).program
     if runs_programs(config):
         # A unit without a user runs as root. With User=root systemd 257 would drop CAP_SETUID.
-        user, needed = "", VRRP_CAPABILITIES + SCRIPT_CAPABILITIES
-    capabilities = [f"CapabilityBoundingSet={' '.join(needed)}"]
-    if user:
-        capabilities.append(f"AmbientCapabilities={' '.join(needed)}")
+        user, privileges = "", [f"CapabilityBoundingSet={' '.join(VRRP_CAPABILITIES + SCRIPT_CAPABILITIES)}"]
+    else:
+        user, own = Daemon(VRRP).program, " ".join(VRRP_CAPABILITIES)
+        privileges = [f"CapabilityBoundingSet={own}", f"AmbientCapabilities={own}", *WITHOUT_PROGRAMS]
     return _UnitParts(
         description="VRRP router",
         user=user,
@@ -141,9 +148,11 @@ def _vrrp(config: Dict[str, Any]) -> _UnitParts:
         after=(Daemon(PROXY).unit, UNITS[NATIVE].balancer),
         service=(),
         privileges=(
-            *capabilities,
+            *privileges,
+            "UMask=0077",
             "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK AF_PACKET",
             "ProtectHome=read-only",
+            *([] if _may_see_processes(config) else ["ProtectProc=invisible"]),
         ),
     )
 
@@ -154,6 +163,11 @@ def runs_programs(config: Dict[str, Any]) -> bool:
     return any(each.get("notify") for each in notified) or any(
         check.get("type") == "script" for check in config.get("checks", ())
     )
+
+
+def _may_see_processes(config: Dict[str, Any]) -> bool:
+    """Whether a check or a program looks for other users' processes."""
+    return runs_programs(config) or any(check.get("type") == "process" for check in config.get("checks", ()))
 
 
 FILES_PER_SESSION = 6  # two sockets, and two pipes while much is spliced
@@ -172,6 +186,8 @@ def _proxy(config: Dict[str, Any], options: Options) -> _UnitParts:
             "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6",
             "RestrictRealtime=yes",
             "ProtectHome=yes",
+            "ProtectProc=invisible",
+            "ProcSubset=pid",
         ),
     )
 
@@ -183,15 +199,29 @@ def _commands(options: Options) -> List[str]:
     lines += [f"ExecStopPost={_run(command)}" for command in options.stop_commands]
     if options.down_file:
         # The router tracks this file: the VIP leaves before the proxy stops, and at once when the proxy dies.
-        file, pause = options.down_file, options.stop_pause
+        file, pause = shlex.quote(options.down_file), options.stop_pause
         lines += [
-            f"ExecStartPost=+/bin/sh -c 'echo 0 > {file}'",
-            f"ExecStop=+/bin/sh -c 'echo 1 > {file}; sleep {pause:g}'",
-            f"ExecStopPost=+/bin/sh -c 'echo 1 > {file}'",
+            f"ExecStartPost=+{quoting.systemd_shell(f'echo 0 > {file}')}",
+            f"ExecStop=+{quoting.systemd_shell(f'echo 1 > {file}; sleep {pause:g}')}",
+            f"ExecStopPost=+{quoting.systemd_shell(f'echo 1 > {file}')}",
         ]
     return lines
 
 
+def option_faults(options: Options) -> List[str]:
+    """Return a sentence for each option that a unit cannot have."""
+    given = [("down_file", options.down_file)] if options.down_file else []
+    given += [("start_commands", command) for command in options.start_commands]
+    given += [("stop_commands", command) for command in options.stop_commands]
+    found = []
+    for name, text in given:
+        try:
+            quoting.systemd_command(text if name != "down_file" else f"/bin/true {shlex.quote(text)}")
+        except quoting.Unquotable as error:
+            found.append(f"options.{name} has {text!r}: {error}")
+    return found
+
+
 def _run(command: str) -> str:
-    """Return a command that runs as root outside the sandbox and may fail. Its percent and dollar signs are literal."""
-    return "-+" + command.replace("%", "%%").replace("$", "$$")
+    """Return a command that runs as root outside the sandbox and may fail."""
+    return "-+" + quoting.systemd_command(command)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Optional, Sequence
+from typing import Sequence
 
 from . import firewalld, nftables, ufw
 from .model import ChangeSet, FirewallError, Opening, in_order
@@ -13,14 +13,14 @@ from .system import Host
 MANAGERS = ("firewalld", "ufw", "nftables")
 
 
-def plan(host: Host, manager: str, wanted: Sequence[Opening], interface: Optional[str] = None) -> ChangeSet:
+def plan(host: Host, manager: str, wanted: Sequence[Opening], interfaces: Sequence[str] = ()) -> ChangeSet:
     """Return the changes after which exactly the wanted openings are ours. Changes nothing itself.
 
     firewalld and ufw come first, because both write their rules into the kernel's nftables.
     """
     wanted = in_order(set(wanted))
     if manager in ("auto", "firewalld") and firewalld.is_running(host):
-        return firewalld.plan(host, wanted, interface)
+        return firewalld.plan(host, wanted, interfaces)
     if manager in ("auto", "ufw") and ufw.is_active(host):
         return ufw.plan(host, wanted)
     if manager in ("auto", "nftables"):

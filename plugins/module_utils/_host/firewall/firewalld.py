@@ -11,7 +11,7 @@ administrator's own deny or reject rule still comes first.
 from __future__ import annotations
 
 import re
-from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Collection, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .model import Action, ChangeSet, FirewallError, Opening, Run, as_peer, in_order, output_of
 from .system import Host
@@ -37,21 +37,20 @@ def is_running(host: Host) -> bool:
     return code == 0 and out.strip() == "running"
 
 
-def plan(host: Host, wanted: Sequence[Opening], interface: Optional[str] = None) -> ChangeSet:
+def plan(host: Host, wanted: Sequence[Opening], interfaces: Sequence[str] = ()) -> ChangeSet:
     runtime = parse_zones(output_of(host, "firewall-cmd", "--list-all-zones"))
     permanent = parse_zones(output_of(host, "firewall-cmd", "--permanent", "--list-all-zones"))
     target: Held = {}
     if wanted:
-        target[_zone(host, runtime, interface)] = set(wanted)
+        target = {_zone(host, runtime, interface): set(wanted) for interface in interfaces or [""]}
     # Add to both lists before removing from them, so that a moved opening is never closed in between.
     actions: List[Action] = []
     for verb, new_side in (("add", True), ("remove", False)):
         for scope, held in ((["--permanent"], permanent.held), ([], runtime.held)):
             old, new = (held, target) if new_side else (target, held)
             actions += _calls(scope, verb, old, new)
-    before = describe(runtime.held, permanent.held, next(iter(target), ""))
-    after = [str(opening) for opening in in_order(wanted)]
-    return ChangeSet("firewalld", after, before, after, actions)
+    before, after = describe(runtime.held, permanent.held, target), describe(target, target, target)
+    return ChangeSet("firewalld", [str(opening) for opening in in_order(wanted)], before, after, actions)
 
 
 def rich_rule(opening: Opening) -> str:
@@ -94,9 +93,9 @@ def _opening(entry: str) -> Optional[Opening]:
     return Opening(peer=peer) if peer else None
 
 
-def _zone(host: Host, runtime: Zones, interface: Optional[str]) -> str:
+def _zone(host: Host, runtime: Zones, interface: str) -> str:
     """Return the zone of an interface. firewalld treats one that is in none as in the default zone."""
-    zone = runtime.interfaces.get(interface or "") or runtime.default
+    zone = runtime.interfaces.get(interface) or runtime.default
     zone = zone or output_of(host, "firewall-cmd", "--get-default-zone").strip()
     if not zone:
         raise FirewallError("firewalld names no default zone.")
@@ -114,13 +113,16 @@ def _calls(scope: List[str], verb: str, old: Held, new: Held) -> List[Action]:
     return calls
 
 
-def describe(runtime: Held, permanent: Held, zone: str) -> List[str]:
-    """Return our openings, with a remark on each that is in another zone or not both permanent and active."""
+def describe(runtime: Held, permanent: Held, zones: Collection[str]) -> List[str]:
+    """Return our openings, with a remark on each that is not both permanent and active, and its zone.
+
+    :param zones: those that are to have openings; a single one is not named
+    """
     entries: List[Tuple[Opening, str]] = []
     for name in sorted(set(runtime) | set(permanent)):
         now, later = runtime.get(name, set()), permanent.get(name, set())
         for opening in now | later:
-            remark = "" if name == zone or not zone else f" in zone {name}"
+            remark = f" in zone {name}" if zones and list(zones) != [name] else ""
             if opening not in later:
                 remark += " until the next reload"
             elif opening not in now:

@@ -19,11 +19,11 @@ import time
 from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ..._agent.config.schema import number
+from ..._agent.net import bpf
 from ..._agent.net.ip import IPV4, IPV6, read
 from ..._agent.net.linux import PACKET_OUTGOING
 from ..._agent.vrrp.core import packet
 from ..._shared.vrrp_routers import LinkView, Observation
-from . import bpf
 
 FRAGMENT = "fragment"
 MAX_MESSAGE = 65536

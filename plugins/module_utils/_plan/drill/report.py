@@ -15,6 +15,9 @@ from ..._shared import events, markdown
 
 # A response gap includes the probe's own interval and the way to the server and back, an outage does not.
 SLACK_MS = 15.0
+# A preempted holder keeps the VIP until it acts on the new Active's first advertisement. That takes a while on a
+# host with busy processors: among eight returns in containers beside three busy loops, one took 9 ms.
+REACTION_MS = 15.0
 ENOUGH_ROUNDS = 3  # of which one may be faulty: it may have met a busy moment of the hosts
 
 # The printed table: what each column shows of a row.
@@ -142,7 +145,7 @@ def _two_holders_fault(item: Dict[str, Any]) -> str:
     A request in the very moment of a handover may be answered by both; the next one comes an interval later.
     """
     shared, limit = item["seen"]["two_holders_ms"], item["forecast"]["two_holders_ms"]
-    if shared > limit + item["interval_ms"]:
+    if shared > max(limit + item["interval_ms"], REACTION_MS):
         return f"two members held the VIP for {shared} ms, the plan says at most {limit} ms."
     return ""
 

@@ -16,21 +16,21 @@ RETURN_TIMEOUT = 15.0  # seconds to wait for the first holder to be back, beside
 
 
 def rounds(
-    plan: Dict[str, Any], members: List[Dict[str, Any]], events: List[str], repeats: int
+    plans: List[Dict[str, Any]], members: List[Dict[str, Any]], events: List[str], repeats: int
 ) -> List[Dict[str, Any]]:
     """Return the rounds of a drill: every event on every VIP, ``repeats`` times.
 
-    :param plan: as `layout_plan` returns it
+    :param plans: of each pair or cluster, as `layout_plans` returns them
     :param members: each ``{name, host}``, the host as `host_info` returns it
     """
-    ports: Dict[str, int] = {}
-    for address, port in plan["targets"]:
-        ports.setdefault(address, port)
-    lines = [line for line in plan["outages"] if line["event"] in events and line["vip"] in ports]
     macs = [{"name": member["name"], "macs": _macs(member["host"]["addresses"])} for member in members]
+    every = [(line, plan) for plan in plans for line in plan["outages"]]
+    ports = {address: port for plan in reversed(plans) for address, port in reversed(plan["targets"])}
     return [
         {**_round(line, plan), "port": ports[line["vip"]], "members": macs, "repeat": repeat + 1}
-        for line in sorted(lines, key=lambda line: events.index(line["event"]))
+        for event in events
+        for line, plan in every
+        if line["event"] == event and line["vip"] in ports
         for repeat in range(repeats)
     ]
 

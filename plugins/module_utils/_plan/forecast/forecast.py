@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from ..._shared import events
 from ..model.instances import read_instances
+from .plays import Progress, play_all
 from .scenario import (
     CRASH,
     CUT,
@@ -23,9 +24,6 @@ from .scenario import (
     Outcome,
     Watched,
     cluster_of,
-    failure_times,
-    initial_states,
-    simulate,
 )
 
 # What takes time outside the protocol: systemd's reaction, the kernel adding the address, one gratuitous ARP.
@@ -60,12 +58,17 @@ class Result(NamedTuple):
     outcome: Outcome
 
 
-def forecast(plan: Plan) -> Dict[str, Any]:
+def unseen(_done: int, _steps: int) -> None:
+    """Show no progress."""
+
+
+def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
     """Return ``{faults, outages}`` of a plan.
 
     :param plan: as `cluster_of` takes it; with ``watched`` unless all VIPs follow haproxy:
         ``{SERVICE: {instances, fatal, harmless, blind_trackers}}``: the events that move the VIP, those that do not and
         the milliseconds that they may cost nevertheless, and the trackers that notice none of them
+    :param progress: called before each step with the number of steps that are done, and that of all
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
         ``{event, vip, member, before, after, outage_ms, back, back_ms, two_holders_ms}``; ``back`` is the holder after
         the failure
@@ -73,11 +76,11 @@ def forecast(plan: Plan) -> Dict[str, Any]:
     cluster = cluster_of(plan)
     watched = plan.get("watched") or {"haproxy": {"instances": list(cluster.vips), **HAPROXY}}
     scenarios = _scenarios(watched)
-    results = list(_simulate_all(cluster, scenarios))
+    results = list(_simulate_all(cluster, scenarios, progress))
     lines = []
     for vip in cluster.vips:
         lines += _lines(cluster, vip, scenarios, [result for result in results if result.vip == vip], watched)
-    return {"faults": _faults(plan, cluster, scenarios, results), "outages": lines}
+    return {"faults": _faults(plan, cluster, scenarios, results, progress), "outages": lines}
 
 
 def _scenarios(watched: Watched) -> List[Scenario]:
@@ -92,13 +95,9 @@ def _scenarios(watched: Watched) -> List[Scenario]:
     return [*services, *HOST_FAILURES]
 
 
-def _simulate_all(cluster: Cluster, scenarios: List[Scenario]) -> Iterator[Result]:
-    for number, initial in enumerate(initial_states(cluster)):
-        for scenario in scenarios:
-            for member in cluster.members:
-                for at in failure_times(cluster, initial, member, scenario.failure):
-                    for vip, outcome in simulate(cluster, initial, member, scenario.failure, at).items():
-                        yield Result(number, scenario, member, vip, outcome)
+def _simulate_all(cluster: Cluster, scenarios: List[Scenario], progress: Progress) -> Iterator[Result]:
+    for played in play_all(cluster, [scenario.failure for scenario in scenarios], progress):
+        yield Result(played.initial, scenarios[played.failure], played.member, played.vip, played.outcome)
 
 
 def _lines(
@@ -159,7 +158,9 @@ def _harmless_line(event: str, vip: str, holder: str, outage_ms: int) -> Dict[st
     return {"event": event, "vip": vip, **line, "outage_ms": outage_ms, "back_ms": 0, "two_holders_ms": 0}
 
 
-def _faults(plan: Plan, cluster: Cluster, scenarios: List[Scenario], results: List[Result]) -> List[str]:
+def _faults(
+    plan: Plan, cluster: Cluster, scenarios: List[Scenario], results: List[Result], progress: Progress
+) -> List[str]:
     """Return one sentence for each VIP and each kind of failure that goes wrong, in its first such case."""
     found: Dict[Any, str] = {}
     for result in results:
@@ -174,7 +175,7 @@ def _faults(plan: Plan, cluster: Cluster, scenarios: List[Scenario], results: Li
             found[result.vip, result.scenario.description] = f"{cluster.addresses[result.vip]}: when {when}, {wrong}"
     if not found:
         return []
-    fix = _fix(plan, cluster, scenarios)
+    fix = _fix(plan, cluster, scenarios, progress)
     return [f"{sentence}: {fix}." for sentence in found.values()]
 
 
@@ -205,7 +206,7 @@ class Fix(NamedTuple):
     change: Callable[[Dict[str, Any]], None]
 
 
-def _fix(plan: Plan, cluster: Cluster, scenarios: List[Scenario]) -> str:
+def _fix(plan: Plan, cluster: Cluster, scenarios: List[Scenario], progress: Progress) -> str:
     """Return the first change that fixes the plan, as the simulation confirms."""
     for fix in _fixes(cluster):
         changed = copy.deepcopy(plan)
@@ -213,7 +214,7 @@ def _fix(plan: Plan, cluster: Cluster, scenarios: List[Scenario]) -> str:
             for instance in member["instances"]:
                 fix.change(instance)
         fixed = cluster_of(changed)
-        if not any(_wrong(result) for result in _simulate_all(fixed, scenarios)):
+        if not any(_wrong(result) for result in _simulate_all(fixed, scenarios, progress)):
             return fix.advice
     return "no single change mends this, compare the members' settings"
 

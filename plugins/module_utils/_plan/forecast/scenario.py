@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import ipaddress
-from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Collection, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
 
 from ..._agent.vrrp.core import machine, packet, tracking
 from ..._shared import engines
@@ -52,15 +52,42 @@ class Cluster(NamedTuple):
     vips: Dict[str, List[int]]  # by name: the instances that may hold it
     addresses: Dict[str, str]  # by name: what to call it
 
+    settling_time: int = 0  # how long the effects of a failure, or of its end, last at most
+
     @property
     def members(self) -> List[str]:
         return list(dict.fromkeys(instance.member for instance in self.instances))
 
+    def only(self, vips: Collection[str], members: Collection[str]) -> Cluster:
+        """Return the instances of some VIPs on some members; what follows from all of them stays."""
+        wanted = [at for at, each in enumerate(self.instances) if each.name in vips and each.member in members]
+        found = self._replace(
+            instances=[self.instances[at] for at in wanted], trackers=[self.trackers[at] for at in wanted], vips={}
+        )
+        for at, instance in enumerate(found.instances):
+            found.vips.setdefault(instance.name, []).append(at)
+        return found
+
+
+class Settled(NamedTuple):
+    """Members that have settled who holds each VIP."""
+
+    cluster: Cluster
+    sim: simulator.Simulation
+
     @property
-    def settling_time(self) -> int:
-        """How long the effects of a failure, or of its end, last at most."""
-        slowest = max((max(t.down_detection, t.up_detection) for some in self.trackers for t in some), default=0)
-        return slowest + simulator.settling_time(self.instances)
+    def holders(self) -> FrozenSet[Tuple[str, str]]:
+        """The VIPs, each with a member that holds it."""
+        found = (self.cluster.instances[at] for at in self.sim.holding)
+        return frozenset((instance.name, instance.member) for instance in found)
+
+    def held_by(self, member: str) -> List[int]:
+        """Return the numbers of the instances with which a member holds VIPs."""
+        return [instance for instance in self.sim.instances_of(member) if instance in self.sim.holding]
+
+    def timers(self, member: str) -> List[int]:
+        """Return when a member advertises next for each VIP that it holds."""
+        return [self.sim.states[instance].deadline or 0 for instance in self.held_by(member)]
 
 
 class Run(NamedTuple):
@@ -105,7 +132,8 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
             simulated = _simulated(member, instance, trackers)
             found.instances.append(simulated._replace(keeps_addresses_on_stop=keeps_addresses))
             found.trackers.append(trackers)
-    return found
+    slowest = max((max(t.down_detection, t.up_detection) for some in found.trackers for t in some), default=0)
+    return found._replace(settling_time=slowest + simulator.settling_time(found.instances))
 
 
 def _trackers(instance: Dict[str, Any], scripts: Dict[str, Dict[str, Any]]) -> List[Tracker]:
@@ -155,25 +183,18 @@ def _micro(seconds: float) -> int:
     return round(seconds * SECOND)
 
 
-def initial_states(cluster: Cluster) -> List[simulator.Simulation]:
-    """Return the settled states in which a failure may occur, each with other holders.
-
-    In the first all members started together. In the others one member started before the rest, which matters without
-    preemption.
-    """
-    found: Dict[FrozenSet[int], simulator.Simulation] = {}
-    for first in [None, *cluster.members]:
-        sim = simulator.Simulation(cluster.instances)
-        for member in [first] if first else cluster.members:
-            _start(cluster, sim, member)
-        sim.run(cluster.settling_time)
-        if first:
-            for member in cluster.members:
-                if member != first:
-                    _start(cluster, sim, member)
-            sim.run(2 * cluster.settling_time)
-        found.setdefault(frozenset(sim.holding), sim)
-    return list(found.values())
+def settle(cluster: Cluster, first: Optional[str]) -> Settled:
+    """Start one member before the rest, which matters without preemption; or all of them together, if it is None."""
+    sim = simulator.Simulation(cluster.instances)
+    for member in [first] if first else cluster.members:
+        _start(cluster, sim, member)
+    sim.run(cluster.settling_time)
+    if first:
+        for member in cluster.members:
+            if member != first:
+                _start(cluster, sim, member)
+        sim.run(2 * cluster.settling_time)
+    return Settled(cluster, sim)
 
 
 def _start(cluster: Cluster, sim: simulator.Simulation, member: str) -> None:
@@ -183,33 +204,34 @@ def _start(cluster: Cluster, sim: simulator.Simulation, member: str) -> None:
             sim.inject(instance, machine.TrackerUpdate(tracker.name, tracker.alive))
 
 
-def failure_times(cluster: Cluster, initial: simulator.Simulation, member: str, failure: Failure) -> List[int]:
+def failure_times(states: List[Settled], member: str, failure: Failure) -> List[int]:
     """Return when a failure costs most or least: just after and just before an Advertisement of the member.
 
     A polling tracker notices the failure later, so the failure is also timed for its notice to fall just after one.
+
+    :param states: of all VIPs
     """
-    held = [instance for instance in initial.instances_of(member) if instance in initial.holding]
+    held = [(state, instance) for state in states for instance in state.held_by(member)]
     noticed = {0}
     if failure.kind == SERVICE:
         noticed |= {
-            t.down_detection
-            for instance in held
-            if cluster.instances[instance].name in failure.vips
-            for t in cluster.trackers[instance]
+            tracker.down_detection
+            for state, instance in held
+            if state.cluster.instances[instance].name in failure.vips
+            for tracker in state.cluster.trackers[instance]
         }
     found: Set[int] = set()
-    for instance in held:
-        deadline, interval = initial.states[instance].deadline or 0, cluster.instances[instance].router.interval
+    for state, instance in held:
+        deadline, interval = state.sim.states[instance].deadline or 0, state.cluster.instances[instance].router.interval
         found |= {deadline + PROPAGATION, deadline + interval // 2, deadline + interval - PROPAGATION}
         found |= {deadline + interval + PROPAGATION - late % interval for late in noticed}
-    return sorted(found) or [initial.now + PROPAGATION]
+    return sorted(found) or [states[0].sim.now + PROPAGATION]
 
 
-def simulate(
-    cluster: Cluster, initial: simulator.Simulation, member: str, failure: Failure, at: int
-) -> Dict[str, Outcome]:
+def simulate(initial: Settled, member: str, failure: Failure, at: int) -> Dict[str, Outcome]:
     """Return what happens to each VIP when a member fails at a given time and returns long after."""
-    before = initial.fork()
+    cluster = initial.cluster
+    before = initial.sim.fork()
     before.run(at)
     during = before.fork()
     _fail(cluster, during, member, failure)

@@ -11,14 +11,17 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults
 from ..._shared import engines, events
+from ..dns import names
+from ..forecast.forecast import Progress, unseen
 from ..model import url_checks
 from ..model.plan import Balancer, Plan, Redirect, Router, Vip
-from . import ipi_cluster, ipi_presets, ipi_services, nft_guard, planner
+from . import ipi_cluster, ipi_presets, ipi_services, loops, nft_guard, planner
 from .ipi_cluster import Cluster
 from .ipi_presets import PRESETS, Check
 from .members import Member, priorities
 
 DOWN = "haproxy_down"
+API_FAILING = "api_failing"  # an event of a drill, as in `drill_commands`
 ROUTER_PORTS = [80, 443]
 # Milliseconds. A server that dies loses its open connections; haproxy passes each new one to another server.
 LOST_WITH_A_SERVER = 60
@@ -68,7 +71,7 @@ class Ipi(NamedTuple):
         base = preset.api_priority if is_api else preset.ingress_priority
         version = 3 if vip.version == 6 else settings["vrrp_version"]
         role = "api" if is_api else "ingress"
-        named = f"{self.cluster.api.cluster}_{role}_vip"[:8] if preset.named_passwords and version == 2 else ""
+        named = f"{self.cluster.api.cluster}_{role}_vip"[:8] if self._names_passwords and version == 2 else ""
         return {
             "name": vip.name,
             "state": "BACKUP",
@@ -89,6 +92,10 @@ class Ipi(NamedTuple):
             "track_files": [{"name": DOWN, "weight": 0}] if is_api and preset.events else [],
             "notify": None,
         }
+
+    @property
+    def _names_passwords(self) -> bool:
+        return self.cluster.preset.named_passwords and not self.cluster.settings["auth_pass"]
 
     def _scripts(self, name: str) -> List[Dict[str, Any]]:
         """Return the checks of every VIP that a node may carry, each once."""
@@ -115,6 +122,8 @@ class Ipi(NamedTuple):
     def ports(self, name: str) -> List[int]:
         cluster = self.cluster
         api = [cluster.settings["api_port"], cluster.preset.ports["lb"]] if name in cluster.masters else []
+        if api and cluster.settings["machine_networks"]:  # the guard keeps everyone else out
+            api.append(nft_guard.PORT)
         return api + (ROUTER_PORTS if any(name in vip.order for vip in cluster.ingress.vips) else [])
 
     def targets(self) -> List[List[Any]]:
@@ -136,16 +145,20 @@ class Ipi(NamedTuple):
     def watched(self) -> Dict[str, Dict[str, Any]]:
         """Return the VIPs that depend on each program, as `forecast.forecast` takes it."""
         preset = self.cluster.preset
-        blind = [check.name for check in preset.api_checks if not check.sees_haproxy]
-        local = any(check.sees_local_api for check in preset.api_checks)
+        api_vips = [vip.name for vip in self.cluster.api.vips]
+        blind_to_haproxy = [check.name for check in preset.api_checks if not check.sees_haproxy]
+        blind_to_api = [check.name for check in preset.api_checks if not check.sees_local_api]
+        keeps_vip = len(blind_to_api) == len(preset.api_checks)  # when the API server of its holder dies
         draining = ["router_draining"] if ipi_presets.fails_on_draining(preset) else []
+        api_server = {"instances": api_vips, "fatal": [API_FAILING], "harmless": {}}
         return {
             "haproxy": {
-                "instances": [vip.name for vip in self.cluster.api.vips],
+                "instances": api_vips,
                 "fatal": [events.HAPROXY_KILLED, events.HAPROXY_STOPPED],
-                "harmless": {events.HAPROXY_RELOADED: 0, **({} if local else {"api_failing": LOST_WITH_A_SERVER})},
-                "blind_trackers": blind,
+                "harmless": {events.HAPROXY_RELOADED: 0, **({API_FAILING: LOST_WITH_A_SERVER} if keeps_vip else {})},
+                "blind_trackers": blind_to_haproxy,
             },
+            **({} if keeps_vip else {"API server": {**api_server, "blind_trackers": [*blind_to_api, DOWN]}}),
             "router": {
                 "instances": [vip.name for vip in self.cluster.ingress.vips],
                 "fatal": ["router_stopped", *draining],
@@ -162,7 +175,12 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         return None
     cluster = ipi_cluster.read_cluster(members, settings, faults)
     ipi = Ipi(cluster, ipi_services.services(cluster, faults))
-    faults += nft_guard.faults(settings["machine_networks"], "ipi_machine_networks")
+    vips = [vip.address for vip in cluster.vips]
+    faults += names.bootstrap_faults(settings["bootstrap"], vips, loops.own_addresses(members))
+    wrong = nft_guard.faults(settings["machine_networks"], "ipi_machine_networks")
+    faults += wrong or nft_guard.outside(
+        settings["machine_networks"], _machines(members, cluster), "ipi_machine_networks"
+    )
     return planner.Draft(
         vips=cluster.vips,
         placements=cluster.placements,
@@ -177,20 +195,27 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
     )
 
 
+def _machines(members: List[Member], cluster: ipi_cluster.Cluster) -> Dict[str, str]:
+    """Return by address which node sends from it, as far as its addresses are known."""
+    known = loops.own_addresses(members)
+    used = [placement.address for on_node in cluster.placements.values() for placement in on_node.values()]
+    return {address: known[address] for address in used if address in known}
+
+
 LAYOUT = planner.Layout("ipi", ipi_cluster.SETTINGS, ["api_vips", "ingress_vips"], read_ipi)
 
 
-def plan(members: List[Member]) -> Plan:
+def plan(members: List[Member], progress: Progress = unseen) -> Plan:
     """Return the plan of a cluster, or the faults of one that fails in some single failure."""
-    return planner.plan(LAYOUT, members)
+    return planner.plan(LAYOUT, members, progress)
 
 
-def compare_presets(members: List[Member]) -> List[str]:
+def compare_presets(members: List[Member], progress: Progress = unseen) -> List[str]:
     """Return a table of what each preset costs these members, event by event."""
     plans = {}
     for name in PRESETS:
         chosen = [{**member, "settings": {**member["settings"], "preset": name}} for member in members]
-        plans[name] = plan(chosen)
+        plans[name] = plan(chosen, progress)
     rows: Dict[Any, Dict[str, str]] = {}
     for name, found in plans.items():
         for line in found.outages:

@@ -6,11 +6,26 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple
 
-from ..._agent.config.schema import Faults, Field, anything, boolean, integer, list_of, number, one_of, port, text, word
+from ..._agent.config.schema import (
+    Faults,
+    Field,
+    anything,
+    boolean,
+    integer,
+    list_of,
+    number,
+    one_of,
+    port,
+    read,
+    repeated,
+    text,
+    word,
+)
 from ..._shared import engines, vrid
+from ..dns.names import cluster_name, host_address
 from ..model import values
 from ..model.plan import Vip
-from ..model.services import changed_check
+from ..model.services import CHECK, changed_check
 from . import ipi_presets
 from .ipi_presets import FORMER_NAMES, PRESETS, Check, Preset
 from .ipi_vips import RoleVips
@@ -25,7 +40,7 @@ SETTINGS = {
     "api_vips": Field(anything, []),
     "ingress_vips": Field(anything, []),
     "ingress_members": Field(list_of(word), []),
-    "interface": Field(text, ""),
+    "interface": Field(values.optional(values.interface), ""),
     "engine": Field(text, engines.AUTO),  # read for each member
     "auth_pass": Field(text, "", secret=True),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
@@ -38,7 +53,7 @@ SETTINGS = {
     "stats_port": Field(port),
     "router_port": Field(port, 1936),
     "server_check": Field(anything, {}),
-    "bootstrap": Field(text, ""),
+    "bootstrap": Field(values.optional(host_address), ""),
     "bootstrap_complete": Field(boolean, False),
     "machine_networks": Field(list_of(text), []),
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
@@ -80,8 +95,11 @@ def read_cluster(members: List[Member], settings: Dict[str, Any], faults: Faults
     """Return the cluster; adds faults of the VIPs and of the cluster's name."""
     names, cluster = [member["name"] for member in members], settings["cluster_name"]
     masters = [name for name in names if name in settings["masters"]]
-    vrids = vrid.choose(cluster, "openshift", [], clusters=settings["other_clusters"])
-    faults += vrids.faults
+    wrong: Faults = []
+    cluster_name(cluster, wrong)
+    vrids = vrid.choose(cluster, "openshift", [])
+    faults += wrong or vrids.faults
+    faults += _ingress_members_faults(settings["ingress_members"])
     unknown = [name for name in settings["ingress_members"] if name not in names]
     faults += [f"ipi_ingress_members names {name}, which is no node of this cluster." for name in unknown]
     workers = [name for name in names if name not in masters]
@@ -91,8 +109,38 @@ def read_cluster(members: List[Member], settings: Dict[str, Any], faults: Faults
     ingress = RoleVips("ingress", str(cluster), carriers, vrids.vrids.get("ingress"))
     faults += api.read(settings["api_vips"], existing, [])
     faults += ingress.read(settings["ingress_vips"], existing, api.vips)
+    faults += _vrids_of_others(settings, api, ingress)
     placements = find_placements(members, [*api.vips, *ingress.vips], "ipi", faults)
     return Cluster(settings, masters, _preset(settings, faults), api, ingress, placements)
+
+
+def _vrids_of_others(settings: Dict[str, Any], *roles: RoleVips) -> Faults:
+    """Refuse a VRID that another cluster on the link has, by its name."""
+    found: Faults = []
+    for other in settings["other_clusters"]:
+        if other == settings["cluster_name"]:
+            continue
+        try:
+            theirs = vrid.openshift(other)
+        except ValueError as error:
+            found.append(f"ipi_other_clusters: {error}")
+            continue
+        found += [
+            f"VIP {vip.address} has VRID {vip.vrid}, which {vrid.ROLES[role].format(other)} has too: "
+            f"give the VIP another vrid in ipi_{ours.role}_vips."
+            for ours in roles
+            for vip in ours.vips
+            for role, number in theirs.items()
+            if vip.vrid == number
+        ]
+    return found
+
+
+def _ingress_members_faults(given: List[str]) -> Faults:
+    found = [f"ipi_ingress_members names {name} twice: name each node once." for name in repeated(given)]
+    if len(set(given)) == 1:
+        found.append(f"ipi_ingress_members has {given[0]} alone: name a second node, which can take the VIP over.")
+    return found
 
 
 def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
@@ -103,7 +151,12 @@ def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
     if not isinstance(own, dict):
         faults.append(f"ipi_server_check is {own!r}: a mapping with interval, fall or rise is wanted.")
         own = {}
+    checked = read(CHECK, own, "ipi_server_check", faults)
+    if checked["type"] == "none":
+        faults.append("ipi_server_check.type is 'none': a dead API server would still get requests, use https or tcp.")
+    own = {key: value for key, value in checked.items() if own.get(key) is not None}
     multicast = preset.multicast if settings["multicast"] is None else settings["multicast"]
+    faults += ipi_presets.port_faults({"api": settings["api_port"], **ports, "router": settings["router_port"]})
     return preset._replace(ports=ports, multicast=multicast, server_check=changed_check(preset.server_check, own))
 
 

@@ -2,17 +2,27 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The presets of an IPI-like cluster, as data.
 
-- ``default``: OpenShift's current ports and server line, with the fast election of the pair.
-- ``upstream``: what OpenShift does.
+- ``default``: OpenShift's current ports, with the fast election of the pair and the server line that was proposed to
+  OpenShift in MCO#6400.
+- ``upstream``: what OpenShift does, as far as URLs can tell it.
 - ``ocp45``: what OpenShift 4.5 did.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 NODE_PORTS = range(30000, 32768)  # kube-apiserver's --service-node-port-range
 EPHEMERAL = range(32768, 61000)  # net.ipv4.ip_local_port_range
+
+# On the nodes of every cluster.
+TAKEN = {
+    **dict.fromkeys((80, 443), "the ingress router"),
+    **dict.fromkeys((2379, 2380), "etcd"),
+    **dict.fromkeys((22623, 22624), "the machine config server"),
+    10250: "the kubelet",
+}
 
 
 class Check(NamedTuple):
@@ -59,11 +69,12 @@ SERVER_CHECK = {
     "slow_start": 60,
     "shutdown_sessions": True,
 }
-TIMEOUTS = {"client": "1m", "server": "1m", "tunnel": "1h", "http_request": "30s"}
+TIMEOUTS = {"client": "1m", "server": "1m", "tunnel": "1h", "fin": "", "http_request": "30s"}
 
 LB_READY = "http://localhost:{ready}{ready_path}"
 LB_SERVES = "http://localhost:{monitor}{monitor_path}"
 LOCAL_API = "https://localhost:{api}/readyz"
+MACHINE_CONFIG = "https://localhost:22623/healthz"
 ROUTER_LIVE = "http://localhost:{router}/healthz"
 ROUTER_READY = "http://localhost:{router}/healthz/ready"
 
@@ -104,15 +115,16 @@ PRESETS = {
                 weight=5,
                 sees_haproxy=False,
             ),
+            Check("chk_mcs", ((MACHINE_CONFIG,),), interval=2, rise=3, fall=3, weight=3, sees_haproxy=False),
         ),
         ingress_checks=(
             Check("chk_ingress", ((ROUTER_LIVE,),), interval=1, rise=3, fall=2),
             Check("chk_ingress_ready", ((ROUTER_READY,),), interval=1, rise=3, fall=2, weight=10),
             Check("chk_default_ingress", ((ROUTER_LIVE,),), interval=5, rise=3, fall=2, weight=50),
         ),
-        server_check=SERVER_CHECK,
-        server_weight=256,
-        timeouts=TIMEOUTS,
+        server_check={"type": "https", "path": "/readyz", "interval": 5, "fall": 3, "rise": 1},
+        server_weight=1,
+        timeouts={**TIMEOUTS, "tunnel": "5m", "fin": "1s"},
     ),
     "ocp45": Preset(
         ports={"lb": 9445, "ready": 50936, "monitor": 50936, "stats": 30936},
@@ -129,7 +141,7 @@ PRESETS = {
         ingress_checks=(Check("chk_ingress", ((ROUTER_LIVE,),), interval=1, rise=1, fall=1, weight=50),),
         server_check={"type": "https", "path": "/readyz", "interval": 3, "fall": 2, "rise": 3},
         server_weight=1,
-        timeouts={"client": "1m", "server": "1m", "tunnel": "1h", "http_request": "10s"},
+        timeouts={**TIMEOUTS, "http_request": "10s"},
     ),
 }
 
@@ -160,6 +172,22 @@ def detection_time(preset: Preset) -> float:
 def urls_of(check: Check, values: Dict[str, Any]) -> List[List[str]]:
     """Return the URLs of a check, as `url_checks` takes them."""
     return [[url.format(**values) for url in urls] for urls in check.any_of]
+
+
+def port_faults(ports: Dict[str, int]) -> List[str]:
+    """Refuse a port twice, and one that something else on the nodes has.
+
+    :param ports: by the names of their variables; ``ready`` and ``monitor`` may be one
+    """
+    found = [
+        f"ipi_{name}_port is {port}, which {TAKEN[port]} has: choose another."
+        for name, port in ports.items()
+        if port in TAKEN
+    ]
+    for (one, port), (other, same) in itertools.combinations(ports.items(), 2):
+        if port == same and {one, other} != {"ready", "monitor"}:
+            found.append(f"ipi_{one}_port and ipi_{other}_port are both {port}: change one of them.")
+    return found
 
 
 def port_warnings(ports: Dict[str, int]) -> List[str]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, List
 
 from ..._agent.config.schema import Faults
@@ -11,6 +12,9 @@ from ..model.services import ANY, read_services
 from .ipi_cluster import Cluster
 
 BACKEND = "masters"
+# The parts of the one service, which the user writes as variables of the cluster.
+OF_CHECK = re.compile(rf"^ipi\[0\] \({BACKEND}\)\.check\b")
+OF_SERVERS = re.compile(rf"^ipi\[0\] \({BACKEND}\)\.servers\b")
 # A connection that one server refuses goes to the next one at once, not after three tries: so does the agent anyway.
 HAPROXY_LINES = ["option log-health-checks", "option redispatch 1"]
 
@@ -41,7 +45,7 @@ def services(cluster: Cluster, faults: Faults) -> List[Dict[str, Any]]:
         "servers": servers,
     }
     read, wrong = read_services([service], "ipi")
-    faults += wrong
+    faults += [OF_CHECK.sub("ipi_server_check", OF_SERVERS.sub("ipi_masters", fault)) for fault in wrong]
     return read
 
 

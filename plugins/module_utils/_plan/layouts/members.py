@@ -7,13 +7,15 @@ A member is as in `planner`.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Collection, Dict, List, NamedTuple
+import ipaddress
+from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple
 
 from ..._agent.config.schema import Faults
 from ..._shared import platforms, vrrp_routers
 from ..._shared.engines import AGENT, AUTO, ENGINES, PROGRAMS, REPLACED
 from ..model.plan import Vip
 from ..model.services import port_conflicts
+from ..model.variables import unfit_faults
 from .engine_choice import Choice, choose, package_faults
 from .subnets import Placement, find_placement
 
@@ -22,10 +24,11 @@ HIGHEST = 254  # 255 is the address owner's
 
 
 class Existing(NamedTuple):
-    """What exists before the run: the VRIDs that the members use now, and other VRRP routers on their links."""
+    """What exists beside the plan: the members' VRIDs now, other VRRP routers on their links, and other pairs."""
 
-    current_vrids: Dict[str, int]  # by the instance's name
+    current_vrids: Dict[str, int]  # by the instance's name, and by the address of each of its VIPs
     foreign_routers: List[Dict[str, Any]]
+    elsewhere: List[Dict[str, Any]] = []  # the VRIDs of the run's other pairs: ``{vrid, family, by}``
 
 
 def priorities(count: int) -> List[int]:
@@ -53,6 +56,8 @@ def disagreements(members: List[Member], per_member: Collection[str], prefix: st
                     f"{prefix}_{key}: {members[0]['name']} and {member['name']} disagree ({shown}): "
                     "set it once, for the whole group."
                 )
+                if (prefix, key) == ("pair", "vips"):
+                    faults.append("If they are two pairs, name the members of each in its own group (pair_members).")
     return faults
 
 
@@ -66,11 +71,12 @@ def find_placements(
     for member in members:
         on_member = found[member["name"]] = {}
         interface = member["settings"].get("interface") or ""
+        lives = {address for each in member["host"].get("instances", []) for address in carried(each)}
+        # A VIP that the member's router holds is not the member's own, whatever the length of its prefix is there.
+        addresses = [info for info in member["host"]["addresses"] if info["address"] not in lives]
         for vip in vips:
             if member["name"] in vip.order:
-                placement, wrong = find_placement(
-                    vip.address, member["host"]["addresses"], floating, interface, prefix, vip.held_as
-                )
+                placement, wrong = find_placement(vip.address, addresses, floating, interface, prefix, vip.held_as)
                 if placement is None:
                     faults.append(f"{member['name']}: {wrong}")
                 else:
@@ -91,9 +97,26 @@ def _duplicate_addresses(member: Member, vip: Vip, macs: Collection[str]) -> Fau
 def find_existing(members: List[Member]) -> Existing:
     current_vrids: Dict[str, int] = {}
     for member in reversed(members):  # where they disagree, the first member counts
-        current_vrids.update({each["name"]: each["vrid"] for each in member["host"].get("instances", [])})
+        for instance in member["host"].get("instances", []):
+            current_vrids.update(dict.fromkeys([instance["name"], *carried(instance)], instance["vrid"]))
     heard = [router for member in members for router in member["host"].get("heard", [])]
-    return Existing(current_vrids, vrrp_routers.foreign_routers(heard, _addresses(members)))
+    elsewhere = members[0].get("elsewhere", []) if members else []
+    return Existing(current_vrids, vrrp_routers.foreign_routers(heard, _addresses(members)), elsewhere)
+
+
+def carried(instance: Dict[str, Any]) -> List[str]:
+    """Return the VIPs of an instance that runs, in the notation of the plan."""
+    return _as_written_in_the_plan(instance["addresses"])
+
+
+def _as_written_in_the_plan(given: Iterable[str]) -> List[str]:
+    found = []
+    for text in given:
+        try:
+            found.append(str(ipaddress.ip_interface(text).ip))
+        except ValueError:  # a name, or a fault that the plan refuses
+            continue
+    return found
 
 
 def _addresses(members: List[Member]) -> List[str]:
@@ -139,6 +162,11 @@ def choose_engines(members: List[Member], prefix: str, faults: Faults) -> Dict[s
     return found
 
 
+def unfit_files(member: Member, prefix: str) -> Faults:
+    """Return which programs, folders and certificates that variables name are not fit for use on a member."""
+    return [f"{member['name']}: {fault}" for fault in unfit_faults(member["host"].get("unfit", []), prefix)]
+
+
 def host_faults(member: Member, listeners: List[Dict[str, Any]], choice: Choice) -> Faults:
     """Return what keeps a member from running its engine, and which programs hold a port that its balancer binds."""
     host = member["host"]
@@ -152,12 +180,32 @@ def host_faults(member: Member, listeners: List[Dict[str, Any]], choice: Choice)
 def auth_pass(members: List[Member], new_uuid: Callable[[], str]) -> str:
     """Return the members' VRRP password: the user's, else the one in use, else a new one.
 
+    A pair that is adopted and has no password keeps none: a member with one would not hear the others.
+
     :param new_uuid: returns a new UUID; its first 8 characters are all that VRRP compares, RFC 2338 section 5.3.10
     """
-    return (known_pass(members) or new_uuid())[:8]
+    known = known_pass(members)
+    lives_without = any(each["version"] == 2 for each in _instances_of_the_vips(members))
+    return str(known if known or lives_without else new_uuid())[:8]  # what is no text is refused with the plan
 
 
 def known_pass(members: List[Member]) -> str:
-    """Return the user's password, else the one in use, else ''."""
-    in_use = (each["auth_pass"] for member in members for each in member["host"].get("instances", []))
-    return members[0]["settings"].get("auth_pass") or next(filter(None, in_use), "")
+    """Return the user's password, else the one in use, else ''. With several, that of the layout's own VIPs counts."""
+    own = members[0]["settings"].get("auth_pass") if members else ""
+    in_use = (each["auth_pass"] for each in _instances_of_the_vips(members) or _instances(members))
+    return own or next(filter(None, in_use), "")
+
+
+def _instances(members: List[Member]) -> List[Dict[str, Any]]:
+    return [each for member in members for each in member["host"].get("instances", [])]
+
+
+def _instances_of_the_vips(members: List[Member]) -> List[Dict[str, Any]]:
+    return [each for each in _instances(members) if _has_a_vip(each, members)]
+
+
+def _has_a_vip(instance: Dict[str, Any], members: List[Member]) -> bool:
+    lists = [members[0]["settings"].get(name) for name in ("vips", "api_vips", "ingress_vips")]
+    given = [item for some in lists if isinstance(some, list) for item in some]
+    vips = [str(item.get("address") if isinstance(item, dict) else item) for item in given]
+    return not set(_as_written_in_the_plan(vips)).isdisjoint(carried(instance))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, List, Sequence
+from typing import Any, List, Mapping, Sequence
 
 from ..._agent.config.schema import Faults
 
@@ -47,10 +47,26 @@ def faults(networks: Sequence[Any], place: str) -> Faults:
     found = []
     for at, network in enumerate(networks):
         try:
-            ipaddress.ip_network(str(network))
+            # A zone, as in fe80::%eth0/64, may contain anything.
+            if not ipaddress.ip_network(str(network).replace("%", " ")).prefixlen:
+                found.append(f"{place}[{at}] is {network}, which is everybody: name the networks of the machines.")
         except ValueError:
             found.append(f"{place}[{at}] is {network!r}: a network such as 192.0.2.0/24 is wanted.")
     return found
+
+
+def outside(networks: Sequence[Any], machines: Mapping[str, str], place: str) -> Faults:
+    """Return a sentence for the first machine that the guard would shut out.
+
+    :param networks: valid ones
+    :param machines: by address, which machine has it
+    """
+    known = _parsed(networks)
+    for address, name in machines.items():
+        ip = ipaddress.ip_address(address)
+        if known and not ip.is_link_local and not any(ip in network for network in known):
+            return [f"{place} does not have {address} of {name}, so that no machine there could join: add its network."]
+    return []
 
 
 def _parsed(networks: Sequence[Any]) -> List[Any]:

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from ..._agent.config.schema import Faults, Field, anything, boolean, integer, list_of, number, text
+from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, list_of, number, one_of, text
 from ..._shared import engines
-from ..model import values
+from ..forecast.forecast import Progress, unseen
+from ..model import binds, values
 from ..model.plan import Balancer, Plan, Router, Vip
-from ..model.services import ANY, read_services
-from . import planner
+from ..model.services import ANY, SERVICE, listeners, read_services
+from . import loops, pair_presets, planner
 from .members import Member, find_existing, find_placements, priorities
 from .pair_vips import read_vips
 from .subnets import Placement
@@ -24,8 +25,12 @@ SETTINGS = {
     "vrid": Field(integer(1, 255, "a VRID")),
     "masters": Field(anything, []),
     "infra_nodes": Field(anything, []),
+    "preset": Field(values.optional(one_of(*pair_presets.PRESETS)), ""),
+    "bootstrap": Field(values.optional(address), ""),
+    "bootstrap_complete": Field(boolean, False),
+    "machine_networks": SERVICE["allow"],
     "services": Field(anything),
-    "interface": Field(text, ""),
+    "interface": Field(values.optional(values.interface), ""),
     "engine": Field(text, engines.AUTO),  # read for each member
     "auth_pass": Field(text, "", secret=True),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
@@ -40,7 +45,7 @@ SETTINGS = {
     "track_rise": Field(integer(1, 100), 1),
     "track_events": Field(boolean, True),
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
-    "notify": Field(text, ""),
+    "notify": Field(values.optional(values.program), ""),
 }
 
 
@@ -100,14 +105,14 @@ class Pair(NamedTuple):
         }
 
     def ports(self, _name: str) -> List[int]:
-        return list(dict.fromkeys(service["port"] for service in self.services))
+        return list(dict.fromkeys(listener["port"] for listener in listeners(self.services)))
 
     def targets(self) -> List[List[Any]]:
         """Return every service through every VIP that it is bound to: ``[address, port]``."""
         found = []
         for vip in self.vips:
             wildcard = "::" if vip.version == 6 else ANY
-            for service in self.services:
+            for service in listeners(self.services):
                 if wildcard in service["bind"] or vip.address in service["bind"]:
                     found.append([vip.address, service["port"]])
         return found
@@ -120,45 +125,44 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         faults.append(f"The pair has {len(names)} member ({', '.join(names)}): two or more are needed.")
         return None
     vips = read_vips(settings, names, find_existing(members), faults)
-    services = _services(settings, vips, faults)
+    services = _services(settings, vips, members, faults)
     placements = find_placements(members, vips, "pair", faults)
     pair = Pair(settings, vips, placements, services, _priorities(settings, len(names), faults))
     return planner.Draft(
         vips=vips,
         placements=placements,
         targets=pair.targets(),
-        listeners=lambda _name: services,
+        listeners=lambda _name: listeners(services),
         balancer=pair.balancer,
         router=pair.router,
         ports=pair.ports,
+        warnings=pair_presets.without_effect(settings),
     )
 
 
 LAYOUT = planner.Layout("pair", SETTINGS, ["vips"], read_pair)
 
 
-def plan(members: List[Member]) -> Plan:
+def plan(members: List[Member], progress: Progress = unseen) -> Plan:
     """Return the plan of a pair, or the faults of one that fails in some single failure."""
-    return planner.plan(LAYOUT, members)
+    return planner.plan(LAYOUT, members, progress)
 
 
-def _services(settings: Dict[str, Any], vips: List[Vip], faults: Faults) -> List[Dict[str, Any]]:
-    """Return the user's services, or the defaults: 8443 to the masters, 80 and 443 to the infra nodes."""
-    given, place = settings["services"], "pair_services"
-    if given is None:
-        wanted = (("masters", 8443), ("infra_nodes", 80), ("infra_nodes", 443))
-        empty = [f"pair_{group}" for group in ("masters", "infra_nodes") if not settings[group]]
-        if empty:
-            faults.append(f"{' and '.join(empty)} is empty: name the servers' addresses, or set pair_services.")
-            return []
-        given = [
-            {"name": f"{group}-{port}", "port": port, "balance": "source", "servers": settings[group]}
-            for group, port in wanted
-        ]
-    if given == []:
+def _services(settings: Dict[str, Any], vips: List[Vip], members: List[Member], faults: Faults) -> List[Dict[str, Any]]:
+    """Return the user's own services, and those of the preset."""
+    own, place = [] if settings["services"] is None else settings["services"], "pair_services"
+    missing = pair_presets.missing(settings)
+    faults.extend(missing)
+    if missing:
+        return []
+    if own == [] and not pair_presets.fronts(settings):
         faults.append(f"{place} is empty, so that nothing would be served: name at least one service.")
+    given = [*own, *pair_presets.services(settings)] if isinstance(own, list) else own
     services, wrong = read_services(given, place)
-    faults.extend(wrong)
+    wrong += loops.faults(services, vips, members, place)
+    wrong += binds.clashes(services, binds.of_services(services, place))
+    wrong += pair_presets.shut_out(settings, services)
+    faults.extend(pair_presets.as_written(fault, settings) for fault in wrong)
     if any(vip.version == 6 for vip in vips):
         for service in services:
             if service["bind"] == [ANY]:

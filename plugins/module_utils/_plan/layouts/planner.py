@@ -4,28 +4,49 @@
 
 Pure: the same members give the same plan. Faults are collected, never raised, so that a user sees all of them at once.
 
-A member is ``{name, address, settings, host, outside_limit}``: its name in the inventory, the address by which Ansible
-reaches it, the role's variables without their prefix as this member has them, what `host_info` returned there, or None
-if it was not read, and whether this run leaves it as it is.
+A member is ``{name, address, groups, settings, host, outside_limit, elsewhere}``: its name in the inventory, the
+address by which Ansible reaches it, its groups, the role's variables without their prefix as this member has them, what
+`host_info` returned there, or None if it was not read, whether this run leaves it as it is, and the VRIDs of the other
+pairs of this run (`several`).
 """
 
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
-from ..._agent.config.schema import Faults, Field, read
+from ..._agent.config.schema import Faults, Field, boolean, number, one_of, read
 from ..._shared import engines
 from ..forecast import forecast
-from ..model.instances import auth_pass_faults, read_instances
+from ..model import values
+from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, Firewall, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables
-from . import engine_choice, transition
+from . import engine_choice, identity, transition
 from .departed import departed, record
 from .engine_choice import Choice
-from .members import Member, choose_engines, disagreements, held_vips, host_faults, known_pass, vrrp_conflicts
+from .members import (
+    Member,
+    choose_engines,
+    disagreements,
+    held_vips,
+    host_faults,
+    known_pass,
+    unfit_files,
+    vrrp_conflicts,
+)
 from .subnets import Placement, placeholder_host
 
 PER_MEMBER = ("interface", "engine")  # the settings that may differ between members
+# What the tasks of the layouts read; each member has its own.
+TASKS = {
+    "state": Field(one_of("present", "absent"), "present"),
+    "listen": Field(number(0, 3600, " seconds"), 1.5),
+    "firewall": Field(boolean, True),
+    "verify": Field(boolean, True),
+    "break_lock": Field(boolean, False),
+    "retired": Field(values.words, []),
+}
+KERNEL_HOP_LIMIT = 64  # Linux's net.ipv6.conf.*.hop_limit, unless a Router Advertisement changes it
 
 
 class Draft(NamedTuple):
@@ -52,12 +73,15 @@ class Layout(NamedTuple):
     read: Callable[[List[Member], Dict[str, Any], Faults], Optional[Draft]]  # None where there are too few members
 
 
-def plan(layout: Layout, given: List[Member]) -> Plan:
-    """Return the plan of a layout, or the faults of one that fails in some single failure."""
+def plan(layout: Layout, given: List[Member], progress: forecast.Progress = forecast.unseen) -> Plan:
+    """Return the plan of a layout, or the faults of one that fails in some single failure.
+
+    :param progress: as `forecast.forecast` takes it
+    """
     drafted = draft(layout, given)
     if drafted.faults:
         return drafted
-    result = forecast.forecast(forecast_input(drafted))
+    result = forecast.forecast(forecast_input(drafted), progress)
     if result["faults"]:
         return _refused(layout, result["faults"])
     outages = result["outages"]
@@ -66,6 +90,14 @@ def plan(layout: Layout, given: List[Member]) -> Plan:
 
 def draft(layout: Layout, given: List[Member]) -> Plan:
     """Return the plan without its forecast: it may still fail in some failure."""
+    faults = identity.of_members(given, layout.prefix)
+    for member in given:
+        own = {key: value for key, value in member["settings"].items() if key in TASKS}
+        read(TASKS, own, layout.prefix, faults)
+        # The tasks read the variable itself, which has no default then.
+        faults += [f"{layout.prefix}.{key} is null: {TASKS[key].check(None)[1]}" for key in own if own[key] is None]
+    if faults:
+        return _refused(layout, faults)
     members = [_complete(layout, rank, member) for rank, member in enumerate(given)]
     faults = disagreements(members, PER_MEMBER, layout.prefix)
     settings = read(layout.schema, members[0]["settings"] if members else {}, layout.prefix, faults)
@@ -73,12 +105,9 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
     if found is None:
         return _refused(layout, faults)
     choices = choose_engines(members, layout.prefix, faults)
-    faults += auth_pass_faults(settings["auth_pass"], f"{layout.prefix}_auth_pass")
-    faults += vrrp_conflicts(members, found.vips, found.placements)
-    for member in members:
-        choice = choices[member["name"]]
-        faults += host_faults(member, found.listeners(member["name"]), choice)
-        faults += found.missing_programs(member) if choice.engine == engines.AGENT else []
+    faults += shared_faults(settings, [vip.version for vip in found.vips], layout.prefix)
+    faults += _host_faults(members, found, choices)
+    faults += [fault for member in members for fault in unfit_files(member, layout.prefix)]
     if faults:
         return _refused(layout, faults)
     password = known_pass(members)
@@ -91,18 +120,21 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
         return _refused(layout, faults)
     held = held_vips(members, found.vips)
     running = {member["name"]: member["host"].get("instances", []) for member in members}
-    alone = transition.sole_router(running, instances, password, held)
+    keepalived = any(engines.NATIVE in (choice.engine, choice.replaces) for choice in choices.values())
+    alone = transition.sole_router(running, instances, password, held, keepalived)
     if alone and choices[alone].replaces:
-        replaced_router = found.router(alone, choices[alone].replaces)
+        replaced = choices[alone].replaces
+        replaced_router = accepting_keepalived(found.router(alone, replaced), replaced)
         planned[alone] = planned[alone]._replace(replaced_router=replaced_router)
     carrying = {name: choices[name] for name in planned if planned[name].router.instances}
     order = engine_choice.migration_order(carrying, held)
     former = departed(members)
     meanwhile = transition.on_the_way(alone, running.get(alone, []), instances.get(alone, []))
+    given_up = transition.given_up(members, [vip.address for vip in found.vips])
     leaving = [f"{each.name} was a member and is none any more: its router is stopped first." for each in former]
     return Plan(
         faults=[],
-        warnings=[*found.warnings, *leaving, *meanwhile],
+        warnings=[*found.warnings, *given_up, *leaving, *meanwhile],
         vips=found.vips,
         members=planned,
         targets=found.targets,
@@ -114,6 +146,17 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
         record=record(members, {name: member_plan.router.sources for name, member_plan in planned.items()}),
         engines=engine_choice.table(carrying, order),
     )
+
+
+def _host_faults(members: List[Member], found: Draft, choices: Mapping[str, Choice]) -> Faults:
+    """Return what the hosts have against the plan."""
+    faults = identity.of_addresses(members, found.vips, found.placements)
+    faults += vrrp_conflicts(members, found.vips, found.placements)
+    for member in members:
+        choice = choices[member["name"]]
+        faults += host_faults(member, found.listeners(member["name"]), choice)
+        faults += found.missing_programs(member) if choice.engine == engines.AGENT else []
+    return faults
 
 
 def _refused(layout: Layout, faults: Faults) -> Plan:
@@ -133,7 +176,8 @@ def _complete(layout: Layout, rank: int, member: Member) -> Member:
 
 def _member(member: Member, choice: Choice, found: Draft, password: str) -> MemberPlan:
     name, running = member["name"], member["host"].get("instances", [])
-    balancer, router = found.balancer(name, choice.engine), found.router(name, choice.engine)
+    balancer = found.balancer(name, choice.engine)
+    router = accepting_keepalived(found.router(name, choice.engine), choice.engine)
     units = engines.UNITS[choice.engine]
     runs = (bool(balancer.services), bool(router.instances))
     return MemberPlan(
@@ -142,10 +186,10 @@ def _member(member: Member, choice: Choice, found: Draft, password: str) -> Memb
         replaced_programs=list(engines.REPLACED[choice.replaces]),
         balancer=balancer,
         router=router,
-        firewall=Firewall(found.ports(name), router.peers, (router.interfaces or [""])[0]),
+        firewall=Firewall(found.ports(name), router.peers, router.interfaces),
         expected=Expected(
             vips=found.vips,
-            services=found.listeners(name),
+            services=[{"name": each["name"], "port": each["port"]} for each in found.listeners(name)],
             targets=found.targets,
             units=[unit for unit, it_runs in zip(units, runs) if it_runs],
             programs=list(engines.PROGRAMS[choice.engine]),
@@ -153,6 +197,22 @@ def _member(member: Member, choice: Choice, found: Draft, password: str) -> Memb
             settle=transition.settle(running, router.instances, password),
         ),
     )
+
+
+def accepting_keepalived(router: Router, engine: str) -> Router:
+    """Let an agent accept the lower hop limit with which keepalived sends IPv6 to its peers.
+
+    It does so without such a peer, too: a member that moves to the other engine is one for a while, whichever moves
+    first.
+    """
+    if engine != engines.AGENT:
+        return router
+    return router._replace(instances=[*map(_accepting_64, router.instances)])
+
+
+def _accepting_64(instance: Dict[str, Any]) -> Dict[str, Any]:
+    over_ipv6 = any(":" in address for address in instance["addresses"])
+    return {**instance, "min_ttl": KERNEL_HOP_LIMIT} if over_ipv6 and not instance["multicast"] else instance
 
 
 def forecast_input(drafted: Plan) -> Dict[str, Any]:

@@ -22,20 +22,6 @@ class Placement(NamedTuple):
     address: str
 
 
-def vip_faults(given: Any, place: str) -> List[str]:
-    """Refuse what cannot be a VIP at all, in sentences."""
-    try:
-        network = netaddr.IPNetwork(str(given))
-    except (netaddr.AddrFormatError, ValueError):
-        return [f"{place} is {given!r}: an IPv4 or IPv6 address, with or without a prefix length, is wanted."]
-    ip = network.ip
-    if ip.is_multicast() or ip.is_loopback() or int(ip) == 0:
-        return [f"{place} is {given}: no host can be reached at that address, choose one of the hosts' subnet."]
-    if network.size > 2 and ip.version == 4 and ip in (network.network, network.broadcast):
-        return [f"{place} is {given}: this is the subnet's own network or broadcast address, choose another."]
-    return []
-
-
 def find_placement(
     vip: str, addresses: List[Dict[str, Any]], floating: Set[str], wanted: str, prefix: str, held_as: int
 ) -> Tuple[Optional[Placement], str]:
@@ -96,6 +82,8 @@ def placeholder_host(vips: List[Any], address: str, rank: int, interface: str) -
     """
     targets = [parsed for parsed in map(_as_vip, vips) if parsed is not None]  # the plan refuses the others
     own, found = _as_address(address), []
+    if own is not None and (own in targets or own.is_loopback()):  # a VIP is refused, a forwarded port says nothing
+        own = None
     for vip in targets:
         if own is not None and own.version == vip.version:
             near = own
@@ -103,8 +91,10 @@ def placeholder_host(vips: List[Any], address: str, rank: int, interface: str) -
             beside = (netaddr.IPAddress(int(vip) ^ number, vip.version) for number in itertools.count(1))
             near = next(itertools.islice((one for one in beside if one not in targets), rank, None))
         prefix = (32 if vip.version == 4 else 128) - (int(near) ^ int(vip)).bit_length()
-        found.append({"interface": interface or "eth0", "address": str(near), "prefix": prefix, "mac": ""})
-    return {"addresses": found}
+        found.append(
+            {"interface": interface or "eth0", "address": str(near), "prefix": prefix, "mac": "", "assumed": True}
+        )
+    return {"addresses": found, "assumed": True}
 
 
 def _as_vip(item: Any) -> Optional[Any]:

@@ -8,7 +8,7 @@ section 7.1), so each of them holds the VIP. Such a change must reach all member
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Mapping, Set, Tuple
+from typing import Any, Collection, Dict, Iterator, List, Mapping, Set, Tuple
 
 from ..._agent.config.schema import Faults
 
@@ -62,11 +62,29 @@ def _differences(vip: str, before: Instance, after: Instance, auth_pass: str) ->
             yield f"{vip} would keep another password there"
 
 
+def _address_lists(running: List[Instance], planned: List[Instance]) -> Iterator[str]:
+    """Return the Virtual Routers whose addresses change.
+
+    keepalived before 2.3.3 discards an Advertisement with other addresses than its own; the agent does not.
+    """
+    before = {_key(instance): _vips([instance]) for instance in running}
+    for instance in planned:
+        there, own = before.get(_key(instance)), _vips([instance])
+        if there is not None and there != own:
+            yield f"VRID {instance['vrid']} would keep {_listed(there)} there instead of {_listed(own)}"
+
+
+def _key(instance: Instance) -> Tuple[str, int, bool]:
+    """Return what identifies a Virtual Router on its host."""
+    return instance["interface"], instance["vrid"], any(":" in address for address in instance["addresses"])
+
+
 def sole_router(
     running: Mapping[str, List[Instance]],
     planned: Mapping[str, List[Instance]],
     auth_pass: str,
     held: Mapping[str, int],
+    keepalived: bool,
 ) -> str:
     """Return the member whose router alone runs while a setting changes that all must share; '' if none changes.
 
@@ -75,9 +93,12 @@ def sole_router(
 
     :param running: the instances of each member now, as `host_info` returns them
     :param held: how many VIPs each member holds
+    :param keepalived: whether it is the router of any member, before or after
     """
     runs = [name for name, instances in running.items() if instances]
     changes = [change for name in runs for change in _settings(running[name], planned[name], auth_pass)]
+    if keepalived:
+        changes += [change for name in runs for change in _address_lists(running[name], planned[name])]
     return max(runs, key=lambda name: held[name]) if changes and len(runs) > 1 else ""
 
 
@@ -103,6 +124,20 @@ def on_the_way(alone: str, running: List[Instance], planned: List[Instance]) -> 
                 change = f"{vip} changes from VRID {vrids[vip]} to {instance['vrid']}"
                 lines.append(f"On the way: {change} and is gone for at most {gone:g} s.")
     return lines
+
+
+def given_up(members: List[Dict[str, Any]], vips: Collection[str]) -> List[str]:
+    """Return a sentence for each VIP that a keepalived.conf of others has, and that goes with its replacement.
+
+    :param members: as in `planner`
+    :param vips: the addresses in the plan
+    """
+    return [
+        f"{member['name']}: VIP {vip} is in its keepalived.conf but not in the plan, so this member gives it up."
+        for member in members
+        if member["host"].get("takeover", {}).get("keepalived", {}).get("keep")
+        for vip in sorted(_vips(member["host"].get("instances", [])).difference(vips))
+    ]
 
 
 def settle(running: List[Instance], planned: List[Instance], auth_pass: str) -> float:

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ..._agent.config.schema import Faults, Field, address, integer, read, text
+from ..._agent.config.schema import Faults, Field, address, integer, read
 from ..._shared import vrid, vrrp_routers
+from ..dns.names import VIP_ADDRESS, vip_faults
 from ..model.plan import Vip
 from .members import Existing
-from .subnets import vip_faults
 
 BASE_VIP = {
-    "address": Field(text, required=True),
+    **VIP_ADDRESS,
     "vrid": Field(integer(1, 255, "a VRID")),
 }
 
@@ -24,6 +24,8 @@ def read_vip(
     """Return the fields of a VIP as written, and the VIP without name, VRID and members; None if it is invalid."""
     # A bare address is the common case.
     fields = read(schema, given if isinstance(given, dict) else {"address": given}, place, faults)
+    if fields["address"] is None:
+        return fields, None  # which is a fault already
     wrong = vip_faults(fields["address"], place)
     faults.extend(wrong)
     if wrong:
@@ -44,11 +46,19 @@ def rotated(order: List[str], first: int) -> List[str]:
 
 
 def free_vrid(vip: Vip, earlier: List[Vip], existing: Existing, faults: Faults, preferred: Optional[int] = None) -> int:
-    """Return the VRID in use, or the preferred one, or one that no OpenShift cluster's name gives; 0 with faults."""
-    if vip.name in existing.current_vrids:
-        return existing.current_vrids[vip.name]
-    taken = [{"vrid": other.vrid, "by": other.address} for other in of_family(earlier, vip.version)]
+    """Return the VRID in use, or the preferred one, or one that no OpenShift cluster's name gives; 0 with faults.
+
+    A pair that is adopted may have other names for its instances, and two VIPs in one of them: the first VIP keeps it.
+    """
+    same_family = of_family(earlier, vip.version)
+    current = existing.current_vrids.get(vip.address) or existing.current_vrids.get(vip.name)
+    if current and current not in [other.vrid for other in same_family]:
+        return current
+    if not all(other.vrid for other in same_family):
+        return 0  # the pool is exhausted, as the first fault says
+    taken = [{"vrid": other.vrid, "by": other.address} for other in same_family]
     taken += vrrp_routers.taken(router for router in existing.foreign_routers if router["family"] == vip.version)
+    taken += [{"vrid": each["vrid"], "by": each["by"]} for each in existing.elsewhere if each["family"] == vip.version]
     choice = vrid.choose(vip.address, "pool", taken, current=preferred, on_conflict="next")
     faults.extend(choice.faults)
     return choice.vrids.get("pair", 0)

@@ -10,41 +10,34 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import re
 import shlex
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, number, port, read, text, word
 from ..._agent.proxy import config
-from ..._agent.proxy.settings import WORKER
+from ..._agent.proxy.settings import BALANCES, WORKER
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import PROXY, VRRP, Daemon
-from . import instances, url_checks, values
+from . import instances, loops, url_checks, values
 from .services import port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
 Settings = Dict[str, Any]
 
-# An absolute path and its arguments. A backslash at the end would join the unit's next line to it.
-COMMAND = re.compile(r"/.*[]!-\[^-~]")
 ALIVE = ("killall", "-0")
 AGENT_PROGRAMS = (Daemon(PROXY).program, WORKER)  # the agent's programs that listen
-
-
-def _commands(value: Any) -> Tuple[Any, Optional[str]]:
-    if isinstance(value, list) and all(isinstance(item, str) and COMMAND.fullmatch(item) for item in value):
-        return value, None
-    return None, "a list of commands is wanted, each one line that begins with a program's absolute path."
 
 
 PROXY_SETTINGS = {
     "services": Field(anything, []),
     "monitors": Field(anything, []),
     "maxconn": Field(integer(0, 1_000_000), 0),
+    "retries": config.CONFIGURATION["retries"],
     "workers": Field(integer(1, 64), 1),
     "timeout_connect": Field(values.seconds, 5),
     "timeout_client": Field(values.seconds, 60),
     "timeout_server": Field(values.seconds, 60),
+    "timeout_queue": Field(values.seconds, 60),
     "timeout_check": Field(values.seconds, 10),
     "timeout_tunnel": Field(values.seconds, 3600),
     "timeout_fin": Field(values.optional(values.seconds), ""),
@@ -57,8 +50,8 @@ PROXY_SETTINGS = {
     "stats_password": Field(text, "", secret=True),
     "down_file": Field(values.optional(values.down_file), ""),
     "stop_pause": Field(number(0, 60, " seconds"), 0.2),
-    "start_commands": Field(_commands, []),
-    "stop_commands": Field(_commands, []),
+    "start_commands": Field(values.commands, []),
+    "stop_commands": Field(values.commands, []),
 }
 VRRP_SETTINGS = {
     "instances": Field(anything, []),
@@ -68,6 +61,7 @@ VRRP_SETTINGS = {
     "auth_pass": Field(text, "", secret=True),
     "script_user": Field(word, "root"),
     "checksum": vrrp_config.INSTANCE["checksum"],
+    "startup_delay": vrrp_config.CONFIGURATION["startup_delay"],
 }
 SETTINGS = {**PROXY_SETTINGS, **VRRP_SETTINGS, "raw": Field(anything, {})}
 
@@ -76,25 +70,32 @@ SERVICE_KEYS = ("name", "bind", "port", "mode", "balance", "servers")
 CHECK_KEYS = ("type", "interval", "fall", "rise")
 INSTANCE_KEYS = (
     *("name", "interface", "vrid", "version", "priority", "advert_interval", "preempt", "preempt_delay"),
-    *("auth_pass", "multicast", "source", "peers", "addresses", "garp_refresh", "notify"),
+    *("auth_pass", "multicast", "source", "peers", "min_ttl", "addresses", "garp_refresh"),
+    *("notify", "notify_user"),
 )
+RARE_INSTANCE_KEYS = ("excluded_addresses", "virtual_routes", "dont_track_primary")  # written where they say something
 
 
-def translate(settings: Settings, prefix: str = "agent", listeners: Any = (), host: str = "") -> Dict[str, Any]:
+def translate(
+    settings: Settings, prefix: str = "agent", listeners: Any = (), host: str = "", addresses: Any = ()
+) -> Dict[str, Any]:
     """Return ``{vrrp, proxy, options, faults}``; a daemon that has nothing to do is None.
 
     :param settings: the keys of SETTINGS, each as the user wrote it; ``raw`` holds variables with raw lines, by name
     :param prefix: of the variables' names, for the sentences
     :param listeners: the listening sockets of the host, as `host_info` returns them
     :param host: its name, for the sentences
+    :param addresses: those of the host, as `host_info` returns them
     """
     faults: Faults = []
     known = read(SETTINGS, settings, prefix, faults)
     faults += [_refused(name) for name, lines in known["raw"].items() if lines]
-    model = instances.model({**known, "raw": {}}, prefix)
+    model = instances.model({**known, "daemon": {}}, prefix)
     services, wrong_services = read_services(known["services"], f"{prefix}_services")
     monitors, wrong_monitors = read_monitors(known["monitors"], services, f"{prefix}_monitors")
     faults += model["faults"] + wrong_services + wrong_monitors
+    vips = [vip for instance in model["instances"] for vip in instance["addresses"]]
+    faults += loops.of_host(services, vips, addresses, host, f"{prefix}_services")
     faults += _stats_faults(known, prefix) + _raw_faults(services, model, prefix)
     faults += port_conflicts(_occupied([*services, *monitors], known), list(listeners), host, AGENT_PROGRAMS)
     vrrp = _vrrp(model, known, faults, prefix) if model["instances"] else None
@@ -118,7 +119,7 @@ def _refused(place: str) -> str:
 
 
 def _raw_faults(services: List[Settings], model: Dict[str, Any], prefix: str) -> Faults:
-    """Refuse raw lines of services, instances and sync groups."""
+    """Refuse what only HAProxy and keepalived do, such as raw lines of services, instances and sync groups."""
     places = [
         (f"{prefix}_services ({service['name']}).{key}", service[key])
         for service in services
@@ -126,7 +127,25 @@ def _raw_faults(services: List[Settings], model: Dict[str, Any], prefix: str) ->
     ]
     for kind, items in (("instances", model["instances"]), ("sync_groups", model["groups"])):
         places += [(f"{prefix}_{kind} ({item['name']}).lines", item["lines"]) for item in items]
-    return [_refused(place) for place, lines in places if lines]
+    own = [fault for service in services for fault in _beyond(service, f"{prefix}_services ({service['name']})")]
+    return [*own, *(_refused(place) for place, lines in places if lines)]
+
+
+def _beyond(service: Settings, place: str) -> Iterator[str]:
+    """Yield what of a service only HAProxy does."""
+    if service["tls"]:
+        yield (
+            f"{place}.tls is set, and the agent relays TLS as it comes, without a certificate of its own: leave it "
+            "out, or use HAProxy."
+        )
+    if service["routes"]:
+        yield (
+            f"{place}.routes are set, and the agent relays HTTP as it comes, without reading its requests: leave them "
+            "out, or use HAProxy."
+        )
+    if service["balance"] not in BALANCES:
+        known = ", ".join(BALANCES)
+        yield f"{place}.balance is {service['balance']}, and the agent knows {known}: choose one, or use HAProxy."
 
 
 def _stats_faults(known: Settings, prefix: str) -> Faults:
@@ -156,6 +175,7 @@ def _proxy(services: List[Settings], known: Settings) -> Settings:
         "services": [_service(service, known) for service in services],
         "monitors": known["monitors"],
         "timeouts": {key: known[f"timeout_{key}"] for key in config.TIMEOUTS if known[f"timeout_{key}"] != ""},
+        "retries": known["retries"],
         "workers": known["workers"],
         "hard_stop_after": known["hard_stop_after"],
         "status_socket": Daemon(PROXY).status_socket,
@@ -188,25 +208,36 @@ def _vrrp(model: Dict[str, Any], known: Settings, faults: Faults, prefix: str) -
     names = [check["name"] for check in checks]
     for name in sorted({name for name in names if names.count(name) > 1}):
         faults.append(f"{prefix}_scripts and {prefix}_track_files both have the name '{name}': give each its own.")
-    watched = {item["name"] for instance in model["instances"] for item in instance["track_interfaces"]}
+    tracking = [*model["instances"], *model["groups"]]
+    watched = {item["name"] for each in tracking for item in each["track_interfaces"]}
     checks += [{"name": _link(name), "type": "interface", "interface": name} for name in sorted(watched)]
-    return {
+    found = {
         "instances": [_instance(instance, known["checksum"]) for instance in model["instances"]],
-        "sync_groups": [
-            {key: group[key] for key in ("name", "instances", "notify") if group[key]} for group in model["groups"]
-        ],
+        "sync_groups": [_group(group) for group in model["groups"]],
         "checks": checks,
         "script_user": known["script_user"],
         "status_socket": Daemon(VRRP).status_socket,
     }
+    return {**found, "startup_delay": known["startup_delay"]} if known["startup_delay"] else found
+
+
+def _group(group: Settings) -> Settings:
+    found = {**group, "track": _tracked(group)}
+    return {key: found[key] for key in ("name", "instances", "track", "notify", "notify_user") if found[key]}
 
 
 def _instance(instance: Settings, checksum: str) -> Settings:
     same = {key: instance[key] for key in INSTANCE_KEYS if instance[key] not in (None, "")}
-    links = [{**item, "name": _link(item["name"])} for item in instance["track_interfaces"]]
+    same.update((key, instance[key]) for key in RARE_INSTANCE_KEYS if instance[key])
     if instance["version"] == 3 and checksum != vrrp_config.INSTANCE["checksum"].default:
         same["checksum"] = checksum
-    return {**same, "track": [*instance["track_scripts"], *instance["track_files"], *links]}
+    return {**same, "track": _tracked(instance)}
+
+
+def _tracked(item: Settings) -> List[Settings]:
+    """Return what an instance or a sync group tracks."""
+    links = [{**each, "name": _link(each["name"])} for each in item["track_interfaces"]]
+    return [*item["track_scripts"], *item["track_files"], *links]
 
 
 def _link(interface: str) -> str:

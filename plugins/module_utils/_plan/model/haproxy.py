@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Sequence
 
-from ..._agent.config.schema import Faults, Field, address, boolean, integer, lines, port, read, text
-from ..._agent.proxy import config
-from . import values
-from .services import monitor_clashes, port_conflicts, read_monitors, read_services
+from ..._agent.config.schema import Faults, Field, address, boolean, integer, number, port, read, text
+from ..._agent.proxy import config, rules
+from ..._agent.proxy.settings import places
+from . import binds, loops, raw_lines, values
+from .services import listeners as listeners_of
+from .services import names_taken, port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
 WELL_KNOWN = (
@@ -32,10 +34,10 @@ TUNING = {
     "maxconn": Field(integer(0, 10000000), 0),
     "retries": Field(integer(0, 1000), 3),
     "log_normal": Field(boolean, True),
-    "log_targets": Field(lines, []),
-    "global_lines": Field(lines, []),
-    "defaults_lines": Field(lines, []),
-    "extra_lines": Field(lines, []),
+    "log_targets": Field(values.log_targets, []),
+    "global_lines": Field(raw_lines.section_lines, []),
+    "defaults_lines": Field(raw_lines.section_lines, []),
+    "extra_lines": Field(raw_lines.haproxy_lines, []),
     "timeout_connect": Field(values.time, "5s"),
     "timeout_client": Field(values.time, "1m"),
     "timeout_server": Field(values.time, "1m"),
@@ -46,7 +48,11 @@ TUNING = {
     "timeout_tunnel": Field(values.time, "1h"),
     "timeout_fin": Field(values.optional(values.time), ""),
     "hard_stop_after": Field(values.time, "1h"),
+    "config_path": Field(values.plain_path, "/etc/haproxy/haproxy.cfg"),
     "down_file": Field(values.optional(values.down_file), ""),
+    "stop_pause": Field(number(0, 60, " seconds"), 0.2),
+    "start_commands": Field(values.commands, []),
+    "stop_commands": Field(values.commands, []),
 }
 
 STATS = {
@@ -60,38 +66,49 @@ STATS = {
 }
 
 
-def model(settings: Dict[str, Any], listeners: List[Dict[str, Any]], host: str) -> Dict[str, Any]:
-    """Return ``{services, monitors, stats, tuning, faults}``.
+def model(
+    settings: Dict[str, Any], listeners: List[Dict[str, Any]], host: str, addresses: Sequence[Dict[str, Any]] = ()
+) -> Dict[str, Any]:
+    """Return ``{services, monitors, stats, tuning, ports, faults}``; the ports are those besides the services'.
 
     :param settings: ``services``, ``monitors``, ``stats`` and ``tuning`` as the user wrote them
     :param listeners: the listening sockets of this host, as `host_info` returns them
     :param host: its name, for the sentences
+    :param addresses: those of this host, as `host_info` returns them
     """
     services, faults = read_services(settings["services"], "haproxy_services")
+    faults += loops.of_host(services, [], addresses, host, "haproxy_services")
     monitors, wrong = read_monitors(settings.get("monitors", []), services, "haproxy_monitors")
-    faults.extend([*wrong, *monitor_clashes(monitors, services, "haproxy_monitors")])
+    faults.extend([*wrong, *names_taken(monitors, services, "haproxy_monitors")])
     tuning = read(TUNING, settings["tuning"], "haproxy", faults)
     stats = _stats(settings["stats"], faults)
-    faults.extend(_stats_faults(stats))
-    occupied = [*services, *monitors]
+    occupied = [*listeners_of(services), *monitors]
     if stats["enabled"]:
-        page = {"name": "haproxy_stats", "port": stats["port"], "bind": [stats["address"]]}
-        faults.extend(
-            f"haproxy_stats_port is {page['port']}, which {kind} {item['name']} has too: change one of them."
-            for kind, items in (("service", services), ("monitor", monitors))
-            for item in items
-            if item["port"] == page["port"]
-        )
-        occupied.append(page)
+        occupied.append({"name": "haproxy_stats", "port": stats["port"], "bind": [stats["address"]]})
+    others = _others(services, monitors, stats, tuning)
+    faults.extend(binds.clashes(services, others))
     faults.extend(port_conflicts(occupied, listeners, host))
     faults = [as_role_variables(fault, "haproxy") for fault in faults]
-    return {"services": services, "monitors": monitors, "stats": stats, "tuning": tuning, "faults": faults}
+    read_parts = {"services": services, "monitors": monitors, "stats": stats, "tuning": tuning}
+    return {**read_parts, "ports": binds.reachable(others), "faults": faults}
+
+
+def _others(
+    services: List[Dict[str, Any]], monitors: List[Dict[str, Any]], stats: Dict[str, Any], tuning: Dict[str, Any]
+) -> List[rules.Claim]:
+    """Return what listens besides the services."""
+    lines = binds.of_services(services, "haproxy_services")
+    for key in ("global_lines", "defaults_lines", "extra_lines"):
+        lines += binds.of_lines(tuning[key], f"haproxy_{key}")
+    page = places([stats["address"]], stats["port"]) if stats["enabled"] else []
+    return [*binds.of_monitors(monitors), *binds.of_page(page), *lines]
 
 
 def _stats(given: Any, faults: Faults) -> Dict[str, Any]:
     """Read the statistics page. The variable of one key has a name that is not made of the key."""
     found: Faults = []
     stats = read(STATS, given, "haproxy_stats", found)
+    found = found or _stats_faults(stats)
     faults += [re.sub(r"^haproxy_stats\.metrics\b", "haproxy_metrics_path", fault) for fault in found]
     return stats
 

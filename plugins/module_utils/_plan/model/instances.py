@@ -7,8 +7,7 @@ An instance as ``read_instances`` returns it has every key of ``INSTANCE``. Inte
 
 from __future__ import annotations
 
-import re
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterable, List, Tuple
 
 from ..._agent.config.schema import (
     Faults,
@@ -17,22 +16,20 @@ from ..._agent.config.schema import (
     anything,
     boolean,
     integer,
-    lines,
     list_of,
     number,
     one_of,
     place_of,
     read,
     read_list,
+    shown,
     text,
     word,
 )
-from ..._agent.vrrp import rules
-from . import url_checks
+from ..._agent.vrrp import config, notation, rules
+from ..._shared import quoting
+from . import raw_lines, url_checks, values
 from .variables import as_role_variables
-
-# keepalived ends a quoted text at the next double quote, unless a backslash is before it.
-UNESCAPED = re.compile(r'(?<!\\)"')
 
 SCRIPT = {
     "name": Field(word, required=True),
@@ -53,7 +50,7 @@ TRACK_FILE = {
 INSTANCE = {
     "name": Field(word, required=True),
     "state": Field(one_of("MASTER", "BACKUP"), "BACKUP"),
-    "interface": Field(word, required=True),
+    "interface": config.INSTANCE["interface"],
     "vrid": Field(integer(1, 255, "a VRID"), required=True),
     "version": Field(integer(2, 3, "a VRRP version"), 2),
     "priority": Field(integer(1, 255, "a priority"), 100),
@@ -64,25 +61,43 @@ INSTANCE = {
     "multicast": Field(boolean, False),
     "source": Field(address),
     "peers": Field(list_of(address), []),
-    "addresses": Field(list_of(rules.vip, at_least=1), required=True, default=[]),
+    "min_ttl": Field(rules.ttl),
+    "addresses": Field(list_of(notation.on_interface(rules.vip), at_least=1), required=True, default=[]),
+    "excluded_addresses": Field(list_of(notation.on_interface(rules.vip)), []),
+    "virtual_routes": Field(list_of(notation.route), []),
     "track_scripts": Field(anything, []),
     "track_files": Field(anything, []),
     "track_interfaces": Field(anything, []),
+    "dont_track_primary": Field(boolean, False),
     "garp_refresh": Field(integer(0, 86400, "seconds"), 60),
     "notify": Field(text),
-    "lines": Field(lines, []),
+    "notify_user": Field(word),
+    "lines": Field(raw_lines.keepalived_lines, []),
 }
 
-RAW = {
-    "global_lines": Field(lines, []),
-    "extra_lines": Field(lines, []),
+SHARED = {"auth_pass": INSTANCE["auth_pass"]}
+
+TRACKING = ("track_scripts", "track_files", "track_interfaces")
+
+# What the role `keepalived` has beside the instances and their checks.
+DAEMON = {
+    "router_id": Field(values.quotable(quoting.keepalived), ""),
+    "script_user": Field(word, "root"),
+    "startup_delay": config.CONFIGURATION["startup_delay"],
+    "config_path": Field(values.plain_path, "/etc/keepalived/keepalived.conf"),
+    "global_lines": Field(raw_lines.keepalived_lines, []),
+    "extra_lines": Field(raw_lines.keepalived_lines, []),
 }
 
 SYNC_GROUP = {
     "name": Field(word, required=True),
     "instances": Field(list_of(word, at_least=1), required=True, default=[]),
+    "track_scripts": Field(anything, []),
+    "track_files": Field(anything, []),
+    "track_interfaces": Field(anything, []),
     "notify": Field(text),
-    "lines": Field(lines, []),
+    "notify_user": Field(word),
+    "lines": Field(raw_lines.keepalived_lines, []),
 }
 
 
@@ -92,12 +107,17 @@ def read_instances(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults
     instances = read_list(INSTANCE, given, place, faults)
     for at, instance in enumerate(instances):
         where = place_of(place, at, instance)
-        for kind in ("track_scripts", "track_files", "track_interfaces"):
-            instance[kind] = read_list(rules.TRACKED, rules.spelled_out(instance[kind]), f"{where}.{kind}", faults)
+        _read_tracked(instance, where, faults)
         instance["family"] = rules.family(instance, where, faults)
         faults.extend(_contradictions(instance, where))
-    faults.extend(rules.vrid_clashes(instances, place))
+    faults.extend(rules.vrid_clashes(instances, place) + rules.same_routes(instances, place))
     return instances, faults
+
+
+def _read_tracked(item: Dict[str, Any], place: str, faults: Faults) -> None:
+    """Read what an instance or a sync group tracks."""
+    for kind in TRACKING:
+        item[kind] = read_list(rules.TRACKED, rules.spelled_out(item[kind]), f"{place}.{kind}", faults)
 
 
 def _contradictions(instance: Dict[str, Any], place: str) -> Faults:
@@ -113,62 +133,93 @@ def _contradictions(instance: Dict[str, Any], place: str) -> Faults:
 def auth_pass_faults(auth_pass: str, place: str) -> Faults:
     """Refuse a password that would be truncated or misread silently. The sentence does not repeat it."""
     faults = rules.too_long(auth_pass, place)
-    if not faults and any(not c.isprintable() or c in " \"'#!{}\\" for c in auth_pass):
+    if not faults and any(not c.isprintable() or c in " \"'#!{}\\$" for c in auth_pass):
         faults.append(f"{place} has a character that keepalived.conf gives a meaning: use letters and digits.")
     return faults
 
 
-def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any]:
-    """Return what the role `keepalived` renders: ``{instances, scripts, files, groups, raw, faults}``.
+def shared_faults(settings: Dict[str, Any], families: Iterable[int], prefix: str) -> Faults:
+    """Return what is wrong with the settings that all instances of a layout share.
 
-    :param settings: ``instances``, ``scripts``, ``track_files``, ``sync_groups`` and ``raw`` as the user wrote them,
+    :param families: IP versions of its VIPs
+    """
+    faults = auth_pass_faults(settings["auth_pass"], f"{prefix}_auth_pass")
+    for version in sorted({3 if family == 6 else settings["vrrp_version"] for family in families}):
+        faults += rules.interval_faults(version, settings["advert_interval"], f"{prefix}_advert_interval")
+    return faults
+
+
+def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any]:
+    """Return what the role `keepalived` renders: ``{instances, scripts, files, groups, daemon, faults}``.
+
+    :param settings: ``instances``, ``scripts``, ``track_files``, ``sync_groups`` and ``daemon`` as the user wrote them,
         and ``auth_pass``, for every version 2 instance without one of its own
     :param prefix: of the variables' names, for the sentences
     """
     instances, faults = read_instances(settings["instances"], f"{prefix}_instances")
-    raw = read(RAW, settings["raw"], prefix, faults)
+    daemon = read(DAEMON, settings["daemon"], prefix, faults)
+    auth_pass = read(SHARED, {"auth_pass": settings["auth_pass"]}, prefix, faults)["auth_pass"]
     scripts = _scripts(settings["scripts"], f"{prefix}_scripts", faults)
     files = read_list(TRACK_FILE, settings["track_files"], f"{prefix}_track_files", faults)
-    groups = read_list(SYNC_GROUP, settings["sync_groups"], f"{prefix}_sync_groups", faults)
-    faults.extend(auth_pass_faults(settings["auth_pass"], f"{prefix}_auth_pass"))
+    groups = _groups(settings["sync_groups"], f"{prefix}_sync_groups", faults)
+    faults.extend(auth_pass_faults(auth_pass, f"{prefix}_auth_pass"))
     for instance in instances:
         if instance["version"] == 2:
-            instance["auth_pass"] = instance["auth_pass"] or settings["auth_pass"]
+            instance["auth_pass"] = instance["auth_pass"] or auth_pass
         place = f"{prefix}_instances ({instance['name']})"
-        faults.extend(rules.undefined(instance["track_scripts"], scripts, f"{place}.track_scripts"))
-        faults.extend(rules.undefined(instance["track_files"], files, f"{place}.track_files"))
-        if instance["interface"] in [item["name"] for item in instance["track_interfaces"]]:
+        faults.extend(_undefined(instance, scripts, files, place))
+        tracked = [item["name"] for item in instance["track_interfaces"]]
+        if instance["interface"] in tracked and not instance["dont_track_primary"]:
             faults.append(f"{place}.track_interfaces has its own interface, which is always tracked: leave it out.")
     for group in groups:
+        place = f"{prefix}_sync_groups ({group['name']})"
         members = [{"name": name} for name in group["instances"]]
-        faults.extend(rules.undefined(members, instances, f"{prefix}_sync_groups ({group['name']}).instances"))
-        faults.extend(_weights_in(group, instances, prefix))
+        faults.extend(rules.undefined(members, instances, f"{place}.instances"))
+        faults.extend(_undefined(group, scripts, files, place))
+        faults.extend(_weights_in(group, instances, place))
     return {
         "instances": instances,
         "scripts": scripts,
         "files": files,
         "groups": groups,
-        "raw": raw,
+        "daemon": daemon,
         "faults": [as_role_variables(fault, prefix) for fault in faults],
     }
 
 
+def _groups(given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
+    groups = read_list(SYNC_GROUP, given, place, faults)
+    for at, group in enumerate(groups):
+        _read_tracked(group, place_of(place, at, group), faults)
+    return groups
+
+
 def keepalived_model(settings: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the model, with the faults of what stands between double quotes in keepalived.conf."""
+    """Return the model, with the faults of what keepalived.conf cannot express."""
     found = model(settings)
-    quoted = {
-        "scripts": [(script["name"], "command", script["command"]) for script in found["scripts"]],
-        "track_files": [(file["name"], "path", file["path"]) for file in found["files"]],
-        "instances": [(instance["name"], "notify", instance["notify"]) for instance in found["instances"]],
-        "sync_groups": [(group["name"], "notify", group["notify"]) for group in found["groups"]],
-    }
-    found["faults"] += [
-        f'keepalived_{kind} ({name}).{key} has a ", which ends the text in keepalived.conf: use single quotes.'
-        for kind, texts in quoted.items()
-        for name, key, written in texts
-        if UNESCAPED.search(written or "")
+    command, path = quoting.keepalived_command, quoting.keepalived
+    texts = [
+        *(("scripts", script["name"], "command", script["command"], command) for script in found["scripts"]),
+        *(("track_files", file["name"], "path", file["path"], path) for file in found["files"]),
+        *(("instances", each["name"], "notify", each["notify"], command) for each in found["instances"]),
+        *(("sync_groups", group["name"], "notify", group["notify"], command) for group in found["groups"]),
     ]
-    return found
+    for kind, name, key, written, quote in texts:
+        wrong = values.quotable(quote)(written)[1] if written else None
+        if wrong:
+            found["faults"].append(f"keepalived_{kind} ({name}).{key} is {shown(written)}: {wrong}")
+    return {**found, "programs": _notified(found)}
+
+
+def _notified(found: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """Return the programs to notify, for `host_info`. Those of scripts may come with packages that are yet to come."""
+    usual = found["daemon"]["script_user"]
+    return [
+        {"key": f"{kind} ({each['name']}).notify", "command": each["notify"], "user": each["notify_user"] or usual}
+        for kind, items in (("instances", found["instances"]), ("sync_groups", found["groups"]))
+        for each in items
+        if each["notify"]
+    ]
 
 
 def _scripts(given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
@@ -188,14 +239,22 @@ def _scripts(given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
     return scripts
 
 
-def _weights_in(group: Dict[str, Any], instances: List[Dict[str, Any]], prefix: str) -> Faults:
-    """keepalived ignores weights in a group: its members change together, by FAULT only."""
+def _undefined(item: Dict[str, Any], scripts: List[Dict[str, Any]], files: List[Dict[str, Any]], place: str) -> Faults:
+    """Return what an instance or a sync group tracks without it being defined."""
     return [
-        f"{prefix}_sync_groups ({group['name']}): its instance {instance['name']} tracks {item['name']} with weight "
-        f"{item['weight']}, which keepalived ignores in a group: use weight 0 (FAULT)."
-        for instance in instances
-        if instance["name"] in group["instances"]
-        for kind in ("track_scripts", "track_files", "track_interfaces")
-        for item in instance[kind]
+        *rules.undefined(item["track_scripts"], scripts, f"{place}.track_scripts"),
+        *rules.undefined(item["track_files"], files, f"{place}.track_files"),
+    ]
+
+
+def _weights_in(group: Dict[str, Any], instances: List[Dict[str, Any]], place: str) -> Faults:
+    """keepalived ignores weights in a group: its members change together, by FAULT only."""
+    members = [(f" its instance {each['name']}", each) for each in instances if each["name"] in group["instances"]]
+    return [
+        f"{place}:{who} tracks {item['name']} with weight {item['weight']}, which keepalived ignores in a group: "
+        "use weight 0 (FAULT)."
+        for who, of in [*members, (" it", group)]
+        for kind in TRACKING
+        for item in of[kind]
         if item["weight"]
     ]

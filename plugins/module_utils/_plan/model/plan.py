@@ -25,11 +25,11 @@ class Vip(NamedTuple):
     @property
     def held_as(self) -> int:
         """The prefix length with which a member has it."""
-        return self.prefix or (128 if self.version == 6 else 32)
+        return (128 if self.version == 6 else 32) if self.prefix is None else self.prefix
 
     @property
     def with_prefix(self) -> str:
-        return f"{self.address}/{self.prefix}" if self.prefix else self.address
+        return self.address if self.prefix is None else f"{self.address}/{self.prefix}"
 
 
 class Redirect(NamedTuple):
@@ -77,7 +77,7 @@ class Firewall(NamedTuple):
 
     ports: List[int]
     vrrp_peers: List[str]
-    interface: str
+    interfaces: List[str]
 
 
 class Expected(NamedTuple):

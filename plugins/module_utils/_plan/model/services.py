@@ -7,17 +7,51 @@ The keys, their values and their defaults are those of the agent's own configura
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
-from ..._agent.config.schema import Faults, Field, lines, place_of, read_list
+from ..._agent.config.schema import (
+    Faults,
+    Field,
+    anything,
+    list_of,
+    place_of,
+    port,
+    read,
+    read_list,
+    same_names,
+    unknown_keys,
+)
 from ..._agent.proxy import config, rules
+from ..._agent.proxy.settings import HTTP, HTTPS
+from ..._shared.engines import is_own
+from . import raw_lines
+from .values import balance, host_name, optional, path, protocol
 
 ANY = "*"
+HTTPS_PORT = 443  # to which a redirect leads
 
 SERVICE = {
     **config.SERVICE,
-    "frontend_lines": Field(lines, []),
-    "backend_lines": Field(lines, []),
+    "balance": config.SERVICE["balance"]._replace(check=balance),
+    "tls": Field(anything),
+    "routes": Field(list_of(anything), []),
+    "frontend_lines": Field(raw_lines.section_lines, []),
+    "backend_lines": Field(raw_lines.section_lines, []),
+}
+# A route has servers of its own, and which requests go to them.
+BACKEND = {key: SERVICE[key] for key in ("name", "balance", "servers", "check", "send_proxy", "backend_lines")}
+REQUESTS = {
+    "hosts": Field(list_of(host_name), []),
+    "paths": Field(list_of(config.CHECK["path"].check), []),
+}
+ROUTE = {**REQUESTS, **BACKEND}
+# The names of the files are words of haproxy.cfg, which the template quotes.
+TLS = {
+    "certificate": Field(path, required=True),
+    "key": Field(optional(path), ""),
+    "ca": Field(optional(path), ""),
+    "alpn": Field(list_of(protocol), []),
+    "redirect": Field(port),
 }
 # How long a check may take is a variable of the roles, the same for all services.
 CHECK = {key: field for key, field in config.CHECK.items() if key != "timeout"}
@@ -33,44 +67,83 @@ def read_services(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]
     if not isinstance(given, list):
         return [], [f"{place} is {given!r}: a list of services is wanted."]
     services = [_read_service(item, place_of(place, at, item), faults) for at, item in enumerate(given)]
-    faults.extend(_clashes(services, place))
+    routes = [route for service in services for route in service["routes"]]
+    faults.extend(same_names([*listeners(services), *routes], place))
     return services, faults
 
 
 def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
-    service = config.read_service(given, place, faults, SERVICE, CHECK)
-    if service["check"]["verify"] and not service["check"]["host"]:
-        faults.append(f"{place}.check.verify is true, but host is empty: set host to the name in the certificates.")
+    service = _read_backend(given, place, faults, SERVICE)
+    if service["tls"] is not None:
+        service["tls"] = read(TLS, service["tls"], f"{place}.tls", faults)
+        faults.extend(_tls_faults(service, f"{place}.tls"))
+    service["routes"] = [_read_route(item, service, where, faults) for where, item in _placed(service, place)]
+    if service["routes"] and service["mode"] != HTTP:
+        faults.append(f"{place}.routes need mode http, and this one is {service['mode']}: set mode to http.")
     return service
+
+
+def _read_backend(given: Any, place: str, faults: Faults, keys: Mapping[str, Field]) -> Dict[str, Any]:
+    backend = config.read_service(given, place, faults, dict(keys), CHECK)
+    check = backend["check"]
+    if check["verify"] and not all(step["host"] or step["sni"] for step in _over_tls(check)):
+        faults.append(f"{place}.check.verify is true, but host is empty: set host to the name in the certificates.")
+    return backend
+
+
+def _read_route(given: Any, service: Dict[str, Any], place: str, faults: Faults) -> Dict[str, Any]:
+    if not isinstance(given, dict):
+        return read(ROUTE, given, place, faults)
+    faults.extend(unknown_keys(given, list(ROUTE), place))
+    requests = read(REQUESTS, {key: given[key] for key in REQUESTS if key in given}, place, faults)
+    if not requests["hosts"] and not requests["paths"]:
+        faults.append(f"{place} has neither hosts nor paths, so that no request would take it: name some.")
+    # A route is reached where its service is.
+    where = {key: service[key] for key in ("bind", "port")}
+    own = {key: given[key] for key in BACKEND if key in given}
+    keys = {**BACKEND, **{key: SERVICE[key]._replace(required=False) for key in where}}
+    backend = _read_backend({**own, **where}, place, faults, keys)
+    return {**requests, **{key: backend[key] for key in BACKEND}}
+
+
+def _placed(service: Dict[str, Any], place: str) -> List[Tuple[str, Dict[str, Any]]]:
+    return [(place_of(f"{place}.routes", at, route), route) for at, route in enumerate(service["routes"])]
+
+
+def backends(service: Dict[str, Any], place: str) -> List[Tuple[str, Dict[str, Any]]]:
+    """Return a service and its routes, each with its place: all of them have servers."""
+    return [(place, service), *_placed(service, place)]
+
+
+def _tls_faults(service: Dict[str, Any], place: str) -> Iterator[str]:
+    tls = service["tls"]
+    if tls["key"] and tls["key"] != f"{tls['certificate']}.key":
+        yield (
+            f"{place}.key is {tls['key']}: HAProxy reads the key from the certificate's file, or from "
+            f"{tls['certificate']}.key: rename it, or leave it out where the certificate's file has it."
+        )
+    if tls["redirect"] and service["port"] != HTTPS_PORT:
+        yield f"{place}.redirect leads to port {HTTPS_PORT}, and the service has port {service['port']}: leave it out."
+
+
+def listeners(services: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Return everything that listens: the services, and the redirects to those with TLS."""
+    redirects = [
+        {**service, "name": f"{service['name']}-redirect", "port": service["tls"]["redirect"], "frontend_lines": []}
+        for service in services
+        if service["tls"] and service["tls"]["redirect"]
+    ]
+    return [*services, *redirects]
+
+
+def _over_tls(check: Dict[str, Any]) -> List[Dict[str, Any]]:
+    return [step for step in check["steps"] or [check] if step["type"] == HTTPS]
 
 
 def changed_check(usual: Dict[str, Any], own: Dict[str, Any]) -> Dict[str, Any]:
     """Return a check with the user's changes, without the usual keys that the user's type of check does not have."""
     kind = own.get("type", usual["type"])
     return {**{key: value for key, value in usual.items() if kind in config.TYPES.get(key, [kind])}, **own}
-
-
-def _clashes(services: List[Dict[str, Any]], place: str) -> Faults:
-    """Services with the same name, or with the same address and port: HAProxy refuses them or mixes them up."""
-    faults = []
-    for at, one in enumerate(services):
-        for other in services[:at]:
-            if one["name"] is not None and one["name"] == other["name"]:
-                faults.append(f"{place} has the name '{one['name']}' twice: give each service its own.")
-            if _meet(one, other):
-                faults.append(_clash(one, other, place))
-    return faults
-
-
-def _meet(one: Dict[str, Any], other: Dict[str, Any]) -> bool:
-    return one["port"] is not None and one["port"] == other["port"] and binds_overlap(one["bind"], other["bind"])
-
-
-def _clash(one: Dict[str, Any], other: Dict[str, Any], place: str) -> str:
-    return (
-        f"{place}: {other['name']} and {one['name']} both listen on port {one['port']}: "
-        "change a port or bind them to different addresses."
-    )
 
 
 def read_monitors(given: Any, services: List[Dict[str, Any]], place: str) -> Tuple[List[Dict[str, Any]], Faults]:
@@ -85,14 +158,14 @@ def read_monitors(given: Any, services: List[Dict[str, Any]], place: str) -> Tup
     return monitors, faults
 
 
-def monitor_clashes(monitors: List[Dict[str, Any]], services: List[Dict[str, Any]], place: str) -> Faults:
-    """Monitors that share a port or a name with another section: HAProxy would answer from either of them."""
-    faults: Faults = []
-    for at, monitor in enumerate(monitors):
-        faults.extend(_clash(monitor, other, place) for other in [*services, *monitors[:at]] if _meet(monitor, other))
-        if monitor["name"] and monitor["name"] in [service["name"] for service in services]:
-            faults.append(f"{place} has the name '{monitor['name']}', which a service has too: give each its own.")
-    return faults
+def names_taken(monitors: List[Dict[str, Any]], services: List[Dict[str, Any]], place: str) -> Faults:
+    """Return a sentence for each monitor with the name of a service: HAProxy would have two sections of that name."""
+    names = [service["name"] for service in services]
+    return [
+        f"{place} has the name '{monitor['name']}', which a service has too: give each its own."
+        for monitor in monitors
+        if monitor["name"] and monitor["name"] in names
+    ]
 
 
 def binds_overlap(one: List[str], other: List[str]) -> bool:
@@ -108,18 +181,19 @@ def port_conflicts(
 ) -> Faults:
     """Return a sentence for each other program that already listens where the balancer is to listen.
 
-    :param listeners: as the module `host_info` returns them: ``{address, port, program, pid}``
-    :param own: the balancer's own programs
+    :param listeners: as the module `host_info` returns them: ``{address, port, program, pid, runs_in}``
+    :param own: the balancer's own programs; in a container, or another's unit, such a program is none of them
     """
     faults = []
     for service in services:
         for listener in listeners:
             wildcard = listener["address"] in ("0.0.0.0", "::")
-            if listener["program"] in own or listener["port"] != service["port"]:
+            if is_own(listener, own) or listener["port"] != service["port"]:
                 continue
             if wildcard or binds_overlap(service["bind"], [listener["address"]]):
+                where = f" in {listener['runs_in']}" if listener.get("runs_in") else ""
                 faults.append(
                     f"{host}: port {service['port']} of service {service['name']} is already taken by "
-                    f"{listener['program']} (pid {listener['pid']}): stop that program or move the service."
+                    f"{listener['program']}{where} (pid {listener['pid']}): stop that program or move the service."
                 )
     return list(dict.fromkeys(faults))

@@ -1,25 +1,43 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Checks for ``schema.Field`` of values that haproxy, or a shell in its unit, would refuse or misread."""
+"""Checks for ``schema.Field`` of values that haproxy, keepalived or a shell in a unit would refuse or misread."""
 
 from __future__ import annotations
 
+import posixpath
 import re
 from typing import Any, Callable, Optional, Tuple
 
+from ..._agent.config.schema import lines, list_of, text
+from ..._agent.vrrp import config
+from ..._shared import quoting
+
 Checked = Tuple[Any, Optional[str]]
 
-# haproxy's units of time, in seconds; without one a number is milliseconds.
-UNITS = {"us": 1e-6, "ms": 1e-3, "": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
+interface = config.INSTANCE["interface"].check
+
+UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}  # of haproxy's times, in seconds
+TIME = re.compile(r"([0-9]{1,12})(us|ms|s|m|h|d|)")
 LONGEST = 2147483.647  # seconds, some 24 days: haproxy counts milliseconds in 31 bits
-DOWN_FILE = re.compile(r"/[\w./-]+")
+PLAIN_PATH = re.compile(r"(/(?!\.\.?(/|$))[\w.-]+)+", re.ASCII)
+BALANCE = re.compile(
+    r"(roundrobin|static-rr|leastconn|first|source|hash [\w.,()-]+|(random|rdp-cookie)(\([\w.-]+\))?|hdr\([\w.-]+\)"
+    r"( use_domain_only)?|uri( (whole|path-only|(len|depth) \d+))*|url_param [\w.-]+( check_post)?)",
+    re.ASCII,
+)
+HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,252})", re.ASCII)
+PROTOCOL = re.compile(r"[a-z][a-z0-9./-]{0,30}", re.ASCII)
+VOLATILE = ("/run", "/var/run")  # which are empty after a reboot
+SHARED = ("/tmp", "/var/tmp", "/dev/shm")  # in which every user may create files
 
 
 def seconds(value: Any) -> Checked:
     """A time as it is written in haproxy.cfg; returned in seconds."""
-    found = re.fullmatch(r"(\d+)(us|ms|s|m|h|d|)", str(value))
+    found = None if isinstance(value, bool) else TIME.fullmatch(str(value))
     if not found:
         return None, "a time such as 500ms, 30s or 1h is wanted."
+    if not found.group(2):  # which HAProxy takes for milliseconds
+        return None, f"a time without a unit: write {found.group(1)}s, or {found.group(1)}ms."
     number = int(found.group(1)) * UNITS[found.group(2)]
     return (int(number) if float(number).is_integer() else number), None
 
@@ -37,8 +55,116 @@ def optional(check: Callable[[Any], Checked]) -> Callable[[Any], Checked]:
     return lambda value: (value, None) if value == "" else check(value)
 
 
-def down_file(value: Any) -> Checked:
-    """A path that a shell in a unit reads as one word."""
-    if isinstance(value, str) and DOWN_FILE.fullmatch(value):
+# What stands after `log` in haproxy.cfg. Without a facility HAProxy refuses the line.
+FACILITIES = (
+    *("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "auth2", "ftp", "ntp"),
+    *("audit", "alert", "cron2", *(f"local{at}" for at in range(8))),
+)
+LEVEL = "(emerg|alert|crit|err|warning|notice|info|debug)"
+LOG_TARGET = re.compile(
+    r"(?P<target>[\w./:@\[\]*-]{1,107})( len \d{2,5})?( format \w+)?( sample [\d:,-]+)?"
+    rf" ({'|'.join(FACILITIES)})( {LEVEL}( {LEVEL})?)?",
+    re.ASCII,
+)
+
+
+def log_targets(value: Any) -> Checked:
+    """What stands after `log` in haproxy.cfg: an address, options, a facility, and levels."""
+    found, wrong = lines(value)
+    targets = [" ".join(line.split()) for line in found or []]
+    for target in targets:
+        if not set(FACILITIES).intersection(target.split()[1:]):
+            return None, f"{target!r} has no facility: write an address and a facility, such as /dev/log local0."
+        if not LOG_TARGET.fullmatch(target):
+            return None, f"{target!r} is no target: write an address, a facility and levels, such as /dev/log local0."
+    return (None, wrong) if wrong else (targets, None)
+
+
+def quotable(quote: Callable[[str], str]) -> Callable[[Any], Checked]:
+    """A text that a format can express, which its quoting function tells."""
+
+    def check(value: Any) -> Checked:
+        if not isinstance(value, str):
+            return None, "a text is wanted."
+        try:
+            quote(value)
+        except quoting.Unquotable as error:
+            return None, str(error)
+        return value, None
+
+    return check
+
+
+def program(value: Any) -> Checked:
+    """A program and its arguments, for either engine."""
+    if not isinstance(value, str) or not value.isprintable() or not value.startswith("/"):
+        return None, "write the program's whole path, from / on, in one line."
+    return quotable(quoting.keepalived_command)(value)
+
+
+def path(value: Any) -> Checked:
+    """A file that haproxy opens."""
+    if not isinstance(value, str) or not value.isprintable() or not value.startswith("/"):
+        return None, "a whole path is wanted, from / on."
+    return quotable(quoting.haproxy)(value)
+
+
+def balance(value: Any) -> Checked:
+    """How haproxy chooses a server, with its options."""
+    if isinstance(value, str) and BALANCE.fullmatch(value):
+        return value, None
+    return None, "roundrobin, leastconn, source, or another algorithm of HAProxy's with its options is wanted."
+
+
+def host_name(value: Any) -> Checked:
+    """The name of a host as a browser asks for it, without a port."""
+    if isinstance(value, str) and HOST_NAME.fullmatch(value):
+        return value, None
+    return None, "the name of a host, without a port, is wanted."
+
+
+def protocol(value: Any) -> Checked:
+    """A protocol that TLS offers (RFC 7301)."""
+    if isinstance(value, str) and PROTOCOL.fullmatch(value):
+        return value, None
+    return None, "a protocol such as h2 or http/1.1 is wanted."
+
+
+def commands(value: Any) -> Checked:
+    """Command lines for a systemd unit."""
+    if not isinstance(value, list):
+        return None, "a list of commands is wanted."
+    for item in value:
+        _found, wrong = quotable(quoting.systemd_command)(item)
+        if wrong:
+            return None, f"in it {item!r} is wrong: {wrong}"
+    return value, None
+
+
+def plain_path(value: Any) -> Checked:
+    """A path that is one word to a shell, to systemd and to keepalived."""
+    if isinstance(value, str) and PLAIN_PATH.fullmatch(value):
         return value, None
     return None, "a whole path of letters, digits and . _ - / is wanted."
+
+
+def down_file(value: Any) -> Checked:
+    """A file that a unit writes as root, also right after a reboot."""
+    found, wrong = plain_path(value)
+    if wrong:
+        return None, wrong
+    folder = posixpath.dirname(value)
+    if any(_is_in(folder, shared) for shared in SHARED):
+        return None, f"every user may create files in {folder}: name a file in /run."
+    if folder not in VOLATILE and any(_is_in(folder, volatile) for volatile in VOLATILE):
+        return None, f"a reboot removes {folder}, without which the balancer cannot start: name a file in /run itself."
+    return found, None
+
+
+def _is_in(folder: str, other: str) -> bool:
+    return f"{folder}/".startswith(f"{other}/")
+
+
+def words(value: Any) -> Checked:
+    """A list of words, or a text of them with commas between, as the command line gives it."""
+    return list_of(text)(value.split(",") if isinstance(value, str) else value)

@@ -1,25 +1,93 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The names of the roles' variables."""
+"""The names of the roles' variables. Ansible ignores one that no role knows, or that a layout sets itself."""
 
 from __future__ import annotations
 
 import re
-from typing import List
+from typing import Any, Dict, Iterator, List, NamedTuple
 
-from ..._agent.config.schema import Faults, nearest
+from ..._agent.config.schema import Faults
+
+OF_COMPONENT = re.compile(r"(?:haproxy|keepalived|agent)_(?P<key>\w+)")
+DOUBTFUL = 2  # edits from a known name
+
+
+class Unknown(NamedTuple):
+    """A sentence for each variable that is close to a known one."""
+
+    faults: Faults
+    warnings: List[str]
 
 
 def as_role_variables(fault: str, prefix: str) -> str:
     """Settings are read as the keys of one mapping; in a sentence they are named PREFIX_KEY, as the user wrote them."""
-    return re.sub(rf"^({prefix}(?:_\w+)?)\.", r"\1_", fault)
+    return re.sub(rf"^({prefix}(?:_stats)?)\.", r"\1_", fault)
 
 
-def unknown_variables(names: List[str], known: List[str]) -> Faults:
-    """Return a sentence for each variable whose name is close to one of a role's: Ansible would ignore it silently."""
+def unknown_variables(names: List[str], known: List[str], owner: str = "role", shared: bool = False) -> Unknown:
+    """Return what is to be said of names that are close to a known one.
+
+    :param shared: whether other projects' roles have variables with this prefix, so that no name is a fault
+    """
+    found = Unknown([], [])
+    for name in names:
+        near = min(known, key=lambda each: edits(name, each), default=name)
+        distance = edits(name, near)
+        if 0 < distance <= DOUBTFUL:
+            kind = found.faults if distance == 1 and not shared else found.warnings
+            kind.append(f"{name} is no variable of the {owner}: did you mean {near}?")
+    return found
+
+
+def edits(one: str, other: str) -> int:
+    """Return how many letters are inserted, left out, replaced or swapped with the next one; more than 2 are 3."""
+    if abs(len(one) - len(other)) > DOUBTFUL:
+        return DOUBTFUL + 1
+    before: List[int] = []
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one):
+        earlier, before, row = before, row, [at + 1]
+        for place, wanted in enumerate(other):
+            best = min(before[place + 1] + 1, row[place] + 1, before[place] + (letter != wanted))
+            if at and place and letter == other[place - 1] and one[at - 1] == wanted:
+                best = min(best, earlier[place - 1] + 1)
+            row.append(best)
+    return min(row[-1], DOUBTFUL + 1)
+
+
+def overruled_variables(names: List[str], known: List[str], prefix: str, tasks: Any) -> Faults:
+    """Return a sentence for each variable of a component role that a layout's own tasks replace.
+
+    :param known: the layout's variables
+    :param tasks: the layout's task files, parsed
+    """
+    own = {name: OF_COMPONENT.fullmatch(name) for name in _task_variables(tasks)}
     sentences = []
     for name in names:
-        near = nearest(name, known, cutoff=0.8)
-        if name not in known and near:
-            sentences.append(f"{name} is no variable of the role: did you mean {near}?")
+        found = own.get(name)
+        if found:
+            instead = f"{prefix}_{found['key']}"
+            mend = f"set {instead} instead." if instead in known else f"{prefix} computes it, leave it out."
+            sentences.append(f"{name} has no effect here: {mend}")
     return sentences
+
+
+def _task_variables(tasks: Any) -> Iterator[str]:
+    """Yield the names of all variables that tasks and blocks set for themselves."""
+    if isinstance(tasks, dict):
+        given: Dict[str, Any] = tasks.get("vars") or {}
+        yield from given
+        tasks = list(tasks.values())
+    if isinstance(tasks, list):
+        for task in tasks:
+            yield from _task_variables(task)
+
+
+def unfit_faults(unfit: List[Dict[str, Any]], prefix: str) -> Faults:
+    """Return a sentence for each variable whose program, folder or certificate is not fit for use on a host.
+
+    :param unfit: as `host_info` returns it
+    :param prefix: of the role's variables
+    """
+    return [f"{prefix}_{found['key']} is {found['value']!r}: {found['wrong']}" for found in unfit]

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.onprem.lb.plugins.action import member_lock
 from ansible_collections.onprem.lb.plugins.action.member_lock import has_died, record_of, refusal, started
 from ansible_collections.onprem.lb.plugins.module_utils._host import lock
@@ -94,11 +95,14 @@ class Play:
 
     def __init__(self, path):
         self.path = str(path)
+        self.settings = SimpleNamespace(strategy="linear", serial=[])
 
     def __call__(self, state="present", **variables):
         arguments = {"state": state, "purpose": "a deployment", "break_variable": "pair_break_lock"}
         action = member_lock.ActionModule(
-            SimpleNamespace(args=arguments, async_val=0, check_mode=False, diff=False, delegate_to=None),
+            SimpleNamespace(
+                args=arguments, async_val=0, check_mode=False, diff=False, delegate_to=None, play=self.settings
+            ),
             *(SimpleNamespace(_shell=SimpleNamespace(tmpdir="/unused")), SimpleNamespace(), SimpleNamespace()),
             templar=SimpleNamespace(template=lambda value: value),
             shared_loader_obj=None,
@@ -150,3 +154,71 @@ def test_a_lock_that_names_no_run_is_broken_only_on_request(play):
     Path(play.path).write_text("nonsense")
     assert play()["failed"]
     assert not play(pair_break_lock=True).get("failed") and play.holder()["pid"] == os.getppid()
+
+
+def test_a_host_that_cannot_be_reached_is_named_with_the_cause(play):
+    def execute(*_arguments, **_others):
+        raise AnsibleConnectionFailure("ssh: connect to host 192.0.2.11 port 22:\n Connection refused\n")
+
+    play.execute = execute
+    assert play() == {
+        "failed": True,
+        "msg": "lb1 cannot be reached as root: ssh: connect to host 192.0.2.11 port 22: Connection refused",
+    }
+    play.execute = lambda *_arguments, **_others: {"failed": True, "msg": "Missing sudo password"}
+    assert play()["msg"] == "lb1: Missing sudo password: give it with --ask-become-pass."
+    play.execute = execute
+    with pytest.raises(AnsibleConnectionFailure):
+        play("absent")  # the task that releases the lock ignores it
+
+
+def test_a_host_on_which_the_module_fails_is_named(play):
+    play.execute = lambda *_arguments, **_others: {"failed": True, "msg": "/run is full,\n and so is /tmp."}
+    assert play() == {"failed": True, "msg": "lb1: /run is full, and so is /tmp."}
+    # ansible-core 2.16 has the cause beside its message.
+    output = {"module_stdout": "a line\nThis account is not available.\n", "module_stderr": "\n"}
+    play.execute = lambda *_arguments, **_others: {"failed": True, "msg": "MODULE FAILURE\nSee stdout", **output}
+    assert play()["msg"] == "lb1: the module did not run: This account is not available."
+
+
+NONE_THERE = "Ansible finds no Python: install python3 there"
+TOO_OLD = "its Python is too old: install Python {} or later there"
+# As versions of ansible-core word it, whose results differ.
+PYTHONS = {
+    "none, 2.16": ({"msg": "MODULE FAILURE", "module_stderr": "/bin/sh: 1: /usr/bin/python3: not found\n"}, NONE_THERE),
+    "none, 2.17": ({"msg": "The module failed, you probably need to set the interpreter.\nSee stdout"}, NONE_THERE),
+    "none, 2.19": ({"msg": "The module interpreter '/usr/bin/python3' was not found."}, NONE_THERE),
+    "3.6, 2.16": (
+        {"msg": "MODULE FAILURE", "module_stdout": "SyntaxError: future feature annotations is not defined"},
+        TOO_OLD.format("3.8"),
+    ),
+    "3.8, 2.20": (
+        {"msg": "ansible-core requires a minimum of Python version 3.9. Current version: 3.8.20"},
+        TOO_OLD.format("3.9"),
+    ),
+    "3.8, 2.21": (
+        {"msg": "Ansible requires Python 3.9 or newer on the target. Current version: 3.8.18"},
+        TOO_OLD.format("3.9"),
+    ),
+}
+
+
+@pytest.mark.parametrize("result, cause", PYTHONS.values(), ids=PYTHONS)
+def test_a_host_without_a_python_for_the_modules_is_named_with_what_to_do(play, result, cause):
+    play.execute = lambda *_arguments, **_others: {"failed": True, **result}
+    assert play()["msg"] == f"lb1: {cause}, or name one in ansible_python_interpreter."
+
+
+@pytest.mark.parametrize(
+    "settings, sentence",
+    [
+        ({"strategy": "free"}, "lb1: the members wait for each other, and the strategy is free: give the play"),
+        ({"strategy": "ansible.builtin.host_pinned"}, "lb1: the members wait for each other, and the strategy is"),
+        ({"serial": [1]}, "lb1: the members are planned together, and the play takes them in batches: leave out"),
+    ],
+)
+def test_a_play_that_does_not_keep_its_hosts_together_is_refused_before_the_lock(play, settings, sentence):
+    vars(play.settings).update(settings)
+    refused = play()
+    assert refused["failed"] and refused["msg"].startswith(sentence) and play.holder() is None
+    assert not play("absent").get("failed")

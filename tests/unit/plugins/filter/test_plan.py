@@ -4,15 +4,27 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
-from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.filter.plan import FilterModule
+from ansible_collections.onprem.lb.plugins.filter.plan import FilterModule, progress_of
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import subnets
 
 
-@pytest.mark.parametrize("name", ["layout_plan", "ipi_preset_comparison"])
-def test_without_netaddr_the_controller_is_told_what_to_install(monkeypatch, name):
+@pytest.mark.parametrize("name", ["layout_plans", "layout_faults", "ipi_preset_comparison"])
+def test_without_netaddr_the_user_is_told_what_to_install_and_where(monkeypatch, name):
     monkeypatch.setattr(subnets, "NETADDR_MISSING", ImportError("netaddr"))
-    with pytest.raises(AnsibleFilterError) as refused:
-        FilterModule().filters()[name]([])
-    assert refused.value.message == "onprem.lb needs the Python package netaddr on the controller: install it."
+    refused = FilterModule().filters()[name]([], "pair")
+    faults = refused["faults"] if name == "layout_plans" else refused
+    assert faults == [f"The controller lacks the Python package netaddr: install it for {sys.executable}."]
+
+
+def test_a_long_forecast_says_every_five_seconds_how_far_it_is():
+    times, said = iter([0, 4, 5, 6, 11]), []
+    progress = progress_of("The forecast of 40 members", clock=lambda: next(times), show=said.append)
+    for done in range(4):
+        progress(done, 20)
+    assert said == [
+        "The forecast of 40 members: 1 of 20 steps are done.",
+        "The forecast of 40 members: 3 of 20 steps are done.",
+    ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import in_force
@@ -111,6 +112,41 @@ def test_no_password_is_in_a_refusal(tmp_path):
     assert result["failed"] and "auth_pass ********" in result["msg"] and "secret88" not in str(result)
 
 
+def texts(value):
+    """Yield every text of a result."""
+    if isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts(item)
+    else:
+        yield str(value)
+
+
+PASSWORDS = ["x7", "it's", "a b#c", 'q"uote', "back\\slash", "$HOME", "Ünïcode", "p" * 300]
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("password", PASSWORDS, ids=range(len(PASSWORDS)))
+def test_no_password_of_any_length_or_character_is_in_anything_that_the_module_says(tmp_path, password, check):
+    """As with -vvv and --diff, which also print what the module was called with."""
+    path, written = tmp_path / "a.cfg", shlex.quote(password)
+    before = f"user ops insecure-password {written}\nstats auth ops:{written}\n"
+    path.write_text(before)
+    given = {"files": [{"path": str(path), "content": f"# new\n{before}", "check": "haproxy"}], "secrets": [password]}
+    echoes = Programs({"haproxy": (1, "", f"[ALERT] : unknown 'ops:{password}' and {written} in '{before}'\n")})
+    for programs in (echoes, TAKES):
+        printed = "\n".join(texts(run(config_files, given, programs, check=check)))
+        assert password not in printed and written not in printed
+
+
+@pytest.mark.parametrize(
+    "directive", ["insecure-password", "stats auth", "http-check send hdr Authorization", "set-header authorization"]
+)
+def test_no_password_is_in_what_ansible_prints_even_if_it_is_not_named_as_a_secret(tmp_path, directive):
+    content = f"{directive} 'it'\"'\"'s #1'\n"
+    printed = "\n".join(texts(run(config_files, {"files": [{"path": str(tmp_path / "a.cfg"), "content": content}]})))
+    assert "s #1" not in printed and directive in printed
+
+
 @pytest.mark.parametrize("loaded", ["text\n", "old text\n"])
 def test_a_file_that_its_unit_has_not_loaded_counts_as_changed(tmp_path, monkeypatch, loaded):
     path, record = tmp_path / "keepalived.conf", tmp_path / "record"
@@ -122,3 +158,24 @@ def test_a_file_that_its_unit_has_not_loaded_counts_as_changed(tmp_path, monkeyp
     result = run(config_files, {"files": [file]}, Programs({"systemctl": "ActiveState=active\n"}))
     stale = [] if loaded == "text\n" else [f"keepalived.service has not loaded {path} since it changed."]
     assert (result["changed"], result["stale"], result["paths"]) == (bool(stale), stale, [])
+
+
+def test_a_file_of_others_makes_room_and_comes_back(tmp_path):
+    cfg, drop_in = tmp_path / "haproxy.cfg", tmp_path / "limits.conf"
+    cfg.write_text("theirs\n")
+    drop_in.write_text("[Service]\n")
+    ours = {"path": str(cfg), "content": "# Managed by Ansible, onprem.lb.haproxy.\n", "keep": True}
+    adopted = {"files": [ours], "set_aside": [str(drop_in)]}
+    for check in (True, False):
+        said = run(config_files, adopted, check=check)
+        assert (said["changed"], said["paths"]) == (True, [str(drop_in), str(cfg)])
+    assert sorted(os.listdir(tmp_path)) == [
+        "haproxy.cfg",
+        "haproxy.cfg.before-onprem-lb",
+        "limits.conf.before-onprem-lb",
+    ]
+    assert not run(config_files, adopted)["changed"]
+    gone = {"path": str(cfg), "state": "absent", "own_only": True}
+    run(config_files, {"files": [gone]})
+    run(config_files, {"files": [gone], "put_back": [str(cfg), str(drop_in)]})
+    assert (sorted(os.listdir(tmp_path)), cfg.read_text()) == (["haproxy.cfg", "limits.conf"], "theirs\n")

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force
+from ansible_collections.onprem.lb.plugins.module_utils._host import cgroups, facts, in_force, processes, takeover
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.modules import host_info
@@ -66,7 +67,9 @@ def host(monkeypatch, tmp_path):
     monkeypatch.setattr(facts, "SELINUX", str(tmp_path / "enforce"))
     monkeypatch.setattr(Reader, "answering", lambda *_asked: {"192.0.2.10": ["02:00:00:00:00:63"]})
     monkeypatch.setattr(Reader, "unobtainable", lambda _reader, missing: f"no way to {missing}")
-    return {"keepalived_config": str(tmp_path / "keepalived.conf"), "agent_config": str(tmp_path / "vrrp.json")}
+    (tmp_path / "packages.json").write_text('["haproxy"]')
+    names = {"keepalived_config": "keepalived.conf", "agent_config": "vrrp.json", "packages_record": "packages.json"}
+    return {name: str(tmp_path / file) for name, file in names.items()}
 
 
 def look(given, check=False, programs=None):
@@ -179,3 +182,49 @@ def test_what_keeps_a_host_from_being_a_balancer_is_said_each_in_a_sentence(host
         "this is alpine",
         "there is no right to open raw sockets",
     ]
+
+
+@pytest.mark.parametrize(
+    "recorded, own", [('["haproxy"]', ["haproxy"]), ("[]", []), ("", []), ("{", []), ('{"a": 1}', [])]
+)
+def test_only_a_package_that_this_collection_has_installed_is_its_own_to_remove(host, tmp_path, recorded, own):
+    (tmp_path / "packages.json").write_text(recorded)
+    held = {**PROGRAMS, "dpkg-query": "haproxy hold ok installed\n"}
+    found = look({**host, "packages": ["haproxy", "keepalived"]}, programs=held)
+    assert (found["own_packages"], list(found["unremovable"])) == (own, own)
+
+
+def shipped(tmp_path):
+    digest = hashlib.md5((tmp_path / "keepalived.conf").read_bytes()).hexdigest()
+    return {**PROGRAMS, "dpkg-query": f" {tmp_path / 'keepalived.conf'} {digest}\n"}
+
+
+def test_the_example_that_a_package_brings_has_no_instances(host, tmp_path):
+    vrids = [instance["vrid"] for instance in look(host, programs=shipped(tmp_path))["instances"]]
+    assert vrids == [instance["vrid"] for instance in VRRP_JSON["instances"]]
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_what_others_have_set_up_is_returned_by_program(host, tmp_path, monkeypatch, check):
+    monkeypatch.setattr(takeover, "UNITS", str(tmp_path))
+    monkeypatch.setattr(processes, "named", lambda _names: [])
+    (tmp_path / "keepalived.conf.before-onprem-lb").write_text("kept\n")
+    configs = {"configs": {"haproxy": str(tmp_path / "none"), "keepalived": host["keepalived_config"]}}
+    found = look({**host, **configs}, check)
+    assert (found["takeover"]["haproxy"]["refusals"], found["takeover"]["haproxy"]["keep"]) == ([], [])
+    (sentence,) = found["takeover"]["keepalived"]["refusals"]
+    assert sentence.startswith(f"{host['keepalived_config']} was not written by this collection")
+    assert found["takeover"]["keepalived"]["put_back"] == [host["keepalived_config"]]
+    (problem,) = found["problems"]
+    assert "another one is kept from before" in problem
+    assert look({**host, **configs}, check, shipped(tmp_path))["takeover"]["keepalived"]["refusals"] == []
+    assert look(host)["takeover"] == {}
+
+
+@pytest.mark.parametrize("asked, problems", [({"keepalived": "/none"}, 1), ({"haproxy": "/none"}, 0), ({}, 0)])
+def test_another_program_that_moves_vips_is_a_problem_where_keepalived_is_wanted(host, monkeypatch, asked, problems):
+    static = cgroups.RunsIn(cgroups.STATIC_POD, "d41d")
+    others = [processes.Process("kube-vip", 88, static, True, {"address": "192.0.2.10"})]
+    monkeypatch.setattr(processes, "named", lambda _names: others)
+    found = look({**host, "vips": ["192.0.2.10/24"], "configs": asked})["problems"]
+    assert len(found) == problems and all("kube-vip runs in the static pod d41d (pid 88)" in each for each in found)

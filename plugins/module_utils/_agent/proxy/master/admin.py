@@ -13,21 +13,40 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ...config.schema import nearest
 from ...runtime import status_socket
-from ...runtime.request_server import Answer
+from ...runtime.request_server import Answer, Answered
 from .server_states import ADMIN_STATES, Health
 
 MAX_REQUEST = 4096  # bytes of a request
 
+Reply = Dict[str, Any]
+WhenExecuted = Callable[[Callable[[int], None]], None]
 
-def answers(report: Callable[[], Dict[str, Any]], obey: Callable[[Any], Dict[str, Any]]) -> Answer:
-    """Return what answers requests at the socket."""
 
-    def answer(received: bytes, ended: bool) -> Optional[bytes]:
+def answers(report: Callable[[], Answered], obey: Callable[[Any], Reply], when_executed: WhenExecuted) -> Answer:
+    """Return what answers requests at the socket.
+
+    :param when_executed: calls once the workers have executed an order, with how many have not in time
+    """
+
+    def answer(received: bytes, ended: bool) -> Optional[Answered]:
         if not ended and len(received) <= MAX_REQUEST:
             return None
-        return status_socket.document(obey(_request(received)) if received else report())
+        if not received:
+            return report()
+        found = obey(_request(received))
+        if "done" not in found:
+            return status_socket.document(found)
+        return lambda reply: when_executed(lambda late: reply(status_socket.document(_executed(found, late))))
 
     return answer
+
+
+def _executed(found: Reply, late: int) -> Reply:
+    """Return a reply with how many workers still have to execute the order."""
+    if not late:
+        return found
+    workers = "1 worker has" if late == 1 else f"{late} workers have"
+    return {"done": f"{found['done']} {workers} not executed it yet."}
 
 
 def _request(received: bytes) -> Any:
@@ -37,7 +56,7 @@ def _request(received: bytes) -> Any:
         return None
 
 
-def execute(health: Health, request: Any) -> Dict[str, Any]:
+def execute(health: Health, request: Any) -> Reply:
     """Change the state of a server; return the answer."""
     key, order = (request.get("server"), request.get("order")) if isinstance(request, dict) else (None, None)
     if not isinstance(key, str) or order not in ADMIN_STATES:

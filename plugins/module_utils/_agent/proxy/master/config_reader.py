@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 from typing import Callable, List, NamedTuple, Optional
 
 from ...config import file, host
-from ...runtime.forked import Forked
+from ...runtime.background import SUCCESS, Background
 from ...runtime.loop import MILLION, Loop
 from .. import config
 from ..settings import Settings
@@ -39,28 +38,12 @@ class ConfigReader:
     def __init__(self, loop: Loop, path: str, done: Callable[[Found], None]) -> None:
         """Start to read. Raises OSError."""
         self._loop, self._path, self._done = loop, path, done
-        self._memory = os.memfd_create("configuration")
-        try:
-            process = Forked(NAME, lambda _end: self._write(), [self._memory])
-        except OSError:
-            os.close(self._memory)
-            raise
-        process.connection.close()
-        self._timer = loop.after(TIMEOUT, process.kill)
-        process.when_ended(loop, self._ended)
+        Background(loop, NAME, lambda: pickle.dumps(read(path)), self._ended, TIMEOUT)
 
-    def _write(self) -> None:
-        """Run in the process."""
-        with os.fdopen(self._memory, "wb") as memory:
-            pickle.dump(read(self._path), memory)
-
-    def _ended(self, ending: str) -> None:
-        self._timer.cancel()
-        with os.fdopen(self._memory, "rb") as memory:
-            memory.seek(0)
-            if ending == "exit code 0":
-                found = pickle.load(memory)
-            else:
-                fault = f"{self._path} cannot be read: the process that read it has ended ({ending})."
-                found = Found("", None, [fault])
+    def _ended(self, result: bytes, ending: str) -> None:
+        if ending == SUCCESS:
+            found = pickle.loads(result)
+        else:
+            fault = f"{self._path} cannot be read: the process that read it has ended ({ending})."
+            found = Found("", None, [fault])
         self._loop.after(0, lambda: self._done(found))  # after the monitors have had their turn

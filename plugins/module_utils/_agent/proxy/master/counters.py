@@ -14,9 +14,11 @@ from ...runtime.loop import MILLION
 Counts = Dict[str, int]
 
 REPORT_INTERVAL = MILLION  # of a worker's changed counters
-CURRENT = "current"  # the only one that decreases, and ends with the worker
+CURRENT = "current"
+LIVE = (CURRENT, "qcur")  # those that decrease, and end with the worker
+PEAK = "qmax"  # of several workers that ended one after the other, the highest counts
 RATED = ("sessions", "bytes_in", "bytes_out")  # also shown per second
-ALL = (*RATED, CURRENT, "connect_errors", "retries", "resets", "refused")
+ALL = (*RATED, *LIVE, PEAK, "connect_errors", "retries", "resets", "refused")
 
 
 class Sample(NamedTuple):
@@ -45,12 +47,15 @@ class Counters:
         for key, sample in self._samples.pop(worker, {}).items():
             ended = self.ended.setdefault(key, {})
             for what, count in sample.counts.items():
-                if what != CURRENT:
+                if what == PEAK:
+                    ended[what] = max(ended.get(what, 0), count)
+                elif what not in LIVE:
                     ended[what] = ended.get(what, 0) + count
 
     def of(self, key: str, now: int) -> Dict[str, Any]:
         """Return the sums for a key, and the ``rates`` of some."""
-        sums: Dict[str, Any] = {**dict.fromkeys(ALL, 0), **self.ended.get(key, {})}
+        ended = self.ended.get(key, {})
+        sums: Dict[str, Any] = {**dict.fromkeys(ALL, 0), **ended, PEAK: 0}
         rates = dict.fromkeys(RATED, 0.0)
         for of_worker in self._samples.values():
             sample = of_worker.get(key)
@@ -61,7 +66,7 @@ class Counters:
             if now - sample.at < 2 * REPORT_INTERVAL:  # a worker does not report unchanged counters
                 for what, rate in sample.rates.items():
                     rates[what] += rate
-        return {**sums, "rates": rates}
+        return {**sums, PEAK: max(sums[PEAK], ended.get(PEAK, 0)), "rates": rates}
 
     def current(self, worker: int) -> int:
         """Return a worker's current sessions."""

@@ -13,18 +13,22 @@ from ..views import http
 from .listeners import Sockets
 
 Usable = Callable[[str], int]  # how many servers of a service get new connections
-Routes = Dict[str, Callable[[], http.Page]]  # by path
+Routes = Dict[str, http.Route]  # by path
 
 
 class HttpEndpoints:
     """Serves the monitors and the page, each at its sockets."""
 
-    def __init__(self, loop: Loop, usable: Usable, serves: Callable[[], bool], pages: Routes) -> None:
+    def __init__(
+        self, loop: Loop, usable: Usable, serves: Callable[[], bool], pages: Routes, render_slow: http.RenderSlow
+    ) -> None:
         """
         :param serves: returns whether any worker takes connections
         :param pages: the routes of the status page
+        :param render_slow: see ``http.answers``
         """
         self._loop, self._usable, self._serves, self._pages = loop, usable, serves, pages
+        self._render_slow = render_slow
         self._routes: Dict[Place, Routes] = {}
         self._request_servers: Dict[Place, RequestServer] = {}
         self.stopping = False
@@ -37,7 +41,7 @@ class HttpEndpoints:
         routes: Dict[Place, Routes] = {}
         for monitor in settings.monitors:
             for place in places(monitor.bind, monitor.port):
-                routes.setdefault(place, {})[monitor.path] = self._monitor_page(monitor)
+                routes.setdefault(place, {})[monitor.path] = http.Route(self._monitor_page(monitor))
         if settings.page:
             for place in places(settings.page.bind, settings.page.port):
                 routes[place] = self._pages
@@ -46,7 +50,7 @@ class HttpEndpoints:
             self._request_servers.pop(place).close()
         for place in routes:
             if place not in self._request_servers:
-                answer = http.answers(self._finder(place))
+                answer = http.answers(self._finder(place), self._render_slow)
                 self._request_servers[place] = RequestServer(self._loop, sockets[place], answer)
 
     def __contains__(self, place: Place) -> bool:
@@ -78,8 +82,7 @@ class HttpEndpoints:
         return page
 
     def _finder(self, place: Place) -> http.Find:
-        def find(path: str) -> Optional[http.Page]:
-            page = self._routes[place].get(path)
-            return page() if page else None
+        def find(path: str) -> Optional[http.Route]:
+            return self._routes[place].get(path)
 
         return find

@@ -6,20 +6,19 @@ from __future__ import annotations
 
 import gc
 import os
-import socket
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from ... import VERSION
 from ...checks import server
-from ...checks.client import Checks
+from ...checks.checks_process import Callbacks, ChecksProcess
 from ...checks.outcome import in_words
 from ...config import file
-from ...runtime import lifecycle, upgrade_state
+from ...runtime import lifecycle, privileges, upgrade_state
 from ...runtime.log import Log
 from ...runtime.loop import MILLION
 from ...runtime.sd_notify import Notifier
 from ..settings import Settings
-from . import privileges, upgrade
+from . import upgrade
 from .config_reader import ConfigReader, Found
 from .listeners import Refused
 from .master import Events, Master, Prepared
@@ -49,6 +48,7 @@ class Lifecycle(lifecycle.Lifecycle):
 
     def __init__(self, path: str, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> None:
         super().__init__(path, log, notifier, environ)
+        self._pid = os.getpid()  # not that of a process that only renders the report
         self.master = Master(self.loop, log, self.describe, Events(self._serves, self._failed, self.loop.stop))
         self._failure: Optional[str] = None  # why it ends although it was not told to
         self._config_test: Optional[upgrade.ConfigTest] = None
@@ -68,9 +68,13 @@ class Lifecycle(lifecycle.Lifecycle):
         self.missing_privileges = self._raise_nofile(prepared.settings)
         for missing in self.missing_privileges:
             self.log.warning(f"Not available: {missing}.")
-        self.checks = Checks.start(
-            self.loop, self.master.take_result, self.log.warning, self.master.take_run, CHECKS_NAME, _serve_checks
+        self.checks = ChecksProcess(
+            self.loop,
+            Callbacks(self.master.take_result, self.log.warning, self.master.take_run),
+            CHECKS_NAME,
+            server.serve_unprivileged,
         )
+        self.checks.start()
         self._watch_signals()
         try:
             self._serve(prepared, inherited)
@@ -109,7 +113,7 @@ class Lifecycle(lifecycle.Lifecycle):
         return [missing] if missing else []
 
     def describe(self) -> Dict[str, Any]:
-        return {**super().describe(), "host": os.uname().nodename}
+        return {**super().describe(), "host": os.uname().nodename, "pid": self._pid}
 
     def stop(self) -> None:
         """Stop accepting, let open sessions finish, and end; when called twice, at once."""
@@ -221,12 +225,6 @@ class Lifecycle(lifecycle.Lifecycle):
             self._config_test = None
             self.master.resume()
             self._notify_ready()
-
-
-def _serve_checks(end: socket.socket) -> None:
-    """Run checks, which parse what servers answer, without any capability."""
-    privileges.drop_capabilities()
-    server.serve(end)
 
 
 def main(path: str, settings: Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:

@@ -17,11 +17,12 @@ from ...runtime import status_socket, upgrade_state
 from ...runtime.loop import Loop
 from ...runtime.request_server import RequestServer
 from ..settings import Place, Settings, places
-from ..views import html, metrics
+from ..views import html, http, metrics
 from . import admin, report, workers
 from .counters import Counters
 from .http_endpoints import HttpEndpoints
 from .listeners import Listeners, Refused, Sockets
+from .rendering import Renderer
 from .server_states import Dependencies, Health, ServerUpdates
 from .workers import WorkerHandle, WorkerPool
 
@@ -57,6 +58,7 @@ class Master:
         self.counters = Counters({})
         told = workers.Events(self._receive, self._worker_ended, events.serves, events.failed)
         self.pool = WorkerPool(loop, log, self._updates, told)
+        self._renderer = Renderer(loop)
 
     def start(self, checks: Any, prepared: Prepared, inherited: Optional[Dict[str, Any]]) -> None:
         """Serve. Raises OSError if no worker can be started.
@@ -69,7 +71,11 @@ class Master:
             self._loop,
             self.health.usable,
             lambda: self.serves,
-            {"/": lambda: html.page(self.report(), time.time()), "/metrics": lambda: metrics.page(self.report())},
+            {
+                "/": http.Route(lambda: html.page(self.report(), time.time()), slow=True),
+                "/metrics": http.Route(lambda: metrics.page(self.report()), slow=True),
+            },
+            self._renderer.answer,
         )
         self.switch_to(prepared, inherited["members"] if inherited else {})
 
@@ -109,6 +115,7 @@ class Master:
         if self._status_socket and self._status_socket is not status:
             self._status_socket.close()
         self._status_socket, self.settings = status, settings
+        self._renderer.servers = sum(len(service.servers) for service in settings.services)
 
     @property
     def serves(self) -> bool:
@@ -167,7 +174,7 @@ class Master:
             "door": [self._status_socket.path, self._status_socket.socket.fileno()],
             "listeners": [[*place, each.fileno()] for place, each in self._listeners.items()],
             "hands": [worker.to_json() for worker in self.pool.workers if not worker.gone],
-            "gone": [worker.pid for worker in self.pool.workers if worker.gone],
+            "gone": [*(worker.pid for worker in self.pool.workers if worker.gone), *self._renderer.pids],
             "members": self.health.to_json(),
             "ended": self.counters.ended,
             "told": self.counters.by_worker(),
@@ -191,7 +198,11 @@ class Master:
             upgrade_state.reap(self._loop, pid)
 
     def _open_status_socket(self, path: str, inherited: int = -1) -> status_socket.UnixSocketServer:
-        answer = admin.answers(self.report, lambda request: admin.execute(self.health, request))
+        answer = admin.answers(
+            lambda: self._renderer.answer(lambda: status_socket.document(self.report())),
+            lambda request: admin.execute(self.health, request),
+            self.pool.when_executed,
+        )
         return status_socket.UnixSocketServer(
             self._loop, path, answer, upgrade_state.socket_of(inherited) if inherited >= 0 else None
         )

@@ -73,6 +73,7 @@ def _server(state: ServerState, counters: Counters, now: int) -> Report:
         "address": server.address,
         "port": server.port,
         "backup": server.backup,
+        "maxconn": server.maxconn,
         "weight": {"configured": server.weight, "effective": state.weight(now)},
         "state": state.state,
         "since": state.since,

@@ -26,7 +26,7 @@ MIN_RAMP_STEP = MILLION // 10
 MIN_RAMP_SHARE = 0.05  # of its weight, for a server that has just come up
 
 # What a check takes from its service.
-CHECK_FIELDS = tuple(key for key in Check._fields if key in HealthSettings._fields and key != "port")
+CHECK_FIELDS = tuple(key for key in Check._fields if key in HealthSettings._fields and key not in ("port", "steps"))
 
 ServerUpdates = Dict[str, Dict[str, Any]]  # by the server's key: what workers get
 
@@ -267,12 +267,13 @@ def check_of(service: Service, server: Server) -> Optional[Check]:
         return None
     same = {key: getattr(health, key) for key in CHECK_FIELDS}
     # As in HAProxy: another port than that of the traffic is taken to expect no PROXY header.
-    greeting = proxy_header.local() if service.send_proxy and not health.port else b""
+    greeting = proxy_header.local().decode("latin-1") if service.send_proxy else ""
     return Check(
         name=key_of(service, server),
         address=server.address,
         port=health.port or server.port,
-        greeting=greeting.decode("latin-1"),
+        greeting="" if health.port else greeting,
         every=True,
+        steps=tuple(step if step.port else step._replace(port=server.port, greeting=greeting) for step in health.steps),
         **same,
     )

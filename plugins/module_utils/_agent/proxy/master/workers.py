@@ -13,14 +13,15 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...checks.outcome import in_words
+from ...runtime import privileges
 from ...runtime.forked import MAX_DELAY, Forked, RestartDelay
 from ...runtime.ipc import MAX_MESSAGE, Channel
 from ...runtime.loop import MILLION, Loop, Timer
 from ...runtime.watchdog import MAX_SILENCE, Watchdog
 from ..settings import DRAINING, HUNG, SERVING, STARTING, WORKER, Server, Settings
 from ..worker.worker import Worker
-from . import privileges
 from .availability import Availability
+from .confirmation import Confirmation
 from .server_states import ServerUpdates, key_of
 
 KILL_DELAY = 2 * MILLION  # after the time that a worker has to drain
@@ -114,6 +115,8 @@ class WorkerPool:
         self.generation = Generation(0, {})
         self.availability = Availability(loop, events.serves, events.failed)
         self._restart_delay = RestartDelay()
+        self._confirmations: Dict[int, Confirmation] = {}
+        self._serial = 0  # of the latest
 
     def start_generation(self, settings: Settings, listeners: Listeners) -> None:
         """Start a generation, and then drain the one before. Raises OSError, and then nothing is changed."""
@@ -164,6 +167,8 @@ class WorkerPool:
             worker.ready = True
             self._retire_old_generations()
             self._update_availability()
+        if message.get("confirmed") in self._confirmations:
+            self._confirmations[message["confirmed"]].discard(worker)
         self._events.received(worker, message)
 
     def drain(self, duration: int) -> None:
@@ -184,6 +189,15 @@ class WorkerPool:
         for worker in self.workers:
             for part in portions({key: updates[key] for key in updates if self.agrees(worker, key)}):
                 worker.channel.post({"servers": part})
+
+    def when_executed(self, call: Callable[[int], None]) -> None:
+        """Call once all workers have executed what they were sent so far, with how many have not said so in time."""
+        self._serial += 1
+        workers = [worker for worker in self.workers if not worker.gone]
+        for worker in workers:
+            worker.channel.post({"confirm": self._serial})
+        self._confirmations = {number: each for number, each in self._confirmations.items() if not each.over}
+        self._confirmations[self._serial] = Confirmation(self._loop, workers, call)
 
     def agrees(self, worker: WorkerHandle, key: str) -> bool:
         """Whether a server's key means the same server to a worker as to this generation."""
@@ -246,6 +260,8 @@ class WorkerPool:
         """The connection has ended, and the process is about to."""
         worker.process.kill()
         worker.watchdog.stop()
+        for confirmation in list(self._confirmations.values()):
+            confirmation.discard(worker)
         if worker.reaper:
             worker.reaper.cancel()
         worker.process.when_ended(self._loop, lambda ending: self._ended(worker, ending))

@@ -144,7 +144,7 @@ def _server(server: Report, service: Report, now: float) -> str:
     return _row(
         ("tight", f"{escape(server['name'])}{_faint(text.place(server['address'], server['port']))}"),
         ("tight", f"{_state(server['state'])}{_faint(_circumstances(server, now))}"),
-        ("number", f"{server['current']}{_bar(server['current'], service['current'])}"),
+        ("number", f"{server['current']}{_queued(server)}{_bar(server['current'], service['current'])}"),
         ("number", f"{short(rates['sessions'])}{_faint(short(server['sessions']))}"),
         ("number", f"{size(rates['bytes_in'])}/s{_faint(size(server['bytes_in']))}"),
         ("number", f"{size(rates['bytes_out'])}/s{_faint(size(server['bytes_out']))}"),
@@ -158,10 +158,14 @@ def _circumstances(server: Report, now: float) -> str:
     return f"{'backup, ' if server['backup'] else ''}for {ago(server['since'], now)}"
 
 
+def _queued(server: Report) -> str:
+    return _faint(f"{server['qcur']} queued") if server["qcur"] else ""
+
+
 def _figures(service: Report) -> str:
     limit = f" of {service['maxconn']}" if service["maxconn"] else ""
     figures = [(f"{service['current']}{limit}", "sessions")]
-    figures.append((short(service["rates"]["sessions"]), "per second"))
+    figures += [(str(service["qcur"]), "queued"), (short(service["rates"]["sessions"]), "per second")]
     figures += [(f"{size(service['rates'][what])}/s", name) for what, name in BYTES]
     figures += [(short(service["sessions"]), "in all"), (short(service["refused"]), "refused")]
     items = "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for value, name in figures)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Callable, NamedTuple, Optional
 
-from ...runtime.request_server import Answer
+from ...runtime.request_server import Answer, Answered
 
 MAX_REQUEST = 8192  # bytes of a request
 PLAIN = "text/plain; charset=utf-8"
@@ -32,13 +32,24 @@ class Page(NamedTuple):
     headers: str = ""  # more headers, each with its end of line
 
 
-Find = Callable[[str], Optional[Page]]  # by path, without its query; None: not found
+class Route(NamedTuple):
+    """What there is at a path."""
+
+    page: Callable[[], Page]
+    slow: bool = False  # whether it reports on every server
 
 
-def answers(find: Find) -> Answer:
-    """Return what answers HTTP requests at a socket."""
+Find = Callable[[str], Optional[Route]]  # by path, without its query; None: not found
+RenderSlow = Callable[[Callable[[], bytes]], Answered]
 
-    def answer(received: bytes, ended: bool) -> Optional[bytes]:
+
+def answers(find: Find, render_slow: RenderSlow) -> Answer:
+    """Return what answers HTTP requests at a socket.
+
+    :param render_slow: is given what renders a slow page, and returns the answer
+    """
+
+    def answer(received: bytes, ended: bool) -> Optional[Answered]:
         if not received:
             return b"" if ended else None
         first, line_end, rest = received.partition(b"\n")
@@ -46,7 +57,7 @@ def answers(find: Find) -> Answer:
         if line_end and not match:
             return _written(_fault(400))
         if match and (rest.startswith((b"\r\n", b"\n")) or b"\n\r\n" in rest or b"\n\n" in rest):
-            return _answer(match.group(1), match.group(2), find)
+            return _answer(match.group(1), match.group(2), find, render_slow)
         if len(received) > MAX_REQUEST:
             return _written(_fault(431))
         return _written(_fault(400)) if ended else None
@@ -54,11 +65,12 @@ def answers(find: Find) -> Answer:
     return answer
 
 
-def _answer(method: bytes, target: bytes, find: Find) -> bytes:
+def _answer(method: bytes, target: bytes, find: Find, render_slow: RenderSlow) -> Answered:
     if method not in (b"GET", b"HEAD"):
         return _written(_fault(405, "Allow: GET, HEAD\r\n"))
     path = target.partition(b"?")[0].decode("ascii", "replace") or "/"
-    return _written(find(path) or _fault(404), whole=method == b"GET")
+    route, whole = find(path) or Route(lambda: _fault(404)), method == b"GET"
+    return render_slow(lambda: _written(route.page(), whole)) if route.slow else _written(route.page(), whole)
 
 
 def _fault(status: int, headers: str = "") -> Page:

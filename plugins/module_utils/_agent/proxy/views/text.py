@@ -32,7 +32,7 @@ def notes(report: Report) -> List[str]:
     return stopping + problems(report)
 
 
-TRAFFIC_HEADS = ("SESSIONS", "PER S", "IN/S", "OUT/S")
+TRAFFIC_HEADS = ("SESSIONS", "QCUR", "QMAX", "PER S", "IN/S", "OUT/S")
 SERVICE_HEADS = ("SERVICE", "STATE", "SERVERS UP", "LISTENS ON", "BALANCE", *TRAFFIC_HEADS, "REFUSED")
 SERVER_HEADS = ("SERVER", "STATE", "SINCE", "ADDRESS", "WEIGHT", *TRAFFIC_HEADS, "ERRORS", "LAST CHECK", "")
 
@@ -78,8 +78,8 @@ def up(service: Report) -> str:
 
 
 def _traffic(item: Report) -> Tuple[str, ...]:
-    rates = item["rates"]
-    return str(item["current"]), *(short(rates[what]) for what in ("sessions", "bytes_in", "bytes_out"))
+    now = [str(item[what]) for what in ("current", "qcur", "qmax")]
+    return *now, *(short(item["rates"][what]) for what in ("sessions", "bytes_in", "bytes_out"))
 
 
 def listens(item: Report) -> str:

@@ -23,7 +23,8 @@ from typing import Any, Optional
 from .event_loop import BOTH_WAYS, ERR, LARGE_READ, NOT_FAST, OUT, PRI, RDHUP, SIZE, Handler
 from .splice import Pipe
 
-CONNECTING, WAITING, RELAYING, OVER = "connecting", "waiting", "relaying", "over"  # sessions, see ``session``
+# The states of a session, see ``session``.
+QUEUED, CONNECTING, WAITING, RELAYING, OVER = "queued", "connecting", "waiting", "relaying", "over"
 LAST, CAREFUL = 1, 2  # a short read is the last one; or only an empty one is
 MSG_MORE = socket.MSG_MORE  # so that the last data and the FIN are one packet
 SPLICE_AFTER = 4  # large reads until a direction is spliced

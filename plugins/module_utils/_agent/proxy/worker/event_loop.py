@@ -66,6 +66,13 @@ class EventLoop:
         self._epoll.unregister(descriptor)
         self.handlers[descriptor] = CLOSED
 
+    def watch_errors(self, descriptor: int) -> None:
+        """Report only that the connection is broken, until ``ignore_errors``."""
+        self._epoll.register(descriptor, 0)  # epoll reports ERR and HUP in any case
+
+    def ignore_errors(self, descriptor: int) -> None:
+        self._epoll.unregister(descriptor)
+
     def close_later(self, *ends: Any) -> None:
         """Close endpoints of a session after this round; their events are ignored from now on."""
         for end in ends:

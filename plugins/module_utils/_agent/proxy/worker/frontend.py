@@ -8,6 +8,7 @@ A paused listener is not watched: clients wait in the kernel's queue, at no cost
 from __future__ import annotations
 
 import errno
+import ipaddress
 import os
 import socket
 from socket import SocketType
@@ -21,6 +22,7 @@ from .session import Session
 
 ACCEPT_BATCH = 32  # connections from one listener in one round
 BACKOFF = 1.0  # seconds for which a server that could not be reached gets no connections
+RETRY_DELAY = settings.MILLION  # before a server that has just failed is tried again, at most; as in HAProxy
 STREAM = int(socket.SOCK_STREAM)
 RESOURCES = "descriptors"  # the key of this fault in the log
 
@@ -28,9 +30,11 @@ Send = Callable[[Any], None]
 
 
 class Timeouts(NamedTuple):
-    """How long a session of a service may be idle, in seconds."""
+    """How long a session of a service may wait or be idle, in seconds."""
 
-    connect: float
+    queue: float  # until a server has a slot
+    connect: float  # until a server accepts
+    retry: float  # after a failed connection, until the same server is tried again
     exchange: float  # until both sides have sent data
     tunnel: float  # from then on
     fin: float  # once one side has finished; 0: no limit of its own
@@ -39,7 +43,9 @@ class Timeouts(NamedTuple):
     def of(cls, given: settings.Timeouts, mode: str) -> Timeouts:
         """As in HAProxy, a TCP session is a tunnel from the connection on, and an HTTP session is one later."""
         exchange = given.tunnel if mode == settings.TCP else min(given.client, given.server)
-        return cls(*(each / settings.MILLION for each in (given.connect, exchange, given.tunnel, given.fin)))
+        queue, retry = given.queue or given.connect, min(RETRY_DELAY, given.connect)
+        found = (queue, given.connect, retry, exchange, given.tunnel, given.fin)
+        return cls(*(each / settings.MILLION for each in found))
 
 
 class Limits(NamedTuple):
@@ -61,9 +67,12 @@ class Limits(NamedTuple):
 class WorkerContext:
     """What all services of a worker share: the event loop, the limits, and the channel to the master."""
 
-    def __init__(self, loop: EventLoop, limits: Limits, timeouts: settings.Timeouts, send: Send) -> None:
-        """``send`` sends a message to the master."""
-        self.loop, self.limits, self.timeouts, self.send = loop, limits, timeouts, send
+    def __init__(self, loop: EventLoop, limits: Limits, timeouts: settings.Timeouts, retries: int, send: Send) -> None:
+        """
+        :param retries: of a connection to a server, after the first attempt
+        :param send: sends a message to the master
+        """
+        self.loop, self.limits, self.timeouts, self.retries, self.send = loop, limits, timeouts, retries, send
         self.limit = limits.share()
         self.current = 0
         self.at_limit = False  # whether an acceptor is paused
@@ -121,10 +130,18 @@ class Frontend:
     def __init__(self, service: settings.Service, pool: servers.Pool, context: WorkerContext) -> None:
         self.pool, self.context = pool, context
         self.loop, self.out_of_resources = context.loop, context.out_of_resources
-        self.timeouts = Timeouts.of(context.timeouts, service.mode)
+        self.timeouts, self.retries = Timeouts.of(context.timeouts, service.mode), context.retries
         self.limit = context.limits.share(service.maxconn)
         self.current = 0
         self.header = proxy_header.of if service.send_proxy else proxy_header.none
+        self._allowed = [ipaddress.ip_network(each) for each in service.allow]
+
+    def admits(self, client: str) -> bool:
+        """Return whether a client's address is in one of the service's networks."""
+        if not self._allowed:
+            return True
+        address = ipaddress.ip_address(client.partition("%")[0])
+        return any(address in network for network in self._allowed)
 
     def session_over(self) -> None:
         """Call when a session is over."""
@@ -180,6 +197,9 @@ class Acceptor(Handler):
             except OSError as fault:
                 self._accept_failed(fault)
                 return
+            if not frontend.admits(address[0]):
+                connection.close()
+                continue
             frontend.current += 1
             context.current += 1
             if frontend.current >= frontend.limit or context.current >= context.limit:

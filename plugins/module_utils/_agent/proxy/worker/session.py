@@ -2,6 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A session: a client, its server, and two directions of bytes between them, see ``endpoint``.
 
+    queued --for too long--> over, and the client is reset
+      |
+      |   a server has a slot for it: at once, unless all are at their maxconn
+      v
     connecting --the server answers--> relaying --both ways are shut--> over, and both sides are closed
       |   ^                               |
       |   another server, or the          +--a reset, or nothing for too long--> over, and both sides are reset
@@ -21,14 +25,12 @@ from socket import SocketType
 from time import monotonic
 from typing import Any
 
-from .endpoint import CONNECTING, OVER, RELAYING, WAITING, Endpoint
+from .endpoint import CONNECTING, OVER, QUEUED, RELAYING, WAITING, Endpoint
 from .event_loop import BOTH_WAYS, ERR, HUP, INWARDS, OUT, EventLoop, Handler
 
 BROKEN = ERR | HUP
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends RST
 STREAM = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
-RETRIES = 3  # after the first attempt; HAProxy's default
-RETRY_DELAY = 1.0  # seconds before a server that has just failed is tried again; as in HAProxy
 IPPROTO_TCP, TCP_NODELAY, TCP_QUICKACK = socket.IPPROTO_TCP, socket.TCP_NODELAY, socket.TCP_QUICKACK
 IN_PROGRESS = (errno.EINPROGRESS, 0)
 LOCAL_FAILURES = (
@@ -53,6 +55,8 @@ class Session(Handler):
         "client",
         "server",
         "target",
+        "occupies",
+        "queue",
         "state",
         "since",
         "attempts",
@@ -68,7 +72,9 @@ class Session(Handler):
         self.loop: EventLoop = frontend.loop
         self.client: Any = Endpoint(self, connection)
         self.server: Any = None
-        self.target: Any = None  # the chosen servers.Server
+        self.target: Any = None  # the latest servers.Server that was chosen
+        self.occupies = False  # whether it has a slot there
+        self.queue: Any = None  # the queue.Queue in which it waits for one
         self.state = WAITING
         self.since = 0.0  # when it entered its state, or last made progress; seconds, monotonic
         self.attempts = 0  # failed ones
@@ -92,17 +98,42 @@ class Session(Handler):
         self.connect()
 
     def connect(self) -> None:
-        """Connect to the server that the balancing method chooses.
+        """Connect to the server that the balancing method chooses, or wait for a slot."""
+        self._go_to(self.frontend.pool.choose(self.address))
 
-        If there is none, a client that has waited for a retry gets it, as in HAProxy: its server, although down, may
-        be back before the checks have found that.
-        """
-        target = self.frontend.pool.choose(self.address) or self.target
-        if target is None:
+    def connect_to(self, target: Any) -> None:
+        """Connect to a server that has a slot."""
+        if self.queue is not None:
+            self._leave_queue()
+        self.target, self.occupies = target, True
+        self.frontend.pool.occupy(target)
+        self._attempt()
+
+    def choose_again(self) -> None:
+        """Do not wait for a server any more that is not available."""
+        self._leave_queue()
+        self.connect()
+
+    def _go_to(self, target: Any) -> None:
+        pool = self.frontend.pool
+        queue = pool.queue_for(target)
+        if queue is None:
+            self.connect_to(target)
+        elif pool.up:
+            self.queue, self.state, self.since = queue, QUEUED, monotonic()
+            queue.add(self)
+            self.loop.watch_errors(self.client.descriptor)
+        else:
             self._refuse()
-            return
-        target.current += 1
-        self.target, self.state, self.since = target, CONNECTING, monotonic()
+
+    def _leave_queue(self) -> None:
+        """Call when it is not in the queue any more."""
+        self.queue, self.state = None, WAITING
+        self.loop.ignore_errors(self.client.descriptor)
+
+    def _attempt(self) -> None:
+        target = self.target
+        self.state, self.since = CONNECTING, monotonic()
         try:
             connection = SocketType(target.family, STREAM, 0)
             self.server = Endpoint(self, connection)
@@ -148,7 +179,6 @@ class Session(Handler):
         """The server could not be reached: try another one at once, or the same one after a delay."""
         target, frontend = self.target, self.frontend
         self.state, self.since = WAITING, monotonic()
-        target.current -= 1
         if self.server:
             self.loop.close_later(self.server)
             self.server = None
@@ -156,13 +186,37 @@ class Session(Handler):
             frontend.out_of_resources(fault)
         else:
             frontend.failed(target, fault)
-        if self.attempts == RETRIES:
+        if self.attempts == frontend.retries:
             self._refuse()
             return
         self.attempts += 1
         target.retries += 1
-        if fault not in LOCAL_FAILURES and frontend.pool.has_another():
-            self.connect()
+        if self.attempts == frontend.retries:  # HAProxy's option redispatch: the last retry is like a new session's
+            self._vacate()
+        # As in HAProxy, only a server that has failed at once needs a pause.
+        if fault == errno.ETIMEDOUT or (fault not in LOCAL_FAILURES and frontend.pool.has_another()):
+            self._retry()
+
+    def _retry(self) -> None:
+        """Try another server. If there is none, try the same one, in the slot that the session has kept.
+
+        As in HAProxy, that one may be down: it may be back before the checks have found that.
+        """
+        pool, before = self.frontend.pool, self.target
+        target = pool.choose(self.address)
+        if self.occupies and target in (None, before):
+            self._attempt()
+        elif not pool.up:
+            self.connect_to(before)
+        else:
+            self._vacate()
+            self._go_to(target)
+
+    def _vacate(self) -> None:
+        """Give the slot up, if it has one."""
+        if self.occupies:
+            self.occupies = False
+            self.frontend.pool.vacate(self.target)
 
     def _refuse(self) -> None:
         self.frontend.pool.refused += 1
@@ -188,14 +242,18 @@ class Session(Handler):
         if self.state == RELAYING:
             self._account(now)
         quiet = now - self.since
+        if quiet >= self._timeout():
+            self._timed_out()
+
+    def _timed_out(self) -> None:
         if self.state == WAITING:
-            if quiet >= RETRY_DELAY:
-                self.connect()
-        elif quiet >= self._timeout():
-            if self.state == CONNECTING:
-                self._failed(errno.ETIMEDOUT)
-            else:
-                self.reset()
+            self._retry()
+        elif self.state == CONNECTING:
+            self._failed(errno.ETIMEDOUT)
+        elif self.state == QUEUED:
+            self._refuse()
+        else:
+            self.reset()
 
     def _account(self, now: float) -> None:
         """Add up what the endpoints have counted."""
@@ -216,8 +274,8 @@ class Session(Handler):
     def _timeout(self) -> float:
         """Return how long it may be idle now, in seconds."""
         timeouts = self.frontend.timeouts
-        if self.state == CONNECTING:
-            return timeouts.connect
+        if self.state != RELAYING:
+            return {QUEUED: timeouts.queue, CONNECTING: timeouts.connect, WAITING: timeouts.retry}[self.state]
         if timeouts.fin and (self.client.shut or self.server.shut):
             return timeouts.fin
         return timeouts.tunnel if self.has_sent == BOTH_SENT else timeouts.exchange
@@ -241,8 +299,8 @@ class Session(Handler):
         if self.state == RELAYING:
             target.bytes_in += client.count
             target.bytes_out += server.count
-        if self.state != WAITING:
-            target.current -= 1
+        if self.state == QUEUED:
+            self.queue.remove(self)
         self.state = OVER
         if server:
             self.loop.close_later(client, server)
@@ -250,6 +308,7 @@ class Session(Handler):
             self.loop.close_later(client)
         # Leave no reference cycle, which only the garbage collector could free.
         self.client = self.server = client.other = None
+        self._vacate()
         self.frontend.session_over()
 
 

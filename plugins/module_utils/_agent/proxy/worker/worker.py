@@ -6,11 +6,13 @@ From the master::
 
     {"servers": {"SERVICE/SERVER": {"state": "up|down|drain|maint", "weight": 0 to 256, "shutdown": true|false}}}
     {"drain": SECONDS}      stop accepting, let sessions finish within that time, and end; again: within less
+    {"confirm": NUMBER}     say when everything before it was executed
 
 To the master::
 
     {"counters": {"SERVICE": {...}, "SERVICE/SERVER": {...}}}   every second those that have changed, since its start
     {"failed": "SERVICE/SERVER", "why": TEXT}                   a server could not be reached
+    {"confirmed": NUMBER}                                       everything before "confirm" was executed
     {"fault": [KEY, TEXT]}, {"cured": [KEY, TEXT]}              for the log, once each
     {"drained": true}                                           the last message
 
@@ -106,10 +108,10 @@ class Worker:
         :param channel: the worker's end of a SOCK_SEQPACKET pair
         """
         self.loop = EventLoop()
-        self.table = Table(settings.services)
         self.channel = Channel(channel, self)
         limits = Limits(settings.maxconn, settings.workers, number)
-        self.context = WorkerContext(self.loop, limits, settings.timeouts, self.channel.send)
+        self.table = Table(settings.services, limits.share)
+        self.context = WorkerContext(self.loop, limits, settings.timeouts, settings.retries, self.channel.send)
         frontends = {each.name: Frontend(each, self.table.pools[each.name], self.context) for each in settings.services}
         for name, listener in listeners:
             self.context.add(Acceptor(frontends[name], listener))
@@ -143,6 +145,8 @@ class Worker:
                         session.reset()
         if "drain" in message:
             self._drain(message["drain"])
+        if "confirm" in message:
+            self.channel.send({"confirmed": message["confirm"]})
 
     def master_gone(self) -> None:
         self.loop.ignore(self.channel.fileno())

@@ -22,9 +22,10 @@ from .effects import AddAddresses, Announce, Effect, RemoveAddresses, Send, Stat
 from .packet import Advertisement
 
 INITIALIZE, BACKUP, ACTIVE, FAULT = "Initialize", "Backup", "Active", "Fault"
+LEAVING = "Leaving"  # it has resigned, and serves until another router does; not a state of RFC 9568
 SECOND = 1_000_000
 MISSED = 3  # Advertisements that may be lost before their sender counts as gone
-# How long a router that resigned keeps its addresses: after the first Advertisement of the new Active router, whose
+# How long a Leaving router keeps its addresses: after the first Advertisement of the new Active router, whose
 # announcement follows it; and, if there is none, after the longest Skew_Time.
 LINGER_AFTER_SUCCESSOR, LINGER_MAX = SECOND // 20, SECOND // 5
 
@@ -45,13 +46,13 @@ class State(NamedTuple):
     """The state; immutable, so that it can be kept, compared and replayed."""
 
     name: str = INITIALIZE
-    deadline: Optional[int] = None  # when Active_Down_Timer or Adver_Timer fires
+    deadline: Optional[int] = None  # Backup: Active_Down_Timer; Active: Adver_Timer; Leaving: when it is over
     active_interval: int = 0  # Active_Adver_Interval: learned from the Active router (version 3)
     readings: Mapping[str, tracking.PriorityDelta] = {}
     started: bool = False
     preempt_at: Optional[int] = None  # when preempt_delay is over
     wants_active: bool = False  # held back by its sync group only
-    holding: bool = False  # has its addresses though not Active: after a crash, or after it resigned
+    holding: bool = False  # has its addresses though not Active: a crash left them there
 
 
 class Start(NamedTuple):
@@ -61,9 +62,9 @@ class Start(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Resign; ``linger`` keeps the addresses until another router has taken them, or LINGER_MAX is over."""
+    """Resign. With ``keep_until_taken`` the addresses stay until another router has them, or LINGER_MAX is over."""
 
-    linger: bool = False
+    keep_until_taken: bool = False
 
 
 class Timeout(NamedTuple):
@@ -174,27 +175,32 @@ def _received_in_initialize(router: VirtualRouter, state: State, event: Received
     """A router that does not take part yet must not keep addresses that another router has taken."""
     if not state.holding or not event.advertisement.priority:
         return state, []
-    if state.deadline is not None:  # it lingers: clients are still served until the new Active router announces
-        return state._replace(deadline=min(state.deadline, now + min(LINGER_AFTER_SUCCESSOR, router.interval))), []
     return state._replace(holding=False), [RemoveAddresses()]
 
 
 def _stop(router: VirtualRouter, state: State, event: Stop, now: int) -> Step:
     """RFC 9568 sections 6.4.2 and 6.4.3, Shutdown: only an Active router has something to give up."""
     gone = state._replace(deadline=None, started=False, wants_active=False, holding=False)
-    if event.linger and state.name == ACTIVE:
+    if event.keep_until_taken and state.name == ACTIVE:
         unit = router.interval if router.version == 3 else SECOND
-        moved, effects = _move(gone._replace(holding=True, deadline=now + unit + LINGER_MAX), INITIALIZE, "stop")
+        moved, effects = _move(gone._replace(deadline=now + unit + LINGER_MAX), LEAVING, "stop")
         return moved, [Send(0), *effects]
     moved, effects = _move(gone, INITIALIZE, "stop")
     return moved, [*_resignation(state), *effects]
 
 
-def _linger_over(router: VirtualRouter, state: State, event: Timeout, now: int) -> Step:
-    """Another router has the addresses, or none has taken them in time."""
-    if not state.holding or state.deadline is None or now < state.deadline:
+def _received_in_leaving(router: VirtualRouter, state: State, event: Received, now: int) -> Step:
+    """Clients are still served until the new Active router has announced the addresses, just after it advertised."""
+    if not event.advertisement.priority or state.deadline is None:
         return state, []
-    return state._replace(holding=False, deadline=None), [RemoveAddresses()]
+    return state._replace(deadline=min(state.deadline, now + min(LINGER_AFTER_SUCCESSOR, router.interval))), []
+
+
+def _leaving_is_over(router: VirtualRouter, state: State, event: Timeout, now: int) -> Step:
+    """Another router has the addresses, or none has taken them in time."""
+    if state.deadline is None or now < state.deadline:
+        return state, []
+    return _stop(router, state, Stop(), now)
 
 
 def _active_down_timer_fired(router: VirtualRouter, state: State, event: Event, now: int) -> Step:
@@ -312,7 +318,7 @@ def _resignation(state: State) -> List[Effect]:
     """Priority 0 first, so that the next router takes over at once; RFC 9568 section 6.4.3, Shutdown."""
     if state.name == ACTIVE:
         return [Send(0), RemoveAddresses()]
-    return [RemoveAddresses()] if state.holding else []
+    return [RemoveAddresses()] if state.holding or state.name == LEAVING else []
 
 
 def _with_reading(state: State, event: TrackerUpdate) -> State:
@@ -331,7 +337,6 @@ TRANSITIONS: Dict[Tuple[str, Type[Event]], Transition] = {
     (INITIALIZE, Start): _start,
     (INITIALIZE, TrackerUpdate): _tracker_updated_in_initialize,
     (INITIALIZE, Received): _received_in_initialize,
-    (INITIALIZE, Timeout): _linger_over,
     (INITIALIZE, Stop): _stop,
     (BACKUP, Timeout): _active_down_timer_fired,
     (BACKUP, Received): _received_in_backup,
@@ -345,4 +350,7 @@ TRANSITIONS: Dict[Tuple[str, Type[Event]], Transition] = {
     (ACTIVE, Stop): _stop,
     (FAULT, TrackerUpdate): _tracker_updated_in_fault,
     (FAULT, Stop): _stop,
+    (LEAVING, Received): _received_in_leaving,
+    (LEAVING, Timeout): _leaving_is_over,
+    (LEAVING, Stop): _stop,
 }

@@ -104,7 +104,11 @@ def encode(advertisement: Advertisement, source: str, destination: str, checksum
 
 
 def decode(
-    message: bytes, source: str, destination: str, hop_limit: int = REQUIRED_HOP_LIMIT
+    message: bytes,
+    source: str,
+    destination: str,
+    hop_limit: int = REQUIRED_HOP_LIMIT,
+    min_hop_limit: int = REQUIRED_HOP_LIMIT,
 ) -> Union[Advertisement, Discard]:
     """The advertisement in a message without its IP header, or why it must be discarded.
 
@@ -116,7 +120,7 @@ def decode(
     setting; and a value is refused only if a router really sent it.
     """
     path = _path(source, destination)
-    unreadable = _unreadable(message, path, hop_limit)
+    unreadable = _unreadable(message, path, hop_limit, min_hop_limit)
     if unreadable:
         return unreadable
     first, vrid, priority, count, word, _checksum = _HEADER.unpack_from(message)
@@ -167,12 +171,12 @@ def mismatch(advertisement: Advertisement, own: Advertisement) -> Optional[Disca
     return None
 
 
-def _unreadable(message: bytes, path: _Path, hop_limit: int) -> Optional[Discard]:
+def _unreadable(message: bytes, path: _Path, hop_limit: int, min_hop_limit: int) -> Optional[Discard]:
     """Return why a message cannot be read as an advertisement."""
     if len(message) < _HEADER.size:
         return Discard(LENGTH, f"{len(message)} bytes received, the header alone has {_HEADER.size}")
-    if hop_limit != REQUIRED_HOP_LIMIT:
-        return Discard(HOP_LIMIT, f"hop limit {hop_limit} received, {REQUIRED_HOP_LIMIT} expected")
+    if hop_limit < min_hop_limit:
+        return Discard(HOP_LIMIT, f"TTL or hop limit {hop_limit} received, {min_hop_limit} or more expected")
     if _is_carp(message):
         return Discard(CARP, f"a CARP advertisement of VHID {message[1]}, which shares VRRP's protocol number")
     version, kind, count = message[0] >> 4, message[0] & 0x0F, message[3]

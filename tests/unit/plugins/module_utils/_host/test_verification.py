@@ -44,6 +44,14 @@ def test_a_pair_as_planned_has_no_fault_on_either_side():
         ({"active_units": ["haproxy.service"]}, "keepalived.service is not active"),
         ({"active_units": ["keepalived.service"]}, "haproxy.service is not active"),
         ({"listeners": [{"port": 8443, "program": "haproxy"}]}, "haproxy does not listen on port 80"),
+        (
+            {
+                "listeners": [
+                    {"port": port, "program": "haproxy", "runs_in": "the pod 0c2b"} for port in (80, 443, 8443)
+                ]
+            },
+            "haproxy does not listen on port 80",
+        ),
         ({"reached": []}, f"nothing answers through the VIP at {VIP} port 8443."),
         ({"stale": ["haproxy.service has not loaded it."]}, "haproxy.service has not loaded it."),
         ({"down_file": "1"}, "/run/haproxy.down says 1, that the balancer is down, although it runs."),

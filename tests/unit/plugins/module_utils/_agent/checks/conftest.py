@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.subprocesses import Children
+from support.agent.checks import Vrrp
 from support.agent.loops import run_until
 
 
@@ -20,3 +22,12 @@ def children(loop):
     run_until(loop, lambda: not children.running)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+@pytest.fixture
+def vrrp(loop):
+    vrrp = Vrrp(loop)
+    yield vrrp
+    pids = [vrrp.checks.pid, vrrp.checks.network_pid]
+    vrrp.checks.stop()
+    assert not [pid for pid in pids if pid and os.path.exists(f"/proc/{pid}")]

@@ -10,13 +10,15 @@ import struct
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import http
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import NetworkProbe
-from support.agent.loops import SECOND, Runs
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.runner import probe_of
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import Check, Step
+from support.agent.loops import SECOND, Runs, run_until
 from support.agent.servers import Server, answering, hear, silent
 
 OK = b"HTTP/1.1 200 OK\r\n\r\nall is well"
 
 
-def ask(loop, server, host="site.example", path="/", wanted=(200, 399), timeout=5 * SECOND):
+def ask(loop, server, host="site.example", path="/", wanted=("200-399",), timeout=5 * SECOND):
     dialogue = http.dialogue(host, path, wanted)
     return Runs(loop, NetworkProbe(loop, "127.0.0.1", server.port, timeout, dialogue)).one()
 
@@ -70,11 +72,34 @@ def test_another_status_is_a_failure_with_that_detail(loop, status):
 
 def test_the_bounds_of_what_is_wanted_are_wanted_too(loop):
     with Server(answering(b"HTTP/1.1 401 Unauthorized\r\n\r\n")) as server:
-        assert [ask(loop, server, wanted=bounds).success for bounds in ((401, 401), (200, 400), (402, 599))] == [
-            True,
-            False,
-            False,
-        ]
+        wanted = (["401"], ["200", "401"], ["200-401"], ["401-599"], ["200-400"], ["402-599"], ["200", "403"])
+        assert [ask(loop, server, wanted=each).success for each in wanted] == [True] * 4 + [False] * 3
+
+
+def in_sequence(loop, *servers):
+    """Check several servers of this host in sequence."""
+    steps = tuple(Step("http", server.port, status=("200", "401")) for server in servers)
+    check = Check("both", "http", address="127.0.0.1", steps=steps)
+    return Runs(loop, probe_of(loop, check, None, None)).one()
+
+
+def test_a_sequence_succeeds_only_if_each_step_does(loop, no_leak):
+    good, bad = answering(OK), answering(b"HTTP/1.1 500 No\r\n\r\n")
+    with Server(good) as one, Server(good) as other, Server(bad) as broken:
+        assert in_sequence(loop, one, other)[:2] == (True, f"port {other.port}: status 200")
+        assert in_sequence(loop, one, broken)[:2] == (False, f"port {broken.port}: status 500")
+        assert in_sequence(loop, broken, one)[:2] == (False, f"port {broken.port}: status 500")
+        assert (len(one.heard), len(other.heard)) == (2, 1)
+
+
+def test_a_sequence_that_is_stopped_reports_nothing(loop, no_leak):
+    with Server(answering(OK)) as one, Server(silent) as other:
+        check = Check("both", "http", address="127.0.0.1", steps=(Step("http", one.port), Step("http", other.port)))
+        runs = Runs(loop, probe_of(loop, check, None, None))
+        runs.start()
+        run_until(loop, lambda: one.heard)
+        runs.probe.stop()
+    assert runs.outcomes == []
 
 
 def test_an_answer_may_come_byte_by_byte(loop):

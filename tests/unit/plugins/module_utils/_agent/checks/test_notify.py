@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import notify
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.notify import Notifications
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import accounts
 from support.agent.loops import SECOND, run_until
 from support.agent.programs import ME, shell, text
 
@@ -69,10 +70,10 @@ def test_a_failure_is_said_and_the_next_call_is_made(case, tmp_path, command, sa
 
 
 def test_a_user_who_does_not_exist_is_said(case, monkeypatch):
-    monkeypatch.setattr(notify.accounts, "may_change", lambda: True)
+    monkeypatch.setattr(accounts, "may_change", lambda: True)
     case.notifications.add(("/bin/true",), "no-such-user")
     case.notifications.add(("/bin/true",), ME)
-    assert case.finish() == ["notify: /bin/true: there is no user no-such-user."]
+    assert case.finish() == ["notify: /bin/true: cannot run /bin/true: there is no user no-such-user."]
 
 
 def test_a_program_that_takes_too_long_is_ended_and_the_next_call_is_made(loop, children, tmp_path):

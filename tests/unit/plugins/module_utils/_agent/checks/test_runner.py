@@ -141,7 +141,7 @@ def test_the_host_is_the_address_where_no_other_is_given(monkeypatch, fields, li
         "ansible_collections.onprem.lb.plugins.module_utils._agent.checks.http.dialogue",
         lambda *what: asked.append(what),
     )
-    check = Check("name", address="192.0.2.1", path="/ready", status=(200, 299), **fields)
+    check = Check("name", address="192.0.2.1", path="/ready", status=("200-299",), **fields)
     assert isinstance(runner.probe_of(None, check, None, None), NetworkProbe)
     host, path, status = asked[0]
-    assert (f"Host: {host}\r\n".encode(), path, status) == (line, "/ready", (200, 299))
+    assert (f"Host: {host}\r\n".encode(), path, status) == (line, "/ready", ("200-299",))

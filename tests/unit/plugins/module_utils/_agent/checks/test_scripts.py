@@ -77,7 +77,7 @@ def test_a_program_that_is_stopped_at_once_gets_its_sigterm(loop, children):
     endings, before = [], signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         for _each in range(5):
-            children.start(shell("exec sleep 60"), accounts.named(ME), endings.append).stop()
+            children.start(shell("exec sleep 60"), ME, endings.append).stop()
         run_until(loop, lambda: len(endings) == 5)
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -163,6 +163,14 @@ def test_it_runs_as_the_user_who_is_named_with_that_users_groups_alone(script, g
     assert name == "nobody"
     assert sorted(map(int, found.split())) == sorted(os.getgrouplist("nobody", nobody.pw_gid))
     assert [line.split()[1] for line in capabilities] == ["0" * 16] * 2
+
+
+@pytest.mark.parametrize("of_agent, of_program", [("-900\n", "0"), ("0\n", "0\n"), ("300\n", "300\n")])
+def test_a_program_is_not_spared_when_memory_runs_out_as_the_agent_is(tmp_path, of_agent, of_program):
+    score = tmp_path / "oom_score_adj"
+    score.write_text(of_agent)
+    subprocesses._restore_oom_score(str(score))
+    assert score.read_text() == of_program
 
 
 @as_root
@@ -290,7 +298,7 @@ def test_it_dies_with_who_has_started_it(loop, tmp_path):
     if not parent:
         try:
             own = Loop()
-            subprocesses.Children(own).start(shell(f"echo $$ >{mark}; exec sleep 60"), accounts.named(ME), print)
+            subprocesses.Children(own).start(shell(f"echo $$ >{mark}; exec sleep 60"), ME, print)
             own.run()
         finally:
             os._exit(1)

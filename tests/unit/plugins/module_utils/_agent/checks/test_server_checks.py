@@ -8,7 +8,7 @@ import socket
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import runner, server
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Checks
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.checks_process import Callbacks, ChecksProcess
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.outcome import Outcome, Probe
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import TCP, Check
 from support.agent.loops import SECOND, Time, run_until
@@ -139,10 +139,12 @@ def test_a_master_that_does_not_read_gets_no_old_runs_later(loop, monkeypatch):
 
 def test_a_reported_failure_reaches_the_checks_process(loop):
     found, ran = [], []
-    checks = Checks.start(loop, found.append, pytest.fail, ran.append)
+    callbacks = Callbacks(found.append, pytest.fail, ran.append)
+    checks = ChecksProcess(loop, callbacks, "checks", server.serve)
+    checks.start()
     try:
-        with Server(silent) as server:
-            check = Check("web/a", TCP, address="127.0.0.1", port=server.port, interval=60 * SECOND, fall=1, rise=1)
+        with Server(silent) as target:
+            check = Check("web/a", TCP, address="127.0.0.1", port=target.port, interval=60 * SECOND, fall=1, rise=1)
             check = check._replace(every=True)
             checks.apply([check], "")
             run_until(loop, lambda: len(found) == 1)

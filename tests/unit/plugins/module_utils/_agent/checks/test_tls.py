@@ -58,7 +58,7 @@ def secured(certificate, behave, names=None, shut=True):
 
 
 def ask(loop, server, name="site.example", verify=False, ca="", timeout=5 * SECOND):
-    dialogue = tls.dialogue(name, verify, ca, http.dialogue("site.example", "/", (200, 399)))
+    dialogue = tls.dialogue(name, verify, ca, http.dialogue("site.example", "/", ("200-399",)))
     return Runs(loop, NetworkProbe(loop, "127.0.0.1", server.port, timeout, dialogue)).one()
 
 
@@ -124,7 +124,7 @@ def test_a_renewed_authority_counts_from_the_next_run(loop, certificate, another
     shutil.copy(another.file, str(ca))
     os.utime(ca, ns=(1, 1))
     with Server(secured(certificate, answering(OK))) as server:
-        dialogue = tls.dialogue("site.example", True, str(ca), http.dialogue("site.example", "/", (200, 399)))
+        dialogue = tls.dialogue("site.example", True, str(ca), http.dialogue("site.example", "/", ("200-399",)))
         runs = Runs(loop, NetworkProbe(loop, "127.0.0.1", server.port, 5 * SECOND, dialogue))
         assert not runs.one().success
         shutil.copy(certificate.file, str(ca))

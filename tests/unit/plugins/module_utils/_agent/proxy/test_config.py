@@ -33,7 +33,7 @@ def test_a_good_configuration_is_read_in_microseconds():
         port=443,
         servers=(
             settings.Server("192.0.2.1", "192.0.2.1", 443),
-            settings.Server("b", "2001:db8::2", 8443, weight=5, backup=True),
+            settings.Server("b", "2001:db8::2", 8443, weight=5, backup=True, maxconn=40),
         ),
         balance="leastconn",
         health=settings.Health(
@@ -41,7 +41,8 @@ def test_a_good_configuration_is_read_in_microseconds():
             port=9000,
             path="/readyz",
             host="api.example.org",
-            status=(200, 299),
+            sni="sni.example.org",
+            status=("200-299",),
             interval=3 * SECOND,
             fast_interval=SECOND // 2,
             timeout=SECOND * 3 // 2,
@@ -61,9 +62,9 @@ def test_a_good_configuration_is_read_in_microseconds():
             "web", ("127.0.0.1",), 9444, "/web", (settings.Condition("web", 1), settings.Condition("dns", 1))
         ),
     )
-    assert found.timeouts == settings.Timeouts(client=60 * SECOND, tunnel=7200 * SECOND)
+    assert found.timeouts == settings.Timeouts(client=60 * SECOND, tunnel=7200 * SECOND, queue=30 * SECOND)
     assert found.page == settings.Page(("192.0.2.10",), 9000)
-    assert found[3:8] == (4000, 2, 90_500_000, 2_500_000, "/run/proxy.sock")
+    assert found[3:9] == (4000, 5, 2, 90_500_000, 2_500_000, "/run/proxy.sock")
 
 
 def test_what_the_settings_default_to_is_what_the_file_defaults_to():
@@ -79,7 +80,7 @@ def test_what_the_settings_default_to_is_what_the_file_defaults_to():
 def test_the_keys_are_those_of_the_collections_model():
     from ansible_collections.onprem.lb.plugins.module_utils._plan.model import services
 
-    own_to_haproxy = {"frontend_lines", "backend_lines"}
+    own_to_haproxy = {"tls", "routes", "frontend_lines", "backend_lines"}
     for schema, model in (
         (config.SERVICE, services.SERVICE),
         (config.CHECK, services.CHECK),
@@ -122,7 +123,16 @@ def test_the_keys_are_those_of_the_collections_model():
         (with_server(address="fe80::1"), "no host can be reached at that address."),
         (with_server(port=0), "services[0] (dns).servers[0].port is 0: a port from 1 to 65535 is wanted."),
         (with_server(weight=257), "services[0] (dns).servers[0].weight is 257: a whole number from 0 to 256"),
+        (with_server(maxconn=-1), "services[0] (dns).servers[0].maxconn is -1: a whole number from 0 to 1000000"),
+        (
+            written(workers=41),
+            "b has maxconn 40, which 41 workers share, and each needs at least 1: raise it to 41, or ",
+        ),
+        (written(retries=101), "configuration.retries is 101: a whole number from 0 to 100 is wanted."),
         (with_server(address="192.0.2.10"), "a at 192.0.2.10 port 53 is the service itself: "),
+        (with_service(allow=["192.0.2.1/24"]), "services[0] (dns).allow is ['192.0.2.1/24']: in it '192.0.2.1/24'"),
+        (with_service(allow=["::/0"]), "in it '::/0' is wrong: that is every address: name the networks"),
+        (with_service(allow=["fe80::%a/64"]), "is wrong: a network such as 192.0.2.0/24, or an address, is wanted."),
         (with_service(bind="*", servers=["127.0.0.1"]), "127.0.0.1 at 127.0.0.1 port 53 is the service itself: "),
         (with_service(bind="::", servers=["::1"]), "::1 at ::1 port 53 is the service itself: "),
         (with_check(type="icmp"), "services[0] (dns).check.type is 'icmp': one of tcp, http, https, none is wanted."),
@@ -130,7 +140,13 @@ def test_the_keys_are_those_of_the_collections_model():
         (with_check(type="http", verify=True), "check.verify is for a check of type https, and this one is http: "),
         (with_check(type="https", ca="/x"), "check.ca is set, but verify is false: set verify to true"),
         (with_check(type="http", path="x y"), "the path of a URL is wanted, from / on and without spaces."),
-        (with_check(type="http", status=[300, 200]), "two of 100 to 599 are wanted"),
+        (with_check(type="http", status=["300-200"]), "codes from 100 to 599 and ranges of them are"),
+        (with_check(type="http", status=[]), "check.status is []: codes from 100 to 599 and"),
+        (with_check(type="http", sni="x"), "check.sni is for a check of type https, and this one is http: leave it"),
+        (with_check(type="none", steps=[{"type": "tcp"}]), "check.type is none, but steps are set: leave one of them"),
+        (with_check(steps=[{"path": "/x"}]), "check.steps[0].path is for a check of type http or https, and this one"),
+        (with_check(steps=[{"prot": 1}]), "services[0] (dns).check.steps[0] has the unknown key 'prot': did you mean"),
+        (with_check(verify=True, steps=[{"type": "http"}]), "check.verify is for a check of type https, and this one"),
         (with_check(interval=0), "services[0] (dns).check.interval is 0: a number from 0.1 to 3600 seconds is wanted."),
         (with_monitor(port=None), "monitors[0] (alive) lacks 'port': add it."),
         (with_monitor(at_least=["dns"]), "a mapping of services' names to numbers of servers is wanted."),
@@ -184,7 +200,33 @@ def test_the_page_and_a_monitor_may_not_share_a_place():
 
 
 def test_what_is_spelled_out_although_it_is_the_default_does_no_harm():
-    assert faults_of(with_check(type="tcp", path="/", host="", verify=False, ca="", status=[200, 399])) == []
+    assert faults_of(with_check(type="tcp", path="/", host="", verify=False, ca="", status=["200-399"])) == []
+
+
+@pytest.mark.parametrize(
+    "status, read",
+    [
+        (200, ("200",)),
+        ("204", ("204",)),
+        ("200-399", ("200-399",)),
+        ([200, 401], ("200", "401")),
+        (["200-299", 401], ("200-299", "401")),
+    ],
+)
+def test_good_statuses_are_codes_and_ranges_or_a_single_one(status, read):
+    found, faults = config.parse(with_check(type="http", status=status))
+    assert (found.services[0].health.status, faults) == (read, [])
+
+
+def test_a_step_takes_from_its_check_what_it_leaves_out():
+    steps = [{"port": 6443, "status": [200, 401]}, {"port": 9345, "path": "/ping", "host": "b"}, {"type": "tcp"}]
+    found, faults = config.parse(with_check(type="https", path="/readyz", host="a", verify=True, steps=steps))
+    assert faults == []
+    assert found.services[0].health.steps == (
+        settings.Step("https", 6443, "/readyz", "a", "", ("200", "401")),
+        settings.Step("https", 9345, "/ping", "b"),
+        settings.Step("tcp", 0),
+    )
 
 
 def test_all_faults_are_found_at_once():

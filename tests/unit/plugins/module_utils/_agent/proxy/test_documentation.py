@@ -20,6 +20,7 @@ SCHEMAS = {
     "### A service": config.SERVICE,
     "| key of a server |": config.SERVER,
     "### A check": config.CHECK,
+    "| key of a step |": config.STEP,
     "### A monitor": config.MONITOR,
     "### The page": config.PAGE,
     "### Timeouts": config.TIMEOUTS,

@@ -57,14 +57,6 @@ def real_time():
     found.close()
 
 
-def test_it_holds_until_a_moment_and_no_longer(clock):
-    clock.tick = 7
-    Loop(clock).spin_until(20)
-    assert clock.now == 21
-    Loop(clock).spin_until(5)
-    assert clock.now == 28
-
-
 def test_nothing_is_called_at_once_while_the_loop_is_busy_or_does_not_run(loop):
     called = []
     assert not loop.run_if_idle(lambda: called.append("not running"))

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.request_server import RequestServer
 from support.agent.clients import while_running
-from support.agent.loops import run_until
+from support.agent.loops import SECOND, run_until
 
 
 def shout(received, ended):
@@ -235,3 +235,46 @@ def loop_says(condition):
     while not condition():
         assert time.monotonic() < late
         time.sleep(0.002)
+
+
+def test_an_answer_may_come_later_and_others_are_served_meanwhile(loop, listener, serve):
+    promised = []
+
+    def answer(received, ended):
+        return promised.append if received == b"slow" and ended else shout(received, ended)
+
+    serve(answer)
+
+    def visit():
+        with come(listener) as slow, come(listener) as quick:
+            slow.sendall(b"slow")
+            slow.shutdown(socket.SHUT_WR)
+            quick.sendall(b"quick\n")
+            found = hear(quick)
+            promised[0](b"at last")
+            return found, hear(slow)
+
+    assert while_running(loop, visit) == (b"QUICK\n", b"at last")
+
+
+def test_the_time_of_a_client_does_not_pass_while_it_waits_for_a_later_answer(loop, listener, serve, monkeypatch):
+    monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", SECOND // 10)
+    serve(lambda received, ended: (lambda reply: loop.after(SECOND // 2, lambda: reply(b"x"))) if ended else None)
+
+    def visit():
+        with come(listener) as client:
+            client.shutdown(socket.SHUT_WR)
+            return hear(client)
+
+    assert while_running(loop, visit) == b"x"
+
+
+def test_an_answer_for_a_client_that_was_closed_meanwhile_is_dropped(loop, listener, serve):
+    promised = []
+    server = serve(lambda received, ended: promised.append if ended else None)
+    with come(listener) as client:
+        client.shutdown(socket.SHUT_WR)
+        run_until(loop, lambda: promised)
+        server.close()
+        promised[0](b"too late")
+        assert client.recv(1) == b""

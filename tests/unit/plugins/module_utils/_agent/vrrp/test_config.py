@@ -94,6 +94,12 @@ def test_every_field_of_a_check_has_a_key_and_the_same_default(kind):
         ({"addresses": ["192.0.2.255/24"]}, "this is the subnet's own network or broadcast address."),
         ({"addresses": ["fe80::1%eth0"]}, "leave out the % and what follows"),
         ({"addresses": ["192.0.2.10", "192.0.2.10/24"]}, "addresses has 192.0.2.10 twice: leave one out."),
+        ({"excluded_addresses": ["192.0.2.10"]}, "addresses has 192.0.2.10 twice: leave one out."),
+        (
+            {"addresses": ["192.0.2.10 dev"]},
+            "in it '192.0.2.10 dev' is wrong: an address is wanted, or an address, dev and the interface",
+        ),
+        ({"virtual_routes": ["10.0.0.0/8"]}, "in it '10.0.0.0/8' is wrong: it names no interface: write dev and its"),
         ({"addresses": [f"198.51.{n // 250}.{n % 250 + 1}" for n in range(256)]}, "addresses has 256 of them"),
         ({"advert_interval": 0.5}, "VRRP version 2 takes 1 to 255 whole seconds; version 3 takes fractions."),
         ({"version": 3, "auth_pass": "", "advert_interval": 0.015}, "counts in steps of 0.01 seconds."),
@@ -157,6 +163,19 @@ def test_a_wrong_check_is_refused_with_its_place(change, sentence):
             {"instances": [FRONT, {**FRONT, "name": "b", "interface": "e1"}]},
             "front and b both have the address 192.0.2.10",
         ),
+        (
+            {"instances": [{**FRONT, "virtual_routes": ["10.0.0.0/8 dev eth0", "10.0.0.0/8 dev eth1"]}]},
+            "instances: two routes of front to 10.0.0.0/8 have the same metric: give each its own.",
+        ),
+        (
+            {
+                "instances": [
+                    {**FRONT, "virtual_routes": ["::/0 dev eth0"]},
+                    {**FRONT, "name": "b", "vrid": 9, "addresses": ["192.0.2.9"], "virtual_routes": ["::/0 dev eth1"]},
+                ]
+            },
+            "instances: two routes of front and b to ::/0 have the same metric: give each its own.",
+        ),
         ({"checks": [*CHECKS, CHECKS[0]]}, "checks has the name 'alive' twice: give each its own."),
         ({"sync_groups": [{"name": "g", "instances": ["ghost"]}]}, "sync_groups[0] (g).instances names 'ghost'"),
         ({"sync_groups": [{"name": "g", "instances": ["six", "six"]}]}, "sync_groups[0] (g).instances has six twice"),
@@ -167,6 +186,11 @@ def test_a_wrong_check_is_refused_with_its_place(change, sentence):
         (
             {"sync_groups": [{"name": "g", "instances": ["front"]}]},
             "sync_groups[0] (g): its instance front tracks load with weight -10, which counts for nothing in a group",
+        ),
+        ({"sync_groups": [{"name": "g", "instances": ["six"], "track": ["x"]}]}, "sync_groups[0] (g).track names 'x'"),
+        (
+            {"sync_groups": [{"name": "g", "instances": ["six"], "track": [{"name": "alive", "weight": 3}]}]},
+            "sync_groups[0] (g) tracks alive with weight 3, which counts for nothing in a group",
         ),
         ({"status_socket": "/" + "x" * 107}, "the path of a socket has at most 107 bytes."),
         ({"status_soket": "/x"}, "configuration has the unknown key 'status_soket': did you mean 'status_socket'?"),
@@ -248,7 +272,7 @@ def test_a_program_that_the_host_refuses_is_refused_with_its_user():
         asked.append((path, runner))
         return "no." if path.endswith("check") else None
 
-    host = SimpleNamespace(program=program)
+    host = SimpleNamespace(program=program, configuration=lambda path: None)
     check = {"name": "own", "type": "script", "command": ["/bin/check"], "user": "haproxy"}
     text = json.dumps({"instances": [{**FRONT, "track": []}], "checks": [check], "script_user": "vrrp"})
     found, faults = config.parse(text, host=host)
@@ -380,3 +404,19 @@ def test_every_interval_of_version_3_is_exact(centiseconds):
 def test_depth_is_a_fault_wherever_it_is(around):
     for depth in (5, *range(700, 1100)):  # what could still be read cannot always be looked at (Python 3.8 to 3.10)
         judged(around.replace("%s", "[" * depth + "]" * depth))
+
+
+def test_what_a_sync_group_tracks_every_member_tracks_once():
+    group = {"name": "g", "instances": ["front", "six"], "track": ["alive"]}
+    front = {**FRONT, "track": ["alive"]}
+    found, faults = config.parse(json.dumps({"instances": [front, SIX], "checks": CHECKS, "sync_groups": [group]}))
+    assert faults == []
+    assert [instance.track for instance in found.instances] == [(settings.Tracked("alive"),)] * 2
+
+
+def test_a_notify_program_is_checked_with_its_own_user():
+    asked = []
+    host = SimpleNamespace(program=lambda program, user: asked.append((program, user)), configuration=lambda path: None)
+    told = {**FRONT, "track": [], "notify": "/bin/tell", "notify_user": "ops"}
+    config.parse(json.dumps({"instances": [told], "script_user": "keeper"}), host=host)
+    assert asked == [("/bin/tell", "ops")]

@@ -411,17 +411,12 @@ def test_the_report_has_exactly_what_was_agreed(host):
     host.let(1)
     host.finds("load", up=False, value=7, detail="7 in /run/load")
     report = host.daemon.report()
-    assert set(report) == {"instances", "groups", "checks", "links"}
+    assert set(report) == {"instances", "groups", "checks"}
     assert [each["name"] for each in report["instances"]] == ["front", "back", "six"]
     assert report["groups"] == [{"name": "both", "instances": ["front", "back"], "state": "Initialize"}]
     assert report["checks"] == [
         {"name": "haproxy", "type": "process", "up": None, "since": None, "value": 0, "detail": ""},
         {"name": "load", "type": "file", "up": False, "since": EPOCH + 6.0, "value": 7, "detail": "7 in /run/load"},
-    ]
-    assert report["links"] == [
-        {"interface": "eth0", "family": 4, "discarded": {}},
-        {"interface": "eth1", "family": 4, "discarded": {}},
-        {"interface": "eth0", "family": 6, "discarded": {}},
     ]
 
 
@@ -439,3 +434,35 @@ def test_the_report_can_be_shown(host):
     report = {**agent, **host.daemon.report()}
     assert "not known yet" in show.table(report, EPOCH)
     assert "onprem_lb_vrrp_state" in show.prometheus(report)
+
+
+# --- the own interface, users of programs ------------------------------------------------------------------------
+
+
+def test_with_dont_track_primary_the_own_interface_may_be_down(host):
+    host.start(FRONT._replace(dont_track_primary=True)).activate()
+    host.netlink.link("eth0", 2, up=False)
+    host.let(1)
+    assert (host.state, host.report()["waiting_for"]) == ("Active", [])
+
+
+def test_a_router_that_is_reloaded_with_dont_track_primary_leaves_fault(host):
+    host.start(FRONT)
+    host.netlink.link("eth0", 2, up=False)
+    host.let()
+    assert host.state == "Fault"
+    host.apply(FRONT._replace(dont_track_primary=True))
+    assert host.state == "Backup"
+    host.apply(FRONT)
+    assert host.state == "Fault"
+
+
+def test_a_notify_program_runs_as_its_own_user(host):
+    told = FRONT._replace(notify=("/bin/tell",), notify_user="ops")
+    group = Group("both", ("front", "back"), ("/bin/all",), "other")
+    host.start(told, BACK._replace(notify=("/bin/tell",)), groups=(group,))
+    assert [line for line in host.acts() if line.startswith("run")] == [
+        "run /bin/tell INSTANCE front BACKUP 100 as ops",
+        "run /bin/tell INSTANCE back BACKUP 100 as nobody",
+        "run /bin/all GROUP both BACKUP 0 as other",
+    ]

@@ -15,6 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink impor
     Lost,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.links import Egress, Links
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import VirtualAddress
 
 ETH0, ETH1 = Link(2, "eth0", True, b"\0" * 6), Link(3, "eth1", False, b"\1" * 6)
 
@@ -32,6 +33,10 @@ def links():
     found = Links()
     found.learn([ETH0, ETH1], [GLOBAL, FIRST, SECOND, ELSEWHERE, LINK_LOCAL])
     return found
+
+
+def held(links, interface, *addresses):
+    return [found.address for found in links.held(VirtualAddress(each, interface) for each in addresses)]
 
 
 def place(links, interface="eth0", family=4, wanted=None, floating=()):
@@ -123,20 +128,20 @@ def test_what_is_gone_twice_is_gone(links):
 
 def test_an_address_is_held_on_its_interface_with_the_prefix_length_that_it_has_there(links):
     links.update(AddressUpdated(address("192.0.2.10", prefix=32)))
-    assert links.held("eth0", ["192.0.2.10/32", "192.0.2.1/24", "192.0.2.11/32"]) == ["192.0.2.10/32", "192.0.2.1/24"]
-    assert links.held("eth0", ["192.0.2.10/24"]) == ["192.0.2.10/32"]
-    assert links.held("eth1", ["192.0.2.10/32"]) == []
-    assert links.held("eth9", ["192.0.2.10/32"]) == []
+    assert held(links, "eth0", "192.0.2.10/32", "192.0.2.1/24", "192.0.2.11/32") == ["192.0.2.10/32", "192.0.2.1/24"]
+    assert held(links, "eth0", "192.0.2.10/24") == ["192.0.2.10/32"]
+    assert held(links, "eth1", "192.0.2.10/32") == []
+    assert held(links, "eth9", "192.0.2.10/32") == []
 
 
 def test_an_address_may_be_there_with_two_prefix_lengths(links):
     links.update(AddressUpdated(address("192.0.2.1", prefix=32)))
-    assert links.held("eth0", ["192.0.2.1/32", "192.0.2.1/24"]) == ["192.0.2.1/24", "192.0.2.1/32"]
+    assert held(links, "eth0", "192.0.2.1/32", "192.0.2.1/24") == ["192.0.2.1/24", "192.0.2.1/32"]
     links.update(AddressGone(FIRST))
-    assert links.held("eth0", ["192.0.2.1/24"]) == ["192.0.2.1/32"]
+    assert held(links, "eth0", "192.0.2.1/24") == ["192.0.2.1/32"]
     links.update(AddressUpdated(FIRST))
     links.update(AddressGone(address("192.0.2.1", prefix=32)))
-    assert links.held("eth0", ["192.0.2.1/32", "192.0.2.1/24"]) == ["192.0.2.1/24"]
+    assert held(links, "eth0", "192.0.2.1/32", "192.0.2.1/24") == ["192.0.2.1/24"]
 
 
 def test_an_address_is_usable_with_its_prefix_length_after_duplicate_detection(links):
@@ -175,5 +180,5 @@ def test_a_place_follows_another_one_on_the_same_interface(before, now, same):
 def test_one_address_with_two_prefix_lengths_is_two(links):
     links.update(AddressUpdated(address("192.0.2.1", prefix=32)))
     links.update(AddressGone(address("192.0.2.1", prefix=32)))
-    assert links.held("eth0", ["192.0.2.1/24", "192.0.2.1/32"]) == ["192.0.2.1/24"]
+    assert held(links, "eth0", "192.0.2.1/24", "192.0.2.1/32") == ["192.0.2.1/24"]
     assert place(links) == Egress(ETH0, "192.0.2.1")

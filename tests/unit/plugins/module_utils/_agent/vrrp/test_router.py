@@ -10,6 +10,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink impor
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import links, settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet, tracking
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.router import Router
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import VirtualAddress
 from support.vrrp.fakes import FRONT, OTHER, OWN, SECOND, SIX, THIRD
 
 ETH0 = Link(2, "eth0", True, bytes(6))
@@ -169,7 +170,7 @@ def test_the_report_has_exactly_what_was_agreed():
     router.state = router.state._replace(name=machine.BACKUP, readings=readings)
     wall.now += 60
     router.changed("start")
-    assert router.report(["192.0.2.10/32"], "all", now=0) == {
+    assert router.report([VirtualAddress("192.0.2.10/32", "eth0")], "all", now=0) == {
         "name": "front",
         "interface": "eth0",
         "vrid": 51,
@@ -183,6 +184,7 @@ def test_the_report_has_exactly_what_was_agreed():
         "waiting_for": ["haproxy"],
         "addresses": ["192.0.2.10/32"],
         "held": ["192.0.2.10/32"],
+        "virtual_routes": [],
         "source": OWN,
         "peers": [OTHER],
         "group": "all",

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import notation, settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet
 from support.vrrp.fakes import FRONT, SECOND, SIX
 
@@ -28,6 +28,11 @@ OTHERS = {
     "announce_again": 0,
     "notify": ("/bin/true",),
     "checksum": packet.RFC9568,
+    "min_ttl": 64,
+    "notify_user": "ops",
+    "dont_track_primary": True,
+    "excluded_addresses": ("2001:db8::77/128",),
+    "virtual_routes": (notation.Route("10.0.0.0/8", dev="eth9"),),
 }
 IDENTITY = {"interface", "vrid", "version", "family"}
 

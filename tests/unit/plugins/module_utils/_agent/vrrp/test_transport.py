@@ -220,23 +220,20 @@ def test_a_discarded_message_is_counted_by_its_reason_and_logged(host, reason):
     assert said.startswith(f"front: a message from {source} is discarded: ")
 
 
-def test_an_invalid_message_of_an_unknown_vrid_is_counted_for_its_interface(host):
-    host.start(FRONT, SIX)
-    host.done()
-    host.hears(200, of=FRONT._replace(vrid=99), mangle=flip)
-    assert host.daemon.report()["links"] == [
-        {"interface": "eth0", "family": 4, "discarded": {"checksum": 1}},
-        {"interface": "eth0", "family": 6, "discarded": {}},
-    ]
-    (said,) = host.says()
-    assert said.startswith(f"eth0, IPv4: a message from {OTHER} is discarded: ")
-
-
-def test_a_valid_message_of_an_unknown_vrid_is_ignored(host):
+@pytest.mark.parametrize("mangle", [None, flip])
+def test_a_message_of_an_unknown_vrid_that_arrived_before_the_filter_was_set_is_ignored(host, mangle):
     host.start()
     host.done()
-    host.hears(200, of=FRONT._replace(vrid=99))
-    assert (host.report()["discarded"], host.daemon.report()["links"][0]["discarded"], host.done()) == ({}, {}, [])
+    host.hears(200, of=FRONT._replace(vrid=99), mangle=mangle)
+    assert (host.report()["discarded"], host.done()) == ({}, [])
+
+
+def test_a_socket_receives_the_vrids_of_its_interface_and_family_also_after_a_reload(host):
+    host.start(FRONT, FRONT._replace(name="other", vrid=77, addresses=("192.0.2.77/32",)), BACK, SIX)
+    assert (host.port().vrids, host.port("eth1").vrids, host.port(family=6).vrids) == ({51, 77}, {52}, {51})
+    port = host.port()
+    host.apply(FRONT, FRONT._replace(name="other", vrid=78, addresses=("192.0.2.77/32",)))
+    assert host.port() is port and port.vrids == {51, 78}
 
 
 def test_a_flood_of_wrong_messages_is_one_line_for_each_reason_whatever_they_look_like(host):
@@ -247,7 +244,7 @@ def test_a_flood_of_wrong_messages_is_one_line_for_each_reason_whatever_they_loo
         host.hears(200, source, of=SECRET)
         host.hears(200, source, of=SECRET, mangle=lambda message, cut=number % 8: message[:cut])
     assert host.report()["discarded"]["peer"] == 200
-    assert len(host.says()) == 3  # "peer", and "length" with our VRID or, if that was cut off, without
+    assert len(host.says()) == 2  # "peer" and "length"
 
 
 def test_a_fault_of_others_is_over_when_nothing_of_its_kind_has_come_for_a_minute(host):
@@ -322,3 +319,32 @@ def test_no_line_has_a_password(host):
 
 def test_multicast_is_off_by_default():
     assert settings.Instance._field_defaults["multicast"] is False
+
+
+THREE = FRONT._replace(version=3)
+
+
+def test_another_interval_of_version_3_is_logged_once_for_each_interval(host):
+    host.start(THREE)
+    host.done()
+    for interval in (SECOND // 10, SECOND // 10, SECOND // 2, SECOND // 10, SECOND):
+        host.hears(200, of=THREE, interval=interval)
+    assert host.says() == [
+        f"front: {OTHER} has an interval of 0.1 s, which a Backup adopts; ours is 1 s",
+        f"front: {OTHER} has an interval of 0.5 s, which a Backup adopts; ours is 1 s",
+    ]
+
+
+def test_a_router_that_resigns_has_no_other_interval(host):
+    host.start(THREE)
+    host.done()
+    host.hears(0, of=THREE, interval=SECOND // 10)
+    assert host.says() == []
+
+
+def test_a_flood_of_forged_intervals_is_no_flood_of_log_lines(host):
+    host.start(THREE)
+    host.done()
+    for centiseconds in range(1, 1000):
+        host.hears(200, of=THREE, interval=centiseconds * SECOND // 100)
+    assert len(host.says()) == transport.MAX_FAULTS

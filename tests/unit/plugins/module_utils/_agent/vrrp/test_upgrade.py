@@ -127,15 +127,35 @@ def test_one_that_ends_before_it_is_ready_is_said(old, program):
     assert old.ended == ["it has ended, and the log says why"] and not old.ready
 
 
-@pytest.mark.parametrize("program", ["import time; time.sleep(3)", BEGIN + "time.sleep(600)"])
-def test_one_that_is_not_ready_in_time_is_said_and_ended(old, program, monkeypatch):
+def test_one_that_is_not_ready_in_time_is_said_and_ended(old, monkeypatch):
     monkeypatch.setattr(upgrade, "READY_TIMEOUT", 1_500_000)
-    new = old.starts(program)
+    new = old.starts(BEGIN + "time.sleep(600)")
     run_until(old.loop, lambda: bool(old.ended))
     assert old.ended == ["it is not ready in time"] and not old.ready
-    if program.startswith(BEGIN):
-        assert new.pid
-        run_until(old.loop, lambda: not lives(new.pid))
+    assert new.pid
+    run_until(old.loop, lambda: not lives(new.pid))
+
+
+def test_one_that_hangs_before_it_has_sent_its_process_id_is_ended_too(old, monkeypatch):
+    monkeypatch.setattr(upgrade, "READY_TIMEOUT", 300_000)
+    others = children()
+    new = old.starts("import time; time.sleep(600)")
+    (hanging,) = children() - others
+    old.pids.append(hanging)
+    run_until(old.loop, lambda: bool(old.ended))
+    assert old.ended == ["it is not ready in time"] and not new.pid
+    run_until(old.loop, lambda: hanging not in children())
+
+
+def test_a_process_that_was_reaped_is_not_killed(old, monkeypatch):
+    """Its id may be another process's by now."""
+    others = children()
+    new = old.until_ready(old.starts(BEGIN + GOOD))
+    run_until(old.loop, lambda: not children() - others)
+    killed = []
+    monkeypatch.setattr(upgrade.os, "kill", lambda pid, _number: killed.append(pid))
+    new.close()
+    assert killed == [new.pid]
 
 
 def test_a_program_that_is_not_there_is_an_error_and_leaves_nothing_open(old, monkeypatch):

@@ -88,18 +88,19 @@ def test_without_a_password_of_ours_one_of_theirs_is_wrong_too():
     assert reason(theirs(), ours(SECRET)) == "authentication"
 
 
-def test_a_unicast_peer_behind_a_router_is_accepted_as_by_keepalived():
-    """Over IPv6 keepalived sends unicast with a hop limit of 64."""
+def test_a_unicast_message_that_a_router_has_forwarded_is_discarded():
     instance = SIX._replace(multicast=False, peers=("fe80::2",))
+    assert reason(theirs(hop_limit=254), ours()) == "hop_limit"
+    assert reason(theirs(instance, "fe80::2", "fe80::1", hop_limit=64), ours(instance)) == "hop_limit"
+
+
+def test_min_ttl_accepts_a_lower_hop_limit_of_unicast_alone():
+    """Over IPv6 keepalived sends unicast with a hop limit of 64."""
+    instance = SIX._replace(multicast=False, peers=("fe80::2",), min_ttl=64)
     assert validate(theirs(instance, "fe80::2", "fe80::1", hop_limit=64), ours(instance)).vrid == 51
-
-
-def test_a_wrong_message_is_wrong_whosever_it_is():
-    assert reason(theirs(mangle=flip), None) == "checksum"
-
-
-def test_a_valid_message_of_another_virtual_router_is_nothing():
-    assert validate(theirs(vrid=52), None) is None
+    assert reason(theirs(instance, "fe80::2", "fe80::1", hop_limit=63), ours(instance)) == "hop_limit"
+    both = ours(SIX._replace(min_ttl=64))
+    assert reason(theirs(SIX, "fe80::2", packet.GROUP6, hop_limit=254), both) == "hop_limit"
 
 
 @pytest.mark.parametrize("checksum", [packet.RFC5798, packet.RFC9568])

@@ -174,6 +174,7 @@ def test_nothing_is_stopped_without_being_told():
         ({"conflicting": (KEEPALIVED,)}, "keepalived runs here (pid 12, keepalived.service, not this collection's)"),
         ({"conflicting": (KEEPALIVED._replace(ours=True),)}, "keepalived.service, this collection's)"),
         ({"conflicting": (KEEPALIVED._replace(unit=""),)}, "no systemd unit"),
+        ({"conflicting": (KEEPALIVED._replace(unit="", where="the pod 0c2b"),)}, "(pid 12, the pod 0c2b, not this"),
     ],
 )
 def test_what_is_in_the_way_is_one_sentence(found, words):
@@ -205,5 +206,22 @@ def test_the_router_goes_first_and_nothing_is_left():
 
 def test_addresses_that_the_new_configuration_does_not_know_are_left_behind():
     config = {"instances": [{"addresses": ["192.0.2.10/24"]}, {"addresses": ["2001:db8::10"]}]}
-    assert plan.orphaned_addresses(["192.0.2.10/24", "2001:db8::10/128"], config) == []
-    assert plan.orphaned_addresses(["192.0.2.10/24", "192.0.2.11/32"], config) == ["192.0.2.11/32"]
+    assert plan.orphaned([{"held": ["192.0.2.10/24", "2001:db8::10/128"]}], config) == []
+    assert plan.orphaned([{"held": ["192.0.2.10/24", "192.0.2.11/32"]}], config) == ["192.0.2.11/32"]
+    assert plan.orphaned([{"held": ["192.0.2.10/24 dev eth1"]}], config) == ["192.0.2.10/24 dev eth1"]
+
+
+def test_an_address_stays_where_it_is_however_its_interface_is_written():
+    """The agent reports an address on its router's own interface without `dev`."""
+    config = {"instances": [{"interface": "eth0", "addresses": ["192.0.2.10/24 dev eth0"]}]}
+    assert plan.orphaned([{"interface": "eth0", "held": ["192.0.2.10/24"]}], config) == []
+    assert plan.orphaned([{"interface": "eth0", "held": ["192.0.2.10/24 dev eth1"]}], config) != []
+    assert plan.orphaned([{"interface": "eth1", "held": ["192.0.2.10/24"]}], config) == ["192.0.2.10/24"]
+
+
+def test_excluded_addresses_and_routes_are_left_behind_like_others():
+    way = "10.0.0.0/8 via 192.0.2.254"
+    instance = {"addresses": [], "excluded_addresses": ["2001:db8::10/128 dev eth1"], "virtual_routes": [way]}
+    running = [{"held": ["2001:db8::10/64 dev eth1"], "virtual_routes": [way]}]
+    assert plan.orphaned(running, {"instances": [instance]}) == []
+    assert plan.orphaned(running, {"instances": [{"addresses": []}]}) == ["2001:db8::10/64 dev eth1", way]

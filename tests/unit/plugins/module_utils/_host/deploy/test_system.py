@@ -150,12 +150,17 @@ def test_a_conflicting_service_is_known_by_its_unit_or_by_its_name(tmp_path):
     here, _systemctl = host(tmp_path, ("systemctl show", (0, shown, "")))
     process(tmp_path, 33, "haproxy")
     process(tmp_path, 4, "haproxy")
+    for pid in (4, 33):
+        (tmp_path / "proc" / str(pid) / "cgroup").write_text(f"0::/system.slice/docker-{'4' * 64}.scope\n")
     (tmp_path / "units" / "keepalived.service.d").mkdir(parents=True)
     (tmp_path / "units" / "keepalived.service.d" / "onprem-lb.conf").touch()
     assert [tuple(other) for other in here.conflicting()] == [
-        ("haproxy", 4, "", False),
-        ("keepalived", 12, "keepalived.service", True),
+        ("haproxy", 4, "", False, "the docker container 444444444444"),
+        ("keepalived", 12, "keepalived.service", True, ""),
     ]
+    (tmp_path / "proc" / "4" / "ns").mkdir()
+    os.symlink("net:[2]", tmp_path / "proc" / "4" / "ns" / "net")
+    assert [other.program for other in here.conflicting()] == ["keepalived"], "it is in a network of its own"
 
 
 class Changing:

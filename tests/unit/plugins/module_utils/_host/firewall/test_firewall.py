@@ -101,18 +101,28 @@ def test_a_manager_asked_for_by_name_must_be_active(manager):
 
 def test_firewalld_opens_the_zone_of_the_interface_or_the_default_one():
     host = FakeFirewalld()
-    converge(host, WANTED, interface="eth0")
+    converge(host, WANTED, interfaces=["eth0"])
     assert len(host.rules["permanent"]["internal"]) == len(host.rules["runtime"]["internal"]) == 5
     host.interface_zone = ""
-    plan = converge(host, WANTED, interface="eth0")
+    plan = converge(host, WANTED, interfaces=["eth0"])
     assert plan.before[0] == "tcp 80 from anywhere in zone internal"
     assert host.rules["runtime"]["internal"] == [host.ADMIN]
     assert host.rules["permanent"]["public"][1] == 'rule priority="1120" port port="8443" protocol="tcp" accept'
 
 
+def test_firewalld_opens_the_zone_of_every_interface():
+    host = FakeFirewalld()
+    converge(host, WANTED, interfaces=["eth0"])
+    plan = converge(host, WANTED, interfaces=["eth0", "eth1"])  # eth1 is in no zone
+    assert plan.before[0] == "tcp 80 from anywhere in zone internal"
+    assert plan.after[:2] == ["tcp 80 from anywhere in zone internal", "tcp 80 from anywhere in zone public"]
+    assert len(host.rules["permanent"]["internal"]) == len(host.rules["permanent"]["public"]) + 1 == 5
+    assert core.plan(host, "auto", WANTED, interfaces=["eth1", "eth0"]).actions == []
+
+
 def test_firewalld_is_asked_seldom_and_never_reloaded():
     host = FakeFirewalld()
-    converge(host, WANTED, interface="eth0")
+    converge(host, WANTED, interfaces=["eth0"])
     assert [re.sub(r"(=\S+rule).*", r"\1", call.partition(" --add")[0]) for call in host.calls] == [
         "firewall-cmd --state",
         "firewall-cmd --list-all-zones",

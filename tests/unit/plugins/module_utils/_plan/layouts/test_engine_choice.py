@@ -26,6 +26,7 @@ CLOSED = "none of its package sources can be reached (deb.debian.org)"
     [
         ("auto", {}, "native", "haproxy, keepalived can be installed"),
         ("auto", {"missing_packages": []}, "native", "its packages are installed"),
+        ("auto", {"assumed": True}, "native", "if its packages are installed or can be"),
         ("auto", {"unobtainable": CLOSED}, "agent", f"haproxy, keepalived cannot be installed: {CLOSED}"),
         ("auto", {"os_family": "arch"}, "agent", "this is arch, whose packages the roles do not know"),
         ("auto", {"missing_packages": [], "unobtainable": CLOSED}, "native", "its packages are installed"),

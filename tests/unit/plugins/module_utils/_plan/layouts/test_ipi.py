@@ -106,7 +106,25 @@ def test_a_shard_has_its_own_vip_vrid_members_and_checks():
     assert "vmware_INGRESS_intranet" not in instances(plan, "master-0")
     scripts = {script["name"]: script["any_of"] for script in plan.members["worker-0"].router.scripts}
     assert scripts["chk_vmware_ingress_intranet_1"] == [["http://localhost:1937/healthz/ready"]]
-    assert instances(plan, "worker-0")["vmware_INGRESS"]["track_scripts"] == [{"name": "chk_ingress", "weight": 0}]
+    assert instances(plan, "master-0")["vmware_INGRESS"]["track_scripts"] == [{"name": "chk_ingress", "weight": 0}]
+
+
+@pytest.mark.parametrize("names_it", [{"name": "intranet"}, {"domain": "intranet.example"}], ids=str)
+@pytest.mark.parametrize("place", [0, 1])
+def test_no_vip_moves_to_a_node_with_the_routers_of_another_shard(names_it, place):
+    vips = ["10.0.0.201"]
+    vips.insert(place, {"address": "10.0.0.210", "members": ["worker-0", "master-1"], **names_it})
+    plan = planned(ingress_vips=vips)
+    orders = {vip.address: sorted(vip.order) for vip in plan.vips}
+    assert orders["10.0.0.201"] == ["master-0", "master-2"] and orders["10.0.0.210"] == ["master-1", "worker-0"]
+    holders = {line["vip"]: {line["before"], line["after"]} for line in plan.outages if line["event"] == "host_cut"}
+    assert holders["10.0.0.201"] == {"master-0", "master-2"}
+
+
+def test_a_vip_may_have_the_nodes_of_a_shard_where_it_names_them():
+    shard = {"address": "10.0.0.210", "name": "intranet", "members": ["worker-0", "master-1"]}
+    plan = planned(ingress_vips=[{"address": "10.0.0.201", "members": ["worker-0", "master-0"]}, shard])
+    assert plan.vips[1].order == ["worker-0", "master-0"]
 
 
 def test_a_node_without_a_router_carries_nothing_and_needs_nothing():
@@ -151,8 +169,42 @@ def test_the_presets_stand_side_by_side():
 
 def test_what_upstream_still_sees_when_haproxy_dies_is_not_taken_for_dead():
     plan = planned(preset="upstream")
-    assert plan.watched["haproxy"]["blind_trackers"] == ["chk_ocp_both"]
+    assert plan.watched["haproxy"]["blind_trackers"] == ["chk_ocp_both", "chk_mcs"]
     assert 9000 < outages(plan)["10.0.0.200", "haproxy_killed"] < 10000
+
+
+def test_upstream_has_the_server_line_the_checks_and_the_timeouts_of_its_releases():
+    plan = planned(preset="upstream")
+    balancer = plan.members["master-0"].balancer
+    (service,) = balancer.services
+    wanted = {"type": "https", "path": "/readyz", "interval": 5, "fall": 3, "rise": 1, "fast_interval": 0}
+    assert {key: service["check"][key] for key in wanted} == wanted
+    assert {server["weight"] for server in service["servers"]} == {1}
+    assert (balancer.timeouts["tunnel"], balancer.timeouts["fin"]) == ("5m", "1s")
+    tracked = {each["name"]: each["weight"] for each in instances(plan, "master-0")["vmware_API"]["track_scripts"]}
+    assert tracked == {"chk_ocp_lb": 20, "chk_ocp_both": 5, "chk_mcs": 3}
+    scripts = {script["name"]: script for script in plan.members["master-0"].router.scripts}
+    mcs = scripts["chk_mcs"]
+    assert mcs["any_of"] == [["https://localhost:22623/healthz"]]
+    assert (mcs["interval"], mcs["rise"], mcs["fall"]) == (2, 3, 3)
+
+
+def test_a_dead_api_server_has_a_line_in_the_forecast_of_every_preset():
+    """`ocp45` checks the node's own API server, so that the VIP moves away from a dead one."""
+    lines = {
+        preset: {line["vip"]: line for line in planned(preset=preset).outages if line["event"] == "api_failing"}
+        for preset in ipi_presets.PRESETS
+    }
+    assert [set(found) for found in lines.values()] == [{"10.0.0.200"}] * 3
+    moves = {name: found["10.0.0.200"]["before"] != found["10.0.0.200"]["after"] for name, found in lines.items()}
+    assert moves == {"default": False, "upstream": False, "ocp45": True}
+    assert 1000 < lines["ocp45"]["10.0.0.200"]["outage_ms"] < 5000
+
+
+@pytest.mark.parametrize("preset", ["upstream", "ocp45"])
+def test_a_password_of_the_users_counts_in_the_presets_that_have_their_own(preset):
+    plan = planned(preset=preset, auth_pass="0f3a9c1e")
+    assert {each["auth_pass"] for each in instances(plan, "master-0").values()} == {""}  # that of the role
 
 
 def test_a_check_that_may_be_answered_by_either_of_two_asks_both():
@@ -177,13 +229,24 @@ def test_the_machine_config_server_is_for_the_machine_networks_only():
     assert "tcp dport 22623" in guard
 
 
+def test_a_firewall_is_opened_for_the_machine_config_server_only_where_the_guard_keeps_others_out():
+    assert 22623 not in planned().members["master-0"].firewall.ports
+    members = planned(machine_networks=["10.0.0.0/24"]).members
+    assert 22623 in members["master-0"].firewall.ports and 22623 not in members["worker-0"].firewall.ports
+
+
 def test_another_cluster_with_one_of_our_vrids_is_refused_with_its_name():
-    sentences = faults(cluster_name="cnf10", other_clusters=["cnf11"])
-    assert any("VRID 147" in sentence and "cnf11" in sentence for sentence in sentences)
+    sentence = (
+        "VIP 10.0.0.200 has VRID 147, which the ingress of cluster cnf11 has too: give the VIP another vrid in "
+        "ipi_api_vips."
+    )
+    clash = {"cluster_name": "cnf10", "other_clusters": ["cnf11", "cnf10"]}
+    assert faults(**clash) == [sentence]
+    assert faults(**clash, api_vips=[{"address": "10.0.0.200", "vrid": 240}]) == []
 
 
 BAD = {
-    "no_cluster_name": ({"cluster_name": ""}, "The cluster's name is empty"),
+    "no_cluster_name": ({"cluster_name": ""}, "ipi_cluster_name is empty"),
     "dotted_cluster_name": ({"cluster_name": "a.b"}, "with a dot: give the bare name"),
     "down_file_of_two_words": ({"down_file": "/run/a b"}, "ipi_down_file is '/run/a b': a whole path of letters"),
     "no_api_vip": ({"api_vips": []}, "ipi_api_vips is []: a list of at least one address is wanted."),
@@ -205,6 +268,22 @@ BAD = {
         {"ingress_vips": [{"address": "10.0.0.201", "checks": ["localhost:1937"]}]},
         "ipi_ingress_vips[0].checks is ['localhost:1937']",
     ),
+    "checks_of_an_api_vip": (
+        {"api_vips": [{"address": "10.0.0.200", "checks": ["https://localhost:6443/readyz"]}]},
+        "ipi_api_vips[0] has the unknown key 'checks': known are address, vrid.",
+    ),
+    "shard_without_members": (
+        {"ingress_vips": ["10.0.0.201", {"address": "10.0.0.202", "name": "intranet"}]},
+        "ipi_ingress_vips[1] is of a router shard and lacks 'members': name the nodes that run its routers.",
+    ),
+    "shards_leave_one_node": (
+        {
+            "ingress_members": ["master-0", "master-1", "worker-0"],
+            "ingress_vips": ["10.0.0.201", {"address": "10.0.0.202", "name": "a", "members": ["worker-0", "master-1"]}],
+        },
+        "ipi_ingress_vips[0] has master-0 left beside the members of router shards: name its own members, two or more.",
+    ),
+    "other_cluster_with_a_dot": ({"other_clusters": ["a.b"]}, "ipi_other_clusters: The cluster's name is 'a.b', with"),
     "unknown_engine": ({"engine": "both"}, "master-0: ipi_engine is 'both': one of auto, native, agent is wanted."),
     "fast_with_version_2": ({"advert_interval": 0.1}, "VRRP version 2 takes 1 to 255 whole seconds"),
 }

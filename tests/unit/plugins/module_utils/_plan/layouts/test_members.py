@@ -33,7 +33,7 @@ def of_members_that_live_by(*vrids):
 @pytest.mark.parametrize("vrids, kept", [((51, 52), 51), ((52, 51), 52), ((0, 52, 53), 52), ((53, 0, 51), 53)])
 def test_of_several_living_vrids_the_first_members_word_counts(vrids, kept):
     members = of_members_that_live_by(*vrids)
-    assert _members.find_existing(members).current_vrids == {"vip-192.0.2.10": kept}
+    assert _members.find_existing(members).current_vrids == {"vip-192.0.2.10": kept, "192.0.2.10": kept}
     plan = _pair.plan(members)
     assert plan.faults == [] and [vip.vrid for vip in plan.vips] == [kept]
 

@@ -76,6 +76,15 @@ def test_a_vip_in_two_equal_subnets_needs_the_interface_named():
     )
 
 
+def test_the_firewall_is_opened_at_the_interface_of_every_vip():
+    members = pair(vips=["192.0.2.10", "198.51.100.10"])
+    for number, one in enumerate(members, 1):
+        mac = f"02:00:00:00:01:0{number}"
+        own = {"interface": "eth1", "address": f"198.51.100.{number}", "prefix": 24, "mac": mac}
+        one["host"]["addresses"].append(own)
+    assert _pair.plan(members).members["lb1"].firewall.interfaces == ["eth0", "eth1"]
+
+
 def test_three_members_stand_in_line():
     plan = _pair.plan([*pair(), member(3)])
     assert [instances(plan, name)[0]["priority"] for name in ("lb1", "lb2", "lb3")] == [254, 253, 228]
@@ -116,6 +125,7 @@ def test_a_vip_with_a_prefix_length_of_its_own_may_be_held_too():
     members = pair(vips=["192.0.2.10/24"])
     held = {"interface": "eth0", "address": "192.0.2.10", "prefix": 24, "mac": "02:00:00:00:00:01"}
     members[0]["host"]["addresses"].append(held)
+    members[0]["host"]["instances"] = [running(addresses=["192.0.2.10/24"])]
     assert _pair.plan(members).faults == []
 
 

@@ -68,3 +68,30 @@ def test_a_plan_becomes_mappings_and_lists_alone():
     assert json.loads(json.dumps(data)) == data
     assert data["members"]["lb1"]["router"]["instances"] == plan.members["lb1"].router.instances
     assert data["vips"][0] == plan.vips[0]._asdict()
+
+
+OVER_IPV6 = ["192.0.2.10", "2001:db8::10"]
+
+
+def min_ttls(plan):
+    """By member: the `min_ttl` of its IPv4 and its IPv6 instance."""
+    return {name: [each.get("min_ttl") for each in member.router.instances] for name, member in plan.members.items()}
+
+
+def test_an_agent_accepts_the_hop_limit_with_which_keepalived_sends_ipv6():
+    members = [member(1, vips=OVER_IPV6, engine="agent"), member(2, vips=OVER_IPV6, engine="native")]
+    assert min_ttls(pair.plan(members)) == {"lb1": [None, 64], "lb2": [None, None]}
+
+
+def test_it_does_so_alone_too_because_the_first_that_moves_to_keepalived_must_be_heard():
+    alone = {"lb1": [None, 64], "lb2": [None, 64]}
+    assert min_ttls(pair.plan(two_members(vips=OVER_IPV6, engine="agent"))) == alone
+    members = two_members(vips=OVER_IPV6, engine="agent")
+    members[1]["host"]["own_units"] = ["keepalived.service"]
+    assert min_ttls(pair.plan(members)) == alone
+
+
+def test_multicast_needs_no_lower_hop_limit():
+    settings = {"vips": OVER_IPV6, "multicast": True}
+    members = [member(1, engine="agent", **settings), member(2, engine="native", **settings)]
+    assert min_ttls(pair.plan(members)) == {"lb1": [None, None], "lb2": [None, None]}

@@ -116,6 +116,31 @@ def test_the_plan_says_what_happens_on_the_way():
     assert change(holder="lb1").warnings == []
 
 
+OTHER_LIST = {"vips": ["192.0.2.20"], "vrid": 51}
+
+
+def test_only_one_router_runs_while_the_addresses_of_a_virtual_router_change():
+    """A keepalived before 2.3.3 that has the old ones discards the Advertisements with the new ones."""
+    assert change(**OTHER_LIST).sole_router == "lb1"
+
+
+def test_a_list_that_another_configuration_had_in_one_virtual_router_is_split_up_in_the_same_way():
+    members = pair()
+    for member in members:
+        both = running(addresses=["192.0.2.10/32", "192.0.2.77/32"])
+        member["host"].update(instances=[both], own_units=["haproxy.service", "keepalived.service"])
+    assert _pair.plan(holding(members, "lb2")).sole_router == "lb2"
+
+
+@pytest.mark.parametrize("units, sole", [((), ""), (("haproxy.service", "keepalived.service"), "lb1")])
+def test_agents_accept_another_list_so_that_all_of_them_go_on_unless_a_member_has_keepalived(units, sole):
+    members = pair(**OTHER_LIST, engine="agent")
+    for member in members:
+        member["host"].update(instances=[running()], own_units=["onprem-lb-proxy.service", "onprem-lb-vrrp.service"])
+    members[1]["host"]["own_units"] += units
+    assert _pair.plan(holding(members, "lb1")).sole_router == sole
+
+
 @pytest.mark.parametrize("changes", [{}, {"priorities": [200, 199]}, {"vips": ["192.0.2.10", "192.0.2.11"]}])
 def test_all_routers_go_on_while_nothing_changes_that_splits(changes):
     assert change(holder="lb1", **changes).sole_router == ""

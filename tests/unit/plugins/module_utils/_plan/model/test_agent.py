@@ -24,7 +24,9 @@ EVERYTHING = {
                 "type": "https",
                 "path": "/readyz",
                 "host": "api.example",
+                "sni": "sni.example",
                 "status": [200, 204],
+                "steps": [{"port": 6444}, {"port": 6445, "path": "/other", "status": 403}, {"type": "tcp"}],
                 "verify": True,
                 "ca": "/etc/ca.pem",
                 "port": 6444,
@@ -36,16 +38,19 @@ EVERYTHING = {
                 "shutdown_sessions": True,
             },
             "servers": [
-                {"name": "one", "address": "192.0.2.31", "port": 6443, "weight": 3},
+                {"name": "one", "address": "192.0.2.31", "port": 6443, "weight": 3, "maxconn": 20},
                 {"address": "2001:db8::32", "backup": True},
             ],
             "maxconn": 300,
             "send_proxy": True,
+            "allow": ["192.0.2.0/24"],
         },
         SERVICE,
     ],
     "monitors": [{"name": "ready", "port": 9444, "path": "/ready", "at_least": {"api": 1}}],
     "maxconn": 500,
+    "retries": 2,
+    "timeout_queue": "20s",
     "workers": 2,
     "timeout_client": "90s",
     "timeout_tunnel": "2h",
@@ -103,19 +108,27 @@ def test_the_agent_reads_all_of_it_as_it_was_meant():
     assert wrong == []
     api, web = proxy.services
     assert (api.bind, api.port, api.balance) == (("*", "::"), 6443, "leastconn")
-    assert [(s.name, s.address, s.port, s.weight, s.backup) for s in api.servers] == [
-        ("one", "192.0.2.31", 6443, 3, False),
-        ("2001:db8::32", "2001:db8::32", 6443, 1, True),
+    assert [(s.name, s.address, s.port, s.weight, s.backup, s.maxconn) for s in api.servers] == [
+        ("one", "192.0.2.31", 6443, 3, False, 20),
+        ("2001:db8::32", "2001:db8::32", 6443, 1, True, 0),
     ]
     health = api.health
     assert (health.type, health.path, health.port, health.interval) == ("https", "/readyz", 6444, 500_000)
     assert (health.fall, health.rise, web.health.type, web.health.fall) == (2, 4, "tcp", 3)
     assert (health.fast_interval, health.slow_start, health.shutdown_sessions) == (200_000, 60_000_000, True)
-    assert (health.host, health.status, health.verify, health.ca) == ("api.example", (200, 204), True, "/etc/ca.pem")
+    assert (health.host, health.sni, health.status) == ("api.example", "sni.example", ("200", "204"))
+    assert (health.verify, health.ca) == (True, "/etc/ca.pem")
+    assert api.allow == ("192.0.2.0/24",)
+    assert [(step.type, step.port, step.path, step.status) for step in health.steps] == [
+        ("https", 6444, "/readyz", ("200", "204")),
+        ("https", 6445, "/other", ("403",)),
+        ("tcp", 6444, "/", ("200-399",)),
+    ]
     assert (api.maxconn, api.send_proxy, web.maxconn, web.send_proxy) == (300, True, 0, False)
     times = proxy.timeouts
     assert (times.connect, times.client, times.server, times.tunnel) == (750_000, 90_000_000, 60_000_000, 7_200_000_000)
     assert (times.fin, proxy.hard_stop_after, proxy.stop_within) == (30_000_000, 600_000_000, 300_000_000)
+    assert (times.queue, proxy.retries) == (20_000_000, 2)
     assert (proxy.maxconn, proxy.workers) == (500, 2)
     assert [(m.path, m.at_least[0].servers) for m in proxy.monitors] == [("/ready", 1)]
     assert (proxy.page.bind, proxy.page.port) == (("127.0.0.1",), 9000)
@@ -136,6 +149,46 @@ def test_the_agent_reads_all_of_it_as_it_was_meant():
     load = checks["load"]
     assert (load.command, load.user, load.timeout) == (("/usr/bin/load", "--high", "a b"), "nobody", 1_000_000)
     assert (checks["down"].file, checks["link:eth1"].interface, vrrp.script_user) == ("/run/down", "eth1", "keeper")
+
+
+WAY = "10.0.0.0/8 via 192.0.2.254 dev eth0"
+
+
+def test_what_keepalived_has_for_a_sync_group_and_its_own_interface_the_agent_has_too():
+    more = {"excluded_addresses": ["2001:db8::9"], "virtual_routes": [WAY]}
+    more["addresses"] = [*INSTANCE["addresses"], "198.51.100.9 dev eth1"]
+    told = {
+        **INSTANCE,
+        **more,
+        "dont_track_primary": True,
+        "min_ttl": 254,
+        "notify": "/usr/bin/tell",
+        "notify_user": "ops",
+    }
+    group = {
+        "name": "both",
+        "instances": ["six", INSTANCE["name"]],
+        "track_scripts": ["alive"],
+        "track_files": ["down"],
+        "track_interfaces": ["eth1"],
+        "notify": "/usr/bin/all",
+        "notify_user": "root",
+    }
+    six = EVERYTHING["instances"][1]
+    scripts, files = EVERYTHING["scripts"], EVERYTHING["track_files"]
+    found = translate(instances=[told, six], scripts=scripts, track_files=files, sync_groups=[group], startup_delay=2.5)
+    vrrp, wrong = vrrp_config.parse(json.dumps(found["vrrp"]))
+    assert wrong == []
+    front, second = vrrp.instances
+    assert (front.dont_track_primary, front.min_ttl, front.notify_user) == (True, 254, "ops")
+    assert (second.dont_track_primary, second.min_ttl, second.notify_user) == (False, 255, "")
+    assert (front.excluded_addresses, [*map(str, front.virtual_routes)]) == (("2001:db8::9/128",), [WAY])
+    assert front.addresses[-1] == "198.51.100.9/32 dev eth1"
+    assert (second.excluded_addresses, second.virtual_routes) == ((), ())
+    for instance in vrrp.instances:
+        assert [(each.name, each.weight) for each in instance.track] == [("alive", 0), ("down", 0), ("link:eth1", 0)]
+    assert (vrrp.groups[0].notify, vrrp.groups[0].notify_user) == (("/usr/bin/all",), "root")
+    assert vrrp.startup_delay == 2_500_000
 
 
 def test_each_answers_where_its_unit_lets_it():
@@ -189,7 +242,7 @@ def test_the_page_can_be_left_out():
 
 @pytest.mark.parametrize(
     "given, seconds",
-    [("250", 0.25), ("500ms", 0.5), ("2s", 2), ("3m", 180), ("1h", 3600), ("1d", 86400)],
+    [("250ms", 0.25), ("500ms", 0.5), ("2s", 2), ("3m", 180), ("1h", 3600), ("1d", 86400)],
 )
 def test_times_are_haproxys(given, seconds):
     assert translate(services=[SERVICE], timeout_client=given)["proxy"]["timeouts"]["client"] == seconds
@@ -228,7 +281,11 @@ def test_raw_lines_are_refused_with_their_place(settings, place):
         ({"start_commands": ["nft list"]}, "agent_start_commands"),
         ({"start_commands": ["/bin/a\\"]}, "agent_start_commands"),
         ({"stop_commands": ["/bin/a\n/bin/b"]}, "agent_stop_commands"),
-        ({"services": [SERVICE, {**SERVICE, "name": "other"}]}, "both listen on port 443"),
+        ({"services": [SERVICE, {**SERVICE, "name": "other"}]}, "both listen on * port 443"),
+        (
+            {"services": [{**SERVICE, "balance": "first"}]},
+            "agent_services (web).balance is first, and the agent",
+        ),
         ({"monitors": [{"name": "m", "port": 443}]}, "port 443"),
         ({"monitors": [{"name": "m", "prot": 1}]}, "agent_monitors[0] (m) has the unknown key 'prot': did you mean"),
         ({"monitors": [{"name": "m", "port": 1, "at_least": {"x": 1}}]}, "agent_monitors[0] (m).at_least has 'x', and"),

@@ -16,11 +16,19 @@ def model(services=(WEB,), listeners=(), tuning=None, monitors=(), **stats):
 def test_a_bare_address_is_a_server_with_every_default():
     service = model()["services"][0]
     assert service["servers"] == [
-        {"name": "192.0.2.31", "address": "192.0.2.31", "port": 80, "weight": 1, "backup": False}
+        {"name": "192.0.2.31", "address": "192.0.2.31", "port": 80, "weight": 1, "maxconn": 0, "backup": False}
     ]
     usual = {"type": "tcp", "path": "/", "port": None, "interval": 2, "fall": 3, "rise": 2}
     usual.update(fast_interval=0, slow_start=0, shutdown_sessions=False)
-    assert service["check"] == {**usual, "host": "", "status": [200, 399], "verify": False, "ca": ""}
+    assert service["check"] == {
+        **usual,
+        "host": "",
+        "sni": "",
+        "status": ["200-399"],
+        "verify": False,
+        "ca": "",
+        "steps": [],
+    }
     assert (service["maxconn"], service["send_proxy"]) == (0, False)
 
 
@@ -38,11 +46,11 @@ MONITOR = {"name": "ready", "port": 9444}
     [
         ([{**MONITOR, "at_least": {"api": 1}}], "at_least has 'api', and there is no such service: known are web."),
         ([{**MONITOR, "at_least": {"web": 2}}], "at_least wants 2 servers of web, which has 1 beside backups"),
-        ([{**MONITOR, "port": 80}], "haproxy_monitors: web and ready both listen on port 80"),
-        ([MONITOR, {**MONITOR, "name": "other"}], "haproxy_monitors: ready and other both listen on port 9444"),
+        ([{**MONITOR, "port": 80}], "service web and monitor ready both listen on * port 80: change a port"),
+        ([MONITOR, {**MONITOR, "name": "other"}], "monitor ready and monitor other both listen on * port 9444"),
         ([{**MONITOR, "name": "web"}], "has the name 'web', which a service has too"),
         ([MONITOR, {**MONITOR, "port": 9445}], "has the name 'ready' twice"),
-        ([{**MONITOR, "port": 9000}], "haproxy_stats_port is 9000, which monitor ready has too"),
+        ([{**MONITOR, "port": 9000}], "monitor ready and the statistics page both listen on 127.0.0.1 port 9000"),
         ("x", "haproxy_monitors is"),
     ],
 )
@@ -69,7 +77,7 @@ def test_the_statistics_are_for_this_host_only():
         ({"address": "0.0.0.0", "user": "admin", "password": "password"}, "one that everybody tries first"),
         ({"user": "ops", "password": "ops"}, "one that everybody tries first"),
         ({"user": "ops"}, "go together: set both, or none."),
-        ({"port": 80}, "haproxy_stats_port is 80, which service web has too"),
+        ({"port": 80}, "service web and the statistics page both listen on 127.0.0.1 port 80: change a port"),
     ],
 )
 def test_statistics_that_strangers_could_read_are_refused(stats, sentence):
@@ -109,15 +117,15 @@ def test_what_is_no_time_to_haproxy_is_refused(time):
     assert model(tuning={"timeout_client": time})["faults"] == wanted
 
 
-@pytest.mark.parametrize("time, good", [("24d", True), ("2147483647", True), ("25d", False), ("2147483648", False)])
+@pytest.mark.parametrize("time, good", [("24d", True), ("2147483647ms", True), ("25d", False), ("2147483648ms", False)])
 def test_a_time_that_haproxy_cannot_count_is_refused(time, good):
     wanted = [] if good else [f"haproxy_hard_stop_after is '{time}': haproxy takes at most 24d."]
     assert model(tuning={"hard_stop_after": time})["faults"] == wanted
 
 
 def test_a_time_stays_as_it_is_written_and_one_that_is_optional_may_be_left_out():
-    tuning = model(tuning={"timeout_connect": 5000, "timeout_fin": ""})["tuning"]
-    assert (tuning["timeout_connect"], tuning["timeout_fin"]) == ("5000", "")
+    tuning = model(tuning={"timeout_connect": "5000ms", "timeout_fin": ""})["tuning"]
+    assert (tuning["timeout_connect"], tuning["timeout_fin"]) == ("5000ms", "")
 
 
 def test_a_down_file_that_a_shell_would_split_is_refused():
@@ -134,7 +142,7 @@ def test_a_taken_statistics_port_is_named_too():
     "services, sentence",
     [
         ([WEB, WEB], "has the name 'web' twice"),
-        ([WEB, {**WEB, "name": "other"}], "web and other both listen on port 80"),
+        ([WEB, {**WEB, "name": "other"}], "service web and service other both listen on * port 80: change a port"),
         ([{**WEB, "servers": []}], "name at least one server."),
         ([{**WEB, "servers": ["192.0.2.31", "192.0.2.31"]}], "has '192.0.2.31' twice"),
         ([{**WEB, "name": "a b"}], "a name of letters, digits and . : _ - is wanted."),
@@ -144,7 +152,8 @@ def test_a_taken_statistics_port_is_named_too():
         ([{**WEB, "check": {"type": "http", "verify": True}}], "check.verify is for a check of type https, and this"),
         ([{**WEB, "check": {"type": "https", "ca": "/ca.pem"}}], "check.ca is set, but verify is false: set verify"),
         ([{**WEB, "check": {"type": "https", "verify": True}}], "verify is true, but host is empty: set host to the"),
-        ([{**WEB, "check": {"type": "http", "status": 200}}], "check.status is 200: two of 100 to 599 are wanted"),
+        ([{**WEB, "check": {"type": "http", "status": 99}}], "check.status is 99: codes from 100 to 599 and ranges"),
+        ([{**WEB, "check": {"type": "https", "host": "a", "verify": True, "steps": [{"host": ""}]}}], "host is empty"),
         ([{**WEB, "check": {"timeout": 5}}], "haproxy_services[0] (web).check has the unknown key 'timeout'"),
         ([{**WEB, "maxconn": -1}], "haproxy_services[0] (web).maxconn is -1: a whole number from 0 to 1000000"),
         ([{**WEB, "send_proxy": "v1"}], "haproxy_services[0] (web).send_proxy is 'v1': true or false is wanted."),
@@ -160,6 +169,21 @@ def test_bad_services_are_refused_with_their_place(services, sentence):
 
 def test_one_port_on_two_addresses_is_no_clash():
     assert model([{**WEB, "bind": ["192.0.2.1"]}, {**WEB, "name": "other", "bind": ["192.0.2.2"]}])["faults"] == []
+
+
+@pytest.mark.parametrize(
+    "balance",
+    ["static-rr", "first", "random", "random(2)", "hdr(host)", "hdr(host) use_domain_only", "uri", "uri depth 2 whole"]
+    + ["url_param user", "rdp-cookie", "rdp-cookie(mstshash)", "hash src"],
+)
+def test_balance_is_as_haproxy_has_it(balance):
+    assert model([{**WEB, "balance": balance}])["faults"] == []
+
+
+@pytest.mark.parametrize("balance", ["", "round-robin", "hdr", "uri depth", "source\n    server x", "random()", 5])
+def test_a_balance_that_haproxy_does_not_have_is_refused(balance):
+    (fault,) = model([{**WEB, "balance": balance}])["faults"]
+    assert fault.startswith(f"haproxy_services[0] (web).balance is {balance!r}: roundrobin, leastconn, source, or ")
 
 
 def test_raw_lines_may_be_a_list_or_one_text():

@@ -16,7 +16,7 @@ def model(*instances, scripts=(), files=(), groups=(), auth_pass="", read=_insta
         "track_files": list(files),
         "sync_groups": list(groups),
         "auth_pass": auth_pass,
-        "raw": {},
+        "daemon": {},
     }
     return read(settings)
 
@@ -90,30 +90,37 @@ def test_bad_instances_are_refused_with_their_place(instance, sentence):
     assert any(sentence in fault for fault in faults), faults
 
 
-QUOTE = 'has a ", which ends the text in keepalived.conf: use single quotes.'
+WORD = 'keepalived.conf cannot have the character " inside a word: write a script.'
+ALONE = 'keepalived.conf cannot have the character " there, leave it out.'
 
 
 @pytest.mark.parametrize(
-    "settings, place",
+    "settings, sentence",
     [
-        ({"scripts": [{"name": "x", "command": '/bin/x "a b"'}]}, "keepalived_scripts (x).command"),
-        ({"files": [{"name": "x", "path": '/run/"x'}]}, "keepalived_track_files (x).path"),
-        ({"groups": [{"name": "x", "instances": ["vip"], "notify": '/x "a"'}]}, "keepalived_sync_groups (x).notify"),
+        (
+            {"scripts": [{"name": "x", "command": "/bin/x 'a \"b'"}]},
+            f"""keepalived_scripts (x).command is '/bin/x \\'a "b\\'': {WORD}""",
+        ),
+        ({"files": [{"name": "x", "path": '/run/"x'}]}, f"""keepalived_track_files (x).path is '/run/"x': {ALONE}"""),
+        (
+            {"groups": [{"name": "x", "instances": ["vip"], "notify": "/x '\"a\"'"}]},
+            f"""keepalived_sync_groups (x).notify is '/x \\'"a"\\'': {WORD}""",
+        ),
     ],
 )
-def test_a_quote_that_would_end_a_text_of_keepalived_is_refused_for_keepalived_alone(settings, place):
+def test_a_text_that_keepalived_conf_cannot_express_is_refused_for_keepalived_alone(settings, sentence):
     """keepalived would run /bin/x with the argument a."""
-    assert model(GOOD, **settings, read=_instances.keepalived_model)["faults"] == [f"{place} {QUOTE}"]
+    assert model(GOOD, **settings, read=_instances.keepalived_model)["faults"] == [sentence]
     assert model(GOOD, **settings)["faults"] == []
 
 
-def test_a_notify_command_of_an_instance_must_not_end_its_text_either():
-    said = model({**GOOD, "notify": '/bin/x "a b"'}, read=_instances.keepalived_model)["faults"]
-    assert said == [f"keepalived_instances (vip).notify {QUOTE}"]
+def test_a_notify_command_of_an_instance_that_keepalived_conf_cannot_express_is_refused():
+    said = model({**GOOD, "notify": "/bin/x '\"'"}, read=_instances.keepalived_model)["faults"]
+    assert said == [f"""keepalived_instances (vip).notify is '/bin/x \\'"\\'': {WORD}"""]
 
 
-@pytest.mark.parametrize("command", ["/bin/x 'a b'", '/bin/x \\"a b\\"', "/bin/x #1 !2 {3}"])
-def test_what_keepalived_reads_as_it_is_written_is_accepted(command):
+@pytest.mark.parametrize("command", ["/bin/x 'a b'", '/bin/x "a b"', "/bin/x '#1' !2 {3}"])
+def test_what_keepalived_conf_can_express_is_accepted(command):
     assert model(GOOD, scripts=[{"name": "x", "command": command}], read=_instances.keepalived_model)["faults"] == []
 
 
@@ -150,3 +157,58 @@ def test_a_weight_in_a_group_is_refused_because_keepalived_ignores_it():
         "tracks alive with weight 4, which keepalived ignores in a group"
         in model(weighted, scripts=[ALIVE], groups=[group])["faults"][0]
     )
+
+
+def test_a_group_may_track_what_is_defined_and_without_a_weight():
+    def faults(**tracked):
+        group = {"name": "both", "instances": ["vip"], **tracked}
+        return model(GOOD, scripts=[ALIVE], groups=[group])["faults"]
+
+    assert faults(track_scripts=["alive"], track_interfaces=["eth1"]) == []
+    assert faults(track_scripts=["ghost"]) == [
+        "keepalived_sync_groups (both).track_scripts names 'ghost', which is not defined: known are alive."
+    ]
+    assert faults(track_scripts=[{"name": "alive", "weight": 4}]) == [
+        "keepalived_sync_groups (both): it tracks alive with weight 4, which keepalived ignores in a group: "
+        "use weight 0 (FAULT)."
+    ]
+
+
+def test_min_ttl_is_refused_with_multicast():
+    assert model({**GOOD, "min_ttl": 64})["faults"] == []
+    assert model({**GOOD, "multicast": True, "min_ttl": 255})["faults"] == []
+    assert model({**GOOD, "multicast": True, "min_ttl": 64})["faults"] == [
+        "keepalived_instances[0] (vip).min_ttl is 64: over multicast VRRP requires 255, leave it out."
+    ]
+
+
+def test_the_own_interface_may_be_tracked_where_it_is_not_always():
+    tracking = {**GOOD, "track_interfaces": ["eth0"]}
+    assert "which is always tracked" in model(tracking)["faults"][0]
+    assert model({**tracking, "dont_track_primary": True})["faults"] == []
+
+
+WAYS = {
+    "in one instance": [["10.0.0.0/8 via 192.0.2.254 dev eth0", "10.0.0.0/8 via 192.0.2.253 dev eth0"]],
+    "in two instances": [["10.0.0.0/8 dev eth0"], ["to 10.0.0.0/8 dev eth1"]],
+}
+
+
+@pytest.mark.parametrize("routes", WAYS.values(), ids=WAYS)
+def test_two_routes_of_one_metric_to_one_network_are_refused(routes):
+    given = [{**GOOD, "name": f"v{at}", "vrid": at, "virtual_routes": each} for at, each in enumerate(routes, 1)]
+    whose = "v1" if len(routes) == 1 else "v1 and v2"
+    assert model(*given)["faults"] == [
+        f"keepalived_instances: two routes of {whose} to 10.0.0.0/8 have the same metric: give each its own."
+    ]
+    given[-1]["virtual_routes"] = [f"{each} metric {at}" for at, each in enumerate(given[-1]["virtual_routes"], 5)]
+    assert model(*given)["faults"] == []
+
+
+def test_every_program_to_notify_is_for_the_host_to_look_at():
+    first = {**GOOD, "notify": "/bin/tell all", "notify_user": "ops"}
+    both = {"name": "both", "instances": ["vip"], "notify": "/bin/both"}
+    assert model(first, groups=[both], read=_instances.keepalived_model)["programs"] == [
+        {"key": "instances (vip).notify", "command": "/bin/tell all", "user": "ops"},
+        {"key": "sync_groups (both).notify", "command": "/bin/both", "user": "root"},
+    ]

@@ -1,17 +1,124 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Variables are named as the user has written them."""
+"""Names of variables: those of other projects pass, and none has no effect in silence."""
 
 from __future__ import annotations
 
+import pytest
+import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables
+from support.paths import ROLES
+from support.variable_tables import options
+
+# The variables of other roles by their prefix, from the defaults of each.
+OTHERS = {
+    "geerlingguy.haproxy": {
+        "haproxy": """
+            backend_balance_method backend_httpchk backend_mode backend_name backend_servers ca_base chroot
+            client_timeout connect_timeout crt_base default_options frontend_bind_address frontend_mode frontend_name
+            frontend_port global_vars group server_timeout socket socket_mode template user
+        """,
+    },
+    "Oefenweb.haproxy": {
+        "haproxy": """
+            acl_files backend conf_template default_server_params defaults_errorfile defaults_log defaults_mode
+            defaults_option defaults_timeout dependencies frontend global_ca_base global_crt_base global_daemon
+            global_group global_log global_nbproc global_option global_ssl_default_bind_ciphers
+            global_ssl_default_bind_options global_ssl_default_server_ciphers global_ssl_default_server_options
+            global_stats global_user install listen restart_handler_state ssl_map userlists version
+        """,
+    },
+    "evrardjp.keepalived": {
+        "keepalived": """
+            bind_on_non_local daemon_default_options_overrides daemon_options_file_path global_defs
+            install_from_source instances package_state scripts scripts_packages selinux_compile_rules
+            show_ansible_managed source_configure_options source_repository source_tag sync_groups
+            sysctl_tcp_retries systemd_override_service_restart systemd_overrides use_latest_stable
+        """,
+    },
+    "kolla's loadbalancer": {
+        "haproxy": """
+            check_timeout client_timeout connect_timeout default_volumes defaults_balance defaults_max_connections
+            dimensions enable_healthchecks external_single_frontend_default_backend external_single_frontend_options
+            extra_volumes glance_api_client_timeout healthcheck healthcheck_interval healthcheck_retries
+            healthcheck_start_period healthcheck_test healthcheck_timeout host_ipv4_tcp_retries2
+            http_keep_alive_timeout http_request_timeout image image_full max_connections monitor_port queue_timeout
+            server_timeout single_external_frontend_public_port socket_level_admin ssh_default_volumes ssh_dimensions
+            ssh_enable_healthchecks ssh_healthcheck ssh_healthcheck_interval ssh_healthcheck_retries
+            ssh_healthcheck_start_period ssh_healthcheck_test ssh_healthcheck_timeout ssh_image ssh_image_full ssh_port
+            ssh_tag tag thread_cpu_map threads
+        """,
+        "keepalived": """
+            default_volumes dimensions extra_volumes image image_full tag track_script_enabled traffic_mode
+            virtual_router_id
+        """,
+    },
+}
+NAMES = [
+    pytest.param(prefix, [f"{prefix}_{key}" for key in keys.split()], id=f"{owner}, {prefix}")
+    for owner, lists in OTHERS.items()
+    for prefix, keys in lists.items()
+]
 
 
-def test_only_a_nearly_right_name_counts_as_a_misspelt_variable():
-    found = variables.unknown_variables(["pair_vipz", "pair_vips", "pair_of_shoes"], ["pair_vips", "pair_vrid"])
-    assert found == ["pair_vipz is no variable of the role: did you mean pair_vips?"]
+@pytest.mark.parametrize("prefix, names", NAMES)
+def test_the_variables_of_other_roles_pass_without_a_word(prefix, names):
+    assert variables.unknown_variables(names, list(options(prefix)), shared=True) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["pair_vipz", "pair_vip", "pair_vipss", "pair_vpis", "pairvips", "pair_ivps"], ids=str)
+def test_one_edit_of_a_layouts_own_name_is_a_fault(name):
+    sentence = f"{name} is no variable of the role: did you mean pair_vips?"
+    assert variables.unknown_variables([name], ["pair_vips", "pair_vrid"]) == ([sentence], [])
+    assert variables.unknown_variables([name], ["pair_vips", "pair_vrid"], shared=True) == ([], [sentence])
+
+
+def test_two_edits_are_a_warning_and_three_are_another_name():
+    known = ["pair_vips", "pair_vrid"]
+    assert variables.unknown_variables(["pair_vipsss"], known) == (
+        [],
+        ["pair_vipsss is no variable of the role: did you mean pair_vips?"],
+    )
+    assert variables.unknown_variables(["pair_vips", "pair_of_shoes", "pair_vip_sss"], known) == ([], [])
+
+
+@pytest.mark.parametrize("names, wanted", [(("", ""), 0), (("ab", "ba"), 1), (("abc", "ca"), 3), (("a", "abcd"), 3)])
+def test_edits_are_counted(names, wanted):
+    assert variables.edits(*names) == variables.edits(*reversed(names)) == wanted
+
+
+def overruled(layout, *names):
+    files = ["layout/tasks/present.yml", f"{layout}/tasks/main.yml"]
+    tasks = [yaml.safe_load((ROLES / path).read_text()) for path in files]
+    return variables.overruled_variables(list(names), list(options(layout)), layout, tasks)
+
+
+def test_a_variable_that_a_layout_sets_is_refused_with_the_one_to_use():
+    given = ["haproxy_services", "agent_down_file", "keepalived_auth_pass", "keepalived_instances", "haproxy_maxconn"]
+    assert overruled("pair", *given) == [
+        "haproxy_services has no effect here: set pair_services instead.",
+        "agent_down_file has no effect here: set pair_down_file instead.",
+        "keepalived_auth_pass has no effect here: set pair_auth_pass instead.",
+        "keepalived_instances has no effect here: pair computes it, leave it out.",
+    ]
+
+
+def test_each_layout_overrules_what_its_own_tasks_set():
+    assert overruled("pair", "haproxy_stats_port", "agent_timeout_client") == []
+    assert overruled("ipi", "haproxy_stats_port", "agent_timeout_client", "haproxy_services") == [
+        "haproxy_stats_port has no effect here: set ipi_stats_port instead.",
+        "agent_timeout_client has no effect here: ipi computes it, leave it out.",
+        "haproxy_services has no effect here: ipi computes it, leave it out.",
+    ]
 
 
 def test_a_key_of_the_settings_is_shown_as_the_roles_variable_and_a_nested_key_as_it_is():
     assert variables.as_role_variables("pair.vrid is 0: ...", "pair") == "pair_vrid is 0: ..."
     assert variables.as_role_variables("pair_vips[0].vrid is 0: ...", "pair") == "pair_vips[0].vrid is 0: ..."
+
+
+def test_a_file_that_is_not_fit_for_use_is_named_with_its_variable():
+    unfit = [{"key": "services[0] (web).check.ca", "value": "/etc/ca.pem", "wrong": "it cannot be read."}]
+    assert variables.unfit_faults(unfit, "haproxy") == [
+        "haproxy_services[0] (web).check.ca is '/etc/ca.pem': it cannot be read."
+    ]

@@ -21,11 +21,26 @@ def health():
     return HealthCase(service()).health
 
 
+class Late:
+    """How many workers do not execute an order in time."""
+
+    workers = 0
+
+    def executed(self, call):
+        call(self.workers)
+
+
 @pytest.fixture
-def ask(tmp_path, health):
+def late():
+    return Late()
+
+
+@pytest.fixture
+def ask(tmp_path, health, late):
     """Visit the socket."""
     loop, path = Loop(), str(tmp_path / "proxy.sock")
-    answer = admin.answers(lambda: {"services": []}, lambda request: admin.execute(health, request))
+    report = status_socket.document({"services": []})
+    answer = admin.answers(lambda: report, lambda request: admin.execute(health, request), late.executed)
     server = status_socket.UnixSocketServer(loop, path, answer)
     yield lambda visit, *arguments, **named: while_running(loop, lambda: visit(path, *arguments, **named))
     server.close()
@@ -40,6 +55,14 @@ def test_an_empty_request_returns_the_report(ask):
 def test_an_order_is_done_and_confirmed(ask, health, order, state):
     assert ask(admin.request, "web/a", order) == f"web/a is {state}."
     assert (health["web/a"].state, health["web/b"].state) == (state, "up")
+
+
+@pytest.mark.parametrize(
+    "workers, sentence", [(1, " 1 worker has not executed it yet."), (2, " 2 workers have not executed it yet.")]
+)
+def test_an_answer_says_which_workers_still_serve_as_before(ask, late, workers, sentence):
+    late.workers = workers
+    assert ask(admin.request, "web/a", "maint") == f"web/a is maint.{sentence}"
 
 
 @pytest.mark.parametrize(
@@ -65,12 +88,12 @@ def test_an_order_for_an_unknown_server_is_refused(ask, server, sentence):
     )
 )
 def test_garbage_is_refused(request):
-    answer = admin.answers(dict, lambda request: admin.execute(HealthCase(service()).health, request))
+    answer = admin.answers(bytes, lambda request: admin.execute(HealthCase(service()).health, request), print)
     assert json.loads(answer(request, True)) == {"refused": "a server and one of ready, drain, maint are wanted."}
 
 
 def test_what_never_ends_is_refused_before_it_does():
-    answer = admin.answers(dict, lambda request: {"refused": "so"})
+    answer = admin.answers(bytes, lambda request: {"refused": "so"}, print)
     assert answer(b"[" * 4096, False) is None
     assert json.loads(answer(b"[" * 4097, False)) == {"refused": "so"}
 

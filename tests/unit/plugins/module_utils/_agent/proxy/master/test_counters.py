@@ -50,6 +50,16 @@ def test_what_a_worker_did_counts_after_its_end_and_what_it_had_does_not(counter
     assert Counters(counters.ended).of("web", 0)["sessions"] == 10
 
 
+def test_a_queue_ends_with_its_worker_and_its_greatest_length_is_remembered(counters):
+    counters.update(1, {"web": {"qcur": 3, "qmax": 7}}, 0)
+    counters.update(2, {"web": {"qcur": 1, "qmax": 4}}, 0)
+    assert (counters.of("web", 0)["qcur"], counters.of("web", 0)["qmax"]) == (4, 11)
+    counters.fold_in(1)
+    assert (counters.of("web", 0)["qcur"], counters.of("web", 0)["qmax"]) == (1, 7)
+    counters.fold_in(2)
+    assert (counters.of("web", 0)["qcur"], counters.of("web", 0)["qmax"]) == (0, 7)
+
+
 def test_rates_are_what_was_added_in_the_time_between(counters):
     counters.update(1, {"web": counts(100, out=1000)}, 0)
     counters.update(1, {"web": counts(160, out=7000)}, round(1.2 * SECOND))

@@ -21,14 +21,22 @@ from support.proxy.masters import ask, free_ports, get
 from support.proxy.proxies import LOCAL
 from support.waiting import until
 
+PAGES = {"/": "the page", "/metrics": "figures"}
+
 
 class EndpointsCase:
     """Endpoints whose settings and servers a test changes."""
 
     def __init__(self):
         self.loop, self.listeners, self.there, self.serves = Loop(), Listeners({}), {"web": 2, "api": 0}, True
-        pages = {"/": lambda: http.Page("the page"), "/metrics": lambda: http.Page("figures")}
-        self.endpoints = HttpEndpoints(self.loop, lambda service: self.there[service], lambda: self.serves, pages)
+        pages = {path: http.Route(lambda text=text: http.Page(text), slow=True) for path, text in PAGES.items()}
+        self.endpoints = HttpEndpoints(
+            self.loop, lambda service: self.there[service], lambda: self.serves, pages, self.render
+        )
+
+    def render(self, page):
+        """Answer with a slow page, a moment later."""
+        return lambda reply: self.loop.after(10_000, lambda: reply(page()))
 
     def apply(self, *monitors, page=None):
         given = settings.Settings((), monitors=monitors, page=page)

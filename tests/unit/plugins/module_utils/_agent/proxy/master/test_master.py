@@ -18,10 +18,12 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.conf
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.lifecycle import Lifecycle
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.listeners import Refused
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.master import Events, Master
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.rendering import Renderer
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.sd_notify import Notifier
+from support.agent.clients import while_running
 from support.agent.loops import run_until
-from support.proxy.masters import free_ports
+from support.proxy.masters import ask, free_ports, get
 from support.proxy.proxies import LOCAL
 from support.proxy.workers import FakeWorker
 
@@ -190,3 +192,22 @@ def test_a_start_without_workers_is_a_sentence(monkeypatch):
     with pytest.raises(Refused, match=r"no worker can be started: resource temporarily unavailable\."):
         one._serve(None, None)
     one.loop.close()
+
+
+def test_what_reports_on_every_server_is_left_to_the_renderer_and_a_monitor_is_not(case, monkeypatch):
+    monkeypatch.setattr(Renderer, "answer", lambda _self, _render: b"elsewhere")
+    port, page, monitored = free_ports(3)
+    wanted = case.settings(port)._replace(
+        monitors=(settings.Monitor("ready", (LOCAL,), monitored),), page=settings.Page((LOCAL,), page)
+    )
+    case.serve(wanted)
+
+    def visit():
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(wanted.status_socket)
+            client.shutdown(socket.SHUT_WR)
+            status = client.recv(100)
+        pages = [ask(page, f"GET {path} HTTP/1.1\r\n\r\n".encode()) for path in ("/", "/metrics")]
+        return [status, *pages], get(monitored)[0]
+
+    assert while_running(case.loop, visit) == ([b"elsewhere"] * 3, 503)

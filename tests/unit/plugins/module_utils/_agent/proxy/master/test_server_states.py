@@ -8,6 +8,7 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Run
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import Check
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import proxy_header
 from support.agent.loops import SECOND
@@ -25,8 +26,8 @@ def test_before_the_first_check_a_server_is_up():
 
 def test_each_server_is_checked_as_its_service_says():
     given = settings.Health(
-        type="https", path="/x", host="h", status=(200, 204), interval=7, fast_interval=3, timeout=5, rise=4, fall=6,
-        verify=True, ca="/ca",
+        type="https", path="/x", host="h", sni="s", status=("200",), verify=True, ca="/ca",
+        interval=7, fast_interval=3, timeout=5, rise=4, fall=6,
     )  # fmt: skip
     case = HealthCase(settings.Service("web", ("*",), 80, (A,), health=given), service([B], "other", port=9000))
     web, other = case.applied
@@ -35,6 +36,7 @@ def test_each_server_is_checked_as_its_service_says():
         "type",
         "path",
         "host",
+        "sni",
         "status",
         "interval",
         "fast_interval",
@@ -53,6 +55,15 @@ def test_each_server_is_checked_as_its_service_says():
 def test_where_servers_demand_a_proxy_header_a_check_of_their_port_has_one(send_proxy, port, greeted):
     (check, _other) = HealthCase(service(port=port)._replace(send_proxy=send_proxy)).applied
     assert check.greeting.encode("latin-1") == (proxy_header.local() if greeted else b"")
+
+
+def test_a_step_without_a_port_goes_to_the_servers_own_with_its_proxy_header():
+    steps = (settings.Step("http", path="/a"), settings.Step("http", 9345))
+    (check, _other) = HealthCase(service(type="http", steps=steps)._replace(send_proxy=True)).applied
+    first, second = check.sequence
+    assert (first.port, first.path, bool(first.greeting)) == (8080, "/a", True)
+    assert (second.port, second.greeting) == (9345, "")
+    assert Check.from_json(json.loads(json.dumps(check))) == check
 
 
 def test_a_change_is_sent_to_the_workers_and_logged():

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import socket
 
 import pytest
@@ -96,10 +98,10 @@ def test_a_drained_server_keeps_its_sessions_and_gets_nothing_new(case):
         clients = [stack.enter_context(socket.create_connection((LOCAL, proxy.port), LIMIT)) for _each in range(4)]
         mine = next(client for client in clients if _who(client) == "a")
         assert proxy.order("web/a", "drain") == "web/a is drain."
-        until(lambda: names(proxy) == {"b"})
+        assert names(proxy) == {"b"}
         assert _who(mine) == "a"
         assert proxy.order("web/a", "ready") == "web/a is up."
-        until(lambda: names(proxy) == {"a", "b"})
+        assert names(proxy) == {"a", "b"}
 
 
 def _who(client):
@@ -121,10 +123,22 @@ def test_sessions_are_cut_where_that_is_wanted_of_a_server_that_goes_down(case):
                 assert _who(client) == "b"
 
 
+def test_an_order_is_confirmed_once_the_workers_have_executed_it(case):
+    proxy = case({**QUICK, "type": "tcp"})
+    (worker,) = (each["pid"] for each in proxy.report()["workers"])
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        assert proxy.order("web/a", "maint") == "web/a is maint. 1 worker has not executed it yet."
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    assert proxy.order("web/b", "drain") == "web/b is drain."
+    with pytest.raises(ConnectionResetError):
+        ask(proxy.port)
+
+
 def test_an_order_outlives_a_reload(case):
     proxy = case({**QUICK, "type": "tcp"})
     proxy.order("web/a", "maint")
-    until(lambda: names(proxy) == {"b"})  # those who still serve have heard of it
     proxy.reload()
     assert proxy.server("web/a")["state"] == "maint" and names(proxy) == {"b"}
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -57,6 +58,7 @@ def test_a_process_that_was_not_started_as_a_proxy_cannot_upgrade(loop, monkeypa
 
 def test_a_program_that_is_not_there_leaves_everything_as_it_was(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/no/such/python")
+    gc.collect()  # else what an earlier test has left may be closed meanwhile
     before = os.listdir("/proc/self/fd")
     one, other = socket.socketpair()
     known = {"door": ["/x", one.fileno()], "listeners": [], "hands": []}

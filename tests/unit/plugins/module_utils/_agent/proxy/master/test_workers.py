@@ -69,6 +69,12 @@ class Case:
             self.workers[worker].end.send(b"{}")
         self.until(lambda: len(self.messages) == wanted)
 
+    def say(self, worker, **message):
+        """Let a worker say something, and hear it."""
+        wanted = len(self.messages) + 1
+        self.workers[worker].end.send(json.dumps(message).encode())
+        self.until(lambda: len(self.messages) == wanted)
+
     def until(self, condition):
         run_until(self.loop, condition)
 
@@ -337,3 +343,39 @@ def test_a_replacement_has_the_number_of_the_worker_that_it_replaces(case):
     case.workers[1].die()
     case.until(lambda: len(case.workers) == 4)
     assert [worker.number for worker in case.pool.workers] == [0, 2, 1]
+
+
+def test_an_order_is_executed_once_every_worker_has_said_so(case):
+    case.employ(A, workers=2)
+    late = []
+    case.pool.send_updates({"web/a": {}})
+    case.pool.when_executed(late.append)
+    for worker in case.workers:
+        assert worker.heard() == [{"servers": {"web/a": {}}}, {"confirm": 1}]
+    case.say(0, confirmed=1)
+    assert late == []
+    case.say(1, confirmed=1)
+    assert late == [0]
+    case.advance(2 * SECOND)
+    assert late == [0]
+
+
+def test_a_worker_that_does_not_say_so_is_not_waited_for(case):
+    case.employ(A, workers=2)
+    first, second = [], []
+    case.pool.when_executed(first.append)
+    case.pool.when_executed(second.append)
+    case.say(0, confirmed=1)
+    case.say(0, confirmed=2)
+    case.say(1, confirmed=2)
+    assert (first, second) == ([], [0])
+    case.until(lambda: first == [1])
+
+
+def test_a_worker_that_has_ended_is_not_waited_for(case):
+    case.employ(A)
+    late = []
+    case.pool.when_executed(late.append)
+    case.workers[0].die()
+    case.until(lambda: late == [0])
+    case.pool.drain(0)

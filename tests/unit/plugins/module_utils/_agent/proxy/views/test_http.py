@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 PAGES = {"/": web.Page("root"), "/ready": web.Page("wörld", 503, headers="X-More: 1\r\n")}
-answer = web.answers(PAGES.get)
+ROUTES = {path: web.Route(lambda page=page: page) for path, page in PAGES.items()}
+answer = web.answers(ROUTES.get, lambda render: render())
 
 
 class Wire(io.BytesIO):

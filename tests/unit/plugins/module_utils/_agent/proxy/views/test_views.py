@@ -25,15 +25,15 @@ The last change of the configuration was refused: services[0] (web).port is 0: a
 
 Not available: the user haproxy: only root can become another one than nobody.
 
-SERVICE  STATE  SERVERS UP  LISTENS ON              BALANCE     SESSIONS  PER S  IN/S  OUT/S  REFUSED
-web      up     1 of 3   *:80 [2001:db8::80]:80  roundrobin  42        52     2.3k  8.9M   4
-api      down   0 of 1   *:6443 [2001:db8::80]:6443  roundrobin  0  0  0  0  0
+SERVICE  STATE  SERVERS UP  LISTENS ON              BALANCE     SESSIONS  QCUR  QMAX  PER S  IN/S  OUT/S  REFUSED
+web      up     1 of 3   *:80 [2001:db8::80]:80  roundrobin  42        6  17  52     2.3k  8.9M   4
+api      down   0 of 1   *:6443 [2001:db8::80]:6443  roundrobin  0  0  0  0  0  0  0
 
-SERVER   STATE  SINCE  ADDRESS  WEIGHT  SESSIONS  PER S  IN/S  OUT/S  ERRORS  LAST CHECK
-web/a    up     1m 10s  192.0.2.1:8080  0.75 of 3  42  52  2.3k  8.9M  3  http: status 200  12 ms, 1s ago
-web/b    down (backup)  1m 10s  [2001:db8::2]:8080  1  0  0  0  0  0  http: connection refused  0.4 ms, 0s ago
-web/new  maint  1m 10s  [2001:db8::2]:8080  1  0  0  0  0  0  tcp: not known yet
-api/x    drain (backup)  1m 10s  [2001:db8::2]:8080  1  0  0  0  0  0  not checked
+SERVER   STATE  SINCE  ADDRESS  WEIGHT  SESSIONS  QCUR  QMAX  PER S  IN/S  OUT/S  ERRORS  LAST CHECK
+web/a    up     1m 10s  192.0.2.1:8080  0.75 of 3  42  6  17  52  2.3k  8.9M  3  http: status 200  12 ms, 1s ago
+web/b    down (backup)  1m 10s  [2001:db8::2]:8080  1  0  0  0  0  0  0  0  http: connection refused  0.4 ms, 0s ago
+web/new  maint  1m 10s  [2001:db8::2]:8080  1  0  0  0  0  0  0  0  tcp: not known yet
+api/x    drain (backup)  1m 10s  [2001:db8::2]:8080  1  0  0  0  0  0  0  0  not checked
 
 MONITOR  PATH               ANSWERS  WHY
 alive    127.0.0.1:9444/    200
@@ -110,6 +110,10 @@ def test_the_metrics_of_a_report():
         'onprem_lb_proxy_service_up{service="api"}': 0,
         'onprem_lb_proxy_service_usable_servers{service="web"}': 1,
         'onprem_lb_proxy_service_sessions{service="web"}': 42,
+        'onprem_lb_proxy_service_current_queue{service="web"}': 6,
+        'onprem_lb_proxy_service_max_queue{service="web"}': 17,
+        'onprem_lb_proxy_server_current_queue{service="web",server="a"}': 6,
+        'onprem_lb_proxy_server_max_queue{service="web",server="a"}': 17,
         'onprem_lb_proxy_service_refused_total{service="web"}': 4,
         f"onprem_lb_proxy_server_sessions_total{a}": 120_000,
         f"onprem_lb_proxy_server_received_bytes_total{a}": 5_400_000,
@@ -177,7 +181,7 @@ def test_the_page_shows_what_there_is():
     texts = Reader(html.document(REPORT, NOW)).texts
     for wanted in (
         "lb1", "web", "*:80 [2001:db8::80]:80, http, roundrobin, 1 of 3 servers up", "a", "192.0.2.1:8080", "up",
-        "for 1m 10s", "42", "42 of 100", "2.3 kB/s", "8.9 MB/s", "7.1 GB",
+        "for 1m 10s", "42", "6 queued", "42 of 100", "2.3 kB/s", "8.9 MB/s", "7.1 GB",
         "0.75 of 3", "http: status 200", "12 ms, 1s ago",
         "backup, for 1m 10s", "http: connection refused", "0.4 ms, 0s ago", "maint", "drain", "not checked", "503",
         "api has 0 of 1 servers", "generation 2", "It is stopping: the last sessions may finish.",

@@ -26,22 +26,22 @@ from support.proxy.proxies import LIMIT, LOCAL, listening
 class Stage:
     """A worker's context with the acceptors of two services of one server, and a list of its messages."""
 
-    def __init__(self, stack, maxconn=100, limits=(0, 0)) -> None:
+    def __init__(self, stack, maxconn=100, limits=(0, 0), allow=()) -> None:
         self.stack, self.said = stack, []
         self.server = stack.enter_context(listening(backlog=1024))
         self.loop = EventLoop()
         stack.callback(self._close)
-        self.context = WorkerContext(self.loop, Limits(maxconn, 1), settings.Timeouts(), self.said.append)
+        self.context = WorkerContext(self.loop, Limits(maxconn, 1), settings.Timeouts(), 3, self.said.append)
         self.frontends, self.acceptors, self.listeners = [], [], []
         for number, limit in enumerate(limits):
-            self._add(f"service{number}", limit)
+            self._add(f"service{number}", limit, tuple(allow))
 
-    def _add(self, name, limit) -> None:
+    def _add(self, name, limit, allow) -> None:
         servers_given = (settings.Server("a", *self.server.getsockname()), settings.Server("b", LOCAL, 9))
-        service = settings.Service(name, (LOCAL,), 1, servers_given, maxconn=limit)
+        service = settings.Service(name, (LOCAL,), 1, servers_given, maxconn=limit, allow=allow)
         listener = listening(1024)
         listener.setblocking(False)
-        self.frontends.append(Frontend(service, servers.Pool(service), self.context))
+        self.frontends.append(Frontend(service, servers.Pool(service, int), self.context))
         self.acceptors.append(Acceptor(self.frontends[-1], listener))
         self.listeners.append(listener)
         self.context.add(self.acceptors[-1])
@@ -88,6 +88,34 @@ def stage():
     """Make a stage; all of it is gone afterwards."""
     with contextlib.ExitStack() as stack:
         yield lambda **options: Stage(stack, **options)
+
+
+# -- networks
+
+
+@pytest.mark.parametrize(
+    "allow, client, served",
+    [
+        ((), "198.51.100.1", True),
+        (("192.0.2.0/24", "2001:db8::/32"), "192.0.2.255", True),
+        (("192.0.2.0/24",), "192.0.3.1", False),
+        (("192.0.2.0/24",), "2001:db8::1", False),
+        (("192.0.2.0/24", "2001:db8::/32"), "2001:db8::1", True),
+        (("192.0.2.7",), "192.0.2.7", True),
+        (("192.0.2.7",), "192.0.2.8", False),
+        (("fe80::/64",), "fe80::1%eth0", True),
+    ],
+)
+def test_a_client_is_served_if_one_of_the_networks_has_its_address(stage, allow, client, served):
+    assert stage(allow=allow).frontends[0].admits(client) == served
+
+
+def test_a_client_from_elsewhere_is_disconnected_and_takes_no_room(stage):
+    stage = stage(limits=(2,), allow=["192.0.2.0/24"])
+    clients = [stage.connect() for _each in range(4)]
+    stage.round()
+    assert stage.current() == [0]
+    assert [client.recv(1) for client in clients] == [b""] * 4
 
 
 # -- room
@@ -262,6 +290,16 @@ def test_that_no_port_is_left_is_nothing_to_blame_a_server_for(stage):
 
 
 def test_a_tcp_session_is_a_tunnel_at_once_and_an_http_session_later():
-    given = settings.Timeouts(connect=1_500_000, client=2_000_000, server=3_000_000, tunnel=4_000_000, fin=250_000)
-    assert Timeouts.of(given, "tcp") == (1.5, 4, 4, 0.25)
-    assert Timeouts.of(given, "http") == (1.5, 2, 4, 0.25)
+    given = settings.Timeouts(client=2_000_000, server=3_000_000, tunnel=4_000_000, fin=250_000)
+    assert (Timeouts.of(given, "tcp").exchange, Timeouts.of(given, "http").exchange) == (4, 2)
+    assert Timeouts.of(given, "tcp")[4:] == Timeouts.of(given, "http")[4:] == (4, 0.25)
+
+
+def test_without_a_timeout_of_its_own_a_queued_session_waits_as_long_as_a_connection():
+    assert Timeouts.of(settings.Timeouts(connect=1_500_000), "tcp").queue == 1.5
+    assert Timeouts.of(settings.Timeouts(connect=1_500_000, queue=9_000_000), "tcp").queue == 9
+
+
+def test_a_retry_waits_a_second_but_no_longer_than_a_connection():
+    assert Timeouts.of(settings.Timeouts(connect=1_500_000), "tcp").retry == 1
+    assert Timeouts.of(settings.Timeouts(connect=300_000), "tcp").retry == 0.3

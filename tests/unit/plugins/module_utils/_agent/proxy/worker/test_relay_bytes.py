@@ -95,7 +95,7 @@ class Side:
             self.received += data
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(one=PART, other=PART)
 def test_both_ways_carry_every_byte_and_their_own_end(proxy, server, room, one, other):
     with proxy.pair(server, **room) as (client, accepted):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.servers import Pool, Table
 
@@ -16,7 +17,11 @@ def service(*servers, **options):
 
 
 def pool(*servers, **options):
-    return Pool(service(*servers, **options))
+    return Pool(service(*servers, **options), int)
+
+
+def table_of(*servers):
+    return Table((service(*servers),), int)
 
 
 def chosen(a_pool, times: int = 10):
@@ -30,13 +35,13 @@ def test_all_that_are_up_are_chosen():
 
 def test_only_a_server_that_is_up_and_has_weight_gets_anything():
     for state, weight in (("down", 1), ("drain", 1), ("maint", 1), ("up", 0)):
-        table = Table((service(A, B),))
+        table = table_of(A, B)
         table.change("web/a", state, weight)
         assert chosen(table.pools["web"]) == {"b"}, (state, weight)
 
 
 def test_when_no_server_is_up_none_is_chosen():
-    table = Table((service(A),))
+    table = table_of(A)
     table.change("web/a", "down", 1)
     assert chosen(table.pools["web"]) == {None}
     table.change("web/a", "up", 1)
@@ -44,7 +49,7 @@ def test_when_no_server_is_up_none_is_chosen():
 
 
 def test_the_first_backup_that_is_up_serves_while_no_other_does():
-    table = Table((service(A, SPARE, SECOND_SPARE),))
+    table = table_of(A, SPARE, SECOND_SPARE)
     web = table.pools["web"]
     assert chosen(web) == {"a"}
     table.change("web/a", "down", 1)
@@ -88,7 +93,7 @@ def test_a_backup_is_not_used_because_others_are_backed_off():
 
 
 def test_an_unknown_server_is_none():
-    table = Table((service(A),))
+    table = table_of(A)
     assert table.change("web/x", "down", 1) is None
     assert chosen(table.pools["web"]) == {"a"}
 
@@ -100,5 +105,29 @@ def test_what_a_service_counts_is_the_sum_of_its_servers():
     web.refused = 2
     counts = web.counts()
     assert (counts["sessions"], counts["bytes_in"], counts["refused"], counts["resets"]) == (7, 70, 2, 0)
-    keys = [key for key, _counts in Table((service(A, B),)).counts()]
+    keys = [key for key, _counts in table_of(A, B).counts()]
     assert keys == ["web", "web/a", "web/b"]
+
+
+class Failing:
+    """A session whose connection fails at once."""
+
+    def __init__(self, a_pool):
+        self.address, self._pool = "192.0.2.9", a_pool
+
+    def connect_to(self, server):
+        self._pool.occupy(server)
+        self._pool.vacate(server)
+
+
+@pytest.mark.parametrize("balance", ["roundrobin", "source"])
+def test_many_that_fail_at_once_take_no_more_stack_than_one(balance):
+    """Each frees its slot for the next one."""
+    web = pool(A._replace(maxconn=1), balance=balance)
+    (server,) = web.servers
+    web.occupy(server)
+    queue = web.queue_for(web.choose("192.0.2.9"))
+    for _each in range(10_000):
+        queue.add(Failing(web))
+    web.vacate(server)
+    assert (len(queue), queue.longest, server.current) == (0, 10_000, 0)

@@ -10,21 +10,9 @@ import struct
 import time
 
 import pytest
-from support.proxy.connections import is_reset, unresponsive
-from support.proxy.proxies import LIMIT, LOCAL, Proxy, listening
+from support.proxy.connections import is_reset
+from support.proxy.proxies import LIMIT, LOCAL, Proxy
 from support.waiting import until
-
-
-@pytest.fixture
-def server():
-    with listening() as server:
-        yield server
-
-
-@pytest.fixture
-def other():
-    with listening() as server:
-        yield server
 
 
 @pytest.fixture
@@ -33,12 +21,6 @@ def closed_port():
     with socket.socket() as bound:
         bound.bind((LOCAL, 0))
         yield bound.getsockname()
-
-
-@pytest.fixture
-def deaf():
-    with unresponsive() as address:
-        yield address
 
 
 # -- servers that cannot be reached

@@ -7,21 +7,9 @@ from __future__ import annotations
 import socket
 
 import pytest
-from support.proxy.connections import BLOCK, fill, is_reset, reset, unresponsive
-from support.proxy.proxies import Proxy, listening
+from support.proxy.connections import BLOCK, fill, is_reset, reset
+from support.proxy.proxies import Proxy
 from support.waiting import until
-
-
-@pytest.fixture
-def server():
-    with listening() as server:
-        yield server
-
-
-@pytest.fixture
-def deaf():
-    with unresponsive() as address:
-        yield address
 
 
 def after_a_request(one, other):

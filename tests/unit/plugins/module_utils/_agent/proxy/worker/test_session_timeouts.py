@@ -10,14 +10,7 @@ import time
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import splice
 from support.proxy.connections import fill, is_reset
-from support.proxy.proxies import Proxy, listening
-
-
-@pytest.fixture
-def server():
-    with listening() as server:
-        yield server
-
+from support.proxy.proxies import Proxy
 
 HTTP = {"mode": "http"}
 

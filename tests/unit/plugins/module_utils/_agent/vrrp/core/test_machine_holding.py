@@ -216,23 +216,23 @@ def test_other_settings_forget_nothing_else():
     assert after._replace(deadline=1) == before
 
 
-# --- who leaves and lingers -------------------------------------------------------------------------------------
+# --- who resigns and still serves -------------------------------------------------------------------------------------
 
-LEAVING = """
+RESIGNED = """
         0         start          -> Backup until 3609.375 | Initialize to Backup: start
         3609.375  timeout        -> Active until 4609.375 | send 100, add, announce, \
                                                             Backup to Active: no Advertisement was heard
-        4000      leave          -> Initialize until 5200 | send 0, Active to Initialize: stop
+        4000      leave          -> Leaving until 5200 | send 0, Active to Leaving: stop
 """
 
 
 def test_a_router_that_resigns_keeps_the_addresses_for_as_long_as_a_takeover_may_need():
     plays(
         router(),
-        LEAVING
+        RESIGNED
         + """
-        5199.999  timeout        -> Initialize until 5200
-        5200      timeout        -> Initialize | remove
+        5199.999  timeout        -> Leaving until 5200
+        5200      timeout        -> Initialize | remove, Leaving to Initialize: stop
         """,
     )
 
@@ -240,29 +240,31 @@ def test_a_router_that_resigns_keeps_the_addresses_for_as_long_as_a_takeover_may
 def test_the_new_active_routers_first_advertisement_shortens_that_and_no_later_one_lengthens_it():
     plays(
         router(),
-        LEAVING
+        RESIGNED
         + """
-        4100      hears 0        -> Initialize until 5200
-        4101      hears 50       -> Initialize until 4151
-        4150      hears 50       -> Initialize until 4151
-        4151      timeout        -> Initialize | remove
+        4100      hears 0        -> Leaving until 5200
+        4101      hears 50       -> Leaving until 4151
+        4150      hears 50       -> Leaving until 4151
+        4151      timeout        -> Initialize | remove, Leaving to Initialize: stop
         4152      hears 50       -> Initialize
         """,
     )
 
 
-def test_the_grace_is_no_longer_than_an_interval():
+def test_the_time_after_a_successors_advertisement_is_no_longer_than_an_interval():
     who = router(3, interval=SECOND // 100)
-    state = machine.step(who, machine.State(ACTIVE, deadline=0, started=True), machine.Stop(linger=True), 0)[0]
+    state = machine.step(who, machine.State(ACTIVE, deadline=0, started=True), machine.Stop(keep_until_taken=True), 0)[
+        0
+    ]
     assert state.deadline == SECOND // 100 + machine.LINGER_MAX
     assert machine.step(who, state, event("hears 50"), 1000)[0].deadline == 1000 + SECOND // 100
 
 
 def test_a_second_stop_removes_them():
-    plays(router(), LEAVING + "4001  stop  -> Initialize | remove")
+    plays(router(), RESIGNED + "4001  stop  -> Initialize | remove, Leaving to Initialize: stop")
 
 
-def test_only_an_active_router_lingers():
+def test_only_an_active_router_is_leaving():
     plays(
         router(),
         """

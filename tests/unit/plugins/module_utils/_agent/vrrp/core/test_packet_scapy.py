@@ -9,7 +9,7 @@ import socket
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scapy.layers.inet import IP
 from scapy.layers.inet6 import IPv6
@@ -19,7 +19,6 @@ from scapy.utils import checksum as scapy_checksum
 from support.vrrp.mutations import V4
 
 # What scapy does once, on first use, is no failure on a slow machine.
-relaxed = settings(deadline=None)
 
 
 def of_family(size):
@@ -60,7 +59,6 @@ def as_scapy_says_it(advertisement):
     return (advertisement.version, 1, advertisement.vrid, advertisement.priority, len(advertisement.addresses))
 
 
-@relaxed
 @given(v2, ipv4, ipv4)
 def test_version_2_round_trip_and_scapy_agrees(advertisement, source, destination):
     message = packet.encode(advertisement, source, destination)
@@ -75,7 +73,6 @@ def test_version_2_round_trip_and_scapy_agrees(advertisement, source, destinatio
     assert again == message
 
 
-@relaxed
 @given(st.one_of(st.tuples(v3, ipv4, ipv4), st.tuples(v3_ipv6, ipv6, ipv6)))
 def test_version_3_round_trip_and_scapy_agrees(case):
     advertisement, source, destination = case
@@ -91,7 +88,6 @@ def test_version_3_round_trip_and_scapy_agrees(case):
     assert again == message
 
 
-@relaxed
 @given(v3)
 def test_version_3_without_pseudo_header_round_trip_and_scapy_agrees(advertisement):
     message = packet.encode(advertisement, *V4, checksum="rfc9568")

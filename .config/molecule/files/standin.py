@@ -1,0 +1,104 @@
+"""A stand-in for a program of a cluster's node, which answers a check with the statuses of the real one.
+
+Its body is always the host's name.
+"""
+
+import contextlib
+import os
+import socket
+import ssl
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Dict, NamedTuple, Tuple
+
+
+class Check(NamedTuple):
+    """How a path is answered: with another status while a file exists."""
+
+    status: int
+    file: str = ""
+    meanwhile: int = 500
+
+
+class Kind(NamedTuple):
+    """A program: its ports, and its answers. Any other path has the status `otherwise`."""
+
+    ports: Tuple[int, ...]
+    tls: bool
+    checks: Dict[str, Check]
+    otherwise: int = 200
+
+
+KINDS = {
+    "api": Kind((6443,), True, {"/readyz": Check(200, "/run/api.failing")}),
+    "router": Kind((80, 443, 1936), False, {"/healthz/ready": Check(200, "/run/router.draining")}),
+    # Both forbid anonymous requests. The supervisor can authenticate nobody for a while after its start.
+    "rke2-api": Kind((6443,), True, {}, otherwise=401),
+    "rke2-supervisor": Kind(
+        (9345,),
+        True,
+        {"/ping": Check(200), "/cacerts": Check(200), "/v1-rke2/readyz": Check(403, "/run/supervisor.starting", 401)},
+        otherwise=401,
+    ),
+}
+
+
+class Server(ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+    request_queue_size = 1024
+
+    def server_bind(self):
+        self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
+
+    def handle_error(self, request, client_address):
+        """Log nothing: a probe may speak no HTTP, or close early."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        kind = self.server.kind
+        check = kind.checks.get(self.path, Check(kind.otherwise))
+        body = (socket.gethostname() + "\n").encode()
+        self.send_response(check.meanwhile if os.path.exists(check.file) else check.status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format, *args):
+        """Log nothing: there is a health check every second."""
+
+
+class TlsHandler(Handler):
+    def setup(self):
+        """Shake hands in the thread of this connection, so that a slow client delays no other."""
+        self.request.settimeout(5)
+        try:
+            self.request.do_handshake()
+        except ssl.SSLError:
+            # Answer a probe that speaks no TLS. Closing with unread data would send a reset, which may overtake the
+            # answer.
+            with contextlib.suppress(BlockingIOError):
+                os.read(self.request.fileno(), 4096)
+            os.write(self.request.fileno(), b"this port speaks TLS\n")
+            raise
+        super().setup()
+
+
+def serve(port, kind):
+    server = Server(("::", port), TlsHandler if kind.tls else Handler)
+    server.kind = kind
+    if kind.tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain("/etc/standin/cert.pem", "/etc/standin/key.pem")
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    kind = KINDS[sys.argv[1]]
+    first, *rest = kind.ports
+    for port in rest:
+        threading.Thread(target=serve, args=(port, kind), daemon=True).start()
+    serve(first, kind)

@@ -1,0 +1,212 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The daemon's side of a checks process: sends what to check and receives the results, without blocking."""
+
+from __future__ import annotations
+
+import socket
+from typing import Callable, Dict, NamedTuple, Optional, Sequence
+
+from ..runtime.forked import Forked, RestartDelay
+from ..runtime.ipc import Channel, Message
+from ..runtime.loop import Loop, Timer
+from ..runtime.watchdog import MAX_SILENCE, Watchdog
+from . import server
+from .outcome import in_words
+from .settings import INTERFACE, SCRIPT, Check
+
+FLUSH_TIMEOUT = 1.0  # seconds for the process to receive what is still unsent
+END_TIMEOUT = 6.0  # seconds until it has ended: a little more than the notify programs have
+
+
+class Result(NamedTuple):
+    """The current state of a check."""
+
+    name: str
+    up: bool  # of a file: the number in it is 0
+    value: int  # the number in a file, otherwise 0
+    detail: str  # "status 200", "connection refused", ...
+
+
+class Run(NamedTuple):
+    """The outcome of one run of a check."""
+
+    name: str
+    success: bool
+    detail: str
+    duration: int  # microseconds
+
+
+class NumberedCheck(NamedTuple):
+    """A check, and its number in the checks process."""
+
+    number: int
+    check: Check
+
+
+OnResult = Callable[[Result], None]
+OnRun = Callable[[Run], None]
+OnMessage = Callable[[str], None]
+Serve = Callable[[socket.socket], None]
+
+
+class Callbacks(NamedTuple):
+    """Called with what a process reports."""
+
+    on_result: OnResult
+    on_message: OnMessage  # for the log
+    on_run: OnRun  # for each run of a check that has ``every``, before ``on_result``
+
+
+class ChecksProcess:
+    """A checks process, which is started again if it ends."""
+
+    def __init__(self, loop: Loop, callbacks: Callbacks, name: str, serve: Serve) -> None:
+        """
+        :param name: of the process in ``ps``
+        :param serve: what it runs
+        """
+        self._loop, self._name, self._serve = loop, name, serve
+        self._on_result, self._on_message, self._on_run = callbacks
+        self._checks: Dict[str, NumberedCheck] = {}
+        self._names: Dict[int, str] = {}  # of the checks, by their numbers
+        self._results: Dict[int, Result] = {}
+        self._serial = 0
+        self._process: Optional[Forked] = None
+        self._channel: Optional[Channel] = None
+        self._next_start: Optional[Timer] = None
+        self._watchdog: Optional[Watchdog] = None
+        self._started = 0
+        self._restart_delay = RestartDelay()
+
+    def start(self) -> None:
+        """Fork the process. Call this while the daemon is small, and before it becomes real-time."""
+        self._started = self._loop.now()
+        try:
+            self._process = Forked(self._name, self._serve)
+        except OSError as fault:
+            self._on_message(f"The process {self._name} cannot be started: {in_words(fault)}.")
+            return self._start_again()
+        self._channel = Channel(self._loop, self._process.connection, self._receive, self._process_ended)
+        self._watchdog = Watchdog(self._loop, self._process_hangs, MAX_SILENCE)
+        for numbered in self._checks.values():
+            self._add(numbered)
+        return None
+
+    @property
+    def pid(self) -> int:
+        """The checks process, 0 while there is none."""
+        return self._process.pid if self._process else 0
+
+    def apply(self, checks: Sequence[Check], script_user: str, results: Sequence[Result] = ()) -> None:
+        """Set all checks. Those that have not changed go on without interruption.
+
+        :param results: those of a former process: only what differs from them is reported, once ``rise`` or
+            ``fall`` have made it certain
+        """
+        before = self._checks
+        self._checks = {}
+        for check in checks:
+            if check.type == INTERFACE:
+                continue
+            if check.type == SCRIPT:
+                check = check._replace(user=check.user or script_user)
+            known = before.get(check.name)
+            self._checks[check.name] = known if known and known.check == check else self._number(check)
+        self._names = {numbered.number: name for name, numbered in self._checks.items()}
+        for old in before.values():
+            if self._checks.get(old.check.name) != old:
+                self._results.pop(old.number, None)
+                self._send(server.DROP, old.number)
+        self._results.update({self._checks[each.name].number: each for each in results if each.name in self._checks})
+        for new in self._checks.values():
+            if before.get(new.check.name) != new:
+                self._add(new)
+
+    def report_failure(self, name: str, why: str) -> None:
+        """Report that the target of a check has failed: this counts as a failed run."""
+        if name in self._checks:
+            self._send(server.FAILURE, self._checks[name].number, why)
+
+    def run(self, command: Sequence[str], user: str) -> None:
+        """Run a notify program; calls of the same program run one after the other. A failure becomes a message."""
+        self._send(server.RUN, command, user)
+
+    def stop(self) -> None:
+        """End the process. Waits, some seconds at most, until the notify programs have run."""
+        process, self._process = self._process, None
+        if self._next_start:
+            self._next_start.cancel()
+        if self._watchdog:
+            self._watchdog.stop()
+        if process and self._channel:
+            self._channel.finish(FLUSH_TIMEOUT)
+            process.end(END_TIMEOUT)
+            self._channel.close()
+
+    def _number(self, check: Check) -> NumberedCheck:
+        self._serial += 1
+        return NumberedCheck(self._serial, check)
+
+    def _add(self, numbered: NumberedCheck) -> None:
+        known = self._results.get(numbered.number)
+        self._send(server.ADD, *numbered, known.up if known else None)
+
+    def _send(self, *request: object) -> None:
+        if self._channel:
+            self._channel.send(*request)
+
+    def _start_again(self) -> None:
+        delay = self._restart_delay.after(self._loop.now() - self._started)
+        self._next_start = self._loop.after(delay, self.start)
+
+    def _receive(self, message: Message) -> None:
+        if self._watchdog:
+            self._watchdog.feed(MAX_SILENCE)
+        kind, *rest = message
+        if kind == server.ALIVE:
+            return
+        if kind == server.LOG:
+            self._on_message(*rest)
+            return
+        number, *found = rest
+        name = self._names.get(number)
+        if name is None:  # it was removed while the message was under way
+            return
+        if kind == server.RAN:
+            self._on_run(Run(name, *found))
+        else:
+            self._apply_result(number, Result(name, *found))
+
+    def _apply_result(self, number: int, result: Result) -> None:
+        """Report a result that differs; a new process sends all results again."""
+        known = self._results.get(number)
+        if known and (known.up, known.value) == (result.up, result.value):
+            return
+        self._results[number] = result
+        self._on_result(result)
+
+    def _process_hangs(self) -> None:
+        self._on_message(f"The process {self._name} has not reported for 3 s and is started again.")
+        self._replace_process(lambda _ending: None)
+
+    def _process_ended(self) -> None:
+        self._replace_process(
+            lambda ending: self._on_message(f"The process {self._name} has ended ({ending}) and is started again.")
+        )
+
+    def _replace_process(self, ended: Callable[[str], None]) -> None:
+        """Kill the process, in case it lives on, and start another one.
+
+        :param ended: called with how the process has ended
+        """
+        process, self._process = self._process, None
+        channel, self._channel = self._channel, None
+        if self._watchdog:
+            self._watchdog.stop()
+        if channel:
+            channel.close()
+        if process:
+            process.kill()
+            process.when_ended(self._loop, ended)
+        self._start_again()

@@ -1,0 +1,160 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a host has of haproxy or keepalived that is not this collection's, and what becomes of it.
+
+A file of others stops the run, or is kept beside the new one if the user adopts it. `read` looks at the host, `judge`
+decides.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from typing import Any, Collection, Dict, List, NamedTuple, Sequence
+
+from .._shared.engines import HAPROXY
+from . import cgroups, facts, keepalived_conf, ownership
+from .processes import Process
+from .reader import Reader
+
+UNITS = "/etc/systemd/system"
+DISTRIBUTION = ("/usr/lib/", "/lib/", "/dev/null")  # where a link leads that is a package's unit, or masks one
+# Settings of a unit after a change of which a reload goes on with the process of before.
+CHANGES_THE_START = re.compile(r"^\s*(?:ExecStart|Environment\w*)\s*=", re.MULTILINE)
+
+
+class File(NamedTuple):
+    """A file that exists."""
+
+    path: str
+    text: str
+    is_as_shipped: bool = False  # as a package brought it
+    is_kept: bool = False  # another file is kept beside it from an earlier run
+
+
+class Found(NamedTuple):
+    """What there is of one program."""
+
+    program: str
+    config: Sequence[File]  # one, or none
+    units: Sequence[File]  # its unit and its drop-ins in /etc, without this collection's own
+    processes: Sequence[Process]
+    kept: Sequence[str] = ()  # the paths of the files that are kept
+    is_ours: bool = False  # this collection has set its unit up
+    is_installed_by_us: bool = False
+
+
+class Takeover(NamedTuple):
+    """What becomes of it."""
+
+    refusals: List[str]  # a sentence for each thing that stops the run unless the user adopts it
+    problems: List[str]  # a sentence for each that stops the run in any case
+    keep: List[str]  # files to keep when they are replaced
+    set_aside: List[str]  # files of systemd that must not stay in force
+    stop: bool  # whether the program has to stop before they are set aside
+    put_back: List[str]  # where a removal puts back what is kept
+
+
+def judge(found: Found) -> Takeover:
+    config = [file for file in found.config if not ownership.is_marked(file.text)]
+    others = [file for file in config if not file.is_as_shipped]
+    # What is added after this collection has set the unit up is meant to change what it runs.
+    units = [] if found.is_ours else [file for file in found.units if not ownership.is_marked(file.text)]
+    # A package's default file comes back, too, unless its package goes with the removal or something else was kept.
+    keep = [file for file in config if file in others or not (found.is_installed_by_us or file.is_kept)]
+    return Takeover(
+        refusals=[
+            *(_of_config(file, found.program) for file in others),
+            *(_of_unit(file, found.program) for file in units),
+            *(_of_process(process) for process in found.processes if _is_mistaken_for_ours(process)),
+        ],
+        problems=[_kept_twice(file) for file in [*keep, *units] if file.is_kept],
+        keep=[file.path for file in keep],
+        set_aside=[file.path for file in units],
+        stop=any(CHANGES_THE_START.search(file.text) for file in units),
+        put_back=list(found.kept),
+    )
+
+
+def _of_config(file: File, program: str) -> str:
+    vips = [address for each in keepalived_conf.instances(file.text) for address in each["addresses"]]
+    what = f"{file.path}, which has the VIPs {', '.join(vips)}," if vips else file.path
+    return (
+        f"{what} was not written by this collection and would be replaced: move it away, or set {program}_adopt to "
+        f"true, and it is kept as {ownership.kept(file.path)} until the removal."
+    )
+
+
+def _of_unit(file: File, program: str) -> str:
+    return (
+        f"{file.path} changes {program}.service and was not written by this collection: move it away, or set "
+        f"{program}_adopt to true, and it is set aside as {ownership.kept(file.path)} until the removal."
+    )
+
+
+def _is_mistaken_for_ours(process: Process) -> bool:
+    """Whether the check `killall -0 haproxy` finds a process that is not the unit's.
+
+    A pod is left alone: the routers of OpenShift are haproxy, too.
+    """
+    where = process.runs_in
+    in_the_unit = where == cgroups.RunsIn(cgroups.UNIT, f"{HAPROXY}.service")
+    return process.program == HAPROXY and where.kind in (cgroups.UNIT, cgroups.CONTAINER) and not in_the_unit
+
+
+def _of_process(process: Process) -> str:
+    return (
+        f"{process}, outside {HAPROXY}.service, and the check `killall -0 {HAPROXY}` cannot tell the two apart: "
+        f"{process.mend}, or set {HAPROXY}_adopt to true, and it is left running."
+    )
+
+
+def _kept_twice(file: File) -> str:
+    return (
+        f"{file.path} was not written by this collection, and another one is kept from before as "
+        f"{ownership.kept(file.path)}: move one of them away."
+    )
+
+
+def read(reader: Reader, configs: Dict[str, str], programs: Sequence[Process], own: Collection[str]) -> Dict[str, Any]:
+    """Return the takeover of each program, by name.
+
+    :param configs: the path of each program's configuration
+    :param programs: the processes with these names
+    :param own: the packages that this collection has installed
+    """
+    found = {}
+    for program, path in configs.items():
+        units = _units(program)
+        found[program] = Found(
+            program=program,
+            config=[_file(reader, path)] if os.path.lexists(path) else [],
+            units=[_file(reader, unit) for unit in units if _is_of_others(unit)],
+            processes=[process for process in programs if process.program == program],
+            kept=_kept([path, f"{UNITS}/{program}.service", f"{UNITS}/{program}.service.d/*.conf"]),
+            is_ours=facts.is_ours(f"{program}.service", UNITS),
+            is_installed_by_us=program in own,
+        )
+    return {program: judge(each)._asdict() for program, each in found.items()}
+
+
+def _units(program: str) -> List[str]:
+    return [f"{UNITS}/{program}.service", *sorted(glob.glob(f"{UNITS}/{program}.service.d/*.conf"))]
+
+
+def _is_of_others(unit: str) -> bool:
+    return os.path.isfile(unit) and not os.path.realpath(unit).startswith(DISTRIBUTION)
+
+
+def _file(reader: Reader, path: str) -> File:
+    text, beside = reader.text(path), ownership.kept(path)
+    is_as_shipped = not ownership.is_marked(text) and reader.is_as_shipped(path)
+    # An interrupted run may have kept this very file already.
+    is_kept = os.path.lexists(beside) and not (os.path.exists(path) and os.path.samefile(path, beside))
+    return File(path, text, is_as_shipped, is_kept)
+
+
+def _kept(patterns: Sequence[str]) -> List[str]:
+    found = [path for pattern in patterns for path in sorted(glob.glob(ownership.kept(pattern)))]
+    return [path[: -len(ownership.KEPT)] for path in found]

@@ -1,0 +1,204 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Plays every single failure of a cluster, except for what would only repeat an outcome.
+
+Each VIP is elected by itself, because only routers with its VRID listen to each other. Where its members differ in
+nothing but address and priority, two things follow:
+
+- A member below the `BEST` never takes part. A better one takes over first, because its Skew_Time is shorter, and its
+  Advertisement restarts the timer of all the others (RFC 9568 section 6.4.2). Members that share the highest priority
+  become Active together, however many they are, and all but the one with the greatest address give way to its first
+  Advertisement (section 6.4.3).
+- Two plays are alike if members of the same rank hold the VIP and fail, at the same distance from an Advertisement.
+  Only the first of them is played.
+
+A VIP whose members differ in more is played with all of them, and in every failure of each.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Callable, Collection, Dict, FrozenSet, Hashable, Iterator, List, NamedTuple, Optional, Set, Tuple
+
+from ..._agent.vrrp.core import tracking
+from .scenario import Cluster, Failure, Outcome, Settled, Tracker, failure_times, settle, simulate
+from .simulator import Instance
+
+BEST = 4  # the holder, the member that fails, the one that takes over, and one that hears it
+
+Holders = FrozenSet[Tuple[str, str]]  # VIPs, each with a member that holds it
+Progress = Callable[[int, int], None]
+
+
+class Played(NamedTuple):
+    """The outcome for one VIP, when one member fails in one of the initial states."""
+
+    initial: int
+    failure: int
+    member: str
+    vip: str
+    outcome: Outcome
+
+
+def play_all(cluster: Cluster, failures: List[Failure], progress: Progress) -> Iterator[Played]:
+    """Yield the outcomes, those of the first initial state first: there all members have started together.
+
+    :param progress: called before each step with the number of steps that are done, and that of all
+    """
+    elections = _elections(cluster)
+    initial = _initial_states(elections, cluster.members)
+    for number, first in enumerate(initial):
+        states = [election.settled(first) for election in elections]
+        for kind, failure in enumerate(failures):
+            progress(number * len(failures) + kind, len(initial) * len(failures))
+            for member, at in _moments(states, cluster.members, failure):
+                for election in elections:
+                    for vip, outcome in election.play(first, member, kind, failure, at).items():
+                        yield Played(number, kind, member, vip, outcome)
+
+
+def _moments(states: List[Settled], members: List[str], failure: Failure) -> Iterator[Tuple[str, int]]:
+    return ((member, at) for member in members for at in failure_times(states, member, failure))
+
+
+def _initial_states(elections: List[Election], members: List[str]) -> List[Optional[str]]:
+    """Return the members that lead to different holders when they start before the rest; None if all start together.
+
+    Without preemption it matters who started first.
+    """
+    found: Dict[Holders, Optional[str]] = {}
+    for first in [None, *members]:
+        holders = frozenset(holder for election in elections for holder in election.holders(first))
+        found.setdefault(holders, first)
+    return list(found.values())
+
+
+def _elections(cluster: Cluster) -> List[Election]:
+    """Return an election for each VIP; a single one for all, where two VIPs share a VRID."""
+    routers = {(at.family, at.advertisement.vrid, at.name) for at in cluster.instances}
+    if len({router[:2] for router in routers}) < len(cluster.vips) or len(routers) > len(cluster.vips):
+        return [Election(cluster)]
+    return [
+        ReducedElection(part) if _differ_in_rank_alone(part) else Election(part)
+        for part in (cluster.only([vip], cluster.members) for vip in cluster.vips)
+    ]
+
+
+def _differ_in_rank_alone(cluster: Cluster) -> bool:
+    """Whether the instances of a VIP are alike but for address and priority, and send to each other."""
+    sources = {instance.router.source for instance in cluster.instances}
+    kinds = {
+        instance._replace(
+            member="",
+            router=instance.router._replace(priority=0, source=""),
+            advertisement=instance.advertisement._replace(priority=0),
+            peers=None if instance.peers is None else frozenset(),
+            keeps_addresses_on_stop=False,
+        )
+        for instance in cluster.instances
+    }
+    return (
+        len(kinds) == len(set(map(tuple, cluster.trackers))) == 1
+        and len(sources) == len(cluster.members) == len(cluster.instances)
+        and all(instance.router.priority != tracking.OWNER for instance in cluster.instances)
+        and all(at.peers is None or sources <= {*at.peers, at.router.source} for at in cluster.instances)
+    )
+
+
+class Election:
+    """The members that elect the holder of a VIP; all of them play, in each failure."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._all = frozenset(cluster.members)
+        self._settled: Dict[Hashable, Settled] = {}
+        self._played: Set[Hashable] = set()
+
+    def settled(self, first: Optional[str], failing: Optional[str] = None) -> Settled:
+        """Return the settled state in which a failure may occur.
+
+        :param first: the member that started before the rest; None if all of them started together
+        :param failing: a member that has to be in play
+        """
+        key = first, self._in_play(self._all.intersection((first, failing)))
+        if key not in self._settled:
+            self._settled[key] = settle(self.cluster.only(self.cluster.vips, key[1]), first)
+        return self._settled[key]
+
+    def holders(self, first: Optional[str]) -> Holders:
+        return self.settled(first).holders
+
+    def play(self, first: Optional[str], failing: str, kind: int, failure: Failure, at: int) -> Dict[str, Outcome]:
+        """Return the outcome for each VIP when a member fails at a given time; nothing if an earlier play was alike.
+
+        :param kind: the number of the failure
+        """
+        likeness = (kind, self._likeness(first, failing, at))
+        if likeness in self._played:
+            return {}
+        self._played.add(likeness)
+        return simulate(self.settled(first, failing), failing, failure, at)
+
+    def _in_play(self, _wanted: Collection[str]) -> FrozenSet[str]:
+        return self._all
+
+    def _likeness(self, first: Optional[str], failing: str, at: int) -> Hashable:
+        """Return what plays with the same outcome have in common."""
+        return first, failing, at
+
+
+class ReducedElection(Election):
+    """Members that differ in rank alone: the best of them play, and of plays that are alike the first."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._priorities = {at.member: _undisturbed(at, some) for at, some in zip(cluster.instances, cluster.trackers)}
+        self._ranked = sorted(cluster.instances, key=self._rank, reverse=True)
+        self._places = {instance.member: place for place, instance in enumerate(self._ranked)}
+        self._best = frozenset(instance.member for instance in self._ranked[:BEST])
+        self._first_below: Dict[bool, str] = {}
+        self._patterns: Dict[Hashable, Hashable] = {}
+
+    def _rank(self, instance: Instance) -> Tuple[int, int]:
+        return self._priorities[instance.member], int(ipaddress.ip_address(instance.router.source))
+
+    def _in_play(self, wanted: Collection[str]) -> FrozenSet[str]:
+        return self._best.union(wanted)
+
+    def holders(self, first: Optional[str]) -> Holders:
+        """Return the holders; of members below the best all keep the VIP that started first, or none does."""
+        if first is None or first in self._best or first not in self._all:
+            return super().holders(first)
+        shares_highest = self._priorities[first] == max(self._priorities.values())
+        example = self._first_below.setdefault(shares_highest, first)
+        return frozenset((vip, first if name == example else name) for vip, name in super().holders(example))
+
+    def play(self, first: Optional[str], failing: str, kind: int, failure: Failure, at: int) -> Dict[str, Outcome]:
+        outcomes = super().play(first, failing, kind, failure, at)
+        return {
+            vip: outcome._replace(priorities={**self._priorities, **outcome.priorities})
+            for vip, outcome in outcomes.items()
+        }
+
+    def _likeness(self, first: Optional[str], failing: str, at: int) -> Hashable:
+        """The ranks of the holder and of the member that fails; if it is the holder, the distance from its timer."""
+        if (first, failing) not in self._patterns:
+            self._patterns[first, failing] = self._pattern(first, failing)
+        distances = tuple(at - timer for timer in self.settled(first).timers(failing))
+        return self._patterns[first, failing], distances
+
+    def _pattern(self, first: Optional[str], failing: str) -> Hashable:
+        """Return the order of the members in play, without their names: who holds, who fails, and who are equal."""
+        holders = {name for _vip, name in self.holders(first)}
+        names = self._best | holders | {failing} & self._all
+        seen = [self._ranked[place] for place in sorted(map(self._places.__getitem__, names))]
+        ranks = [self._priorities[at.member] for at in seen]
+        return tuple(
+            (at.member in holders, at.member == failing and (True, at.keeps_addresses_on_stop), ranks.index(rank))
+            for at, rank in zip(seen, ranks)
+        )
+
+
+def _undisturbed(instance: Instance, trackers: List[Tracker]) -> int:
+    """Return the priority that an instance has while nothing fails."""
+    return tracking.effective(instance.router.priority, {tracker.name: tracker.alive for tracker in trackers})

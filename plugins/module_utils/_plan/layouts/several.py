@@ -1,0 +1,143 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Several pairs or clusters in one run: which host belongs to which, and what two of them must not share. Pure.
+
+A member is as in `planner`, and has the names of all members of its own pair or cluster as ``members``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
+
+from ..._agent.config.schema import Faults
+from ..model.plan import Plan
+from . import planner
+from .identity import MEMBERS
+from .members import Member
+
+Draw = Callable[[planner.Layout, List[Member]], Plan]  # `planner.draft`, or `planner.plan`
+
+
+class Plans(NamedTuple):
+    """The plans of one run. With faults there is none."""
+
+    faults: Faults
+    plans: List[Plan] = []
+    lines: List[str] = []  # what a run says of them
+
+
+def draw(layout: planner.Layout, given: List[Member], one: Draw) -> Plans:
+    """Return the plan of each pair or cluster of the run."""
+    faults = _disputed(layout, given)
+    if faults:
+        return Plans(faults)
+    every = split(given)
+    plans: List[Plan] = []
+    for at, members in enumerate(every):
+        elsewhere = [vrid for plan in plans for vrid in _planned_vrids(plan)]
+        elsewhere += [vrid for later in every[at + 1 :] for vrid in _current_vrids(later)]
+        plans.append(one(layout, [{**member, "elsewhere": elsewhere} for member in members]))
+    several = len(every) > 1
+    for members, plan in zip(every, plans):
+        faults += [f"{_names(members)}: {fault}" if several else fault for fault in plan.faults]
+    faults = faults or [
+        fault
+        for (members, plan), (others, other) in itertools.combinations(list(zip(every, plans)), 2)
+        for fault in _shared(members, plan, others, other)
+    ]
+    if faults:
+        return Plans(list(dict.fromkeys(faults)))
+    return Plans([], plans, [line for members, plan in zip(every, plans) for line in _lines(members, plan, several)])
+
+
+def split(given: List[Member]) -> List[List[Member]]:
+    """Return the members of each pair or cluster, in their order."""
+    found: Dict[Tuple[str, ...], List[Member]] = {}
+    for member in given:
+        found.setdefault(tuple(member["members"]), []).append(member)
+    return [sorted(members, key=lambda each: names.index(each["name"])) for names, members in found.items()]
+
+
+def _disputed(layout: planner.Layout, given: List[Member]) -> Faults:
+    """Return which hosts two lists of members name."""
+    lists = list(dict.fromkeys(tuple(member["members"]) for member in given))
+    return [
+        f"{MEMBERS[layout.prefix]}: {name} is in '{', '.join(one)}' and in '{', '.join(other)}'. Set it once for each "
+        "group, so that all of its hosts have the same list."
+        for one, other in itertools.combinations(lists, 2)
+        for name in one
+        if name in other
+    ]
+
+
+def _planned_vrids(plan: Plan) -> List[Dict[str, Any]]:
+    return [{"vrid": vip.vrid, "family": vip.version, "by": vip.address} for vip in plan.vips]
+
+
+def _current_vrids(members: List[Member]) -> Iterator[Dict[str, Any]]:
+    """Yield what the members of a pair that is planned later have now, and may keep."""
+    for member in members:
+        for instance in (member["host"] or {}).get("instances", []):
+            for address in instance["addresses"]:
+                yield {"vrid": instance["vrid"], "family": 6 if ":" in address else 4, "by": address}
+
+
+def _shared(members: List[Member], plan: Plan, others: List[Member], other: Plan) -> Iterator[str]:
+    """Yield what two pairs or clusters have in common."""
+    both = f"{_names(members)} and {_names(others)}"
+    for vip, same in itertools.product(plan.vips, other.vips):
+        if vip.address == same.address:
+            yield f"{both} both have VIP {vip.address}: give each its own."
+        elif (vip.vrid, vip.version) == (same.vrid, same.version) and _on_one_link(
+            _links(members, plan, vip.address), _links(others, other, same.address)
+        ):
+            vips = f"{vip.address} and {same.address}"
+            yield f"{both} are on one link, and {vips} both have VRID {vip.vrid}: give one of them another."
+    for (name, address), (another, same_address) in itertools.product(_sources(members, plan), _sources(others, other)):
+        if address == same_address:
+            yield f"{name} and {another} both have the address {address}: give each a host of its own (ansible_host)."
+
+
+def _links(members: List[Member], plan: Plan, vip: str) -> List[Any]:
+    """Return the subnets on which the members advertise a VIP, as far as the hosts were read."""
+    return [
+        ipaddress.ip_interface(f"{info['address']}/{info['prefix']}").network
+        for member in members
+        for instance in plan.members[member["name"]].router.instances
+        if vip in {address.partition("/")[0] for address in instance["addresses"]}
+        for info in _addresses_read(member)
+        if info["interface"] == instance["interface"]
+    ]
+
+
+def _sources(members: List[Member], plan: Plan) -> List[Tuple[str, str]]:
+    """Return the names of the members with the addresses that they send from, as far as the hosts were read."""
+    return [
+        (member["name"], source)
+        for member in members
+        for source in plan.members[member["name"]].router.sources
+        if source in {info["address"] for info in _addresses_read(member)}
+    ]
+
+
+def _addresses_read(member: Member) -> List[Dict[str, Any]]:
+    """Return a member's addresses without assumed ones, and without link-local ones, which every link has."""
+    known = (member["host"] or {}).get("addresses", [])
+    return [
+        info for info in known if not info.get("assumed") and not ipaddress.ip_address(info["address"]).is_link_local
+    ]
+
+
+def _on_one_link(one: List[Any], other: List[Any]) -> bool:
+    return any(a.version == b.version and a.overlaps(b) for a, b in itertools.product(one, other))
+
+
+def _lines(members: List[Member], plan: Plan, several: bool) -> List[str]:
+    heading = [f"{_names(members)}:"] if several else []
+    return [*heading, *plan.warnings, *plan.table, *plan.engines]
+
+
+def _names(members: List[Member]) -> str:
+    return ", ".join(member["name"] for member in members)

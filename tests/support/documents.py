@@ -1,0 +1,43 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the project's Markdown says that something else depends on: its blocks of code and its tables."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Dict, List, Tuple
+
+LINK = re.compile(r"\]\(([^)\s]+)\)|^\[\w+\]: (\S+)$", re.MULTILINE)
+
+
+def blocks(path: Path, language: str) -> List[str]:
+    """Return the blocks of code of a language; those that name none with an empty one."""
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL)
+    return [code for named, code in fenced if named == language]
+
+
+def row(path: Path, first: str) -> Dict[str, str]:
+    """Return the row of a table that begins with this cell, by the table's headings."""
+    headings: List[str] = []
+    for line in path.read_text().splitlines():
+        if not line.startswith("|"):
+            headings = []
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        headings = headings or cells
+        if cells[0] == first:
+            return dict(zip(headings, cells))
+    raise LookupError(f"{path.name} has no row {first!r}.")
+
+
+def links(path: Path) -> List[str]:
+    """Return where the links and pictures of a page lead to, code left out."""
+    prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return [inline or named for inline, named in LINK.findall(prose)]
+
+
+def headings(path: Path) -> List[Tuple[str, int]]:
+    """Return the headings of a page, each with its level."""
+    prose = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return [(heading, len(marks)) for marks, heading in re.findall(r"^(#+) (.+)$", prose, re.MULTILINE)]

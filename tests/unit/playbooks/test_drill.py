@@ -1,0 +1,42 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role drill refuses before it reaches a host."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.playbooks import play
+
+DRILL = [{"hosts": "probe", "gather_facts": False, "roles": ["onprem.lb.drill"]}]
+
+
+def test_a_misspelt_variable_is_one_sentence(tmp_path):
+    playbook = tmp_path / "drill.yml"
+    playbook.write_text(json.dumps(DRILL))
+    code, said = play(tmp_path, "[probe]\nclient drill_repeat=3\n[pair]\nlb1\n", str(playbook))
+    assert code != 0 and "drill_repeat is no variable of the role: did you mean drill_repeats?" in said
+
+
+PAIR = """
+[pair]
+lb1
+lb2
+[pair:vars]
+pair_vips=["192.0.2.10"]
+pair_masters=["192.0.2.21"]
+pair_infra_nodes=["192.0.2.31"]
+[probe]
+client
+"""
+NO_PLAN = "There is no plan to compare the drill with: lb1, lb2 could not be reached or were refused"
+
+
+@pytest.mark.parametrize("facts", [{}, {"__layout_plans": {"faults": ["no"], "plans": []}}], ids=["none", "refused"])
+def test_a_drill_without_a_plan_ends_with_a_sentence(tmp_path, facts):
+    plays = [{"hosts": "pair", "gather_facts": False, "tasks": [{"set_fact": {"other": 1, **facts}}]}]
+    playbook = tmp_path / "drill.yml"
+    playbook.write_text(json.dumps(plays + DRILL))
+    code, said = play(tmp_path, PAIR, str(playbook))
+    assert code != 0 and NO_PLAN in said and "HostVars" not in said

@@ -1,0 +1,80 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts that Ansible cannot use are named with the cause, in a sentence each, although what is read there is secret."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.playbooks import play
+
+PAIR = """
+[pair]
+lb1 ansible_host=127.0.0.1 ansible_port=1 ansible_ssh_executable=ssh ansible_ssh_pipelining=false
+lb2 ansible_connection=local ansible_become=false ansible_python_interpreter=/nonexistent/python3
+lb3 ansible_connection=local ansible_python_interpreter=/usr/bin/python3
+
+[pair:vars]
+pair_vips=["192.0.2.10"]
+pair_masters=["192.0.2.21"]
+pair_infra_nodes=["192.0.2.31"]
+"""
+CONNECT = "Failed to connect to the host via ssh: ssh: connect to host 127.0.0.1 port 1: Connection refused"
+
+
+def test_a_deployment_names_every_host_that_cannot_be_used(tmp_path):
+    code, said = play(tmp_path, PAIR, "onprem.lb.site")
+    assert code == 2 and "censored" not in said and "Could not match" not in said
+    assert f"lb1 cannot be reached as root: {CONNECT}" in said
+    assert "lb2: Ansible finds no Python: install python3 there, or name one in ansible_python_interpreter." in said
+    assert "lb3 cannot be reached as root: " in said and "there_is_none: not found" in said
+
+
+def test_a_drill_does_so_too(tmp_path):
+    code, said = play(tmp_path, f"{PAIR}[probe]\nclient\n", "onprem.lb.drill")
+    assert code != 0 and "censored" not in said and "HostVars" not in said
+    assert f"lb1 cannot be reached as root: {CONNECT}" in said and "lb2: Ansible finds no Python: " in said
+
+
+@pytest.mark.parametrize(
+    "keyword, sentence", [({"serial": 1}, "leave out serial"), ({"strategy": "free"}, "strategy linear")], ids=str
+)
+def test_a_play_of_the_users_that_does_not_keep_the_members_together_is_refused(tmp_path, keyword, sentence):
+    playbook = tmp_path / "own.yml"
+    playbook.write_text(json.dumps([{"hosts": "pair", "gather_facts": False, "roles": ["onprem.lb.pair"], **keyword}]))
+    code, said = play(tmp_path, PAIR, str(playbook), "--check")
+    assert code != 0 and sentence in said and "HostVars" not in said
+
+
+def test_the_collections_playbooks_keep_the_members_together_whatever_strategy_is_configured(tmp_path, monkeypatch):
+    monkeypatch.setenv("ANSIBLE_STRATEGY", "free")
+    code, said = play(tmp_path, PAIR, "onprem.lb.forecast")
+    assert code == 0, said
+
+
+def test_a_controller_without_netaddr_is_told_so(tmp_path, monkeypatch):
+    (tmp_path / "netaddr.py").write_text("raise ImportError\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    code, said = play(tmp_path, PAIR, "onprem.lb.site")
+    assert code != 0 and "The controller lacks the Python package netaddr: install it for " in said
+    assert "UNREACHABLE" not in said and "rror rendering" not in said
+
+
+def test_a_removal_goes_on_without_the_hosts_that_cannot_be_reached(tmp_path):
+    code, said = play(tmp_path, PAIR, "onprem.lb.remove", "-e", "confirm=true")
+    assert code != 0 and "cannot be reached as root" not in said and "Could not match" not in said
+    removed = said.partition("Remove | Read the host")[2]
+    assert all(f"fatal: [{ending}" in removed for ending in ("lb1]: UNREACHABLE!", "lb2]: FAILED!", "lb3]: FAILED!"))
+
+
+def test_a_removal_asks_for_a_confirmation_before_it_connects_to_a_host(tmp_path):
+    for arguments in ([], ["--limit", "lb1"], ["-e", "confirm=false"]):
+        code, said = play(tmp_path, PAIR, "onprem.lb.remove", *arguments)
+        assert code == 2 and "UNREACHABLE" not in said
+        assert "confirm that with -e confirm=true, or add --check to see first what would go." in " ".join(said.split())
+
+
+def test_a_dry_run_of_a_removal_needs_no_confirmation(tmp_path):
+    code, said = play(tmp_path, PAIR, "onprem.lb.remove", "--check")
+    assert code != 0 and "-e confirm=true" not in said and "lb1]: UNREACHABLE!" in said

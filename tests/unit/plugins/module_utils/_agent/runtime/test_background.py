@@ -1,0 +1,50 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Computations in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.background import SUCCESS, Background
+from support.agent.loops import SECOND, run_until
+
+
+def outcome(loop, compute, timeout=10 * SECOND):
+    """Return what a computation returns, how it ends, and how long the loop was kept from its timers at most."""
+    found, moments = [], [loop.now()]
+
+    def tick():
+        moments.append(loop.now())
+        loop.after(1000, tick)
+
+    Background(loop, "a-test", compute, lambda *outcome: found.append(outcome), timeout)
+    assert found == [], "it is never over at once"
+    tick()
+    run_until(loop, lambda: found)
+    return (*found[0], max(after - before for before, after in zip(moments, moments[1:])))
+
+
+def test_the_result_comes_from_another_process(loop):
+    result, ending, _pause = outcome(loop, lambda: b"%d" % os.getpid())
+    assert int(result) != os.getpid() and ending == SUCCESS
+    assert not os.path.exists(f"/proc/{int(result)}")
+
+
+def test_the_loop_goes_on_meanwhile(loop):
+    def compute():
+        time.sleep(1)
+        return b"x" * (32 << 20)
+
+    result, _ending, pause = outcome(loop, compute)
+    assert len(result) == 32 << 20 and pause < SECOND // 2
+
+
+def test_it_is_killed_when_its_time_is_over(loop):
+    assert outcome(loop, lambda: time.sleep(60), timeout=SECOND // 10)[:2] == (b"", "signal 9")
+
+
+def test_a_failure_is_no_success(loop, capfd):
+    assert outcome(loop, lambda: 1 // 0)[:2] == (b"", "exit code 1")
+    assert "ZeroDivisionError" in capfd.readouterr().err

@@ -1,0 +1,90 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a layout's variables name on a host is there, and nothing that an ordinary user could change."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host import named_files
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "tell"
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def said(**named):
+    return [f"{found['key']} is {found['value']}: {found['wrong']}" for found in named_files.unfit(named)]
+
+
+def test_what_is_there_is_fit_for_use(program, tmp_path):
+    assert said(notify=f"{program} --loud", script_user="root", down_file=f"{tmp_path}/down", services=[]) == []
+
+
+def test_nothing_is_said_of_what_is_not_named_or_refused_anyway():
+    assert said() == said(notify="", down_file="", services=None) == []
+    assert said(notify="relative", down_file="relative", services="text") == []
+    assert said(notify="/bin/x 'open", services=[None, {"check": None}, {"check": {"ca": 5}}]) == []
+
+
+def test_a_notify_program_that_is_not_there_is_unfit(tmp_path):
+    assert said(notify=f"{tmp_path}/none loud") == [
+        f"notify is {tmp_path}/none loud: it cannot be run: No such file or directory."
+    ]
+
+
+def test_each_of_several_programs_is_looked_at_as_its_own_user(program):
+    named = [
+        {"key": "instances (a).notify", "command": f"{program} loud", "user": "no-such-user"},
+        {"key": "instances (b).notify", "command": f"{program} loud", "user": "root"},
+    ]
+    assert said(programs=named) == [
+        f"instances (a).notify is {program} loud: it cannot be run: this host has no user no-such-user."
+    ]
+
+
+def test_a_notify_program_that_others_may_change_is_unfit(program):
+    program.chmod(0o757)
+    assert said(notify=str(program)) == [
+        f"notify is {program}: others than root may change {program}: chown it to root, chmod go-w."
+    ]
+
+
+def test_a_user_who_is_not_there_cannot_run_it(program):
+    assert said(notify=str(program), script_user="no-such-user") == [
+        f"notify is {program}: it cannot be run: this host has no user no-such-user."
+    ]
+
+
+def test_a_down_file_needs_its_folder(tmp_path):
+    """Without it the unit's ExecStartPost fails, and haproxy never starts again."""
+    assert said(down_file=f"{tmp_path}/none/down") == [
+        f"down_file is {tmp_path}/none/down: there is no folder {tmp_path}/none, so that the balancer could not start: "
+        "create it, or name a file in /run."
+    ]
+
+
+def test_a_down_file_is_in_a_folder_that_nobody_else_may_change(tmp_path):
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    assert said(down_file=f"{folder}/down") == [
+        f"down_file is {folder}/down: others than root may change {folder}: chown it to root, chmod go-w."
+    ]
+
+
+def test_certificates_are_there_and_are_certificates(tmp_path):
+    (tmp_path / "empty.pem").write_text("")
+    os.mkfifo(str(tmp_path / "pipe.pem"))
+    services = [{"name": name, "check": {"ca": f"{tmp_path}/{name}.pem"}} for name in ("none", "empty", "pipe")]
+    assert [found.rpartition(".pem: ")[2] for found in said(services=services)] == [
+        "it cannot be read: No such file or directory.",
+        "there is no certificate in it (PEM).",
+        "it is no regular file.",
+    ]
+    assert said(services=services)[0].startswith("services[0] (none).check.ca is ")

@@ -1,0 +1,121 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A pair that was set up by hand keeps its VRIDs and its password, whatever its instances are called."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host import keepalived_conf
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from support.plans.pairs import member, pair
+
+# As in the cluster load balancer's page of the RKE2 documentation, with a password.
+BY_HAND = """\
+vrrp_instance haproxy-vip {
+    interface eth0
+    state MASTER
+    priority 200
+    virtual_router_id 77
+    authentication {
+        auth_type PASS
+        auth_pass byhand12
+    }
+    virtual_ipaddress {
+        192.0.2.10/24
+    }
+}
+"""
+OTHER = """\
+vrrp_instance other {
+    virtual_router_id 9
+    authentication {
+        auth_pass other123
+    }
+    virtual_ipaddress {
+        192.0.2.99
+    }
+}
+"""
+
+
+def adopted(*texts, **settings):
+    members = [member(number, **{"vrid": None, **settings}) for number in range(1, len(texts) + 1)]
+    for one, text in zip(members, texts):
+        one["host"]["instances"] = keepalived_conf.instances(text)
+        one["host"]["takeover"] = {"keepalived": {"keep": ["/etc/keepalived/keepalived.conf"]}}
+    return members
+
+
+def password(members):
+    return _members.auth_pass(members, new_uuid=lambda: "0f3a9c1e-77aa-4d")
+
+
+def test_the_vrid_and_the_password_are_kept():
+    members = adopted(BY_HAND, BY_HAND)
+    plan = _pair.plan(members)
+    assert plan.faults == [] and [(vip.name, vip.vrid) for vip in plan.vips] == [("vip-192.0.2.10", 77)]
+    assert password(members) == "byhand12"
+    assert plan.sole_router == "", "nothing changes that all members share"
+
+
+def test_an_ipv6_address_is_recognised_in_every_spelling():
+    text = BY_HAND.replace("192.0.2.10/24", "2001:0DB8:0::10/64 dev eth0")
+    plan = _pair.plan(adopted(text, text, vips=["2001:db8::10"]))
+    assert plan.faults == [] and [vip.vrid for vip in plan.vips] == [77]
+
+
+def test_of_two_vips_in_one_instance_the_first_keeps_the_vrid():
+    text = BY_HAND.replace("192.0.2.10/24", "192.0.2.11\n        192.0.2.10/24")
+    plan = _pair.plan(adopted(text, text, vips=["192.0.2.10", "192.0.2.11"]))
+    assert plan.faults == [] and plan.vips[0].vrid == 77 != plan.vips[1].vrid
+
+
+def test_a_vrid_of_the_user_comes_before_the_living_one():
+    assert [vip.vrid for vip in _pair.plan(adopted(BY_HAND, BY_HAND, vrid=51)).vips] == [51]
+
+
+def test_the_password_is_that_of_the_layouts_own_vip_whatever_else_is_in_the_file():
+    assert password(adopted(OTHER + BY_HAND, OTHER + BY_HAND)) == "byhand12"
+    assert password(adopted(OTHER, BY_HAND)) == "byhand12"
+    assert password(adopted(OTHER, OTHER)) == "other123", "there is none of the VIP's own"
+
+
+def test_a_living_pair_without_a_password_keeps_none_because_its_members_would_not_hear_each_other():
+    without = BY_HAND.replace("auth_pass byhand12", "")
+    assert password(adopted(without, without)) == password(adopted(OTHER + without, without)) == ""
+    version_3 = without.replace("virtual_router_id", "version 3\n    virtual_router_id")
+    assert password(adopted(version_3, version_3)) == "0f3a9c1e", "version 3 has no passwords"
+    assert password(pair()) == "0f3a9c1e"
+
+
+@pytest.mark.parametrize("instances, faults", [(BY_HAND, 0), ("", 1)])
+def test_a_vip_that_the_living_pair_holds_with_the_links_prefix_is_not_the_hosts_own(instances, faults):
+    members = adopted(instances, instances)
+    members[0]["host"]["addresses"].append(
+        {"interface": "eth0", "address": "192.0.2.10", "prefix": 24, "mac": "02:00:00:00:00:01"}
+    )
+    assert len(_pair.plan(members).faults) == faults
+
+
+def test_a_vip_that_only_the_living_pair_has_is_named_before_it_is_given_up():
+    members = adopted(BY_HAND + OTHER, BY_HAND)
+    sentence = "lb1: VIP 192.0.2.99 is in its keepalived.conf but not in the plan, so this member gives it up."
+    assert [each for each in _pair.plan(members).warnings if "192.0.2.99" in each] == [sentence]
+    members[0]["host"]["takeover"]["keepalived"]["keep"] = []
+    assert not [each for each in _pair.plan(members).warnings if "192.0.2.99" in each], "it is this collection's file"
+
+
+@pytest.mark.parametrize(
+    "where, taken",
+    [("", False), ("haproxy.service", False), ("the docker container 4f2a", True), ("kolla-haproxy.service", True)],
+)
+def test_a_haproxy_of_others_on_a_port_of_the_services_is_named_by_what_it_runs_in(where, taken):
+    members = pair()
+    listener = {"address": "0.0.0.0", "port": 80, "program": "haproxy", "pid": 99, "runs_in": where}
+    members[1]["host"]["listeners"].append(listener)
+    sentence = (
+        f"lb2: port 80 of service infra_nodes-80 is already taken by haproxy in {where} (pid 99): "
+        "stop that program or move the service."
+    )
+    assert _pair.plan(members).faults == [sentence] * taken

@@ -1,0 +1,88 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run says at its end."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import outcome
+
+VIP, VIP6 = "192.0.2.10", "2001:db8::10"
+UNSET = dict.fromkeys(("enabled", "address", "port", "uri"), "")
+PAGE = "http://127.0.0.1:9000/haproxy_stats"
+UNPROVED = "Not proved: that each VIP moves as forecast."
+DRILL = "Next: onprem.lb.drill causes each failure, and measures for how long a VIP is gone."
+
+
+def member(name, **values):
+    usual = {
+        "engine": "native",
+        "vips": [VIP],
+        "held": [],
+        "packages": [],
+        "files": [],
+        "steps": [],
+        "statistics": UNSET,
+    }
+    return {"name": name, **usual, **values}
+
+
+def pair(**second):
+    return [member("lb1", held=[VIP]), member("lb2", **second)]
+
+
+def test_a_run_that_changed_nothing_says_who_holds_what_and_what_comes_next():
+    assert outcome.lines(pair(), [], False) == [
+        f"{VIP} is held by lb1.",
+        "lb1, lb2: nothing changed.",
+        UNPROVED,
+        f"Statistics on lb1, lb2: {PAGE}",
+        DRILL,
+    ]
+
+
+def test_members_are_told_apart_by_what_changed_there():
+    changed = outcome.lines(pair(packages=["haproxy", "keepalived"], files=["/etc/haproxy/haproxy.cfg"]), [], False)
+    assert changed[1:3] == [
+        "lb1: nothing changed.",
+        "lb2: done: install haproxy, keepalived; write /etc/haproxy/haproxy.cfg.",
+    ]
+    agent = outcome.lines(pair(engine="agent", steps=["start onprem-lb-vrrp.service"]), [], False)
+    assert "lb2: done: start onprem-lb-vrrp.service." in agent
+    assert agent[-3:-1] == [f"Statistics on lb1: {PAGE}", "Statistics on lb2: http://127.0.0.1:9000/"]
+
+
+def test_a_dry_run_says_what_would_change_and_proves_nothing():
+    dry = [member("lb1", held=None), member("lb2", held=None, files=["/etc/keepalived/keepalived.conf"])]
+    assert outcome.lines(dry, [], True) == [
+        "lb1: nothing would change.",
+        "lb2: to do: write /etc/keepalived/keepalived.conf.",
+        f"Statistics on lb1, lb2: {PAGE}",
+        "Next: the same without --check.",
+    ]
+
+
+def test_what_was_not_verified_is_said():
+    unverified = outcome.lines([member("lb1", held=None), member("lb2", held=None)], ["lb3"], False)
+    assert "Not verified: lb1, lb2, lb3." in unverified and not any("held" in line for line in unverified)
+
+
+def test_a_member_that_the_limit_leaves_out_may_hold_a_vip():
+    assert f"{VIP} is held by a member outside --limit." in outcome.lines([member("lb2")], ["lb1"], False)
+
+
+def test_each_of_several_pairs_holds_its_own():
+    other = [member("lb3", vips=[VIP6]), member("lb4", vips=[VIP6], held=[VIP6])]
+    assert outcome.lines([*pair(), *other], [], False)[:2] == [f"{VIP} is held by lb1.", f"{VIP6} is held by lb4."]
+
+
+@pytest.mark.parametrize(
+    "given, line",
+    [
+        ({"port": 9001, "address": "::1", "uri": "/stats"}, ["Statistics on lb1: http://[::1]:9001/stats"]),
+        ({"enabled": "false"}, []),
+    ],
+)
+def test_the_statistics_are_where_the_user_wants_them(given, line):
+    said = outcome.lines([member("lb1", statistics={**UNSET, **given})], [], False)
+    assert [each for each in said if "Statistics" in each] == line

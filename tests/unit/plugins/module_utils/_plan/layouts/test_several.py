@@ -1,0 +1,112 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Several pairs in one run: each is planned, and no two of them share a host, a VIP, or a VRID on one link."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair, planner, several
+from support.plans.pairs import member, running
+
+
+def of(*numbers, subnet="192.0.2", **settings):
+    """The members of a pair: lb1 has the address 192.0.2.1, and so on."""
+    found = []
+    for number in numbers:
+        each = member(number, **{"vrid": None, **settings})
+        for info in each["host"]["addresses"]:
+            info["address"] = info["address"].replace("192.0.2", subnet).replace("db8", f"db8:{len(subnet)}")
+        found.append({**each, "address": f"{subnet}.{number}", "members": [f"lb{other}" for other in numbers]})
+    return found
+
+
+def drawn(*pairs, draw=planner.plan):
+    return several.draw(pair.LAYOUT, [each for members in pairs for each in members], draw)
+
+
+def vrids(found):
+    return [vip.vrid for plan in found.plans for vip in plan.vips]
+
+
+ONE, OTHER = of(1, 2), of(3, 4, vips=["192.0.2.58"])
+FREE = 160  # the next of the pool
+
+
+def test_each_pair_has_a_plan_of_its_own_under_its_members_names():
+    found = drawn(ONE, OTHER)
+    assert found.faults == []
+    assert [list(plan.members) for plan in found.plans] == [["lb1", "lb2"], ["lb3", "lb4"]]
+    assert [[vip.address for vip in plan.vips] for plan in found.plans] == [["192.0.2.10"], ["192.0.2.58"]]
+    assert [line for line in found.lines if line.endswith(":")] == ["lb1, lb2:", "lb3, lb4:"]
+    assert "192.0.2.58 (VRID 160): held by lb3, then lb4" in found.lines
+
+
+def test_one_pair_has_no_heading():
+    found = drawn(ONE)
+    assert found.lines == [*found.plans[0].warnings, *found.plans[0].table, *found.plans[0].engines]
+
+
+def test_the_members_are_in_the_order_of_their_list_whatever_the_order_of_the_play():
+    assert list(drawn(list(reversed(ONE))).plans[0].members) == ["lb1", "lb2"]
+
+
+def test_pairs_get_vrids_of_their_own():
+    """Both VIPs would get the same: it follows from the address."""
+    assert vrids(drawn(ONE)) == vrids(drawn(OTHER)) == [144]
+    assert vrids(drawn(ONE, OTHER)) == [144, FREE]
+
+
+def test_a_new_pair_leaves_the_vrid_of_a_later_one_that_runs_alone():
+    later = of(3, 4, vips=["192.0.2.58"])
+    for each in later:
+        each["host"]["instances"] = [running("vip-192.0.2.58", vrid=144, addresses=["192.0.2.58/32"])]
+    assert vrids(drawn(ONE, later)) == [FREE, 144]
+
+
+def test_two_pairs_on_one_link_may_not_have_one_vrid():
+    found = drawn(of(1, 2, vrid=77), of(3, 4, vips=["192.0.2.58"], vrid=77))
+    assert found.faults == [
+        "lb1, lb2 and lb3, lb4 are on one link, and 192.0.2.10 and 192.0.2.58 both have VRID 77: "
+        "give one of them another."
+    ]
+
+
+def test_two_pairs_on_different_links_may_have_one_vrid():
+    other = of(3, 4, subnet="198.51.100", vips=["198.51.100.20"], vrid=77)
+    assert vrids(drawn(of(1, 2, vrid=77), other)) == [77, 77]
+
+
+def test_two_pairs_may_not_have_one_vip():
+    assert drawn(ONE, of(3, 4)).faults == ["lb1, lb2 and lb3, lb4 both have VIP 192.0.2.10: give each its own."]
+
+
+def test_two_pairs_may_not_be_on_one_host():
+    same = of(3, 4, vips=["192.0.2.58"])
+    same[0]["host"]["addresses"][1]["address"] = "192.0.2.2"
+    assert drawn(ONE, same).faults == [
+        "lb2 and lb3 both have the address 192.0.2.2: give each a host of its own (ansible_host)."
+    ]
+
+
+@pytest.mark.parametrize(
+    "others, shared, shown",
+    [((2, 3), "lb2", "lb2, lb3"), ((2, 1), "lb1", "lb2, lb1")],
+    ids=["a host of two pairs", "another order"],
+)
+def test_all_hosts_of_a_pair_name_the_same_members(others, shared, shown):
+    assert drawn(ONE[:1], of(*others)[:1]).faults[0] == (
+        f"pair_members: {shared} is in 'lb1, lb2' and in '{shown}'. Set it once for each group, so that all of its "
+        "hosts have the same list."
+    )
+
+
+def test_a_fault_says_in_which_pair_it_is():
+    (fault,) = drawn(ONE, of(3, 4, vips=[])).faults
+    assert fault.startswith("lb3, lb4: pair_vips is []")
+
+
+def test_what_no_host_was_asked_for_is_judged_too():
+    """In a forecast no address is known but those of the inventory."""
+    unread = [[{**each, "host": None} for each in members] for members in (ONE, OTHER)]
+    assert drawn(*unread, draw=planner.draft).faults == []
+    assert vrids(drawn(*unread, draw=planner.draft)) == [144, FREE]

@@ -1,0 +1,76 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requests that go to other servers by their host or path."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy
+from support.plans.pairs import pair
+
+SHOP = {"name": "shop", "hosts": ["shop.example"], "servers": ["192.0.2.41"]}
+WEB = {"name": "web", "port": 80, "mode": "http", "servers": ["192.0.2.31"], "routes": [SHOP]}
+PLACE = "haproxy_services[0] (web).routes[0] (shop)"
+
+
+def model(*services):
+    settings = {"services": list(services), "monitors": [], "stats": {}, "tuning": {}}
+    return haproxy.model(settings, [], "lb1")
+
+
+def test_a_route_has_servers_checks_and_defaults_as_a_service_has():
+    found = model(WEB)
+    assert found["faults"] == []
+    (route,) = found["services"][0]["routes"]
+    assert (route["hosts"], route["paths"], route["balance"]) == (["shop.example"], [], "roundrobin")
+    assert (route["servers"][0]["port"], route["check"]["type"], route["check"]["interval"]) == (80, "tcp", 2)
+
+
+def test_a_service_that_is_read_again_is_the_same():
+    """A layout passes the services that it has read to the role."""
+    once = model({**WEB, "port": 443, "tls": {"certificate": "/etc/ssl/web.pem"}})
+    assert model(*once["services"]) == once and once["faults"] == []
+
+
+@pytest.mark.parametrize(
+    "change, sentence",
+    [
+        ({"hosts": []}, f"{PLACE} has neither hosts nor paths, so that no request would take it: name some."),
+        ({"hosts": ["shop.example:80"]}, f"{PLACE}.hosts is ['shop.example:80']: in it 'shop.example:80' is wrong"),
+        ({"paths": ["api"]}, f"{PLACE}.paths is ['api']: in it 'api' is wrong: the path of a URL is wanted"),
+        ({"servers": []}, f"{PLACE}.servers has none: name at least one server."),
+        ({"balance": "x"}, f"{PLACE}.balance is 'x': roundrobin, leastconn, source, or another algorithm of HAProxy's"),
+        ({"check": {"rise": 0}}, f"{PLACE}.check.rise is 0: a whole number from 1 to 100 is wanted."),
+        ({"check": {"type": "https", "verify": True}}, f"{PLACE}.check.verify is true, but host is empty"),
+        ({"path": "/x"}, f"{PLACE} has the unknown key 'path': did you mean 'paths'?"),
+        ({"name": "web"}, "haproxy_services has the name 'web' twice: give each its own."),
+        ({"servers": ["127.0.0.1"]}, f"{PLACE}.servers: 127.0.0.1 at 127.0.0.1 port 80 is the service itself"),
+    ],
+)
+def test_a_route_that_haproxy_could_not_follow_is_refused(change, sentence):
+    route = {**SHOP, **change}
+    found = model({**WEB, "routes": [route]})["faults"]
+    assert any(sentence.replace("(shop)", f"({route['name']})") in fault for fault in found), found
+
+
+def test_a_route_is_for_http_only():
+    found = model({**WEB, "mode": "tcp"})["faults"]
+    assert found == ["haproxy_services[0] (web).routes need mode http, and this one is tcp: set mode to http."]
+
+
+def test_a_route_to_the_balancer_itself_is_refused():
+    (fault,) = _pair.plan(pair(services=[{**WEB, "routes": [{**SHOP, "servers": ["192.0.2.10"]}]}])).faults
+    assert fault.startswith(
+        "pair_services[0] (web).routes[0] (shop).servers: 192.0.2.10 at 192.0.2.10 port 80 is a VIP"
+    )
+
+    own = [{"address": "192.0.2.1"}]
+    settings = {"services": [{**WEB, "routes": [{**SHOP, "servers": ["192.0.2.1"]}]}], "stats": {}, "tuning": {}}
+    (fault,) = haproxy.model(settings, [], "lb1", own)["faults"]
+    assert fault.startswith(f"{PLACE}.servers: 192.0.2.1 at 192.0.2.1 port 80 is the balancer on lb1: ")
+
+
+def test_the_agent_refuses_routes_in_a_sentence():
+    (fault,) = agent.translate({"services": [WEB]})["faults"]
+    assert fault.startswith("agent_services (web).routes are set, and the agent relays HTTP as it comes")

@@ -1,0 +1,91 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""TLS that ends at the balancer: what is accepted, and what haproxy makes of it."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy
+from support.plans.pairs import pair
+from support.rendering import haproxy as rendered
+
+TLS = {"certificate": "/etc/ssl/web.pem"}
+WEB = {"name": "web", "port": 443, "mode": "http", "servers": ["192.0.2.31"], "tls": TLS}
+
+
+def faults(*services):
+    settings = {"services": list(services), "monitors": [], "stats": {}, "tuning": {}}
+    return haproxy.model(settings, [], "lb1")["faults"]
+
+
+@pytest.mark.parametrize(
+    "tls, sentence",
+    [
+        ({}, "haproxy_services[0] (web).tls lacks 'certificate': add it."),
+        (
+            "/etc/ssl/web.pem",
+            "haproxy_services[0] (web).tls is '/etc/ssl/web.pem': a mapping with the keys",
+        ),
+        ({"certificate": "web.pem"}, "tls.certificate is 'web.pem': a whole path is wanted, from / on."),
+        ({"certificate": "/a\nb"}, "a whole path is wanted, from / on."),
+        ({**TLS, "key": "/etc/ssl/web.key"}, "or from /etc/ssl/web.pem.key: rename it, or leave it out"),
+        ({**TLS, "alpn": ["h2 x"]}, "a protocol such as h2 or http/1.1 is wanted."),
+        ({**TLS, "redirect": 0}, "tls.redirect is 0: a port from 1 to 65535 is wanted."),
+        ({**TLS, "cert": "/x"}, "haproxy_services[0] (web).tls has the unknown key 'cert'"),
+    ],
+)
+def test_tls_that_haproxy_could_not_have_is_refused(tls, sentence):
+    found = faults({**WEB, "tls": tls})
+    assert any(sentence in fault for fault in found), found
+
+
+def test_the_key_may_be_in_the_certificates_file_or_beside_it():
+    assert faults(WEB) == faults({**WEB, "tls": {**TLS, "key": "/etc/ssl/web.pem.key"}}) == []
+
+
+def test_a_redirect_leads_to_the_port_of_https_only():
+    (fault,) = faults({**WEB, "port": 8443, "tls": {**TLS, "redirect": 80}})
+    assert fault.endswith(".tls.redirect leads to port 443, and the service has port 8443: leave it out.")
+
+
+def test_the_port_of_a_redirect_is_one_that_listens():
+    web = {**WEB, "tls": {**TLS, "redirect": 80}}
+    plan = _pair.plan(pair(services=[web]))
+    assert plan.faults == []
+    assert plan.members["lb1"].firewall.ports == [443, 80]
+    assert plan.targets == [["192.0.2.10", 443], ["192.0.2.10", 80]]
+    (fault,) = faults(web, {"name": "plain", "port": 80, "servers": ["192.0.2.31"]})
+    assert fault.startswith("service plain and service web-redirect both listen on * port 80: ")
+    assert faults(web, {"name": "web-redirect", "port": 81, "servers": ["192.0.2.31"]}) == [
+        "haproxy_services has the name 'web-redirect' twice: give each its own."
+    ]
+
+
+def test_the_agent_refuses_tls_in_a_sentence():
+    (fault,) = agent.translate({"services": [WEB]})["faults"]
+    assert fault.startswith("agent_services (web).tls is set, and the agent relays TLS as it comes, without a cert")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """The file of a certificate and its key."""
+    file = tmp_path_factory.mktemp("certificate") / "a certificate.pem"
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "-")
+    made = subprocess.run(["openssl", "req", "-x509", *key, "-subj", "/CN=web"], check=True, capture_output=True)
+    file.write_bytes(made.stdout)
+    return file
+
+
+@pytest.mark.parametrize("mode", ["tcp", "http"])
+def test_haproxy_takes_the_file(certificate, tmp_path, mode):
+    tls = {"certificate": str(certificate), "ca": str(certificate), "alpn": ["h2", "http/1.1"], "redirect": 80}
+    file = tmp_path / "haproxy.cfg"
+    file.write_text(rendered([{**WEB, "mode": mode, "bind": ["*", "::"], "allow": ["192.0.2.0/24"], "tls": tls}]))
+    done = subprocess.run(["haproxy", "-c", "-f", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    text = file.read_text()
+    assert f"    bind *:443 ssl crt '{certificate}' verify required ca-file '{certificate}' alpn h2,http/1.1\n" in text
+    assert "frontend web-redirect\n" in text and "    bind [::]:80 v6only\n" in text

@@ -1,0 +1,57 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every program accepts every new file before a layout changes a host."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from support.paths import ROLES
+
+CHANGES_NOTHING = ("plan.yml", "preflight.yml", "check.yml")
+
+
+def tasks(role, file):
+    return yaml.safe_load((ROLES / role / "tasks" / file).read_text())
+
+
+def included(task):
+    """Return the role and the file that a task includes."""
+    include = task.get("ansible.builtin.include_role", {})
+    return include.get("name", "").rpartition(".")[2], include.get("tasks_from")
+
+
+def stages(role, file):
+    """Return the files that a role's tasks include, in order, each with its conditions."""
+    (block,) = [task["block"] for task in tasks(role, file) if "block" in task]
+    keys = ("ansible.builtin.import_tasks", "ansible.builtin.include_tasks")
+    return [(task[key], task.get("when")) for task in block for key in keys if key in task]
+
+
+def test_a_layout_has_its_files_checked_before_the_first_change_or_right_after_the_installation():
+    found = stages("layout", "present.yml")
+    changing = [file for file, _when in found if file not in CHANGES_NOTHING]
+    assert found.index(("check.yml", "__layout_has_programs")) < [file for file, _when in found].index(changing[0])
+    at = found.index(("check.yml", ["not __layout_has_programs", "'install' in __layout_stages"]))
+    assert (found[at - 1][0], found[at + 1][0]) == ("install.yml", "configure.yml")
+
+
+def test_what_a_layout_configures_is_what_it_has_checked():
+    checked = {role for role, _file in map(included, tasks("layout", "check.yml"))}
+    configured = {role for name in ("configure.yml", "router.yml") for role, _f in map(included, tasks("layout", name))}
+    assert checked == configured - {""} == {"haproxy", "keepalived", "agent", "ipi"}
+
+
+@pytest.mark.parametrize(
+    "role, file", [("haproxy", "check.yml"), ("keepalived", "check.yml"), ("ipi", "nftables_check.yml")]
+)
+def test_a_check_writes_nothing_and_sees_the_very_files_that_are_written(role, file):
+    (task,) = tasks(role, file)
+    assert task["check_mode"] is True and task["diff"] is False
+    writing = tasks(role, file.replace("nftables_check", "nftables").replace("check", "configure"))
+    assert task["onprem.lb.config_files"] in [each.get("onprem.lb.config_files") for each in writing]
+
+
+def test_the_agent_is_checked_before_its_role_opens_the_firewall():
+    found = [file for file, _when in stages("agent", "main.yml")]
+    assert found == ["preflight.yml", "check.yml", "firewall.yml", "configure.yml", "verify.yml"]
