@@ -215,6 +215,11 @@ active_units:
   type: list
   elements: str
   returned: success
+restarting_units:
+  description: Those of O(units) that start or stop, such as one that fails and that systemd starts again and again.
+  type: list
+  elements: str
+  returned: success
 own_units:
   description: Those of O(units) that this collection has set up here, whether they run or not.
   type: list
@@ -363,7 +368,7 @@ def instances(params, reader):
 def deployed(params, reader):
     """Return the states of the packages and the units, and what is in the way of installing, starting or writing."""
     packages, units = reader.packages(params["packages"]), params["units"]
-    masked = reader.units_in("LoadState", "masked", units)
+    masked = reader.units_in("LoadState", units, "masked")
     recorded = facts.packages(reader.text(params["packages_record"]))
     return {
         "missing_packages": packages.missing,
@@ -371,9 +376,10 @@ def deployed(params, reader):
         "own_packages": [name for name in params["packages"] if name in recorded],
         "unobtainable": reader.unobtainable(packages.to_fetch),
         "unremovable": {name: why for name, why in packages.unremovable.items() if name in recorded},
-        "active_units": reader.units_in("ActiveState", "active", units),
-        "existing_units": reader.units_in("LoadState", "loaded", units) + masked,
-        "enabled_units": reader.units_in("UnitFileState", "enabled", units),
+        "active_units": reader.units_in("ActiveState", units, "active"),
+        "restarting_units": reader.units_in("ActiveState", units, "activating", "deactivating"),
+        "existing_units": reader.units_in("LoadState", units, "loaded") + masked,
+        "enabled_units": reader.units_in("UnitFileState", units, "enabled"),
         "own_units": [unit for unit in units if facts.is_ours(unit)],
         "obstacles": {
             **packages.uninstallable,

@@ -108,11 +108,11 @@ class Reader:
         age = (now or time.time()) - os.stat(lists).st_mtime
         return bool(glob.glob(os.path.join(lists, "*_Packages*"))) and age < DAY
 
-    def units_in(self, prop: str, state: str, wanted: List[str]) -> List[str]:
-        """Return the units whose property has a state, such as ``ActiveState`` active or ``LoadState`` masked."""
+    def units_in(self, prop: str, wanted: List[str], *states: str) -> List[str]:
+        """Return the units whose property has one of these states: ``ActiveState`` active, ``LoadState`` masked."""
         if not wanted:
             return []
-        found = {unit.get("Id") for unit in show(self.run, wanted, ["Id", prop]) if unit.get(prop) == state}
+        found = {unit.get("Id") for unit in show(self.run, wanted, ["Id", prop]) if unit.get(prop) in states}
         return [unit for unit in wanted if unit in found]
 
     def journal(self, invocation: str) -> List[str]:

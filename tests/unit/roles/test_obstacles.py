@@ -182,14 +182,17 @@ def test_what_is_installed_is_recorded_before_it_is_installed_except_what_other_
 
 
 @pytest.mark.parametrize("role", PACKAGES)
-@pytest.mark.parametrize("stop", [True, False])
-def test_a_program_that_is_started_otherwise_stops_before_its_unit_is_set_aside(role, stop):
+@pytest.mark.parametrize("stop, restarting", [(True, False), (False, True), (False, False)])
+def test_a_program_that_is_started_otherwise_or_fails_at_its_start_stops_before_its_files_change(
+    role, stop, restarting
+):
     host = {"takeover": {role: {"stop": stop, "set_aside": ["/aside"], "keep": []}}, "selinux": False}
+    host.update(restarting_units=[f"{role}.service"] * restarting)
     host.update(active_units=[f"{role}.service"], enabled_units=[f"{role}.service"], missing_packages=[])
     known = {**defaults(role), f"__{role}_host": host, "ansible_check_mode": False, f"__{role}_secrets": []}
     known.update({f"__{role}_files": [], f"__{role}_written": {"changed": False}})
     found = calls(role, known, SYSTEMD, CONFIG_FILES, tasks_from="configure.yml")
-    assert [module for module, _call in found] == [SYSTEMD] * stop + [CONFIG_FILES]
+    assert [module for module, _call in found] == [SYSTEMD] * (stop or restarting) + [CONFIG_FILES]
     assert found[-1][1]["set_aside"] == ["/aside"]
 
 

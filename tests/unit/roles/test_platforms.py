@@ -21,6 +21,7 @@ def host(role, family="RedHat", missing=(), selinux=False, check=False, state="p
         "package_lists_fresh": True,
         "selinux": selinux,
         "active_units": [f"{role}.service"],
+        "restarting_units": [],
         "enabled_units": [f"{role}.service"],
         "existing_units": [f"{role}.service"],
         "own_units": [f"{role}.service"],

@@ -241,8 +241,11 @@ class Host:
         self.run(["systemctl", "disable", unit])  # which fails if its file is gone
 
     def start(self, unit: str) -> None:
-        """Start a unit and wait until it is ready."""
-        self._begin("start", unit)
+        """Start a unit and wait until it is ready.
+
+        `systemctl start` would join a start that is under way, and fail with it although its cause has been mended.
+        """
+        self._restart(unit)
 
     def reload(self, daemon: Daemon, unit: Unit) -> None:
         self._signal(daemon, unit, signal.SIGHUP)
@@ -264,12 +267,12 @@ class Host:
         if not gracefully:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(unit.pid, signal.SIGKILL)
-        self._begin("restart", daemon.unit)
+        self._restart(daemon.unit)
 
-    def _begin(self, verb: str, unit: str) -> None:
-        code, _out, err = self.run(["systemctl", verb, unit])
+    def _restart(self, unit: str) -> None:
+        code, _out, err = self.run(["systemctl", "restart", unit])
         if code:
-            raise Failed(f"{unit} does not {verb}: {self._journal(unit) or err.strip()}")
+            raise Failed(f"{unit} does not start: {self._journal(unit) or err.strip()}")
 
     def _signal(self, daemon: Daemon, unit: Unit, number: int) -> None:
         """Send a signal, and wait until the daemon has notified systemd of RELOADING and then of READY."""

@@ -108,6 +108,15 @@ def test_all_that_was_asked_for_is_returned_in_both_modes(host, check):
     assert (found["heard"], found["selinux"]) == ([], False) and "changed" not in found
 
 
+@pytest.mark.parametrize("state, restarting", [("activating", True), ("deactivating", True), ("inactive", False)])
+def test_a_unit_that_systemd_starts_again_and_again_is_returned(host, state, restarting):
+    asked = {"units": ["haproxy.service", "keepalived.service"]}
+    said = UNITS.replace("ActiveState=inactive", f"ActiveState={state}", 1)
+    found = look({**host, **asked}, programs={**PROGRAMS, "systemctl": said})
+    assert found["restarting_units"] == ["keepalived.service"] * restarting
+    assert found["active_units"] == ["haproxy.service"]
+
+
 @pytest.mark.parametrize("check", [True, False])
 def test_what_is_in_the_way_of_a_deployment_is_returned_by_its_name_in_both_modes(host, check):
     said = "haproxy hold ok installed\nkeepalived hold ok not-installed\npsmisc install ok installed\n"

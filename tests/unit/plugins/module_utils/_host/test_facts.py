@@ -91,8 +91,8 @@ def reader(answers):
 def test_units_are_told_by_their_names_also_beside_one_that_does_not_exist():
     said = "Id=gone.service\nUnitFileState=\n\nId=haproxy.service\nUnitFileState=enabled\n"
     wanted = ["haproxy.service", "gone.service"]
-    assert reader({"systemctl": said}).units_in("UnitFileState", "enabled", wanted) == ["haproxy.service"]
-    assert reader({}).units_in("UnitFileState", "enabled", []) == []
+    assert reader({"systemctl": said}).units_in("UnitFileState", wanted, "enabled") == ["haproxy.service"]
+    assert reader({}).units_in("UnitFileState", [], "enabled") == []
 
 
 def test_package_lists_are_fresh_when_there_are_some_and_they_are_of_today(tmp_path):

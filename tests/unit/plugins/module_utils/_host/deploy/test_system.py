@@ -254,7 +254,7 @@ def test_a_router_is_killed_so_that_its_addresses_stay_but_not_where_some_are_to
 def test_a_daemon_that_does_not_start_is_said_with_its_reason(tmp_path):
     here, _systemctl = host(
         tmp_path,
-        ("systemctl start", (1, "", "Job for it failed.")),
+        ("systemctl restart", (1, "", "Job for it failed.")),
         ("journalctl", (0, "Starting it...\nport 80 is taken.\n", "")),
     )
     with pytest.raises(Failed, match=r"^onprem-lb-proxy.service does not start: port 80 is taken\.$"):
