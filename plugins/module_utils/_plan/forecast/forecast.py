@@ -12,7 +12,7 @@ import copy
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from ..._shared import events
-from ..model.instances import read_instances
+from ..model.instances import TRACKING, read_instances
 from .plays import Progress, play_all
 from .scenario import (
     CRASH,
@@ -66,15 +66,16 @@ def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
     """Return ``{faults, outages}`` of a plan.
 
     :param plan: as `cluster_of` takes it; with ``watched`` unless all VIPs follow haproxy:
-        ``{SERVICE: {instances, fatal, harmless, blind_trackers}}``: the events that move the VIP, those that do not and
-        the milliseconds that they may cost nevertheless, and the trackers that notice none of them
+        ``{SERVICE: {instances, fatal, harmless, blind_trackers, failure}}``: the events that move the VIP, those that
+        do not and the milliseconds that they may cost nevertheless, the trackers that notice none of them, and what
+        happens, in words; by default the service dies
     :param progress: called before each step with the number of steps that are done, and that of all
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
         ``{event, vip, member, before, after, outage_ms, back, back_ms, two_holders_ms}``; ``back`` is the holder after
         the failure
     """
     cluster = cluster_of(plan)
-    watched = plan.get("watched") or {"haproxy": {"instances": list(cluster.vips), **HAPROXY}}
+    watched = plan.get("watched") or {"haproxy": {**HAPROXY, "instances": list(cluster.vips), **_blind_links(plan)}}
     scenarios = _scenarios(watched)
     results = list(_simulate_all(cluster, scenarios, progress))
     lines = []
@@ -88,11 +89,17 @@ def _scenarios(watched: Watched) -> List[Scenario]:
         Scenario(
             Failure(SERVICE, frozenset(spec["instances"]), frozenset(spec.get("blind_trackers", []))),
             spec["fatal"],
-            f"{service} dies on {{}}",
+            f"{spec.get('failure', f'{service} dies')} on {{}}",
         )
         for service, spec in watched.items()
     ]
     return [*services, *HOST_FAILURES]
+
+
+def _blind_links(plan: Plan) -> Dict[str, List[str]]:
+    """Return the interfaces that are tracked: they say nothing of haproxy."""
+    instances = [instance for member in plan["members"].values() for instance in member["instances"]]
+    return {"blind_trackers": [item["name"] for instance in instances for item in instance["track_interfaces"]]}
 
 
 def _simulate_all(cluster: Cluster, scenarios: List[Scenario], progress: Progress) -> Iterator[Result]:
@@ -246,9 +253,9 @@ def _fixes(cluster: Cluster) -> List[Fix]:
 
 
 def _set_weight(instance: Dict[str, Any], weight: int) -> None:
-    for kind in ("track_scripts", "track_files"):
-        for item in instance[kind]:
-            item["weight"] = -weight if item["weight"] < 0 else weight
+    """Change the weight of what has one."""
+    for item in [item for kind in TRACKING for item in instance[kind] if item["weight"]]:
+        item["weight"] = -weight if item["weight"] < 0 else weight
 
 
 def vrrp_forecast(given: Any) -> Dict[str, Any]:

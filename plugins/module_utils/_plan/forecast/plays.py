@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Plays every single failure of a cluster, except for what would only repeat an outcome.
 
-Each VIP is elected by itself, because only routers with its VRID listen to each other. Where its members differ in
-nothing but address and priority, two things follow:
+Each VIP is elected by itself, because only routers with its VRID listen to each other; VIPs of a sync group are not.
+Where its members differ in nothing but address and priority, two things follow:
 
 - A member below the `BEST` never takes part. A better one takes over first, because its Skew_Time is shorter, and its
   Advertisement restarts the timer of all the others (RFC 9568 section 6.4.2). Members that share the highest priority
@@ -74,9 +74,10 @@ def _initial_states(elections: List[Election], members: List[str]) -> List[Optio
 
 
 def _elections(cluster: Cluster) -> List[Election]:
-    """Return an election for each VIP; a single one for all, where two VIPs share a VRID."""
+    """Return an election for each VIP; a single one for all, where two VIPs share a VRID or a sync group."""
     routers = {(at.family, at.advertisement.vrid, at.name) for at in cluster.instances}
-    if len({router[:2] for router in routers}) < len(cluster.vips) or len(routers) > len(cluster.vips):
+    shared = len({router[:2] for router in routers}) < len(cluster.vips) or len(routers) > len(cluster.vips)
+    if shared or cluster.groups:
         return [Election(cluster)]
     return [
         ReducedElection(part) if _differ_in_rank_alone(part) else Election(part)

@@ -35,7 +35,7 @@ class Failure(NamedTuple):
 
 
 class Tracker(NamedTuple):
-    """A script or file that one instance tracks, and that follows the state of the service."""
+    """A script, file or interface that one instance tracks, and that follows the state of a service."""
 
     name: str
     alive: tracking.PriorityDelta
@@ -51,6 +51,7 @@ class Cluster(NamedTuple):
     trackers: List[List[Tracker]]  # of each instance
     vips: Dict[str, List[int]]  # by name: the instances that may hold it
     addresses: Dict[str, str]  # by name: what to call it
+    groups: List[Tuple[int, ...]]  # the instances of each sync group of a member
 
     settling_time: int = 0  # how long the effects of a failure, or of its end, last at most
 
@@ -61,8 +62,12 @@ class Cluster(NamedTuple):
     def only(self, vips: Collection[str], members: Collection[str]) -> Cluster:
         """Return the instances of some VIPs on some members; what follows from all of them stays."""
         wanted = [at for at, each in enumerate(self.instances) if each.name in vips and each.member in members]
+        numbers = {at: number for number, at in enumerate(wanted)}
         found = self._replace(
-            instances=[self.instances[at] for at in wanted], trackers=[self.trackers[at] for at in wanted], vips={}
+            instances=[self.instances[at] for at in wanted],
+            trackers=[self.trackers[at] for at in wanted],
+            vips={},
+            groups=[tuple(numbers[at] for at in group) for group in self.groups if numbers.keys() >= set(group)],
         )
         for at, instance in enumerate(found.instances):
             found.vips.setdefault(instance.name, []).append(at)
@@ -116,13 +121,16 @@ class Outcome(NamedTuple):
 def cluster_of(plan: Dict[str, Any]) -> Cluster:
     """Return the cluster of a plan.
 
-    :param plan: ``{members: {NAME: {instances, engine}}, track: {scripts}}``, the instances as `read_instances` returns
-        them; a member without an engine runs keepalived
+    :param plan: ``{members: {NAME: {instances, engine, sync_groups}}, track: {scripts}}``, the instances as
+        `read_instances` returns them; a member without an engine runs keepalived
     """
     scripts = {script["name"]: script for script in plan.get("track", {}).get("scripts", [])}
-    found = Cluster([], [], {}, {})
+    found = Cluster([], [], {}, {}, [])
     labels = {vip["name"]: vip["address"] for vip in plan.get("vips", [])}
     for member, planned in plan["members"].items():
+        numbers = {instance["name"]: at for at, instance in enumerate(planned["instances"], len(found.instances))}
+        groups = planned.get("sync_groups", [])
+        found.groups.extend(tuple(numbers[name] for name in group["instances"]) for group in groups)
         for instance in planned["instances"]:
             trackers = _trackers(instance, scripts)
             found.vips.setdefault(instance["name"], []).append(len(found.instances))
@@ -146,6 +154,9 @@ def _trackers(instance: Dict[str, Any], scripts: Dict[str, Dict[str, Any]]) -> L
     for item in instance["track_files"]:  # the kernel reports a change at once
         weight = item["weight"]
         found.append(Tracker(item["name"], tracking.file(weight, 0), tracking.file(weight, 1), 0, 0))
+    for item in instance["track_interfaces"]:  # as well
+        weight = item["weight"]
+        found.append(Tracker(item["name"], tracking.check(weight, True), tracking.check(weight, False), 0, 0))
     return found
 
 
@@ -185,7 +196,7 @@ def _micro(seconds: float) -> int:
 
 def settle(cluster: Cluster, first: Optional[str]) -> Settled:
     """Start one member before the rest, which matters without preemption; or all of them together, if it is None."""
-    sim = simulator.Simulation(cluster.instances)
+    sim = simulator.Simulation(cluster.instances, groups=cluster.groups)
     for member in [first] if first else cluster.members:
         _start(cluster, sim, member)
     sim.run(cluster.settling_time)

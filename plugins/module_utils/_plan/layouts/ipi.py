@@ -90,6 +90,7 @@ class Ipi(NamedTuple):
             "addresses": [vip.with_prefix],
             "track_scripts": [{"name": check.name, "weight": check.weight} for check in self.cluster.checks_of(vip)],
             "track_files": [{"name": DOWN, "weight": 0}] if is_api and preset.events else [],
+            "track_interfaces": [],
             "notify": None,
         }
 
@@ -130,8 +131,10 @@ class Ipi(NamedTuple):
         api = [[vip.address, self.cluster.settings["api_port"]] for vip in self.cluster.api.vips]
         return api + [[vip.address, port] for vip in self.cluster.ingress.vips for port in ROUTER_PORTS]
 
-    def missing_programs(self, member: Member) -> Faults:
+    def missing_programs(self, member: Member, engine: str) -> Faults:
         """Return what the agent needs and cannot install; for HAProxy and keepalived they are packages."""
+        if engine == engines.NATIVE:
+            return []
         name, missing = member["name"], member["host"].get("missing_programs", [])
         found = []
         if name in self.cluster.masters and "nft" in missing:

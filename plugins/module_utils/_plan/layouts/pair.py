@@ -8,17 +8,20 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, list_of, number, one_of, text
 from ..._shared import engines
-from ..forecast.forecast import Progress, unseen
+from ..forecast.forecast import HAPROXY, Progress, unseen
 from ..model import binds, values
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, listeners, read_services
-from . import loops, pair_presets, planner
+from . import checks, loops, pair_presets, planner
+from .checks import Check
 from .members import Member, find_existing, find_placements, priorities
 from .pair_vips import read_vips
 from .subnets import Placement
 
 ALIVE = "haproxy_alive"  # the script: killall -0 haproxy
 DOWN = "haproxy_down"  # the track file that haproxy's unit writes
+CHECKS = "pair_checks"
+GROUP = "pair"  # the sync group of all VIPs
 
 SETTINGS = {
     "vips": Field(anything, []),
@@ -45,6 +48,8 @@ SETTINGS = {
     "track_rise": Field(integer(1, 100), 1),
     "track_events": Field(boolean, True),
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
+    "checks": Field(anything, []),
+    "sync": Field(boolean, False),
     "notify": Field(values.optional(values.program), ""),
 }
 
@@ -56,6 +61,7 @@ class Pair(NamedTuple):
     vips: List[Vip]
     placements: Dict[str, Dict[str, Placement]]
     services: List[Dict[str, Any]]
+    checks: List[Check]
     priorities: List[int]
 
     @property
@@ -68,7 +74,10 @@ class Pair(NamedTuple):
         return Balancer(self.services, down_file=self.down_file)
 
     def router(self, name: str, engine: str) -> Router:
-        """The balancer is tracked by a file, which its unit writes at once, and by a script that polls."""
+        """The balancer is tracked by a file, which its unit writes at once, and by a script that polls.
+
+        What the user has checked besides is tracked by every VIP.
+        """
         script = {
             "name": ALIVE,
             "command": engines.ALIVE[engine],
@@ -78,11 +87,17 @@ class Pair(NamedTuple):
             "fall": self.settings["track_fall"],
         }
         files = [{"name": DOWN, "path": self.down_file}] if self.down_file else []
-        return Router([self._instance(name, vip) for vip in self.vips], [script], files)
+        scripts = [script, *(check.script for check in self.checks if not check.is_interface)]
+        return Router([self._instance(name, vip) for vip in self.vips], scripts, files, self._sync_groups)
+
+    @property
+    def _sync_groups(self) -> List[Dict[str, Any]]:
+        in_group = self.settings["sync"] and len(self.vips) > 1
+        return [{"name": GROUP, "instances": [vip.name for vip in self.vips]}] if in_group else []
 
     def _instance(self, name: str, vip: Vip) -> Dict[str, Any]:
         settings, rank = self.settings, vip.order.index(name)
-        placement = self.placements[name][vip.address]
+        placement, checked = self.placements[name][vip.address], self._checked(name, vip)
         # With a preempt delay, or without preemption, every member starts as Backup.
         is_master = rank == 0 and settings["preempt"] and not settings["preempt_delay"]
         return {
@@ -99,13 +114,39 @@ class Pair(NamedTuple):
             "source": placement.address,
             "peers": [self.placements[other][vip.address].address for other in vip.order if other != name],
             "addresses": [vip.with_prefix],
-            "track_scripts": [{"name": ALIVE, "weight": settings["track_weight"]}],
+            "track_scripts": [
+                {"name": ALIVE, "weight": settings["track_weight"]},
+                *(check.tracked for check in checked if not check.is_interface),
+            ],
             "track_files": [{"name": DOWN, "weight": 0}] if self.down_file else [],
+            "track_interfaces": [check.tracked for check in checked if check.is_interface],
             "notify": settings["notify"] or None,
         }
 
+    def _checked(self, name: str, vip: Vip) -> List[Check]:
+        """Return the checks that a VIP depends on: all but its own interface, which is tracked anyway."""
+        own = self.placements[name][vip.address].interface
+        return [check for check in self.checks if not (check.is_interface and check.target == own)]
+
+    def watched(self) -> Dict[str, Dict[str, Any]]:
+        """Return what each failure moves, as `forecast.forecast` takes it."""
+        if not self.checks:
+            return {}
+        moved = {check.name: self._moved_by(check) for check in self.checks}
+        haproxy = {**HAPROXY, "instances": [vip.name for vip in self.vips], "blind_trackers": list(moved)}
+        return {"haproxy": haproxy, **checks.watched(moved, [ALIVE, DOWN])}
+
+    def _moved_by(self, check: Check) -> List[str]:
+        if self._sync_groups:
+            return [vip.name for vip in self.vips]
+        return [vip.name for vip in self.vips if any(check in self._checked(name, vip) for name in vip.order)]
+
     def ports(self, _name: str) -> List[int]:
         return list(dict.fromkeys(listener["port"] for listener in listeners(self.services)))
+
+    def missing_programs(self, member: Member, engine: str) -> Faults:
+        missing = checks.missing_programs(self.checks, member["host"], engine, CHECKS)
+        return [f"{member['name']}: {fault}" for fault in missing]
 
     def targets(self) -> List[List[Any]]:
         """Return every service through every VIP that it is bound to: ``[address, port]``."""
@@ -127,7 +168,8 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
     vips = read_vips(settings, names, find_existing(members), faults)
     services = _services(settings, vips, members, faults)
     placements = find_placements(members, vips, "pair", faults)
-    pair = Pair(settings, vips, placements, services, _priorities(settings, len(names), faults))
+    checked = _checks(settings, vips, placements, members, faults)
+    pair = Pair(settings, vips, placements, services, checked, _priorities(settings, len(names), faults))
     return planner.Draft(
         vips=vips,
         placements=placements,
@@ -136,7 +178,9 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         balancer=pair.balancer,
         router=pair.router,
         ports=pair.ports,
-        warnings=pair_presets.without_effect(settings),
+        missing_programs=pair.missing_programs,
+        watched=pair.watched(),
+        warnings=[*pair_presets.without_effect(settings), *checks.at_once(checked, CHECKS, settings["sync"])],
     )
 
 
@@ -168,6 +212,33 @@ def _services(settings: Dict[str, Any], vips: List[Vip], members: List[Member], 
             if service["bind"] == [ANY]:
                 service["bind"] = [ANY, "::"]
     return services
+
+
+def _checks(
+    settings: Dict[str, Any],
+    vips: List[Vip],
+    placements: Dict[str, Dict[str, Placement]],
+    members: List[Member],
+    faults: Faults,
+) -> List[Check]:
+    """Return what the members check besides the balancer."""
+    found = checks.read_checks(settings["checks"], CHECKS, (ALIVE, DOWN), faults)
+    own = {**{vip.address: "a VIP of the pair" for vip in vips}, **_owners(members)}
+    carriers = {placement.interface for of_member in placements.values() for placement in of_member.values()}
+    faults += checks.of_own_addresses(found, CHECKS, own) + checks.of_carriers(found, CHECKS, carriers)
+    if settings["sync"] and len(vips) > 1:
+        weights = {"pair_track_weight": settings["track_weight"]}
+        weights.update((f"{CHECKS} ({check.name}).weight", check.weight) for check in found)
+        faults += [
+            f"{place} is {weight}, and no weight counts in a sync group (pair_sync): use 0 (FAULT)."
+            for place, weight in weights.items()
+            if weight
+        ]
+    return found
+
+
+def _owners(members: List[Member]) -> Dict[str, str]:
+    return {address: f"{name}'s own address" for address, name in loops.own_addresses(members).items()}
 
 
 def _priorities(settings: Dict[str, Any], count: int, faults: Faults) -> List[int]:

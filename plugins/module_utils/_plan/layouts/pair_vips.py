@@ -34,8 +34,14 @@ def read_vips(settings: Dict[str, Any], names: List[str], existing: Existing, fa
         first = fields["first"]
         if first and first not in names:
             faults.append(f"{place}.first is '{first}', no member of the pair: name one of {', '.join(names)}.")
-        rank = len(of_family(vips, vip.version))
+        if settings["sync"] and vips and first not in (None, vips[0].order[0]):
+            faults.append(
+                f"{place}.first is '{first}', and with pair_sync all VIPs are where the first one is, on "
+                f"{vips[0].order[0]}: give it to pair_vips[0] instead."
+            )
+        rank = 0 if settings["sync"] else len(of_family(vips, vip.version))
         order = rotated(names, names.index(first) if first in names else rank)
+        order = vips[0].order if settings["sync"] and vips else order
         vip = vip._replace(name=f"vip-{vip.address}", order=order)
         vip = vip._replace(vrid=fields["vrid"] or _vrid_of(vip, settings["vrid"], vips, existing, faults))
         faults.extend(_clashes(vip, vips, place))

@@ -59,7 +59,7 @@ class Draft(NamedTuple):
     balancer: Callable[[str, str], Balancer]  # of a member, with an engine
     router: Callable[[str, str], Router]
     ports: Callable[[str], List[int]]  # to which clients of a member connect
-    missing_programs: Callable[[Member], Faults] = lambda _member: []  # that the agent needs and does not install
+    missing_programs: Callable[[Member, str], Faults]  # that a member needs with an engine, and no role installs
     watched: Dict[str, Dict[str, Any]] = {}  # as `forecast.forecast` takes it
     warnings: List[str] = []
 
@@ -155,7 +155,7 @@ def _host_faults(members: List[Member], found: Draft, choices: Mapping[str, Choi
     for member in members:
         choice = choices[member["name"]]
         faults += host_faults(member, found.listeners(member["name"]), choice)
-        faults += found.missing_programs(member) if choice.engine == engines.AGENT else []
+        faults += found.missing_programs(member, choice.engine)
     return faults
 
 
@@ -220,7 +220,11 @@ def forecast_input(drafted: Plan) -> Dict[str, Any]:
     return {
         "vips": [vip._asdict() for vip in drafted.vips],
         "members": {
-            name: {"instances": member.router.instances, "engine": member.engine}
+            name: {
+                "instances": member.router.instances,
+                "engine": member.engine,
+                "sync_groups": member.router.sync_groups,
+            }
             for name, member in drafted.members.items()
         },
         "track": {"scripts": [script for member in drafted.members.values() for script in member.router.scripts]},

@@ -58,6 +58,7 @@ class Router(NamedTuple):
     instances: List[Dict[str, Any]]
     scripts: List[Dict[str, Any]]
     track_files: List[Dict[str, Any]]
+    sync_groups: List[Dict[str, Any]] = []
 
     @property
     def peers(self) -> List[str]:

@@ -1,0 +1,29 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which packages a member of a pair needs, whatever its variables are: they are looked for before a drill judges them."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
+from support.roles import variables_of
+
+USUAL = ["haproxy", "keepalived", "psmisc"]
+
+
+@pytest.mark.parametrize(
+    "checks, more",
+    [
+        ([], []),
+        ([{"gateway": "192.0.2.254"}, {"interface": "eth1"}], []),
+        ([{"gateway": "192.0.2.254"}, {"url": "http://localhost/up"}], ["curl"]),
+        ("eth1", []),
+        ({"url": "http://localhost/up"}, ["curl"]),
+        (None, []),
+    ],
+)
+def test_curl_is_one_of_them_where_a_url_is_checked(checks, more):
+    known = {**variables_of("pair"), "pair_checks": checks, "pair_members": [], "pair_vips": []}
+    found = Templar(loader=DataLoader(), variables=known).template(known["__pair_layout"])
+    assert found["packages"] == [*USUAL, *more]
