@@ -57,13 +57,13 @@ def progress_of(what, clock=time.monotonic, show=DISPLAY.display):
     return progress
 
 
-def layout_plans(given, layout):
+def layout_plans(given, layout, left_out=()):
     progress = progress_of(f"The forecast of {len(given)} members")
-    return as_data(several.draw(LAYOUTS[layout], given, functools.partial(planner.plan, progress=progress)))
+    return as_data(several.draw(LAYOUTS[layout], given, functools.partial(planner.plan, progress=progress), left_out))
 
 
-def layout_faults(given, layout):
-    return several.draw(LAYOUTS[layout], given, planner.draft).faults
+def layout_faults(given, layout, left_out=()):
+    return several.draw(LAYOUTS[layout], given, planner.draft, left_out).faults
 
 
 def compare_presets(given):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support.playbooks import play
 
 PAIR = """
@@ -104,3 +105,34 @@ def test_hosts_of_several_pairs_without_a_list_of_members_are_refused(tmp_path):
     assert code != 0
     assert "pair_vips: web1 and db1 disagree (['192.0.2.10'] and ['192.0.2.58'])" in said
     assert "If they are two pairs, name the members of each in its own group (pair_members)." in said
+
+
+TWO_PAIRS = """
+[web]
+web1 ansible_host=192.0.2.11
+web2 ansible_host=192.0.2.12
+[web:vars]
+pair_members={{ groups['web'] }}
+pair_vips=["192.0.2.10"]
+[db]
+db1 ansible_host=192.0.2.13
+db2 ansible_host=192.0.2.14
+[db:vars]
+pair_members={{ groups['db'] }}
+pair_vips=["{{ db_vip }}"]
+db_vip=192.0.2.58
+[pair:children]
+web
+db
+[pair:vars]
+pair_masters=["192.0.2.21"]
+pair_infra_nodes=["192.0.2.31"]
+"""
+
+
+@pytest.mark.parametrize("limit, vrid", [("pair", 144), ("web", 176)])
+def test_a_new_pair_leaves_the_vrids_of_a_pair_that_the_run_leaves_out(tmp_path, limit, vrid):
+    """The addresses of both VIPs give 144. Alone, the other one has that, and beside this one it has 160."""
+    code, said = play(tmp_path, TWO_PAIRS, "onprem.lb.forecast", "--limit", limit)
+    assert code == 0, said
+    assert f"192.0.2.10 (VRID {vrid}): held by web1, then web2" in said

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which packages a member of a pair needs, whatever its variables are: they are looked for before a drill judges them."""
+"""Which packages a member of a pair needs, whatever its variables are: a drill looks for them before it judges."""
 
 from __future__ import annotations
 

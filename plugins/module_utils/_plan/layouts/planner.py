@@ -73,6 +73,15 @@ class Layout(NamedTuple):
     read: Callable[[List[Member], Dict[str, Any], Faults], Optional[Draft]]  # None where there are too few members
 
 
+class Judged(NamedTuple):
+    """What is known before a plan is made: the members with their settings, what the layout read, and the engines."""
+
+    members: List[Member]
+    settings: Dict[str, Any]
+    found: Draft
+    choices: Dict[str, Choice]
+
+
 def plan(layout: Layout, given: List[Member], progress: forecast.Progress = forecast.unseen) -> Plan:
     """Return the plan of a layout, or the faults of one that fails in some single failure.
 
@@ -90,34 +99,55 @@ def plan(layout: Layout, given: List[Member], progress: forecast.Progress = fore
 
 def draft(layout: Layout, given: List[Member]) -> Plan:
     """Return the plan without its forecast: it may still fail in some failure."""
+    faults = _task_faults(layout, given)
+    judged = None if faults else _judge(layout, given, faults)
+    if judged is None or faults:
+        return _refused(layout, faults)
+    password = known_pass(judged.members)
+    planned = {member["name"]: _member(member, judged, password) for member in judged.members}
+    for name, member_plan in planned.items():
+        faults += read_instances(member_plan.router.instances, f"{name}: instances")[1]
+    instances = {name: member_plan.router.instances for name, member_plan in planned.items()}
+    faults += transition.split_by_limit(judged.members, instances, password)
+    return _refused(layout, faults) if faults else _whole(judged, planned, password)
+
+
+def vips(layout: Layout, given: List[Member]) -> List[Vip]:
+    """Return the VIPs that members would get, whatever is wrong with the rest; none where it is no layout at all."""
+    judged = _judge(layout, given, [])
+    return judged.found.vips if judged else []
+
+
+def _task_faults(layout: Layout, given: List[Member]) -> Faults:
+    """Return what is wrong with the members' names, and with the variables that only tasks read."""
     faults = identity.of_members(given, layout.prefix)
     for member in given:
         own = {key: value for key, value in member["settings"].items() if key in TASKS}
         read(TASKS, own, layout.prefix, faults)
         # The tasks read the variable itself, which has no default then.
         faults += [f"{layout.prefix}.{key} is null: {TASKS[key].check(None)[1]}" for key in own if own[key] is None]
-    if faults:
-        return _refused(layout, faults)
+    return faults
+
+
+def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judged]:
+    """Return what was read, and append what is wrong with it; None where it is no layout at all."""
     members = [_complete(layout, rank, member) for rank, member in enumerate(given)]
-    faults = disagreements(members, PER_MEMBER, layout.prefix)
+    faults += disagreements(members, PER_MEMBER, layout.prefix)
     settings = read(layout.schema, members[0]["settings"] if members else {}, layout.prefix, faults)
     found = layout.read(members, settings, faults)
     if found is None:
-        return _refused(layout, faults)
+        return None
     choices = choose_engines(members, layout.prefix, faults)
     faults += shared_faults(settings, [vip.version for vip in found.vips], layout.prefix)
     faults += _host_faults(members, found, choices)
     faults += [fault for member in members for fault in unfit_files(member, layout.prefix)]
-    if faults:
-        return _refused(layout, faults)
-    password = known_pass(members)
-    planned = {member["name"]: _member(member, choices[member["name"]], found, password) for member in members}
-    for name, member_plan in planned.items():
-        faults += read_instances(member_plan.router.instances, f"{name}: instances")[1]
+    return Judged(members, settings, found, choices)
+
+
+def _whole(judged: Judged, planned: Dict[str, MemberPlan], password: str) -> Plan:
+    """Return the plan of all members, with the way to it from what they run."""
+    members, settings, found, choices = judged
     instances = {name: member_plan.router.instances for name, member_plan in planned.items()}
-    faults += transition.split_by_limit(members, instances, password)
-    if faults:
-        return _refused(layout, faults)
     held = held_vips(members, found.vips)
     running = {member["name"]: member["host"].get("instances", []) for member in members}
     keepalived = any(engines.NATIVE in (choice.engine, choice.replaces) for choice in choices.values())
@@ -174,8 +204,9 @@ def _complete(layout: Layout, rank: int, member: Member) -> Member:
     return {**member, "settings": settings, "host": host}
 
 
-def _member(member: Member, choice: Choice, found: Draft, password: str) -> MemberPlan:
+def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     name, running = member["name"], member["host"].get("instances", [])
+    choice, found = judged.choices[name], judged.found
     balancer = found.balancer(name, choice.engine)
     router = accepting_keepalived(found.router(name, choice.engine), choice.engine)
     units = engines.UNITS[choice.engine]

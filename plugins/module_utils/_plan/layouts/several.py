@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 from ..._agent.config.schema import Faults
-from ..model.plan import Plan
+from ..model.plan import Plan, Vip
 from . import planner
 from .identity import MEMBERS
 from .members import Member
@@ -28,15 +28,19 @@ class Plans(NamedTuple):
     lines: List[str] = []  # what a run says of them
 
 
-def draw(layout: planner.Layout, given: List[Member], one: Draw) -> Plans:
-    """Return the plan of each pair or cluster of the run."""
+def draw(layout: planner.Layout, given: List[Member], one: Draw, left_out: Iterable[Any] = ()) -> Plans:
+    """Return the plan of each pair or cluster of the run.
+
+    :param left_out: ``[name, members, VIPs, VRID]`` of each host of the inventory's other pairs, as its variables are
+    """
     faults = _disputed(layout, given)
     if faults:
         return Plans(faults)
     every = split(given)
     plans: List[Plan] = []
+    possible = _possible_vrids(layout, every, left_out)
     for at, members in enumerate(every):
-        elsewhere = [vrid for plan in plans for vrid in _planned_vrids(plan)]
+        elsewhere = [*possible, *(vrid for plan in plans for vrid in _vrids(plan.vips))]
         elsewhere += [vrid for later in every[at + 1 :] for vrid in _current_vrids(later)]
         plans.append(one(layout, [{**member, "elsewhere": elsewhere} for member in members]))
     several = len(every) > 1
@@ -72,8 +76,34 @@ def _disputed(layout: planner.Layout, given: List[Member]) -> Faults:
     ]
 
 
-def _planned_vrids(plan: Plan) -> List[Dict[str, Any]]:
-    return [{"vrid": vip.vrid, "family": vip.version, "by": vip.address} for vip in plan.vips]
+def _possible_vrids(layout: planner.Layout, every: List[List[Member]], left_out: Iterable[Any]) -> List[Dict[str, Any]]:
+    """Return the VRIDs that the pairs outside the run may have, which no host was asked for.
+
+    A pair has what it got when it was set up: alone, or beside the pairs of this run.
+    """
+    here = {member["name"] for members in every for member in members}
+    others = [_unread(*row) for row in left_out if row[0] in row[1] and here.isdisjoint(row[1])]
+    beside = [vrid for members in every for vrid in _vrids(_vips_of_new(layout, members, []))]
+    possible: List[Dict[str, Any]] = []
+    for taken in ([], beside) if others else ():
+        own: List[Dict[str, Any]] = []
+        for members in split(others):
+            own += _vrids(_vips_of_new(layout, members, [*taken, *own]))
+        possible += own
+    return possible
+
+
+def _unread(name: str, members: Any, vips: Any, vrid: Any) -> Member:
+    return {"name": name, "address": name, "members": members, "settings": {"vips": vips, "vrid": vrid}, "host": None}
+
+
+def _vips_of_new(layout: planner.Layout, members: List[Member], elsewhere: List[Dict[str, Any]]) -> List[Vip]:
+    """Return the VIPs that a pair would get if it was new."""
+    return planner.vips(layout, [{**member, "host": None, "elsewhere": elsewhere} for member in members])
+
+
+def _vrids(vips: List[Vip]) -> List[Dict[str, Any]]:
+    return [{"vrid": vip.vrid, "family": vip.version, "by": vip.address} for vip in vips]
 
 
 def _current_vrids(members: List[Member]) -> Iterator[Dict[str, Any]]:

@@ -110,3 +110,44 @@ def test_what_no_host_was_asked_for_is_judged_too():
     unread = [[{**each, "host": None} for each in members] for members in (ONE, OTHER)]
     assert drawn(*unread, draw=planner.draft).faults == []
     assert vrids(drawn(*unread, draw=planner.draft)) == [144, FREE]
+
+
+# -- pairs that --limit leaves out: the address of each VIP alone would give it 144
+
+
+def left_out(*numbers, vip="192.0.2.58", vrid=""):
+    names = [f"lb{number}" for number in numbers]
+    return [[name, names, [vip], vrid] for name in names]
+
+
+def beside(others, *pairs):
+    given = [each for members in pairs or (ONE,) for each in members]
+    return several.draw(pair.LAYOUT, given, planner.draft, others)
+
+
+def test_a_new_pair_leaves_the_vrids_that_a_pair_outside_the_run_may_have():
+    """It has 144 if it was set up alone, and the next one if it was set up beside the pair of this run."""
+    found = beside(left_out(3, 4))
+    assert found.faults == [] and vrids(found) == [176]
+
+
+def test_a_vrid_that_the_inventory_gives_to_a_pair_outside_the_run_is_left_too():
+    assert vrids(beside(left_out(3, 4, vrid="144"))) == [FREE]
+
+
+def test_several_pairs_outside_the_run_have_vrids_apart_from_each_other():
+    found = beside([*left_out(3, 4), *left_out(5, 6, vip="192.0.2.84")])
+    assert vrids(found) == [192]  # of those two, 144 and 160 if they were set up without this one, else 160 and 176
+
+
+def test_a_pair_that_runs_keeps_its_vrid_whatever_a_pair_outside_the_run_may_have():
+    living = of(1, 2)
+    for each in living:
+        each["host"]["instances"] = [running(vrid=144)]
+    assert vrids(beside(left_out(3, 4), living)) == [144]
+
+
+@pytest.mark.parametrize("others", [left_out(1, 2), [["lb3", "x", "y", []]], [["lb3", ["lb3"], {}, "no"]]])
+def test_what_is_no_other_pair_changes_nothing(others):
+    found = beside(others)
+    assert found.faults == [] and vrids(found) == [144]
