@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.paths import ROOT
 from support.playbooks import play
 
 HOSTS = """
@@ -56,6 +57,47 @@ def test_each_stage_can_be_chosen_by_its_tag_and_judges_the_inputs_first(tmp_pat
     assert code != 0 and "pair_state is 'absnet'" in said
 
 
+ABSENT = ("--extra-vars", "pair_state=absnet")
+STAGES = "preflight, install, configure, verify."
+
+
 def test_a_tag_of_other_plays_leaves_the_pair_alone(tmp_path):
-    code, said = play(tmp_path, HOSTS, "onprem.lb.site", "--extra-vars", "pair_state=absnet", "--tags", "web")
+    playbook = tmp_path / "own.yml"
+    own = {"name": "Own", "hosts": "localhost", "gather_facts": False, "tags": "web", "tasks": []}
+    playbook.write_text(json.dumps([{"import_playbook": "onprem.lb.site"}, own]))
+    code, said = play(tmp_path, HOSTS, str(playbook), *ABSENT, "--tags", "web")
     assert code == 0 and "pair_state" not in said
+
+
+UNKNOWN = "--tags names {}, which no task has: {}"
+SKIPPED = "--skip-tags names {}, which skips everything or nothing: {}"
+CHOOSE = f"name the stages to run with --tags, of {STAGES}"
+NONE = "the playbook has no tags, leave it out."
+TAGS = {
+    "a misspelt one": ("site", ["--tags", "cofigure"], UNKNOWN.format("cofigure", f"choose of {STAGES}")),
+    "one of two": ("pair", ["--tags", "install,verfy"], UNKNOWN.format("verfy", f"choose of {STAGES}")),
+    "what all tasks have none of": ("ipi", ["--tags", "untagged"], UNKNOWN.format("untagged", f"choose of {STAGES}")),
+    "a playbook without tags": ("forecast", ["--tags", "verify"], UNKNOWN.format("verify", NONE)),
+    "one that is skipped": ("site", ["--skip-tags", "cofigure"], SKIPPED.format("cofigure", CHOOSE)),
+    "a stage that is skipped, with all tasks": ("pair", ["--skip-tags", "verify"], SKIPPED.format("verify", CHOOSE)),
+    "one that is skipped where there are none": ("remove", ["--skip-tags", "verify"], SKIPPED.format("verify", NONE)),
+}
+
+
+@pytest.mark.parametrize("playbook, arguments, sentence", TAGS.values(), ids=TAGS)
+def test_a_tag_that_selects_nothing_is_refused(tmp_path, playbook, arguments, sentence):
+    """Ansible itself would do nothing, or skip nothing, and be content."""
+    code, said = play(tmp_path, HOSTS, f"onprem.lb.{playbook}", *arguments)
+    assert code != 0 and sentence in said and said.count("fatal:") == 1
+    assert "UNREACHABLE" not in said
+
+
+@pytest.mark.parametrize("arguments", [["--tags", "all"], ["--tags", "tagged"], ["--skip-tags", "never"]])
+def test_what_ansible_itself_calls_tags_may_be_named(tmp_path, arguments):
+    code, said = play(tmp_path, HOSTS, "onprem.lb.pair", *ABSENT, *arguments)
+    assert code != 0 and "pair_state is 'absnet'" in said
+
+
+def test_the_path_of_a_playbook_is_judged_as_its_name_is(tmp_path):
+    code, said = play(tmp_path, HOSTS, str(ROOT / "playbooks" / "pair.yml"), "--tags", "cofigure")
+    assert code != 0 and UNKNOWN.format("cofigure", f"choose of {STAGES}") in said
