@@ -38,12 +38,29 @@ ROWS = {
 }
 
 
+ROWS_BY_NAME = {name: sentence for given, sentence in ROWS.values() for name in given}
+
+
 @pytest.mark.parametrize("playbook", ["onprem.lb.site", "onprem.lb.forecast"])
 @pytest.mark.parametrize("given, sentence", ROWS.values(), ids=ROWS)
 def test_a_wrong_input_is_one_sentence_and_no_host_is_reached(tmp_path, playbook, given, sentence):
     code, said = play(tmp_path, HOSTS, playbook, "--extra-vars", json.dumps(given))
     assert code != 0 and sentence in said
     assert "UNREACHABLE" not in said and "Validating arguments against arg spec" not in said.partition("fatal:")[2]
+
+
+@pytest.mark.parametrize("playbook", ["onprem.lb.site", "onprem.lb.forecast"])
+def test_what_is_wrong_is_said_at_once_and_not_once_for_each_host(tmp_path, playbook):
+    (tmp_path / "host_vars").mkdir()
+    (tmp_path / "host_vars" / "lb2.json").write_text(json.dumps({"haproxy_services": []}))
+    code, said = play(tmp_path, HOSTS, playbook, "--extra-vars", json.dumps({"pairvrid": 7, "pair_vips": {}}))
+    assert code != 0 and said.count("fatal:") == 1
+    assert [name for name in ("pairvrid", "pair_vips", "haproxy_services") if ROWS_BY_NAME[name] not in said] == []
+
+
+def test_what_only_the_forecast_finds_is_said_once(tmp_path):
+    code, said = play(tmp_path, HOSTS, "onprem.lb.forecast", "--extra-vars", "pair_track_weight=1")
+    assert code != 0 and said.count("fatal:") == 1 and "so the VIP would never move" in said
 
 
 def test_a_name_two_edits_from_a_known_one_is_a_warning(tmp_path):

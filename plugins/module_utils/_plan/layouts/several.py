@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Several pairs or clusters in one run: which host belongs to which, and what two of them must not share. Pure.
 
-A member is as in `planner`, and has the names of all members of its own pair or cluster as ``members``.
+A member is as in `planner`. It has the names of all members of its own pair or cluster as ``members``, and as
+``faults`` what is wrong with the names of its variables.
 """
 
 from __future__ import annotations
@@ -33,27 +34,44 @@ def draw(layout: planner.Layout, given: List[Member], one: Draw, left_out: Itera
 
     :param left_out: ``[name, members, VIPs, VRID]`` of each host of the inventory's other pairs, as its variables are
     """
-    faults = _disputed(layout, given)
-    if faults:
-        return Plans(faults)
+    named = [fault for member in given for fault in member.get("faults", [])]
+    disputed = _disputed(layout, given)
+    if disputed:
+        return _refused(named + disputed)
     every = split(given)
-    plans: List[Plan] = []
-    possible = _possible_vrids(layout, every, left_out)
-    for at, members in enumerate(every):
-        elsewhere = [*possible, *(vrid for plan in plans for vrid in _vrids(plan.vips))]
-        elsewhere += [vrid for later in every[at + 1 :] for vrid in _current_vrids(later)]
-        plans.append(one(layout, [{**member, "elsewhere": elsewhere} for member in members]))
+    plans = _draw_each(layout, every, one, _possible_vrids(layout, every, left_out))
     several = len(every) > 1
-    for members, plan in zip(every, plans):
-        faults += [f"{_names(members)}: {fault}" if several else fault for fault in plan.faults]
-    faults = faults or [
+    faults = [
+        f"{_names(members)}: {fault}" if several else fault
+        for members, plan in zip(every, plans)
+        for fault in plan.faults
+    ] or [
         fault
         for (members, plan), (others, other) in itertools.combinations(list(zip(every, plans)), 2)
         for fault in _shared(members, plan, others, other)
     ]
-    if faults:
-        return Plans(list(dict.fromkeys(faults)))
+    if named or faults:
+        return _refused(named + faults)
     return Plans([], plans, [line for members, plan in zip(every, plans) for line in _lines(members, plan, several)])
+
+
+def _refused(faults: Faults) -> Plans:
+    return Plans(list(dict.fromkeys(faults)))
+
+
+def _draw_each(
+    layout: planner.Layout, every: List[List[Member]], one: Draw, possible: List[Dict[str, Any]]
+) -> List[Plan]:
+    """Return the plans, each with VRIDs apart from those of the others.
+
+    :param possible: the VRIDs that pairs outside the run may have
+    """
+    plans: List[Plan] = []
+    for at, members in enumerate(every):
+        elsewhere = [*possible, *(vrid for plan in plans for vrid in _vrids(plan.vips))]
+        elsewhere += [vrid for later in every[at + 1 :] for vrid in _current_vrids(later)]
+        plans.append(one(layout, [{**member, "elsewhere": elsewhere} for member in members]))
+    return plans
 
 
 def split(given: List[Member]) -> List[List[Member]]:

@@ -105,6 +105,15 @@ def test_a_fault_says_in_which_pair_it_is():
     assert fault.startswith("lb3, lb4: pair_vips is []")
 
 
+def test_what_all_hosts_have_wrong_is_said_once_beside_the_rest():
+    misspelt = "pairvrid is no variable of the role: did you mean pair_vrid?"
+    given = [{**each, "faults": [misspelt]} for each in [*ONE, *of(3, 4, vips=[])]]
+    first, second = several.draw(pair.LAYOUT, given, planner.draft).faults
+    assert first == misspelt and second.startswith("lb3, lb4: pair_vips is []")
+    disputed = [{**each, "faults": [misspelt]} for each in [*ONE[:1], *of(2, 3)[:1]]]
+    assert several.draw(pair.LAYOUT, disputed, planner.draft).faults[0] == misspelt
+
+
 def test_what_no_host_was_asked_for_is_judged_too():
     """In a forecast no address is known but those of the inventory."""
     unread = [[{**each, "host": None} for each in members] for members in (ONE, OTHER)]
