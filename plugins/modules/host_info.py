@@ -176,6 +176,13 @@ takeover:
       description: A sentence for each thing that stops a run in any case.
       type: list
       elements: str
+    unadoptable:
+      description:
+        - A sentence for each thing that stops a run if the program is to run here, whether the user adopts it or not.
+        - They are files that a C(keepalived.conf) includes, another authentication than by password, and options in
+          C(/etc/default) or C(/etc/sysconfig) that load another configuration.
+      type: list
+      elements: str
     keep:
       description: Files to keep when they are replaced.
       type: list

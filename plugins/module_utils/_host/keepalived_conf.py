@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 # A quoted text, a brace, a word; a comment begins with # or ! and ends with its line.
 TOKEN = re.compile(r'"([^"]*)"|([{}])|([^\s{}"#!][^\s{}"]*)|([#!].*)')
+INCLUDE = re.compile("include[a-z]?")  # with a letter from keepalived 2.3 on
 Statement = Tuple[List[str], List[Any]]  # the words, and the statements in braces after them
 
 
@@ -23,6 +24,23 @@ def instances(text: str) -> List[Dict[str, Any]]:
     )
     found = [_instance(words, block, default) for words, block in statements if words[:1] == ["vrrp_instance"]]
     return [instance for instance in found if instance["vrid"]]
+
+
+def unknown(text: str) -> Iterator[str]:
+    """Yield what a file has that its instances here do not show: files that it includes, and another authentication."""
+    for words, _nested in _all(_statements(text)):
+        if INCLUDE.fullmatch(words[0]) and len(words) > 1:
+            line = " ".join(words)
+            yield f"{line}, and the VIPs, VRIDs and passwords in there are not read: move them into this file"
+        elif words[:2] == ["auth_type", "AH"]:
+            yield "auth_type AH, which this collection does not set up: change it to PASS on all members"
+
+
+def _all(statements: List[Statement]) -> Iterator[Statement]:
+    for words, block in statements:
+        if words:
+            yield words, block
+        yield from _all(block)
 
 
 def _instance(words: List[str], block: List[Statement], version: str) -> Dict[str, Any]:

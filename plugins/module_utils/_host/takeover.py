@@ -11,10 +11,10 @@ from __future__ import annotations
 import glob
 import os
 import re
-from typing import Any, Collection, Dict, List, NamedTuple, Sequence
+from typing import Any, Collection, Dict, Iterator, List, NamedTuple, Sequence
 
 from .._shared.engines import HAPROXY
-from . import cgroups, facts, keepalived_conf, ownership
+from . import cgroups, facts, keepalived_conf, ownership, start_options
 from .processes import Process
 from .reader import Reader
 
@@ -37,9 +37,11 @@ class Found(NamedTuple):
     """What there is of one program."""
 
     program: str
+    path: str  # of its configuration
     config: Sequence[File]  # one, or none
     units: Sequence[File]  # its unit and its drop-ins in /etc, without this collection's own
     processes: Sequence[Process]
+    options: Sequence[File] = ()  # the files in which a distribution lets options be added to its start
     kept: Sequence[str] = ()  # the paths of the files that are kept
     is_ours: bool = False  # this collection has set its unit up
     is_installed_by_us: bool = False
@@ -50,6 +52,7 @@ class Takeover(NamedTuple):
 
     refusals: List[str]  # a sentence for each thing that stops the run unless the user adopts it
     problems: List[str]  # a sentence for each that stops the run in any case
+    unadoptable: List[str]  # a sentence for each that stops the run if this program is to run here
     keep: List[str]  # files to keep when they are replaced
     set_aside: List[str]  # files of systemd that must not stay in force
     stop: bool  # whether the program has to stop before they are set aside
@@ -70,6 +73,10 @@ def judge(found: Found) -> Takeover:
             *(_of_process(process) for process in found.processes if _is_mistaken_for_ours(process)),
         ],
         problems=[_kept_twice(file) for file in [*keep, *units] if file.is_kept],
+        unadoptable=[
+            *(f"{file.path} has {what}." for file in others for what in keepalived_conf.unknown(file.text)),
+            *(sentence for file in found.options for sentence in _of_options(file, found)),
+        ],
         keep=[file.path for file in keep],
         set_aside=[file.path for file in units],
         stop=any(CHANGES_THE_START.search(file.text) for file in units),
@@ -91,6 +98,14 @@ def _of_unit(file: File, program: str) -> str:
         f"{file.path} changes {program}.service and was not written by this collection: move it away, or set "
         f"{program}_adopt to true, and it is set aside as {ownership.kept(file.path)} until the removal."
     )
+
+
+def _of_options(file: File, found: Found) -> Iterator[str]:
+    for line in start_options.other_configs(file.text, found.path):
+        yield (
+            f"{file.path} has {line}, so {found.program} would go on with that file whatever {found.path} says: "
+            "take it out."
+        )
 
 
 def _is_mistaken_for_ours(process: Process) -> bool:
@@ -129,9 +144,11 @@ def read(reader: Reader, configs: Dict[str, str], programs: Sequence[Process], o
         units = _units(program)
         found[program] = Found(
             program=program,
+            path=path,
             config=[_file(reader, path)] if os.path.lexists(path) else [],
             units=[_file(reader, unit) for unit in units if _is_of_others(unit)],
             processes=[process for process in programs if process.program == program],
+            options=[File(file, reader.text(file)) for file in start_options.files(program)],
             kept=_kept([path, f"{UNITS}/{program}.service", f"{UNITS}/{program}.service.d/*.conf"]),
             is_ours=facts.is_ours(f"{program}.service", UNITS),
             is_installed_by_us=program in own,

@@ -36,12 +36,14 @@ def defaults(role):
     return yaml.safe_load((ROLES / role / "defaults" / "main.yml").read_text())
 
 
-def preflight(role, obstacles=(), of_others=(), adopt=False, unfit=()):
+def preflight(role, obstacles=(), of_others=(), adopt=False, unfit=(), unadoptable=()):
     """The sentences with which a role's preflight refuses a host that is good otherwise.
 
     :param of_others: what `host_info` says of the things that others have set up
+    :param unadoptable: and what of those that cannot be adopted
     """
-    host = {"problems": [], "obstacles": dict(obstacles), "takeover": {role: {"refusals": list(of_others)}}}
+    takeover = {"refusals": list(of_others), "unadoptable": list(unadoptable)}
+    host = {"problems": [], "obstacles": dict(obstacles), "takeover": {role: takeover}}
     good = {f"__{role}_unknown": [], f"__{role}_unfit": list(unfit), f"__{role}_model": {"faults": []}}
     given = {**defaults(role), f"{role}_adopt": adopt, **good, f"__{role}_host": host}
     return refusals(role, "preflight.yml", given)
@@ -79,6 +81,12 @@ def names_of(role):
 @pytest.mark.parametrize("adopt, said", [(False, ["theirs"]), (True, []), ("false", ["theirs"]), ("true", [])])
 def test_what_others_have_set_up_is_refused_unless_the_user_adopts_it(role, adopt, said):
     assert preflight(role, {}, ["theirs"], adopt) == said
+
+
+@pytest.mark.parametrize("role", NEEDED)
+@pytest.mark.parametrize("adopt", [False, True])
+def test_what_cannot_be_adopted_is_refused_in_any_case(role, adopt):
+    assert preflight(role, adopt=adopt, unadoptable=["no way"]) == ["no way"]
 
 
 @pytest.mark.parametrize("role", NEEDED)

@@ -18,7 +18,7 @@ from support.programs import Programs
 CFG, CONF = "/etc/haproxy/haproxy.cfg", "/etc/keepalived/keepalived.conf"
 LIMITS = "/etc/systemd/system/haproxy.service.d/limits.conf"
 OURS = f"{ownership.MARK}haproxy: changes made here are lost.\nglobal\n"
-NOTHING = Found("haproxy", [], [], [])
+NOTHING = Found("haproxy", CFG, [], [], [])
 HAND = File(CFG, "global\n")
 DEFAULT = HAND._replace(is_as_shipped=True)
 DROP_IN = File(LIMITS, "[Service]\nLimitNOFILE=100000\n")
@@ -89,6 +89,89 @@ def test_a_drop_in_that_came_after_this_collection_has_set_the_unit_up_stays():
 )
 def test_a_unit_that_starts_the_program_otherwise_must_stop_before_it_is_set_aside(line):
     assert judge(NOTHING._replace(units=[DROP_IN._replace(text=f"[Service]\n{line}\n")])).stop
+
+
+# -- what cannot be adopted: it stops the run where the program is to run
+
+
+def unadoptable(program="keepalived", path=CONF, **found):
+    return judge(NOTHING._replace(program=program, path=path, **found)).unadoptable
+
+
+@pytest.mark.parametrize("line", ["include conf.d/*.conf", "includer vips.conf", 'include "/etc/keepalived/vips.conf"'])
+def test_a_keepalived_conf_that_includes_others_cannot_be_adopted_because_they_are_not_read(line):
+    (sentence,) = unadoptable(config=[File(CONF, f"{line}\n{VRRP}")])
+    word, file = line.replace('"', "").split()
+    assert sentence == (
+        f"{CONF} has {word} {file}, and the VIPs, VRIDs and passwords in there are not read: move them into this file."
+    )
+
+
+def test_a_pair_with_another_authentication_cannot_be_adopted_because_its_members_would_not_hear_the_new_ones():
+    text = VRRP.replace("51\n", "51\n authentication {\n auth_type AH\n auth_pass secret\n }\n")
+    assert unadoptable(config=[File(CONF, text)]) == [
+        f"{CONF} has auth_type AH, which this collection does not set up: change it to PASS on all members."
+    ]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        File(CONF, VRRP),
+        File(CONF, f"# include conf.d/*.conf\n{VRRP}"),
+        File(CONF, VRRP.replace("51\n", "51\n authentication {\n auth_type PASS\n auth_pass AH\n }\n")),
+        File(CONF, "include conf.d/*.conf\n", is_as_shipped=True),
+        File(CONF, f"{ownership.MARK}keepalived\ninclude conf.d/*.conf\n"),
+    ],
+    ids=["none", "a comment", "a password", "a package's", "ours"],
+)
+def test_another_keepalived_conf_can(file):
+    assert unadoptable(config=[file]) == []
+
+
+OPTIONS = {
+    "another configuration": ("haproxy", CFG, 'CONFIG="/etc/haproxy/lb.cfg"'),
+    "a second configuration": ("haproxy", CFG, 'EXTRAOPTS="-L lb1 -f /etc/haproxy/conf.d"'),
+    "a second one, exported": ("haproxy", CFG, "export EXTRAOPTS='-f /etc/haproxy/more.cfg'"),
+    "another configuration of keepalived": ("keepalived", CONF, 'DAEMON_ARGS="-D -f /etc/keepalived/own.conf"'),
+    "in one word": ("keepalived", CONF, 'DAEMON_ARGS="-f/etc/keepalived/own.conf"'),
+    "spelled out": ("keepalived", CONF, 'KEEPALIVED_OPTIONS="--use-file=/etc/keepalived/own.conf"'),
+}
+
+
+@pytest.mark.parametrize("program, path, line", OPTIONS.values(), ids=OPTIONS)
+def test_options_that_load_another_configuration_stop_the_run(program, path, line):
+    file = File(f"/etc/default/{program}", f"# Options\n{line}\nOTHER=1\n")
+    assert unadoptable(program, path, options=[file]) == [
+        f"/etc/default/{program} has {line}, so {program} would go on with that file whatever {path} says: take it out."
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        '#CONFIG="/x"',
+        f'CONFIG="{CFG}"',
+        'EXTRAOPTS="-L lb1 -de -m 16"',
+        f"EXTRAOPTS='-f {CFG}'",
+        'DAEMON_ARGS="-D"',
+    ],
+)
+def test_other_options_stay_in_force(line):
+    assert unadoptable("haproxy", CFG, options=[File("/etc/default/haproxy", f"{line}\n")]) == []
+
+
+@pytest.mark.parametrize("folder", ["default", "sysconfig"])
+def test_the_options_of_both_families_are_read(host, monkeypatch, folder):
+    config, _drop_ins = host
+    monkeypatch.setattr(
+        takeover.start_options, "FOLDERS", [str(config.parent / each) for each in ("default", "sysconfig")]
+    )
+    (config.parent / folder).mkdir()
+    (config.parent / folder / "haproxy").write_text("CONFIG=/x\n")
+    (sentence,) = read(config)[0]["unadoptable"]
+    assert sentence.startswith(f"{config.parent / folder / 'haproxy'} has CONFIG=/x, ") and str(config) in sentence
 
 
 CONTAINER = RunsIn(cgroups.CONTAINER, "4f2a1b3c9d0e", "docker")
