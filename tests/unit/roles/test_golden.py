@@ -95,6 +95,7 @@ EVERY_SERVICE = [
             {"name": "one", "address": "192.0.2.31", "weight": 10, "maxconn": 200},
             {"name": "two", "address": "2001:db8::32", "port": 8080},
             {"name": "spare", "address": "192.0.2.33", "backup": True},
+            {"name": "named", "address": "app1.example.com", "options": ["send-proxy-v2", "cookie 'it is $1'"]},
         ],
         "routes": [
             {

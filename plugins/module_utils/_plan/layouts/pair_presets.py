@@ -8,6 +8,7 @@ import re
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ..._agent.config.schema import Faults
+from ..model.values import is_name
 from . import nft_guard
 
 DEFAULT = "okd3"  # where neither pair_preset nor pair_services is set
@@ -113,7 +114,7 @@ def shut_out(settings: Dict[str, Any], read: List[Dict[str, Any]]) -> Faults:
         server["address"]: server["name"]
         for service in read
         for server in service["servers"]
-        if service["name"] in guarded and server["address"]
+        if service["name"] in guarded and server["address"] and not is_name(server["address"])
     }
     return nft_guard.outside(settings["machine_networks"], machines, "pair_machine_networks")
 

@@ -8,12 +8,12 @@ import ipaddress
 import re
 from typing import Any, Dict, List, Sequence
 
-from ..._agent.config.schema import Faults, Field, address, boolean, integer, number, port, read, text
+from ..._agent.config.schema import Faults, Field, address, boolean, integer, list_of, number, one_of, port, read, text
 from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import places
 from . import binds, loops, raw_lines, values
 from .services import listeners as listeners_of
-from .services import names_taken, port_conflicts, read_monitors, read_services
+from .services import names_taken, port_conflicts, read_monitors, read_services, resolved_names
 from .variables import as_role_variables
 
 WELL_KNOWN = (
@@ -48,6 +48,8 @@ TUNING = {
     "timeout_tunnel": Field(values.time, "1h"),
     "timeout_fin": Field(values.optional(values.time), ""),
     "hard_stop_after": Field(values.time, "1h"),
+    "nameservers": Field(list_of(values.nameserver), []),
+    "resolve_prefer": Field(one_of("ipv4", "ipv6"), "ipv4"),
     "config_path": Field(values.plain_path, "/etc/haproxy/haproxy.cfg"),
     "down_file": Field(values.optional(values.down_file), ""),
     "stop_pause": Field(number(0, 60, " seconds"), 0.2),
@@ -69,7 +71,9 @@ STATS = {
 def model(
     settings: Dict[str, Any], listeners: List[Dict[str, Any]], host: str, addresses: Sequence[Dict[str, Any]] = ()
 ) -> Dict[str, Any]:
-    """Return ``{services, monitors, stats, tuning, ports, faults}``; the ports are those besides the services'.
+    """Return ``{services, monitors, stats, tuning, names, ports, faults}``.
+
+    The names are those of servers, which haproxy resolves, and the ports those besides the services'.
 
     :param settings: ``services``, ``monitors``, ``stats`` and ``tuning`` as the user wrote them
     :param listeners: the listening sockets of this host, as `host_info` returns them
@@ -90,7 +94,8 @@ def model(
     faults.extend(port_conflicts(occupied, listeners, host))
     faults = [as_role_variables(fault, "haproxy") for fault in faults]
     read_parts = {"services": services, "monitors": monitors, "stats": stats, "tuning": tuning}
-    return {**read_parts, "ports": binds.reachable(others), "faults": faults}
+    names = resolved_names(services)
+    return {**read_parts, "names": names, "ports": binds.reachable(others), "faults": faults}
 
 
 def _others(

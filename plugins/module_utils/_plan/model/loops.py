@@ -7,10 +7,10 @@ One client of such a loop takes every descriptor, and the server's check passes 
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
 from ..._agent.config.schema import Faults, place_of
+from ..._agent.proxy.rules import is_loopback
 from .services import backends, binds_overlap
 
 Service = Dict[str, Any]
@@ -25,7 +25,7 @@ def of_host(
     :param addresses: those that it has, as `host_info` returns them
     """
     floating = [vip.partition("/")[0] for vip in vips]
-    own = {each["address"]: host for each in addresses if not ipaddress.ip_address(each["address"]).is_loopback}
+    own = {each["address"]: host for each in addresses if not is_loopback(each["address"])}
     return [
         fault
         for at, service in enumerate(services)
@@ -53,7 +53,7 @@ def of_service(
             found.append(f"{there} is a VIP, which comes back to the balancer: name the server's own address.")
         elif address in own and _listens(all_of_them, address, port):
             found.append(f"{there} is the balancer on {own[address]}: name another address or port.")
-        elif ipaddress.ip_address(address).is_loopback and _listens(others, address, port):
+        elif is_loopback(address) and _listens(others, address, port):
             found.append(f"{there} is the balancer itself: name another address or port.")
     return found
 
