@@ -66,6 +66,12 @@ options:
         mappings with C(key), C(command) and C(user).
     type: dict
     default: {}
+  api:
+    description:
+      - Which certificates to read, if API servers serve any yet. The keys are C(servers), as in the services of the
+        role P(onprem.lb.haproxy#role), and C(names), the DNS names by which clients reach them, besides O(vips).
+    type: dict
+    default: {}
   loaded:
     description:
       - Units of haproxy, keepalived or the agent that must have loaded their configuration as it is on disk.
@@ -144,6 +150,12 @@ unfit:
   elements: dict
   returned: success
   sample: [{"key": "notify", "value": "/usr/local/bin/tell", "wrong": "it cannot be run: No such file or directory."}]
+uncovered:
+  description: The names of O(api) that the certificate of a server lacks; none of a server that does not answer.
+  type: list
+  elements: dict
+  returned: success
+  sample: [{"server": "192.0.2.21", "name": "192.0.2.10"}]
 unobtainable:
   description: Why the missing packages cannot be fetched, for instance because no source can be reached; else empty.
   type: str
@@ -272,6 +284,7 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import (
+    certificates,
     facts,
     in_force,
     keepalived_conf,
@@ -297,6 +310,7 @@ ARGUMENTS = {
     "configs": {"type": "dict", "default": {}},
     "packages_record": {"type": "path", "default": "/etc/onprem-lb-packages.json"},
     "named": {"type": "dict", "default": {}},
+    "api": {"type": "dict", "default": {}},
     "loaded": {"type": "list", "elements": "str", "default": []},
     "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
     "listen": {"type": "float", "default": 0.0},
@@ -330,6 +344,7 @@ def read_host(params, reader):
         "answering": answering,
         "missing_programs": [name for name in params["programs"] if not reader.find(name)],
         "unfit": named_files.unfit(params["named"]),
+        "uncovered": uncovered(params),
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "instances": instances(params, reader),
         "takeover": others,
@@ -338,6 +353,12 @@ def read_host(params, reader):
         "selinux": facts.has_selinux(),
         "problems": problems,
     }
+
+
+def uncovered(params):
+    """Return what the certificates of the API servers lack: names, and the VIPs."""
+    names = [*map(str, params["api"].get("names", [])), *facts.vip_addresses(params["vips"])]
+    return certificates.uncovered(params["api"].get("servers"), names)
 
 
 def of_others(params, reader):

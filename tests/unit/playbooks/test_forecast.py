@@ -104,3 +104,12 @@ def test_hosts_of_several_pairs_without_a_list_of_members_are_refused(tmp_path):
     assert code != 0
     assert "pair_vips: web1 and db1 disagree (['192.0.2.10'] and ['192.0.2.58'])" in said
     assert "If they are two pairs, name the members of each in its own group (pair_members)." in said
+
+
+def test_it_prints_what_the_cluster_behind_the_pair_must_know(tmp_path):
+    rke2 = ("-e", "pair_preset=rke2", "-e", '{"pair_api_names": ["api.example.com"]}')
+    code, said = play(tmp_path, PAIR, "onprem.lb.forecast", *rke2)
+    assert code == 0, said
+    assert '"server: https://api.example.com:9345"' in said
+    assert "tls-san: [api.example.com, 192.0.2.10, " in said
+    assert "tls-san" not in play(tmp_path, PAIR, "onprem.lb.forecast")[1]

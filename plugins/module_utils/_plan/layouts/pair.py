@@ -12,7 +12,7 @@ from ..forecast.forecast import Progress, unseen
 from ..model import binds, values
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, listeners, read_services
-from . import loops, pair_presets, planner
+from . import loops, pair_api, pair_presets, planner
 from .members import Member, find_existing, find_placements, priorities
 from .pair_vips import read_vips
 from .subnets import Placement
@@ -29,6 +29,7 @@ SETTINGS = {
     "bootstrap": Field(values.optional(address), ""),
     "bootstrap_complete": Field(boolean, False),
     "machine_networks": SERVICE["allow"],
+    "api_names": Field(list_of(values.host_name), []),
     "services": Field(anything),
     "interface": Field(values.optional(values.interface), ""),
     "engine": Field(text, engines.AUTO),  # read for each member
@@ -136,7 +137,8 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         balancer=pair.balancer,
         router=pair.router,
         ports=pair.ports,
-        warnings=pair_presets.without_effect(settings),
+        warnings=[*pair_presets.without_effect(settings), *pair_api.certificate_warnings(settings, members)],
+        snippet=pair_api.snippet(settings, vips),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ..._agent.config.schema import Faults
 from ..model.values import is_name
-from . import nft_guard
+from . import nft_guard, pair_api
 
 DEFAULT = "okd3"  # where neither pair_preset nor pair_services is set
 
@@ -132,11 +132,12 @@ def without_effect(settings: Dict[str, Any]) -> List[str]:
     if not wanted:
         return [
             f"pair_{group} has no effect, because pair_services is set: leave one of them out."
-            for group in ("masters", "infra_nodes")
+            for group in ("masters", "infra_nodes", "api_names")
             if settings[group]
         ]
     unused = {"bootstrap": not any(front.bootstrap for front in wanted)}
     unused["machine_networks"] = not any(front.machines_only for front in wanted)
+    unused["api_names"] = settings["preset"] not in pair_api.PRESETS
     preset = settings["preset"] or DEFAULT
     return [
         f"pair_{key} has no effect with the preset {preset}: leave it out, or set pair_preset to openshift_upi."

@@ -62,6 +62,7 @@ class Draft(NamedTuple):
     missing_programs: Callable[[Member], Faults] = lambda _member: []  # that the agent needs and does not install
     watched: Dict[str, Dict[str, Any]] = {}  # as `forecast.forecast` takes it
     warnings: List[str] = []
+    snippet: List[str] = []  # as the plan has it
 
 
 class Layout(NamedTuple):
@@ -145,6 +146,7 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
         departed=former,
         record=record(members, {name: member_plan.router.sources for name, member_plan in planned.items()}),
         engines=engine_choice.table(carrying, order),
+        snippet=found.snippet,
     )
 
 
