@@ -31,6 +31,12 @@ options:
     type: list
     elements: str
     default: []
+  sets_booleans:
+    description:
+      - Whether Ansible will set booleans of SELinux here. Where SELinux is enabled, the package that it needs for that
+        is looked for, too.
+    type: bool
+    default: false
   programs:
     description: Programs to look for; the missing ones are returned.
     type: list
@@ -135,7 +141,7 @@ answering:
   type: dict
   returned: success
 missing_packages:
-  description: Those of O(packages) that are not installed, or not configured yet.
+  description: Those of O(packages), and that of O(sets_booleans), that are not installed, or not configured yet.
   type: list
   elements: str
   returned: success
@@ -304,6 +310,7 @@ ARGUMENTS = {
     "vips": {"type": "list", "elements": "raw", "default": []},
     "wait": {"type": "float", "default": 0.2},
     "packages": {"type": "list", "elements": "str", "default": []},
+    "sets_booleans": {"type": "bool", "default": False},
     "programs": {"type": "list", "elements": "str", "default": []},
     "units": {"type": "list", "elements": "str", "default": []},
     "files": {"type": "list", "elements": "path", "default": []},
@@ -388,7 +395,7 @@ def instances(params, reader):
 
 def deployed(params, reader):
     """Return the states of the packages and the units, and what is in the way of installing, starting or writing."""
-    packages, units = reader.packages(params["packages"]), params["units"]
+    packages, units = reader.packages(params["packages"] + for_booleans(params, reader)), params["units"]
     masked = reader.units_in("LoadState", units, "masked")
     recorded = facts.packages(reader.text(params["packages_record"]))
     return {
@@ -418,6 +425,14 @@ def capture(params):
         return sniffer.collect(None, params["listen"]).result(params["with_auth_pass"])["routers"], []
     except sniffer.CannotListen as error:
         return [], [str(error)]
+
+
+def for_booleans(params, reader):
+    """Return the package with which Ansible sets booleans of SELinux, where that is enabled."""
+    if not params["sets_booleans"] or not facts.has_selinux():
+        return []
+    family = platforms.os_family(reader.text(facts.OS_RELEASE))
+    return [name for known, name in platforms.SEBOOLEAN_PACKAGES.items() if known == family]
 
 
 def main():

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import shlex
 from typing import Any, Dict, Iterator, List, Tuple
 
 from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, number, port, read, text, word
@@ -24,7 +23,6 @@ from .variables import as_role_variables
 
 Settings = Dict[str, Any]
 
-ALIVE = ("killall", "-0")
 AGENT_PROGRAMS = (Daemon(PROXY).program, WORKER)  # the agent's programs that listen
 
 
@@ -266,11 +264,8 @@ def _script(script: Settings) -> Settings:
     web_check = url_checks.agent_check(script["any_of"])
     if web_check:
         return {**same, **web_check}
-    try:
-        words = shlex.split(script["command"] or "")
-    except ValueError:
-        words = []
-    if len(words) == 3 and (words[0].rpartition("/")[2], words[1]) == ALIVE:
-        return {**same, "type": "process", "process": words[2]}
+    process = instances.process_of(script)
+    if process:
+        return {**same, "type": "process", "process": process}
     user = {"user": script["user"]} if script["user"] else {}
     return {**same, "type": "script", "command": script["command"], **user}

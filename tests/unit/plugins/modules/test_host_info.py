@@ -14,6 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     cgroups,
     facts,
     in_force,
+    packages,
     processes,
     takeover,
 )
@@ -253,3 +254,25 @@ def test_the_certificates_of_api_servers_are_held_against_the_names_and_the_vips
     found = look({**host, "api": api, "vips": ["192.0.2.10/24", {"address": "2001:db8::10"}]})
     assert asked == [(["192.0.2.21"], ["api.example.com", "192.0.2.10", "2001:db8::10"])]
     assert found["uncovered"] == [{"server": "a", "name": "b"}]
+
+
+@pytest.mark.parametrize(
+    "os_release, enabled, package",
+    [
+        ("ID=debian\n", True, ["python3-semanage"]),
+        ('ID=rocky\nID_LIKE="rhel fedora"\n', True, ["python3-libsemanage"]),
+        ("ID=arch\n", True, []),
+        ("ID=debian\n", False, []),
+    ],
+)
+def test_where_selinux_is_enabled_the_package_that_sets_its_booleans_is_looked_for(
+    host, tmp_path, monkeypatch, os_release, enabled, package
+):
+    asked = []
+    monkeypatch.setattr(Reader, "packages", lambda _reader, names: asked.append(names) or packages.Packages({}))
+    (tmp_path / "os-release").write_text(os_release)
+    if enabled:
+        (tmp_path / "enforce").write_text("1")
+    look({**host, "packages": ["haproxy"], "sets_booleans": True})
+    look({**host, "packages": ["haproxy"]})
+    assert asked == [["haproxy", *package], ["haproxy"]]
