@@ -72,6 +72,11 @@ options:
         mappings with C(key), C(command) and C(user).
     type: dict
     default: {}
+  servers:
+    description: Services and their servers, as a user writes them, whose DNS names are resolved.
+    type: list
+    elements: raw
+    default: []
   api:
     description:
       - Which certificates to read, if API servers serve any yet. The keys are C(servers), as in the services of the
@@ -156,6 +161,11 @@ unfit:
   elements: dict
   returned: success
   sample: [{"key": "notify", "value": "/usr/local/bin/tell", "wrong": "it cannot be run: No such file or directory."}]
+resolved:
+  description: The addresses of the names in O(servers); none of a name that cannot be resolved now.
+  type: dict
+  returned: success
+  sample: {"app1.example.com": ["192.0.2.31"]}
 uncovered:
   description: The names of O(api) that the certificate of a server lacks; none of a server that does not answer.
   type: list
@@ -299,6 +309,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     ownership,
     processes,
     rivals,
+    server_names,
     takeover,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
@@ -317,6 +328,7 @@ ARGUMENTS = {
     "configs": {"type": "dict", "default": {}},
     "packages_record": {"type": "path", "default": "/etc/onprem-lb-packages.json"},
     "named": {"type": "dict", "default": {}},
+    "servers": {"type": "list", "elements": "raw", "default": []},
     "api": {"type": "dict", "default": {}},
     "loaded": {"type": "list", "elements": "str", "default": []},
     "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
@@ -351,6 +363,7 @@ def read_host(params, reader):
         "answering": answering,
         "missing_programs": [name for name in params["programs"] if not reader.find(name)],
         "unfit": named_files.unfit(params["named"]),
+        "resolved": server_names.resolved(params["servers"]),
         "uncovered": uncovered(params),
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "instances": instances(params, reader),

@@ -93,7 +93,7 @@ def translate(
     monitors, wrong_monitors = read_monitors(known["monitors"], services, f"{prefix}_monitors")
     faults += model["faults"] + wrong_services + wrong_monitors
     vips = [vip for instance in model["instances"] for vip in instance["addresses"]]
-    faults += loops.of_host(services, vips, addresses, host, f"{prefix}_services")
+    faults += loops.faults(services, loops.of_host(vips, addresses, host, {}), f"{prefix}_services")
     faults += _stats_faults(known, prefix) + _raw_faults(services, model, prefix)
     faults += port_conflicts(_occupied([*services, *monitors], known), list(listeners), host, AGENT_PROGRAMS)
     vrrp = _vrrp(model, known, faults, prefix) if model["instances"] else None

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Any, Dict, List, Sequence
+from types import MappingProxyType
+from typing import Any, Dict, List, Mapping, Sequence
 
 from ..._agent.config.schema import Faults, Field, address, boolean, integer, list_of, number, one_of, port, read, text
 from ..._agent.proxy import config, rules
@@ -69,7 +70,11 @@ STATS = {
 
 
 def model(
-    settings: Dict[str, Any], listeners: List[Dict[str, Any]], host: str, addresses: Sequence[Dict[str, Any]] = ()
+    settings: Dict[str, Any],
+    listeners: List[Dict[str, Any]],
+    host: str,
+    addresses: Sequence[Dict[str, Any]] = (),
+    resolved: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Dict[str, Any]:
     """Return ``{services, monitors, stats, tuning, names, ports, faults}``.
 
@@ -79,9 +84,10 @@ def model(
     :param listeners: the listening sockets of this host, as `host_info` returns them
     :param host: its name, for the sentences
     :param addresses: those of this host, as `host_info` returns them
+    :param resolved: those of servers' names, likewise
     """
     services, faults = read_services(settings["services"], "haproxy_services")
-    faults += loops.of_host(services, [], addresses, host, "haproxy_services")
+    faults += loops.faults(services, loops.of_host([], addresses, host, resolved), "haproxy_services")
     monitors, wrong = read_monitors(settings.get("monitors", []), services, "haproxy_monitors")
     faults.extend([*wrong, *names_taken(monitors, services, "haproxy_monitors")])
     tuning = read(TUNING, settings["tuning"], "haproxy", faults)

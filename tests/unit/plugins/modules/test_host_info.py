@@ -16,6 +16,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     in_force,
     packages,
     processes,
+    server_names,
     takeover,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
@@ -254,6 +255,12 @@ def test_the_certificates_of_api_servers_are_held_against_the_names_and_the_vips
     found = look({**host, "api": api, "vips": ["192.0.2.10/24", {"address": "2001:db8::10"}]})
     assert asked == [(["192.0.2.21"], ["api.example.com", "192.0.2.10", "2001:db8::10"])]
     assert found["uncovered"] == [{"server": "a", "name": "b"}]
+    assert found["resolved"] == {}
+
+
+def test_the_names_of_servers_are_resolved(host, monkeypatch):
+    monkeypatch.setattr(server_names, "resolved", lambda given: {"asked": given})
+    assert look({**host, "servers": ["app.example.com"]})["resolved"] == {"asked": ["app.example.com"]}
 
 
 @pytest.mark.parametrize(
