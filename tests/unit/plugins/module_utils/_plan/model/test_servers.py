@@ -4,17 +4,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
+import socket
 import subprocess
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import shown
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
+from support.name_server import NameServer
 from support.plans.pairs import pair
+from support.proxy.masters import free_ports
 from support.readers import haproxy_cfg
 from support.rendering import haproxy as rendered
 from support.rendering import haproxy_model
+from support.waiting import until
 
 APP = {"name": "app1", "address": "app1.example.com"}
 RESOLVED = ["resolvers", "haproxy_resolvers", "init-addr", "last,libc,none", "resolve-prefer"]
@@ -148,3 +153,41 @@ def test_the_agent_has_the_options_that_are_keys():
     found = agent.translate({"services": [web(server)]})
     assert found["faults"] == []
     assert found["proxy"]["services"][0]["servers"] == [{**server, "port": 443}]
+
+
+@contextlib.contextmanager
+def running(text, folder):
+    """A haproxy of this user with a configuration of the role; gives the path of its runtime socket."""
+    privileged = ("user", "group", "chroot", "log")
+    lines = [line for line in text.splitlines() if line.split()[:1] not in [[word] for word in privileged]]
+    file, runtime = folder / "haproxy.cfg", folder / "admin.sock"
+    file.write_text("\n".join(lines).replace("/run/haproxy/admin.sock", str(runtime)) + "\n")
+    with subprocess.Popen(["haproxy", "-db", "-f", file], stderr=subprocess.DEVNULL) as process:
+        try:
+            until(lambda: runtime.exists() or process.poll() is not None)
+            yield runtime
+        finally:
+            process.terminate()
+
+
+def addresses(runtime):
+    """Return the addresses of haproxy's servers as it has them now."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(runtime))
+        connection.send(b"show servers state\n")
+        said = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
+    return [line.split()[4] for line in said.splitlines()[2:] if line]
+
+
+def test_haproxy_starts_while_dns_is_down_and_has_the_address_once_it_answers(tmp_path):
+    dns = NameServer("192.0.2.31")
+    port, page = free_ports(2)
+    service = {**web("app1.example.invalid", check={"type": "none"}), "bind": ["127.0.0.1"], "port": port}
+    try:
+        text = rendered([service], haproxy_nameservers=[dns.place], haproxy_stats_port=page)
+        with running(text, tmp_path) as runtime:
+            assert addresses(runtime) == ["-"]
+            dns.up.set()
+            until(lambda: addresses(runtime) == ["192.0.2.31"])
+    finally:
+        dns.close()
