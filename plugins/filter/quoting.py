@@ -29,6 +29,7 @@ class FilterModule:
     def filters(self):
         return {
             "haproxy_quote": raising_for_ansible(quoting.haproxy),
+            "haproxy_words": raising_for_ansible(quoting.haproxy_words),
             "keepalived_command": raising_for_ansible(quoting.keepalived_command),
             "keepalived_quote": raising_for_ansible(quoting.keepalived),
             "systemd_command": raising_for_ansible(quoting.systemd_command),

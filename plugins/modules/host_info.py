@@ -31,6 +31,12 @@ options:
     type: list
     elements: str
     default: []
+  sets_booleans:
+    description:
+      - Whether Ansible will set booleans of SELinux here. Where SELinux is enabled, the package that it needs for that
+        is looked for, too.
+    type: bool
+    default: false
   programs:
     description: Programs to look for; the missing ones are returned.
     type: list
@@ -64,6 +70,17 @@ options:
         for use on this host are returned.
       - The keys are C(notify), the C(script_user) that runs it, C(down_file), C(services), and C(programs), which are
         mappings with C(key), C(command) and C(user).
+    type: dict
+    default: {}
+  servers:
+    description: Services and their servers, as a user writes them, whose DNS names are resolved.
+    type: list
+    elements: raw
+    default: []
+  api:
+    description:
+      - Which certificates to read, if API servers serve any yet. The keys are C(servers), as in the services of the
+        role P(onprem.lb.haproxy#role), and C(names), the DNS names by which clients reach them, besides O(vips).
     type: dict
     default: {}
   loaded:
@@ -129,7 +146,7 @@ answering:
   type: dict
   returned: success
 missing_packages:
-  description: Those of O(packages) that are not installed, or not configured yet.
+  description: Those of O(packages), and that of O(sets_booleans), that are not installed, or not configured yet.
   type: list
   elements: str
   returned: success
@@ -144,6 +161,17 @@ unfit:
   elements: dict
   returned: success
   sample: [{"key": "notify", "value": "/usr/local/bin/tell", "wrong": "it cannot be run: No such file or directory."}]
+resolved:
+  description: The addresses of the names in O(servers); none of a name that cannot be resolved now.
+  type: dict
+  returned: success
+  sample: {"app1.example.com": ["192.0.2.31"]}
+uncovered:
+  description: The names of O(api) that the certificate of a server lacks; none of a server that does not answer.
+  type: list
+  elements: dict
+  returned: success
+  sample: [{"server": "192.0.2.21", "name": "192.0.2.10"}]
 unobtainable:
   description: Why the missing packages cannot be fetched, for instance because no source can be reached; else empty.
   type: str
@@ -279,6 +307,7 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import (
+    certificates,
     facts,
     in_force,
     keepalived_conf,
@@ -287,6 +316,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     ownership,
     processes,
     rivals,
+    server_names,
     takeover,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
@@ -298,12 +328,15 @@ ARGUMENTS = {
     "vips": {"type": "list", "elements": "raw", "default": []},
     "wait": {"type": "float", "default": 0.2},
     "packages": {"type": "list", "elements": "str", "default": []},
+    "sets_booleans": {"type": "bool", "default": False},
     "programs": {"type": "list", "elements": "str", "default": []},
     "units": {"type": "list", "elements": "str", "default": []},
     "files": {"type": "list", "elements": "path", "default": []},
     "configs": {"type": "dict", "default": {}},
     "packages_record": {"type": "path", "default": "/etc/onprem-lb-packages.json"},
     "named": {"type": "dict", "default": {}},
+    "servers": {"type": "list", "elements": "raw", "default": []},
+    "api": {"type": "dict", "default": {}},
     "loaded": {"type": "list", "elements": "str", "default": []},
     "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
     "listen": {"type": "float", "default": 0.0},
@@ -337,6 +370,8 @@ def read_host(params, reader):
         "answering": answering,
         "missing_programs": [name for name in params["programs"] if not reader.find(name)],
         "unfit": named_files.unfit(params["named"]),
+        "resolved": server_names.resolved(params["servers"]),
+        "uncovered": uncovered(params),
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "instances": instances(params, reader),
         "takeover": others,
@@ -345,6 +380,12 @@ def read_host(params, reader):
         "selinux": facts.has_selinux(),
         "problems": problems,
     }
+
+
+def uncovered(params):
+    """Return what the certificates of the API servers lack: names, and the VIPs."""
+    names = [*map(str, params["api"].get("names", [])), *facts.vip_addresses(params["vips"])]
+    return certificates.uncovered(params["api"].get("servers"), names)
 
 
 def of_others(params, reader):
@@ -374,7 +415,7 @@ def instances(params, reader):
 
 def deployed(params, reader):
     """Return the states of the packages and the units, and what is in the way of installing, starting or writing."""
-    packages, units = reader.packages(params["packages"]), params["units"]
+    packages, units = reader.packages(params["packages"] + for_booleans(params, reader)), params["units"]
     masked = reader.units_in("LoadState", units, "masked")
     recorded = facts.packages(reader.text(params["packages_record"]))
     return {
@@ -404,6 +445,14 @@ def capture(params):
         return sniffer.collect(None, params["listen"]).result(params["with_auth_pass"])["routers"], []
     except sniffer.CannotListen as error:
         return [], [str(error)]
+
+
+def for_booleans(params, reader):
+    """Return the package with which Ansible sets booleans of SELinux, where that is enabled."""
+    if not params["sets_booleans"] or not facts.has_selinux():
+        return []
+    family = platforms.os_family(reader.text(facts.OS_RELEASE))
+    return [name for known, name in platforms.SEBOOLEAN_PACKAGES.items() if known == family]
 
 
 def main():

@@ -57,15 +57,18 @@ def haproxy(services, of="Debian", monitors=(), **variables):
     """Return haproxy.cfg for a family of distributions."""
     model = haproxy_model(services, monitors, **variables)
     assert model["faults"] == []
-    family = _variables("haproxy", "vars")["__haproxy_families"][of]
-    return render("haproxy", "haproxy.cfg.j2", __haproxy_model=model, __haproxy_family=family, **variables)
+    return render("haproxy", "haproxy.cfg.j2", __haproxy_model=model, __haproxy_family=_family(of), **variables)
 
 
-def haproxy_unit(**variables):
+def haproxy_unit(of="Debian", **variables):
     """Return the drop-in of haproxy's unit."""
     model = haproxy_model(**variables)
     assert model["faults"] == []
-    return render("haproxy", "unit.conf.j2", __haproxy_model=model)
+    return render("haproxy", "unit.conf.j2", __haproxy_model=model, __haproxy_family=_family(of))
+
+
+def _family(name):
+    return _variables("haproxy", "vars")["__haproxy_families"][name]
 
 
 def keepalived_model(settings, name="lb1", **variables):

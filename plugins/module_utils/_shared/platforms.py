@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 
 FAMILIES = ("Debian", "RedHat")  # whose packages and paths the roles know
+# What Ansible needs on a host to set a boolean of SELinux there.
+SEBOOLEAN_PACKAGES = {"Debian": "python3-semanage", "RedHat": "python3-libsemanage"}
 
 
 def os_family(os_release: str) -> str:

@@ -35,6 +35,11 @@ def haproxy(text: str) -> str:
     return shlex.quote(text)
 
 
+def haproxy_words(text: str) -> str:
+    """Return words of haproxy.cfg, from words as a shell reads them."""
+    return " ".join(map(haproxy, _split(text)))
+
+
 def keepalived(text: str) -> str:
     """Return a word of keepalived.conf, which knows double quotes, and nothing for a double quote inside them."""
     _refuse_unprintable(text)
@@ -89,15 +94,19 @@ def _systemd_word(word: str) -> str:
 
 
 def _words(command: str) -> List[str]:
-    """Split a command line as a shell does."""
-    _refuse_unprintable(command)
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise Unquotable(f"{str(error).lower()}.") from error
+    words = _split(command)
     if not words:
         raise Unquotable("a program and its arguments are wanted.")
     return words
+
+
+def _split(text: str) -> List[str]:
+    """Split a text as a shell does."""
+    _refuse_unprintable(text)
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise Unquotable(f"{str(error).lower()}.") from error
 
 
 def _refuse_unprintable(text: str) -> None:

@@ -136,3 +136,12 @@ def test_a_new_pair_leaves_the_vrids_of_a_pair_that_the_run_leaves_out(tmp_path,
     code, said = play(tmp_path, TWO_PAIRS, "onprem.lb.forecast", "--limit", limit)
     assert code == 0, said
     assert f"192.0.2.10 (VRID {vrid}): held by web1, then web2" in said
+
+
+def test_it_prints_what_the_cluster_behind_the_pair_must_know(tmp_path):
+    rke2 = ("-e", "pair_preset=rke2", "-e", '{"pair_api_names": ["api.example.com"]}')
+    code, said = play(tmp_path, PAIR, "onprem.lb.forecast", *rke2)
+    assert code == 0, said
+    assert '"server: https://api.example.com:9345"' in said
+    assert "tls-san: [api.example.com, 192.0.2.10, " in said
+    assert "tls-san" not in play(tmp_path, PAIR, "onprem.lb.forecast")[1]

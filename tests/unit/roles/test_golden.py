@@ -95,6 +95,7 @@ EVERY_SERVICE = [
             {"name": "one", "address": "192.0.2.31", "weight": 10, "maxconn": 200},
             {"name": "two", "address": "2001:db8::32", "port": 8080},
             {"name": "spare", "address": "192.0.2.33", "backup": True},
+            {"name": "named", "address": "app1.example.com", "options": ["send-proxy-v2", "cookie 'it is $1'"]},
         ],
         "routes": [
             {
@@ -306,6 +307,7 @@ CASES = {
         haproxy_stop_commands=[f"/usr/sbin/nft '{nft_redirect.DELETE}'"],
     ),
     "haproxy-alone.unit.conf": haproxy_unit,
+    "haproxy.redhat.unit.conf": lambda: haproxy_unit(of="RedHat", haproxy_down_file="/run/haproxy.down"),
     "keepalived.unit.conf": keepalived_unit,
     "api-redirect.nft": lambda: nft_redirect.ruleset(["2001:db8::10", "192.0.2.11", "192.0.2.10/24"], 6443, 9445),
     "pair.lb1.agent-vrrp.json": lambda: agent_of_pair("lb1", "vrrp"),

@@ -65,12 +65,14 @@ def test_a_host_is_asked_about_every_file_that_the_variables_name():
     given = {"haproxy_down_file": "/srv/x/down", "haproxy_services": [{"name": "web"}]}
     ((_module, asked),) = calls("haproxy", {**names_of("haproxy"), **given}, HOST_INFO, tasks_from="preflight.yml")
     assert asked["named"] == {"down_file": "/srv/x/down", "services": [{"name": "web"}]}
+    assert asked["sets_booleans"] is True and asked["servers"] == [{"name": "web"}]
     programs = [{"key": "instances (a).notify", "command": "/bin/x", "user": "root"}]
-    model = {"__keepalived_model": {"programs": programs}}
+    model = {"__keepalived_model": {"programs": programs, "connects": False}}
     ((_module, asked),) = calls(
         "keepalived", {**names_of("keepalived"), **model}, HOST_INFO, tasks_from="preflight.yml"
     )
     assert asked["named"] == {"programs": programs}
+    assert asked["sets_booleans"] is False  # because none of its scripts connects
 
 
 def names_of(role):
@@ -91,7 +93,7 @@ def test_what_cannot_be_adopted_is_refused_in_any_case(role, adopt):
 
 @pytest.mark.parametrize("role", NEEDED)
 def test_a_role_asks_for_what_others_have_set_up(role):
-    given = {**defaults(role), **variables_of(role), f"__{role}_model": {"programs": []}}
+    given = {**defaults(role), **variables_of(role), f"__{role}_model": {"programs": [], "connects": True}}
     ((_module, asked),) = calls(role, given, HOST_INFO, tasks_from="preflight.yml")
     assert asked["configs"] == {role: defaults(role)[f"{role}_config_path"]}
 

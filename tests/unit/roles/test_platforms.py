@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from support.roles import calls, variables_of
 
 APT, DNF = "ansible.builtin.apt", "ansible.builtin.dnf"
 SEBOOLEAN, CONFIG_FILES = "ansible.posix.seboolean", "onprem.lb.config_files"
 FAMILIES = {"Debian": APT, "RedHat": DNF}
+BINDINGS = "python3-libsemanage"
 PACKAGES = {"haproxy": ["haproxy"], "keepalived": ["keepalived", "psmisc"]}
 
 
@@ -81,3 +83,26 @@ def test_where_selinux_is_enabled_haproxy_may_connect_to_any_port_before_it_gets
 
 def test_where_selinux_is_not_enabled_no_boolean_is_set():
     assert [name for name, _call in calls("haproxy", host("haproxy"), SEBOOLEAN, CONFIG_FILES)] == [CONFIG_FILES]
+
+
+@pytest.mark.parametrize("connects", [True, False])
+def test_where_selinux_is_enabled_keepalived_may_connect_if_one_of_its_checks_does(connects):
+    known = {**host("keepalived", selinux=True), "__keepalived_model": {"connects": connects}}
+    found = calls("keepalived", known, SEBOOLEAN, CONFIG_FILES, tasks_from="configure.yml")
+    allowed = (SEBOOLEAN, {"name": "keepalived_connect_any", "state": True, "persistent": True})
+    assert [name for name, _call in found] == ([SEBOOLEAN] if connects else []) + [CONFIG_FILES]
+    assert (allowed in found) is connects
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+def test_in_check_mode_no_boolean_is_set_without_the_package_that_it_takes(role):
+    known = {**host(role, selinux=True, missing=[BINDINGS], check=True), "__keepalived_model": {"connects": True}}
+    assert SEBOOLEAN not in [name for name, _call in calls(role, known, SEBOOLEAN, tasks_from="configure.yml")]
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+def test_what_sets_a_boolean_is_installed_and_never_recorded_as_what_a_removal_takes_away(role):
+    known = host(role, selinux=True, missing=[*PACKAGES[role], BINDINGS])
+    (_module, record), (_dnf, installed) = calls(role, known, CONFIG_FILES, DNF, tasks_from="install.yml")
+    assert installed["name"] == [*PACKAGES[role], BINDINGS]
+    assert yaml.safe_load(record["files"][0]["content"]) == [role]

@@ -69,6 +69,7 @@ HAPROXY = {
     "haproxy_services:bind": TEXT.map(lambda text: f"127.0.0.1{text}"),
     "haproxy_services:server": TEXT.map(lambda text: f"r{text}"),
     "haproxy_services:address": TEXT.map(lambda text: f"fd00::1{text}"),
+    "haproxy_services:option": TEXT.map(lambda text: f"cookie {shlex.quote(f'c{text}')}"),
     "haproxy_services:path": TEXT.map(lambda text: f"/{text}"),
     "haproxy_services:host": TEXT.map(lambda text: f"h{text}"),
     "haproxy_services:ca": NAME.map(lambda text: f"ca{text}"),
@@ -84,6 +85,7 @@ HAPROXY_ORDINARY = {
     "haproxy_services:bind": "*",
     "haproxy_services:server": "one",
     "haproxy_services:address": "192.0.2.31",
+    "haproxy_services:option": "cookie one",
     "haproxy_services:path": "/healthz",
     "haproxy_services:host": "web.example",
     "haproxy_services:ca": "ca.pem",
@@ -101,10 +103,10 @@ def of_haproxy(values, folder):
     service = {key.partition(":")[2]: value for key, value in item.items() if key.startswith("haproxy_services")}
     ca = f"{folder}/{service.pop('ca')}"
     check = {"type": "https", "verify": True, "path": service.pop("path"), "host": service.pop("host"), "ca": ca}
-    servers = [{"name": service.pop("server"), "address": service.pop("address")}]
+    server = {"name": service.pop("server"), "address": service.pop("address"), "options": [service.pop("option")]}
     monitor = {"name": values["haproxy_monitors:name"], "path": values["haproxy_monitors:path"], "port": 9444}
     return {
-        "services": [{**service, "port": 443, "servers": servers, "check": check}],
+        "services": [{**service, "port": 443, "servers": [server], "check": check}],
         "monitors": [monitor],
         **{key: value for key, value in values.items() if key not in item},
     }
@@ -129,7 +131,7 @@ def test_haproxy_reads_back_what_the_user_wrote(values, authority, tmp_path):
     assert said("haproxy", "-c", "-f", str(file)) == ""
     ca.unlink()
     lines = readers.haproxy_cfg(file.read_text())
-    host, server, at = (found[f"haproxy_services:{key}"] for key in ("host", "server", "address"))
+    host, server, at, option = (found[f"haproxy_services:{key}"] for key in ("host", "server", "address", "option"))
     wanted = [
         ["user", found["haproxy_stats_user"], "insecure-password", found["haproxy_stats_password"]],
         ["stats", "uri", found.get("haproxy_stats_uri", "/haproxy_stats")],
@@ -137,7 +139,7 @@ def test_haproxy_reads_back_what_the_user_wrote(values, authority, tmp_path):
         ["listen", found["haproxy_monitors:name"]],
         ["monitor-uri", found["haproxy_monitors:path"]],
         [*SEND, found["haproxy_services:path"], "ver", "HTTP/1.1", "hdr", "Host", host],
-        ["server", server, f"[{at}]:443" if ":" in at else f"{at}:443", "weight", "1"],
+        ["server", server, f"[{at}]:443" if ":" in at else f"{at}:443", "weight", "1", *shlex.split(option)],
         ["timeout", "client", found.get("haproxy_timeout_client", "1m")],
         ["hard-stop-after", found.get("haproxy_hard_stop_after", "1h")],
     ]

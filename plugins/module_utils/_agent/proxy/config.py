@@ -55,7 +55,7 @@ def _listen_address(value: Any) -> fields.Checked:
     return found, None
 
 
-def _server_address(value: Any) -> fields.Checked:
+def server_address(value: Any) -> fields.Checked:
     found, wrong = fields.address(value)
     if wrong:
         return None, wrong
@@ -113,7 +113,7 @@ SERVICE = {
 
 SERVER = {
     "name": Field(_name),
-    "address": Field(_server_address, required=True),
+    "address": Field(server_address, required=True),
     "port": Field(port),
     "weight": Field(integer(0, 256), _SERVER["weight"]),
     "maxconn": Field(integer(0, 1_000_000), _SERVER["maxconn"]),
@@ -171,6 +171,17 @@ PAGE = {
 }
 
 
+class Schemas(NamedTuple):
+    """Which keys a service, its servers and its check have."""
+
+    service: Schema
+    server: Schema
+    check: Schema
+
+
+SCHEMAS = Schemas(SERVICE, SERVER, CHECK)
+
+
 class Parts(NamedTuple):
     """A configuration with its defaults, each part a dict with the keys of its schema."""
 
@@ -184,8 +195,7 @@ class Parts(NamedTuple):
 def _read(data: Any, faults: Faults) -> Parts:
     whole = read(CONFIGURATION, data, file.WHOLE, faults)
     services = [
-        read_service(item, place_of("services", at, item), faults, SERVICE, CHECK)
-        for at, item in enumerate(whole["services"])
+        read_service(item, place_of("services", at, item), faults, SCHEMAS) for at, item in enumerate(whole["services"])
     ]
     monitors = [
         read(MONITOR, item, place_of("monitors", at, item), faults) for at, item in enumerate(whole["monitors"])
@@ -202,25 +212,24 @@ def _read(data: Any, faults: Faults) -> Parts:
     return Parts(whole, services, monitors, timeouts, page)
 
 
-def read_service(item: Any, place: str, faults: Faults, keys: Schema, check_keys: Schema) -> Dict[str, Any]:
+def read_service(item: Any, place: str, faults: Faults, schemas: Schemas) -> Dict[str, Any]:
     """Return a service with all defaults, those of its servers and of its check included.
 
-    :param keys: of a service; the collection's model, which shares this schema, has some more
-    :param check_keys: of its check
+    :param schemas: those of this file, or the collection's model's, which have some more keys
     """
-    service = read(keys, item, place, faults)
-    service["check"] = _check(service["check"], f"{place}.check", faults, check_keys)
+    service = read(schemas.service, item, place, faults)
+    service["check"] = _check(service["check"], f"{place}.check", faults, schemas.check)
     service["servers"] = [
-        _server(server, service["port"], f"{place}.servers[{at}]", faults)
+        _server(server, service["port"], f"{place}.servers[{at}]", faults, schemas.server)
         for at, server in enumerate(service["servers"])
     ]
     faults.extend(rules.of_service(service, place))
     return service
 
 
-def _server(item: Any, default_port: Optional[int], place: str, faults: Faults) -> Dict[str, Any]:
+def _server(item: Any, default_port: Optional[int], place: str, faults: Faults, keys: Schema) -> Dict[str, Any]:
     """Read a server. A bare address is the common case; everything else has a default."""
-    server = read(SERVER, {"address": item} if isinstance(item, str) else item, place, faults)
+    server = read(keys, {"address": item} if isinstance(item, str) else item, place, faults)
     server["name"] = server["name"] or server["address"]
     server["port"] = server["port"] or default_port
     return server

@@ -7,6 +7,7 @@ Services, monitors and the page are dicts as ``config`` reads them; a value that
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 from itertools import chain, combinations
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
@@ -55,8 +56,14 @@ def _of_servers(service: Item, place: str) -> Iterator[str]:
 def _is_own(server: Item, own: List[Place]) -> bool:
     """Whether the service would connect to itself, as far as its configuration tells."""
     there = Place(server["address"], server["port"])
-    loopback = ipaddress.ip_address(server["address"]).is_loopback
-    return there in own or (loopback and any(place.overlaps(there) for place in own))
+    return there in own or (is_loopback(there.address) and any(place.overlaps(there) for place in own))
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is this host's own. A name, which the collection's model knows for HAProxy, is not."""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(address).is_loopback
+    return False
 
 
 def of_shares(service: Item, workers: Optional[int], place: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, List, Sequence
 from ..._agent.config.schema import Faults, place_of
 from ..model import loops
 from ..model.plan import Vip
-from ..model.services import ANY, backends
+from ..model.services import ANY
 from .members import Member
 
 ANYWHERE = (ANY, "::")
@@ -26,13 +26,11 @@ def faults(services: List[Service], vips: Sequence[Vip], members: List[Member], 
     :param place: of the services, for the sentences
     """
     own = own_addresses(members)
-    found: Faults = []
-    for at, service in enumerate(services):
-        where = place_of(place, at, service)
-        for there, backend in backends(service, where):
-            found += loops.of_service(backend, services, [vip.address for vip in vips], own, there)
-        if all("assumed" not in info for member in members for info in member["host"]["addresses"]):
-            found += _unreachable(service, {*own, *(vip.address for vip in vips)}, where)
+    known = loops.Balancers([vip.address for vip in vips], own, resolved_names(members))
+    found = loops.faults(services, known, place)
+    if all("assumed" not in info for member in members for info in member["host"]["addresses"]):
+        for at, service in enumerate(services):
+            found += _unreachable(service, {*own, *known.vips}, place_of(place, at, service))
     return found
 
 
@@ -47,6 +45,16 @@ def own_addresses(members: List[Member]) -> Dict[str, str]:
     for member in members:
         with contextlib.suppress(ValueError):  # a name
             found.setdefault(str(ipaddress.ip_address(member.get("address", ""))), member["name"])
+    return found
+
+
+def resolved_names(members: List[Member]) -> Dict[str, List[str]]:
+    """Return the addresses that servers' names have on any member, as far as the members were asked."""
+    found: Dict[str, List[str]] = {}
+    for member in members:
+        for name, addresses in member["host"].get("resolved", {}).items():
+            known = found.setdefault(name, [])
+            known += [address for address in addresses if address not in known]
     return found
 
 

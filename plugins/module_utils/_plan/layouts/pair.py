@@ -12,7 +12,7 @@ from ..forecast.forecast import HAPROXY, Progress, unseen
 from ..model import binds, values
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, listeners, read_services
-from . import checks, loops, pair_presets, planner
+from . import checks, loops, pair_api, pair_presets, planner
 from .checks import Check
 from .members import Member, find_existing, find_placements, priorities
 from .pair_vips import read_vips
@@ -32,6 +32,7 @@ SETTINGS = {
     "bootstrap": Field(values.optional(address), ""),
     "bootstrap_complete": Field(boolean, False),
     "machine_networks": SERVICE["allow"],
+    "api_names": Field(list_of(values.host_name), []),
     "services": Field(anything),
     "interface": Field(values.optional(values.interface), ""),
     "engine": Field(text, engines.AUTO),  # read for each member
@@ -180,7 +181,12 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         ports=pair.ports,
         missing_programs=pair.missing_programs,
         watched=pair.watched(),
-        warnings=[*pair_presets.without_effect(settings), *checks.at_once(checked, CHECKS, settings["sync"])],
+        warnings=[
+            *pair_presets.without_effect(settings),
+            *pair_api.certificate_warnings(settings, members),
+            *checks.at_once(checked, CHECKS, settings["sync"]),
+        ],
+        snippet=pair_api.snippet(settings, vips),
     )
 
 

@@ -8,7 +8,8 @@ import re
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ..._agent.config.schema import Faults
-from . import nft_guard
+from ..model.values import is_name
+from . import nft_guard, pair_api
 
 DEFAULT = "okd3"  # where neither pair_preset nor pair_services is set
 
@@ -113,7 +114,7 @@ def shut_out(settings: Dict[str, Any], read: List[Dict[str, Any]]) -> Faults:
         server["address"]: server["name"]
         for service in read
         for server in service["servers"]
-        if service["name"] in guarded and server["address"]
+        if service["name"] in guarded and server["address"] and not is_name(server["address"])
     }
     return nft_guard.outside(settings["machine_networks"], machines, "pair_machine_networks")
 
@@ -131,11 +132,12 @@ def without_effect(settings: Dict[str, Any]) -> List[str]:
     if not wanted:
         return [
             f"pair_{group} has no effect, because pair_services is set: leave one of them out."
-            for group in ("masters", "infra_nodes")
+            for group in ("masters", "infra_nodes", "api_names")
             if settings[group]
         ]
     unused = {"bootstrap": not any(front.bootstrap for front in wanted)}
     unused["machine_networks"] = not any(front.machines_only for front in wanted)
+    unused["api_names"] = settings["preset"] not in pair_api.PRESETS
     preset = settings["preset"] or DEFAULT
     return [
         f"pair_{key} has no effect with the preset {preset}: leave it out, or set pair_preset to openshift_upi."

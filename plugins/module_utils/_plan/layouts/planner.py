@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 from ..._agent.config.schema import Faults, Field, boolean, number, one_of, read
 from ..._shared import engines
 from ..forecast import forecast
-from ..model import values
+from ..model import agent, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, Firewall, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables
@@ -62,6 +62,7 @@ class Draft(NamedTuple):
     missing_programs: Callable[[Member, str], Faults]  # that a member needs with an engine, and no role installs
     watched: Dict[str, Dict[str, Any]] = {}  # as `forecast.forecast` takes it
     warnings: List[str] = []
+    snippet: List[str] = []  # as the plan has it
 
 
 class Layout(NamedTuple):
@@ -139,7 +140,7 @@ def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judg
         return None
     choices = choose_engines(members, layout.prefix, faults)
     faults += shared_faults(settings, [vip.version for vip in found.vips], layout.prefix)
-    faults += _host_faults(members, found, choices)
+    faults += _host_faults(layout.prefix, members, found, choices)
     faults += [fault for member in members for fault in unfit_files(member, layout.prefix)]
     return Judged(members, settings, found, choices)
 
@@ -175,17 +176,21 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], password: str) -> Pla
         departed=former,
         record=record(members, {name: member_plan.router.sources for name, member_plan in planned.items()}),
         engines=engine_choice.table(carrying, order),
+        snippet=found.snippet,
     )
 
 
-def _host_faults(members: List[Member], found: Draft, choices: Mapping[str, Choice]) -> Faults:
-    """Return what the hosts have against the plan."""
+def _host_faults(prefix: str, members: List[Member], found: Draft, choices: Mapping[str, Choice]) -> Faults:
+    """Return what the hosts, and their engines, have against the plan."""
     faults = identity.of_addresses(members, found.vips, found.placements)
     faults += vrrp_conflicts(members, found.vips, found.placements)
     for member in members:
         choice = choices[member["name"]]
         faults += host_faults(member, found.listeners(member["name"]), choice)
         faults += found.missing_programs(member, choice.engine)
+        if choice.engine == engines.AGENT:
+            services = found.balancer(member["name"], choice.engine).services
+            faults += [f"{member['name']}: {fault}" for fault in agent.beyond(services, prefix)]
     return faults
 
 

@@ -27,6 +27,7 @@ class Plans(NamedTuple):
     faults: Faults
     plans: List[Plan] = []
     lines: List[str] = []  # what a run says of them
+    snippets: List[str] = []  # what their clusters must know of them, for a forecast to say
 
 
 def draw(layout: planner.Layout, given: List[Member], one: Draw, left_out: Iterable[Any] = ()) -> Plans:
@@ -52,7 +53,9 @@ def draw(layout: planner.Layout, given: List[Member], one: Draw, left_out: Itera
     ]
     if named or faults:
         return _refused(named + faults)
-    return Plans([], plans, [line for members, plan in zip(every, plans) for line in _lines(members, plan, several)])
+    lines = [[*plan.warnings, *plan.table, *plan.engines] for plan in plans]
+    snippets = [plan.snippet for plan in plans]
+    return Plans([], plans, _under_names(every, lines), _under_names(every, snippets))
 
 
 def _refused(faults: Faults) -> Plans:
@@ -182,9 +185,11 @@ def _on_one_link(one: List[Any], other: List[Any]) -> bool:
     return any(a.version == b.version and a.overlaps(b) for a, b in itertools.product(one, other))
 
 
-def _lines(members: List[Member], plan: Plan, several: bool) -> List[str]:
-    heading = [f"{_names(members)}:"] if several else []
-    return [*heading, *plan.warnings, *plan.table, *plan.engines]
+def _under_names(every: List[List[Member]], lines: List[List[str]]) -> List[str]:
+    """Return the lines of each pair, under its members' names where there are several pairs."""
+    if len(every) == 1:
+        return lines[0]
+    return [line for members, own in zip(every, lines) if own for line in (f"{_names(members)}:", *own)]
 
 
 def _names(members: List[Member]) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import shlex
 from typing import Any, Dict, Iterator, List, Tuple
 
 from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, number, port, read, text, word
@@ -24,7 +23,6 @@ from .variables import as_role_variables
 
 Settings = Dict[str, Any]
 
-ALIVE = ("killall", "-0")
 AGENT_PROGRAMS = (Daemon(PROXY).program, WORKER)  # the agent's programs that listen
 
 
@@ -95,7 +93,7 @@ def translate(
     monitors, wrong_monitors = read_monitors(known["monitors"], services, f"{prefix}_monitors")
     faults += model["faults"] + wrong_services + wrong_monitors
     vips = [vip for instance in model["instances"] for vip in instance["addresses"]]
-    faults += loops.of_host(services, vips, addresses, host, f"{prefix}_services")
+    faults += loops.faults(services, loops.of_host(vips, addresses, host, {}), f"{prefix}_services")
     faults += _stats_faults(known, prefix) + _raw_faults(services, model, prefix)
     faults += port_conflicts(_occupied([*services, *monitors], known), list(listeners), host, AGENT_PROGRAMS)
     vrrp = _vrrp(model, known, faults, prefix) if model["instances"] else None
@@ -120,19 +118,20 @@ def _refused(place: str) -> str:
 
 def _raw_faults(services: List[Settings], model: Dict[str, Any], prefix: str) -> Faults:
     """Refuse what only HAProxy and keepalived do, such as raw lines of services, instances and sync groups."""
-    places = [
-        (f"{prefix}_services ({service['name']}).{key}", service[key])
-        for service in services
-        for key in ("frontend_lines", "backend_lines")
-    ]
-    for kind, items in (("instances", model["instances"]), ("sync_groups", model["groups"])):
-        places += [(f"{prefix}_{kind} ({item['name']}).lines", item["lines"]) for item in items]
-    own = [fault for service in services for fault in _beyond(service, f"{prefix}_services ({service['name']})")]
-    return [*own, *(_refused(place) for place, lines in places if lines)]
+    kinds = (("instances", model["instances"]), ("sync_groups", model["groups"]))
+    items = [(f"{prefix}_{kind} ({item['name']}).lines", item["lines"]) for kind, of_kind in kinds for item in of_kind]
+    return [*beyond(services, prefix), *(_refused(place) for place, lines in items if lines)]
+
+
+def beyond(services: List[Settings], prefix: str) -> Faults:
+    """Return what of services only HAProxy does."""
+    return [fault for service in services for fault in _beyond(service, f"{prefix}_services ({service['name']})")]
 
 
 def _beyond(service: Settings, place: str) -> Iterator[str]:
-    """Yield what of a service only HAProxy does."""
+    for key in ("frontend_lines", "backend_lines"):
+        if service[key]:
+            yield _refused(f"{place}.{key}")
     if service["tls"]:
         yield (
             f"{place}.tls is set, and the agent relays TLS as it comes, without a certificate of its own: leave it "
@@ -143,9 +142,23 @@ def _beyond(service: Settings, place: str) -> Iterator[str]:
             f"{place}.routes are set, and the agent relays HTTP as it comes, without reading its requests: leave them "
             "out, or use HAProxy."
         )
+    for server in service["servers"]:
+        yield from _beyond_of_server(server, f"{place}.servers: {server['name']}")
     if service["balance"] not in BALANCES:
         known = ", ".join(BALANCES)
         yield f"{place}.balance is {service['balance']}, and the agent knows {known}: choose one, or use HAProxy."
+
+
+def _beyond_of_server(server: Settings, place: str) -> Iterator[str]:
+    if values.is_name(server["address"]):
+        name = server["address"]
+        yield f"{place} has the name {name}, which the agent cannot resolve: write its address, or use HAProxy."
+    if server["options"]:
+        options = ", ".join(server["options"])
+        yield (
+            f"{place} has the options {options}, and the agent knows weight, maxconn and backup alone: leave them out, "
+            "or use HAProxy."
+        )
 
 
 def _stats_faults(known: Settings, prefix: str) -> Faults:
@@ -193,7 +206,8 @@ def _service(service: Settings, known: Settings) -> Settings:
     # HAProxy limits the connection and the rest of a check separately, the agent limits both together.
     limit = min(known["timeout_connect"], known["timeout_check"]) or known["timeout_connect"]
     check = {**_without_defaults(service["check"], config.CHECK, CHECK_KEYS), "timeout": limit}
-    return _without_defaults({**service, "check": check}, config.SERVICE, SERVICE_KEYS)
+    servers = [_without_defaults(server, config.SERVER, tuple(config.SERVER)) for server in service["servers"]]
+    return _without_defaults({**service, "check": check, "servers": servers}, config.SERVICE, SERVICE_KEYS)
 
 
 def _without_defaults(given: Settings, schema: Dict[str, Field], always: Tuple[str, ...]) -> Settings:
@@ -250,11 +264,8 @@ def _script(script: Settings) -> Settings:
     web_check = url_checks.agent_check(script["any_of"])
     if web_check:
         return {**same, **web_check}
-    try:
-        words = shlex.split(script["command"] or "")
-    except ValueError:
-        words = []
-    if len(words) == 3 and (words[0].rpartition("/")[2], words[1]) == ALIVE:
-        return {**same, "type": "process", "process": words[2]}
+    process = instances.process_of(script)
+    if process:
+        return {**same, "type": "process", "process": process}
     user = {"user": script["user"]} if script["user"] else {}
     return {**same, "type": "script", "command": script["command"], **user}

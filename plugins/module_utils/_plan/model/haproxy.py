@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Any, Dict, List, Sequence
+from types import MappingProxyType
+from typing import Any, Dict, List, Mapping, Sequence
 
-from ..._agent.config.schema import Faults, Field, address, boolean, integer, number, port, read, text
+from ..._agent.config.schema import Faults, Field, address, boolean, integer, list_of, number, one_of, port, read, text
 from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import places
 from . import binds, loops, raw_lines, values
 from .services import listeners as listeners_of
-from .services import names_taken, port_conflicts, read_monitors, read_services
+from .services import names_taken, port_conflicts, read_monitors, read_services, resolved_names
 from .variables import as_role_variables
 
 WELL_KNOWN = (
@@ -48,6 +49,8 @@ TUNING = {
     "timeout_tunnel": Field(values.time, "1h"),
     "timeout_fin": Field(values.optional(values.time), ""),
     "hard_stop_after": Field(values.time, "1h"),
+    "nameservers": Field(list_of(values.nameserver), []),
+    "resolve_prefer": Field(one_of("ipv4", "ipv6"), "ipv4"),
     "config_path": Field(values.plain_path, "/etc/haproxy/haproxy.cfg"),
     "down_file": Field(values.optional(values.down_file), ""),
     "stop_pause": Field(number(0, 60, " seconds"), 0.2),
@@ -67,17 +70,24 @@ STATS = {
 
 
 def model(
-    settings: Dict[str, Any], listeners: List[Dict[str, Any]], host: str, addresses: Sequence[Dict[str, Any]] = ()
+    settings: Dict[str, Any],
+    listeners: List[Dict[str, Any]],
+    host: str,
+    addresses: Sequence[Dict[str, Any]] = (),
+    resolved: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Dict[str, Any]:
-    """Return ``{services, monitors, stats, tuning, ports, faults}``; the ports are those besides the services'.
+    """Return ``{services, monitors, stats, tuning, names, ports, faults}``.
+
+    The names are those of servers, which haproxy resolves, and the ports those besides the services'.
 
     :param settings: ``services``, ``monitors``, ``stats`` and ``tuning`` as the user wrote them
     :param listeners: the listening sockets of this host, as `host_info` returns them
     :param host: its name, for the sentences
     :param addresses: those of this host, as `host_info` returns them
+    :param resolved: those of servers' names, likewise
     """
     services, faults = read_services(settings["services"], "haproxy_services")
-    faults += loops.of_host(services, [], addresses, host, "haproxy_services")
+    faults += loops.faults(services, loops.of_host([], addresses, host, resolved), "haproxy_services")
     monitors, wrong = read_monitors(settings.get("monitors", []), services, "haproxy_monitors")
     faults.extend([*wrong, *names_taken(monitors, services, "haproxy_monitors")])
     tuning = read(TUNING, settings["tuning"], "haproxy", faults)
@@ -90,7 +100,8 @@ def model(
     faults.extend(port_conflicts(occupied, listeners, host))
     faults = [as_role_variables(fault, "haproxy") for fault in faults]
     read_parts = {"services": services, "monitors": monitors, "stats": stats, "tuning": tuning}
-    return {**read_parts, "ports": binds.reachable(others), "faults": faults}
+    names = resolved_names(services)
+    return {**read_parts, "names": names, "ports": binds.reachable(others), "faults": faults}
 
 
 def _others(

@@ -7,6 +7,7 @@ An instance as ``read_instances`` returns it has every key of ``INSTANCE``. Inte
 
 from __future__ import annotations
 
+import shlex
 from typing import Any, Dict, Iterable, List, Tuple
 
 from ..._agent.config.schema import (
@@ -30,6 +31,8 @@ from ..._agent.vrrp import config, notation, rules
 from ..._shared import quoting
 from . import raw_lines, url_checks, values
 from .variables import as_role_variables
+
+ALIVE = ("killall", "-0")
 
 SCRIPT = {
     "name": Field(word, required=True),
@@ -150,7 +153,7 @@ def shared_faults(settings: Dict[str, Any], families: Iterable[int], prefix: str
 
 
 def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any]:
-    """Return what the role `keepalived` renders: ``{instances, scripts, files, groups, daemon, faults}``.
+    """Return what the role `keepalived` renders: ``{instances, scripts, files, groups, daemon, connects, faults}``.
 
     :param settings: ``instances``, ``scripts``, ``track_files``, ``sync_groups`` and ``daemon`` as the user wrote them,
         and ``auth_pass``, for every version 2 instance without one of its own
@@ -183,6 +186,8 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
         "files": files,
         "groups": groups,
         "daemon": daemon,
+        # A command of the user's own may connect to anything.
+        "connects": any(not process_of(script) for script in scripts),
         "faults": [as_role_variables(fault, prefix) for fault in faults],
     }
 
@@ -237,6 +242,15 @@ def _scripts(given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
         elif script["any_of"]:
             script["command"] = url_checks.command(script["any_of"], script["timeout"])
     return scripts
+
+
+def process_of(script: Dict[str, Any]) -> str:
+    """Return the process that a script looks for by ``killall -0 PROCESS``; nothing for any other script."""
+    try:
+        words = shlex.split(script["command"] or "")
+    except ValueError:
+        return ""
+    return words[2] if len(words) == 3 and (words[0].rpartition("/")[2], words[1]) == ALIVE else ""
 
 
 def _undefined(item: Dict[str, Any], scripts: List[Dict[str, Any]], files: List[Dict[str, Any]], place: str) -> Faults:

@@ -7,55 +7,67 @@ One client of such a loop takes every descriptor, and the server's check passes 
 
 from __future__ import annotations
 
-import ipaddress
-from typing import Any, Dict, Iterable, List, Mapping, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
 
 from ..._agent.config.schema import Faults, place_of
+from ..._agent.proxy.rules import is_loopback
 from .services import backends, binds_overlap
 
 Service = Dict[str, Any]
 
 
+class Balancers(NamedTuple):
+    """Where clients reach the balancers, as far as it is known."""
+
+    vips: Sequence[str]
+    own: Mapping[str, str]  # whose each address is
+    resolved: Mapping[str, Sequence[str]] = {}  # the addresses of servers' names
+
+
 def of_host(
-    services: List[Service], vips: Sequence[str], addresses: Iterable[Mapping[str, Any]], host: str, place: str
-) -> Faults:
-    """Return the loops of a balancer of which one host is known.
+    vips: Sequence[str],
+    addresses: Iterable[Mapping[str, Any]],
+    host: str,
+    resolved: Mapping[str, Sequence[str]],
+) -> Balancers:
+    """Return what is known of one host.
 
     :param vips: the addresses that its router may take
     :param addresses: those that it has, as `host_info` returns them
+    :param resolved: those of servers' names, likewise
     """
-    floating = [vip.partition("/")[0] for vip in vips]
-    own = {each["address"]: host for each in addresses if not ipaddress.ip_address(each["address"]).is_loopback}
+    own = {each["address"]: host for each in addresses if not is_loopback(each["address"])}
+    return Balancers([vip.partition("/")[0] for vip in vips], own, resolved)
+
+
+def faults(services: List[Service], known: Balancers, place: str) -> Faults:
+    """Return a sentence for each server that is a balancer.
+
+    :param services: every one of the balancers, as `services.read_services` returns them
+    :param place: their variable
+    """
     return [
         fault
         for at, service in enumerate(services)
         for where, backend in backends(service, place_of(place, at, service))
-        for fault in of_service(backend, services, floating, own, where)
+        for server in backend["servers"]
+        for fault in _of_server(server, backend, services, known, f"{where}.servers: {server['name']}")
     ]
 
 
-def of_service(
-    service: Service, all_of_them: List[Service], vips: Sequence[str], own: Mapping[str, str], place: str
-) -> Faults:
-    """Return a sentence for each server that is a balancer.
-
-    :param all_of_them: every service of the balancers, as `services.read_services` returns them
-    :param own: whose each address of the balancers is, as far as it is known
-    """
-    found = []
-    for server in service["servers"]:
-        address, port = server["address"], server["port"]
-        if not address:
-            continue
-        there = f"{place}.servers: {server['name']} at {address} port {port}"
-        others = [each for each in all_of_them if each is not service]
-        if address in vips:
-            found.append(f"{there} is a VIP, which comes back to the balancer: name the server's own address.")
-        elif address in own and _listens(all_of_them, address, port):
-            found.append(f"{there} is the balancer on {own[address]}: name another address or port.")
-        elif ipaddress.ip_address(address).is_loopback and _listens(others, address, port):
-            found.append(f"{there} is the balancer itself: name another address or port.")
-    return found
+def _of_server(
+    server: Dict[str, Any], service: Service, services: List[Service], known: Balancers, place: str
+) -> Iterator[str]:
+    written, port = server["address"], server["port"]
+    others = [each for each in services if each is not service]
+    for address in known.resolved.get(written, [written] if written else []):
+        there = f"{place} at {written if written == address else f'{written} ({address})'} port {port}"
+        if address in known.vips:
+            yield f"{there} is a VIP, which comes back to the balancer: name the server's own address."
+        elif address in known.own and _listens(services, address, port):
+            yield f"{there} is the balancer on {known.own[address]}: name another address or port."
+        elif is_loopback(address) and _listens(others, address, port):
+            yield f"{there} is the balancer itself: name another address or port."
 
 
 def _listens(services: List[Service], address: str, port: int) -> bool:

@@ -129,6 +129,7 @@ class Plan(NamedTuple):
     departed: List[Departed] = []  # to be stopped before the others change
     record: Dict[str, List[str]] = {}  # the addresses of each member, which the next run reads
     engines: List[str] = []  # a line for each member: its engine, and why
+    snippet: List[str] = []  # lines for the configuration of the cluster behind it
     outages: List[Dict[str, Any]] = []  # as `forecast.forecast` returns them
     table: List[str] = []  # the same in words
 

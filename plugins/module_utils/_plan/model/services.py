@@ -25,7 +25,7 @@ from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import HTTP, HTTPS
 from ..._shared.engines import is_own
 from . import raw_lines
-from .values import balance, host_name, optional, path, protocol
+from .values import balance, host_name, is_name, optional, path, protocol, server_address, server_options
 
 ANY = "*"
 HTTPS_PORT = 443  # to which a redirect leads
@@ -45,6 +45,12 @@ REQUESTS = {
     "paths": Field(list_of(config.CHECK["path"].check), []),
 }
 ROUTE = {**REQUESTS, **BACKEND}
+# A server may have a name, which HAProxy resolves, and what else HAProxy knows of servers.
+SERVER = {
+    **config.SERVER,
+    "address": Field(server_address, required=True),
+    "options": Field(server_options, []),
+}
 # The names of the files are words of haproxy.cfg, which the template quotes.
 TLS = {
     "certificate": Field(path, required=True),
@@ -84,7 +90,7 @@ def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
 
 
 def _read_backend(given: Any, place: str, faults: Faults, keys: Mapping[str, Field]) -> Dict[str, Any]:
-    backend = config.read_service(given, place, faults, dict(keys), CHECK)
+    backend = config.read_service(given, place, faults, config.Schemas(dict(keys), SERVER, CHECK))
     check = backend["check"]
     if check["verify"] and not all(step["host"] or step["sni"] for step in _over_tls(check)):
         faults.append(f"{place}.check.verify is true, but host is empty: set host to the name in the certificates.")
@@ -113,6 +119,12 @@ def _placed(service: Dict[str, Any], place: str) -> List[Tuple[str, Dict[str, An
 def backends(service: Dict[str, Any], place: str) -> List[Tuple[str, Dict[str, Any]]]:
     """Return a service and its routes, each with its place: all of them have servers."""
     return [(place, service), *_placed(service, place)]
+
+
+def resolved_names(services: List[Dict[str, Any]]) -> List[str]:
+    """Return the names by which servers are named instead of their addresses."""
+    servers = [server for service in services for _, backend in backends(service, "") for server in backend["servers"]]
+    return list(dict.fromkeys(server["address"] for server in servers if is_name(server["address"])))
 
 
 def _tls_faults(service: Dict[str, Any], place: str) -> Iterator[str]:

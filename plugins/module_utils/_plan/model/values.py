@@ -8,7 +8,8 @@ import posixpath
 import re
 from typing import Any, Callable, Optional, Tuple
 
-from ..._agent.config.schema import lines, list_of, text
+from ..._agent.config.schema import address, lines, list_of, port, text
+from ..._agent.proxy import config as proxy_config
 from ..._agent.vrrp import config
 from ..._shared import quoting
 
@@ -26,6 +27,13 @@ BALANCE = re.compile(
     re.ASCII,
 )
 HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,252})", re.ASCII)
+DNS_LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+DNS_NAME = re.compile(rf"({DNS_LABEL}\.)+(?!\d){DNS_LABEL}", re.ASCII)
+LONGEST_NAME = 253  # characters, RFC 1035 section 2.3.4 without the last dot
+DNS_PORT = 53
+WITH_PORT = re.compile(r"(?:([^:\[\]]+)|\[([^\[\]]+)\]):([0-9]{1,5})", re.ASCII)
+OPTION = re.compile(r"[a-z][a-z0-9-]*(?=\s|$)", re.ASCII)
+OWN_KEYS = ("weight", "maxconn", "backup")  # of a server in the model, which haproxy has as options
 PROTOCOL = re.compile(r"[a-z][a-z0-9./-]{0,30}", re.ASCII)
 VOLATILE = ("/run", "/var/run")  # which are empty after a reboot
 SHARED = ("/tmp", "/var/tmp", "/dev/shm")  # in which every user may create files
@@ -121,6 +129,49 @@ def host_name(value: Any) -> Checked:
     if isinstance(value, str) and HOST_NAME.fullmatch(value):
         return value, None
     return None, "the name of a host, without a port, is wanted."
+
+
+def server_address(value: Any) -> Checked:
+    """The address of a server, or its name, which haproxy resolves without a search domain."""
+    if isinstance(value, str) and "%" not in value and address(value)[1]:
+        return _whole_name(value)
+    return proxy_config.server_address(value)
+
+
+def _whole_name(value: str) -> Checked:
+    if is_name(value) and len(value) <= LONGEST_NAME:
+        return value, None
+    if HOST_NAME.fullmatch(value) and "." not in value:
+        return None, "haproxy resolves no name without its domain: write the whole name, such as app1.example.com."
+    return None, "an IPv4 or IPv6 address, or a whole name such as app1.example.com, is wanted."
+
+
+def is_name(address: Optional[str]) -> bool:
+    """Whether the address of a server is a name. One that was refused is None."""
+    return bool(address and DNS_NAME.fullmatch(address))
+
+
+def nameserver(value: Any) -> Checked:
+    """The address of a DNS server, and its port; with a port, an IPv6 address stands in brackets."""
+    with_port = WITH_PORT.fullmatch(value) if isinstance(value, str) else None
+    host, number = (with_port[1] or with_port[2], with_port[3]) if with_port else (value, DNS_PORT)
+    found, wrong = proxy_config.server_address(host)
+    if wrong or port(number)[1]:
+        return None, "an address is wanted, or an address and a port, such as 192.0.2.53 or [2001:db8::53]:53."
+    return f"[{found}]:{number}" if ":" in found else f"{found}:{number}", None
+
+
+def server_option(value: Any) -> Checked:
+    """An option of haproxy's for a server, with its arguments. Haproxy itself judges which there are."""
+    option = OPTION.match(value) if isinstance(value, str) else None
+    if not option:
+        return None, "an option of HAProxy's with its arguments is wanted, such as 'cookie app1'."
+    if option[0] in OWN_KEYS:
+        return None, f"{option[0]} is a key of the server itself: write it beside options."
+    return quotable(quoting.haproxy_words)(value)
+
+
+server_options = list_of(server_option)
 
 
 def protocol(value: Any) -> Checked:

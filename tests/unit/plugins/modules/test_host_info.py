@@ -9,7 +9,16 @@ import json
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import cgroups, facts, in_force, processes, takeover
+from ansible_collections.onprem.lb.plugins.module_utils._host import (
+    certificates,
+    cgroups,
+    facts,
+    in_force,
+    packages,
+    processes,
+    server_names,
+    takeover,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.modules import host_info
@@ -237,3 +246,40 @@ def test_another_program_that_moves_vips_is_a_problem_where_keepalived_is_wanted
     monkeypatch.setattr(processes, "named", lambda _names: others)
     found = look({**host, "vips": ["192.0.2.10/24"], "configs": asked})["problems"]
     assert len(found) == problems and all("kube-vip runs in the static pod d41d (pid 88)" in each for each in found)
+
+
+def test_the_certificates_of_api_servers_are_held_against_the_names_and_the_vips(host, monkeypatch):
+    asked = []
+    monkeypatch.setattr(certificates, "uncovered", lambda *given: asked.append(given) or [{"server": "a", "name": "b"}])
+    api = {"servers": ["192.0.2.21"], "names": ["api.example.com"]}
+    found = look({**host, "api": api, "vips": ["192.0.2.10/24", {"address": "2001:db8::10"}]})
+    assert asked == [(["192.0.2.21"], ["api.example.com", "192.0.2.10", "2001:db8::10"])]
+    assert found["uncovered"] == [{"server": "a", "name": "b"}]
+    assert found["resolved"] == {}
+
+
+def test_the_names_of_servers_are_resolved(host, monkeypatch):
+    monkeypatch.setattr(server_names, "resolved", lambda given: {"asked": given})
+    assert look({**host, "servers": ["app.example.com"]})["resolved"] == {"asked": ["app.example.com"]}
+
+
+@pytest.mark.parametrize(
+    "os_release, enabled, package",
+    [
+        ("ID=debian\n", True, ["python3-semanage"]),
+        ('ID=rocky\nID_LIKE="rhel fedora"\n', True, ["python3-libsemanage"]),
+        ("ID=arch\n", True, []),
+        ("ID=debian\n", False, []),
+    ],
+)
+def test_where_selinux_is_enabled_the_package_that_sets_its_booleans_is_looked_for(
+    host, tmp_path, monkeypatch, os_release, enabled, package
+):
+    asked = []
+    monkeypatch.setattr(Reader, "packages", lambda _reader, names: asked.append(names) or packages.Packages({}))
+    (tmp_path / "os-release").write_text(os_release)
+    if enabled:
+        (tmp_path / "enforce").write_text("1")
+    look({**host, "packages": ["haproxy"], "sets_booleans": True})
+    look({**host, "packages": ["haproxy"]})
+    assert asked == [["haproxy", *package], ["haproxy"]]

@@ -221,3 +221,23 @@ def test_the_verification_asks_for_the_programs_of_the_engine():
     for listener in seen["listeners"]:
         listener["program"] = "haproxy"
     assert "onprem-lb-proxy does not listen on port 80" in str(verification.faults(plan, seen))
+
+
+@pytest.mark.parametrize(
+    "more, sentence",
+    [
+        ({"servers": ["app1.example.com"]}, ".servers: app1.example.com has the name app1.example.com"),
+        ({"servers": [{"address": "192.0.2.31", "options": ["send-proxy"]}]}, ".servers: 192.0.2.31 has the options"),
+        ({"tls": {"certificate": "/etc/ssl/web.pem"}}, ".tls is set, and the agent relays TLS as it comes"),
+        ({"backend_lines": ["retries 5"]}, ".backend_lines has raw lines for HAProxy"),
+    ],
+)
+def test_a_member_that_must_have_the_agent_refuses_what_only_haproxy_does(more, sentence):
+    """Not in silence where nobody has named the agent: its packages cannot be installed."""
+    service = {"name": "web", "port": 443, "servers": ["192.0.2.31"], **more}
+    host = {"missing_packages": ["haproxy"], "unobtainable": "no source can be reached."}
+    members = pair(services=[service], engine="auto")
+    assert _pair.plan(members).faults == []
+    members[1]["host"].update(host)
+    (fault,) = _pair.plan(members).faults
+    assert fault.startswith(f"lb2: pair_services (web){sentence}")

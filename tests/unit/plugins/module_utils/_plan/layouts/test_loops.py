@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import pytest
-from support.plans import refusals
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy
+from support.plans import pairs, refusals
 
 
 def through(port, *servers, name="web"):
@@ -97,3 +99,32 @@ def test_a_balancer_never_connects_to_itself_nor_listens_where_nobody_comes(faul
 )
 def test_what_is_no_loop_is_served(service):
     assert refusals.of_service(**service) == []
+
+
+@pytest.mark.parametrize(
+    "addresses, sentence",
+    [
+        (["192.0.2.31", "192.0.2.10"], f"app.example.com (192.0.2.10) port 443 {BACK}"),
+        (["192.0.2.2"], f"app.example.com (192.0.2.2) port 443 is the balancer on lb2: {MOVE}"),
+    ],
+)
+def test_a_name_that_is_a_balancer_on_any_member_is_refused(addresses, sentence):
+    members = pairs.pair(services=[through(443, "app.example.com")])
+    members[1]["host"]["resolved"] = {"app.example.com": addresses}
+    assert pair.plan(members).faults == [f"{WEB}app.example.com at {sentence}"]
+
+
+def test_a_name_that_is_another_host_or_is_not_resolved_yet_is_none():
+    members = pairs.pair(services=[through(443, "app.example.com", "new.example.com")])
+    members[0]["host"]["resolved"] = {"app.example.com": ["192.0.2.31"]}
+    assert pair.plan(members).faults == []
+
+
+def test_the_role_haproxy_knows_its_own_host():
+    settings = {"services": [through(443, "app.example.com")], "stats": {}, "tuning": {}}
+    own = [{"address": "192.0.2.1"}]
+    assert haproxy.model(settings, [], "lb1", own)["faults"] == []
+    assert haproxy.model(settings, [], "lb1", own, {"app.example.com": ["192.0.2.1"]})["faults"] == [
+        "haproxy_services[0] (web).servers: app.example.com at app.example.com (192.0.2.1) port 443 is the balancer on "
+        f"lb1: {MOVE}"
+    ]

@@ -95,7 +95,7 @@ def test_services_of_ones_own_are_served_beside_a_preset():
             {**UPI, "bootstrap": "198.51.100.9"},
             "pair_machine_networks does not have 198.51.100.9 of bootstrap, so that no machine there could join",
         ),
-        ({"preset": "rke2", "masters": ["a b"]}, "pair_masters[0].address is 'a b': an IPv4 or IPv6 address is"),
+        ({"preset": "rke2", "masters": ["a b"]}, "pair_masters[0].address is 'a b': an IPv4 or IPv6 address, or"),
         ({"preset": "rke2", "masters": ["192.0.2.10"]}, "pair_masters: 192.0.2.10 at 192.0.2.10 port 6443 is a VIP"),
         (
             {"preset": "k3s", "services": [{"name": "a", "port": 6443, "servers": ["192.0.2.31"]}]},

@@ -46,6 +46,14 @@ def test_one_pair_has_no_heading():
     assert found.lines == [*found.plans[0].warnings, *found.plans[0].table, *found.plans[0].engines]
 
 
+def test_what_clusters_must_know_stands_under_the_names_of_the_pairs_that_serve_one():
+    k3s, rke2 = of(1, 2, preset="k3s"), of(5, 6, preset="rke2", vips=["192.0.2.90"])
+    found = drawn(k3s, OTHER, rke2)
+    one, _other, another = (plan.snippet for plan in found.plans)
+    assert found.snippets == ["lb1, lb2:", *one, "lb5, lb6:", *another]
+    assert drawn(k3s).snippets == one
+
+
 def test_the_members_are_in_the_order_of_their_list_whatever_the_order_of_the_play():
     assert list(drawn(list(reversed(ONE))).plans[0].members) == ["lb1", "lb2"]
 

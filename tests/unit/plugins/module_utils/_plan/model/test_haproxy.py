@@ -16,7 +16,15 @@ def model(services=(WEB,), listeners=(), tuning=None, monitors=(), **stats):
 def test_a_bare_address_is_a_server_with_every_default():
     service = model()["services"][0]
     assert service["servers"] == [
-        {"name": "192.0.2.31", "address": "192.0.2.31", "port": 80, "weight": 1, "maxconn": 0, "backup": False}
+        {
+            "name": "192.0.2.31",
+            "address": "192.0.2.31",
+            "port": 80,
+            "weight": 1,
+            "maxconn": 0,
+            "backup": False,
+            "options": [],
+        }
     ]
     usual = {"type": "tcp", "path": "/", "port": None, "interval": 2, "fall": 3, "rise": 2}
     usual.update(fast_interval=0, slow_start=0, shutdown_sessions=False)

@@ -50,6 +50,19 @@ def test_a_script_has_one_thing_to_do(script, sentence):
     assert sentence in fault
 
 
+@pytest.mark.parametrize(
+    "script, connects",
+    [
+        (ALIVE, False),
+        ({"name": "ready", "any_of": ["http://localhost/ready"]}, True),
+        ({"name": "own", "command": "/usr/local/bin/check"}, True),
+        ({"name": "other", "command": "/usr/bin/killall -9 haproxy"}, True),
+    ],
+)
+def test_a_check_connects_unless_it_looks_for_a_process(script, connects):
+    assert model(scripts=[script])["connects"] is connects
+
+
 def test_the_common_password_is_for_version_2_only():
     six = {**GOOD, "name": "six", "version": 3, "addresses": ["2001:db8::1/64"], "peers": ["2001:db8::2"]}
     found = model(GOOD, six, auth_pass="abcd1234")
