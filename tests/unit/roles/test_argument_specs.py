@@ -11,7 +11,7 @@ from support.paths import ROLES
 from support.plans import pairs
 from support.variable_tables import options
 
-NAMES = sorted(path.name for path in ROLES.iterdir())
+NAMES = sorted(path.name for path in ROLES.iterdir() if path.name != "variables")  # which has none of its own
 
 
 def defaults(role):

@@ -27,6 +27,7 @@ BALANCE = re.compile(
 )
 HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,252})", re.ASCII)
 PROTOCOL = re.compile(r"[a-z][a-z0-9./-]{0,30}", re.ASCII)
+PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+:~=*_-]*")
 VOLATILE = ("/run", "/var/run")  # which are empty after a reboot
 SHARED = ("/tmp", "/var/tmp", "/dev/shm")  # in which every user may create files
 
@@ -163,6 +164,13 @@ def down_file(value: Any) -> Checked:
 
 def _is_in(folder: str, other: str) -> bool:
     return f"{folder}/".startswith(f"{other}/")
+
+
+def package(value: Any) -> Checked:
+    """The name of a package, with the version that a package manager takes behind it."""
+    if isinstance(value, str) and PACKAGE.fullmatch(value):
+        return value, None
+    return None, "the name of a package is wanted."
 
 
 def words(value: Any) -> Checked:
