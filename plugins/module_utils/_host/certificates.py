@@ -24,7 +24,7 @@ def authorities(path: str) -> Optional[str]:
 def certificate(path: str) -> Optional[str]:
     """Return what is wrong with a certificate or its private key, which is in its file or beside it, or None."""
     try:
-        return _pair(path) or host.exposed(path, ROOT)
+        return _pair(path)
     except OSError as error:
         return f"it cannot be read: {error.strerror}."
 
@@ -46,7 +46,7 @@ def _pair(path: str) -> Optional[str]:
         if not os.path.exists(keys):
             return f"there is no private key in it, and no {keys}: add the key to it, or create that file."
         text = _read(keys)
-    return _key(text) or _mismatch(path, keys)
+    return _key(text) or _mismatch(path, keys) or host.exposed(path, ROOT) or host.exposed(keys, ROOT)
 
 
 def _key(text: str) -> Optional[str]:
