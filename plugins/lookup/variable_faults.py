@@ -54,10 +54,19 @@ class LookupModule(LookupBase):
             if not name.startswith(OWN) and not components.knows(name):
                 continue
             try:
-                given[name] = self._templar.template(known[name])
+                given[name] = known[name] if is_plain(known[name]) else self._templar.template(known[name])
             except (AnsibleError, RecursionError) as error:
                 faults.append(unevaluable(name, error))
         return faults + components.faults(given)
+
+
+def is_plain(value: Any) -> bool:
+    """Return whether a value has no template: thousands of servers would take a second to evaluate."""
+    if isinstance(value, dict):
+        return all(map(is_plain, value.values())) and all(map(is_plain, value))
+    if isinstance(value, list):
+        return all(map(is_plain, value))
+    return "{" not in value if isinstance(value, str) else value is None or isinstance(value, (int, float))
 
 
 def unevaluable(name: str, error: BaseException) -> str:

@@ -189,6 +189,13 @@ def test_the_translation_reads_every_variable_of_the_agent():
             assert field.check(given) == (field.default, None), key
 
 
+@pytest.mark.parametrize("role", ["pair", "ipi", "haproxy", "keepalived", "agent"])
+def test_the_variables_are_judged_before_ansible_validates_them(role):
+    """Which it does before the first task of the role itself."""
+    found = yaml.safe_load((ROLES / role / "meta" / "main.yml").read_text())
+    assert found["dependencies"] == [{"role": "onprem.lb.variables"}]
+
+
 @pytest.mark.parametrize("role", ["pair", "ipi"])
 def test_ansible_refuses_no_variable_of_a_layout_in_its_own_words(role):
     """The plan does, in the same words as in a forecast, which Ansible validates nothing for."""

@@ -81,5 +81,15 @@ def test_a_good_template_is_judged_by_its_value(tmp_path):
     ]
 
 
+def test_what_has_no_template_is_not_evaluated(tmp_path, monkeypatch):
+    """Which would take a second for thousands of servers."""
+    evaluated = []
+    monkeypatch.setattr(Templar, "template", lambda _self, value: evaluated.append(value))
+    faults(tmp_path, "pair_vips: [{address: 192.0.2.10, vrid: 51, first: null, x: 1.5}]\npair_preempt: true")
+    assert evaluated == []
+    faults(tmp_path, 'pair_vips: [{address: ["{{ x }}"]}]\npair_masters: [{"{{ x }}": 1}]')
+    assert len(evaluated) == 2
+
+
 def test_variables_of_others_are_not_even_evaluated(tmp_path):
     assert faults(tmp_path, 'haproxy_user: "{{ nope }}"\nother: "{{ other }}"') == []
