@@ -55,7 +55,7 @@ class LookupModule(LookupBase):
                 continue
             try:
                 given[name] = known[name] if is_plain(known[name]) else self._templar.template(known[name])
-            except (AnsibleError, RecursionError) as error:
+            except AnsibleError as error:
                 faults.append(unevaluable(name, error))
         return faults + components.faults(given)
 

@@ -88,7 +88,10 @@ def unevaluable(name: str, said: str) -> str:
     undefined = UNDEFINED.search(said)
     if undefined:
         return f"{name} refers to {undefined['name']}, which is not set: set it, or correct its name."
-    return f"{name} cannot be evaluated: {' '.join(said.split()).rstrip('.')}."
+    sentences = dict.fromkeys(
+        part.rstrip(".") for part in " ".join(said.split()).split(". ")
+    )  # older Ansible repeats them
+    return f"{name} cannot be evaluated: {'. '.join(sentences)}."
 
 
 def overruled_variables(names: List[str], known: List[str], prefix: str, tasks: Any) -> Faults:

@@ -63,7 +63,7 @@ def test_what_cannot_be_evaluated_is_one_sentence(tmp_path, text, sentences):
 
 def test_what_else_goes_wrong_is_told_in_ansibles_words_with_the_name(tmp_path):
     (fault,) = faults(tmp_path, 'pair_vips: "{{ [] | first }}"\npair_vrid: 5')
-    assert fault.startswith("pair_vips cannot be evaluated: ") and fault.endswith(".") and "\n" not in fault
+    assert fault == "pair_vips cannot be evaluated: No first item, sequence was empty."
 
 
 @pytest.mark.parametrize("value", ["ab{{cd}}", "ab{{cd ef", "{{ 'cd' | int / 0 }}", "{% cd %}"])
