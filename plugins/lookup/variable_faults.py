@@ -5,14 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List
-
-from ansible.errors import AnsibleError
-from ansible.plugins.lookup import LookupBase
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
-from jinja2 import TemplateSyntaxError
-
 DOCUMENTATION = """
 name: variable_faults
 short_description: Find what is wrong with the variables of this collection
@@ -39,6 +31,14 @@ _list:
   type: list
   elements: str
 """
+
+from typing import Any, Dict, Iterator, List
+
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
+from jinja2 import TemplateSyntaxError
 
 OWN = ("pair_", "ipi_", "dns_")  # the prefixes that no other project has variables with
 
