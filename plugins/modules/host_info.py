@@ -307,7 +307,6 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import (
-    certificates,
     facts,
     in_force,
     keepalived_conf,
@@ -316,6 +315,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     ownership,
     processes,
     rivals,
+    served_certificates,
     server_names,
     takeover,
 )
@@ -385,7 +385,7 @@ def read_host(params, reader):
 def uncovered(params):
     """Return what the certificates of the API servers lack: names, and the VIPs."""
     names = [*map(str, params["api"].get("names", [])), *facts.vip_addresses(params["vips"])]
-    return certificates.uncovered(params["api"].get("servers"), names)
+    return served_certificates.uncovered(params["api"].get("servers"), names)
 
 
 def of_others(params, reader):

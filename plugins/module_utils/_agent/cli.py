@@ -112,7 +112,7 @@ def _missing_privilege() -> Optional[str]:
 
 
 def _check_config(options: Any) -> int:
-    from .config import file, host
+    from .config import file, host, lines
 
     text, faults = file.load(options.config)
     if faults:
@@ -125,7 +125,7 @@ def _check_config(options: Any) -> int:
         return _refuse(*faults)
     counts, notes, faults = {file.VRRP: _count_vrrp, file.PROXY: _count_proxy}[kind](text, options.config, host)
     if faults:
-        return _refuse(*faults)
+        return _refuse(*lines.numbered(text, faults))
     _print("".join([f"{options.config} is good: {', '.join(counts)}.\n", *(f"Note: {note}\n" for note in notes)]))
     return GOOD
 

@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from .._agent.config import host
 from .._agent.config.schema import place_of
+from . import certificates
 
 ROOT = "root"
+Judge = Callable[[str], Optional[str]]
+TLS: Dict[str, Judge] = {
+    "certificate": certificates.certificate,
+    "key": certificates.key,
+    "ca": certificates.authorities,
+}
 
 
 def unfit(named: Dict[str, Any]) -> List[Dict[str, str]]:
@@ -27,7 +34,7 @@ def unfit(named: Dict[str, Any]) -> List[Dict[str, str]]:
         *((one["key"], one["command"], _notify(one["command"], one["user"])) for one in named.get("programs") or ()),
         ("notify", named.get("notify"), _notify(named.get("notify"), named.get("script_user") or ROOT)),
         ("down_file", named.get("down_file"), _down_file(named.get("down_file"))),
-        *((key, path, host.authorities(path)) for key, path in _authorities(named.get("services"))),
+        *((key, path, wrong(path)) for key, path, wrong in _certificates(named.get("services"))),
     ]
     return [{"key": key, "value": str(value), "wrong": wrong} for key, value, wrong in found if wrong]
 
@@ -50,9 +57,21 @@ def _down_file(path: Any) -> Optional[str]:
     return host.exposed(folder, ROOT)
 
 
-def _authorities(services: Any) -> Iterator[Tuple[str, str]]:
-    for at, service in enumerate(services if isinstance(services, list) else []):
-        check = service.get("check") if isinstance(service, dict) else None
-        path = check.get("ca") if isinstance(check, dict) else None
+def _certificates(services: Any) -> Iterator[Tuple[str, str, Judge]]:
+    """Yield the place of each certificate, its path, and what judges it."""
+    for place, service in _items("services", services):
+        for where, backend in [(place, service), *_items(f"{place}.routes", service.get("routes"))]:
+            yield from _paths(f"{where}.check", backend.get("check"), {"ca": host.authorities})
+        yield from _paths(f"{place}.tls", service.get("tls"), TLS)
+
+
+def _items(place: str, given: Any) -> List[Tuple[str, Dict[str, Any]]]:
+    items = enumerate(given if isinstance(given, list) else [])
+    return [(place_of(place, at, item), item) for at, item in items if isinstance(item, dict)]
+
+
+def _paths(place: str, given: Any, judges: Dict[str, Judge]) -> Iterator[Tuple[str, str, Judge]]:
+    for key, judge in judges.items():
+        path = given.get(key) if isinstance(given, dict) else None
         if isinstance(path, str) and path.startswith("/"):
-            yield f"{place_of('services', at, service)}.check.ca", path
+            yield f"{place}.{key}", path, judge

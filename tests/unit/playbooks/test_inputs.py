@@ -63,6 +63,62 @@ def test_what_only_the_forecast_finds_is_said_once(tmp_path):
     assert code != 0 and said.count("fatal:") == 1 and "so the VIP would never move" in said
 
 
+ALONE = {
+    "haproxy": {
+        "haproxy_maxconn": ("lots", "haproxy_maxconn is 'lots': a whole number from 0 to 10000000 is wanted."),
+        "haproxy_adopt": ("vielleicht", "haproxy_adopt is 'vielleicht': true or false is wanted."),
+        "haproxy_services": (
+            [{"name": "web", "ports": 80, "port": 80, "servers": ["192.0.2.31"]}],
+            "haproxy_services[0] (web) has the unknown key 'ports': did you mean 'port'?",
+        ),
+    },
+    "keepalived": {
+        "keepalived_state": ("absnet", "keepalived_state is 'absnet': one of present, absent is wanted."),
+        "keepalived_config_path": (
+            "{{ nope }}/x",
+            "keepalived_config_path refers to nope, which is not set: set it, or correct its name.",
+        ),
+        "keepalived_instances": (
+            [{"name": "front", "interface": "eth0", "vrid": "x", "multicast": True, "addresses": ["192.0.2.10"]}],
+            "keepalived_instances[0] (front).vrid is 'x': a VRID from 1 to 255 is wanted.",
+        ),
+    },
+    "agent": {
+        "agent_replace": ("haproxy", "agent_replace is 'haproxy': a list is wanted."),
+        "agent_scripts": ("{{ agent_scripts }}", "agent_scripts refers to itself: give it a value."),
+    },
+}
+
+
+@pytest.mark.parametrize("role, rows", ALONE.items(), ids=ALONE)
+def test_a_component_role_judges_all_its_variables_before_ansible_does(tmp_path, role, rows):
+    playbook = tmp_path / "alone.yml"
+    playbook.write_text(json.dumps([{"hosts": "lb1", "gather_facts": False, "roles": [f"onprem.lb.{role}"]}]))
+    given = json.dumps({name: value for name, (value, _sentence) in rows.items()})
+    code, said = play(tmp_path, HOSTS, str(playbook), "--extra-vars", given)
+    assert code != 0 and [name for name, (_value, sentence) in rows.items() if sentence not in said] == []
+    assert "UNREACHABLE" not in said and "Validating arguments" not in said
+
+
+BESIDE = {
+    "keepalived_config_path": (
+        "{{ nope }}/x",
+        "keepalived_config_path refers to nope, which is not set: set it, or correct its name.",
+    ),
+    "haproxy_timeout_client": (5, "haproxy_timeout_client is 5: a time without a unit: write 5s, or 5ms."),
+    "pair_vips": ("{{ pair_vips }}", "pair_vips refers to itself: give it a value."),
+    "pair_down_file": ("{{", "pair_down_file has braces that are no template of Jinja: correct them"),
+}
+
+
+@pytest.mark.parametrize("playbook", ["onprem.lb.site", "onprem.lb.forecast", "onprem.lb.dns"])
+def test_a_layout_judges_the_component_roles_variables_and_what_cannot_be_evaluated(tmp_path, playbook):
+    given = json.dumps({name: value for name, (value, _sentence) in BESIDE.items()})
+    code, said = play(tmp_path, HOSTS, playbook, "--extra-vars", given)
+    assert code != 0 and [name for name, (_value, sentence) in BESIDE.items() if sentence not in said] == []
+    assert "UNREACHABLE" not in said and "Validating arguments" not in said
+
+
 def test_a_name_two_edits_from_a_known_one_is_a_warning(tmp_path):
     code, said = play(tmp_path, HOSTS, "onprem.lb.forecast", "--extra-vars", json.dumps({"pair_vridsx": 7}))
     assert code == 0 and said.count("pair_vridsx is no variable of the role: did you mean pair_vrid?") == 1

@@ -85,6 +85,8 @@ def repeated(names: List[str]) -> List[str]:
 
 def shown(value: Any) -> str:
     """Return a value for a sentence, without the contents of mappings, which may be secret, and not too long."""
+    if value is None:
+        return "null"
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):

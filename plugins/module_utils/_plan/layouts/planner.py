@@ -20,7 +20,7 @@ from ..forecast import forecast
 from ..model import agent, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, Firewall, MemberPlan, Plan, Router, Vip
-from ..model.variables import as_role_variables
+from ..model.variables import as_role_variables, read_given
 from . import engine_choice, identity, transition
 from .departed import departed, record
 from .engine_choice import Choice
@@ -123,10 +123,7 @@ def _task_faults(layout: Layout, given: List[Member]) -> Faults:
     """Return what is wrong with the members' names, and with the variables that only tasks read."""
     faults = identity.of_members(given, layout.prefix)
     for member in given:
-        own = {key: value for key, value in member["settings"].items() if key in TASKS}
-        read(TASKS, own, layout.prefix, faults)
-        # The tasks read the variable itself, which has no default then.
-        faults += [f"{layout.prefix}.{key} is null: {TASKS[key].check(None)[1]}" for key in own if own[key] is None]
+        read_given(TASKS, member["settings"], layout.prefix, faults)
     return faults
 
 

@@ -12,7 +12,20 @@ import ipaddress
 import json
 from typing import Any, Dict, Iterator, List, Tuple
 
-from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, number, port, read, text, word
+from ..._agent.config.schema import (
+    Faults,
+    Field,
+    address,
+    anything,
+    boolean,
+    integer,
+    list_of,
+    number,
+    port,
+    read,
+    text,
+    word,
+)
 from ..._agent.proxy import config
 from ..._agent.proxy.settings import BALANCES, WORKER
 from ..._agent.vrrp import config as vrrp_config
@@ -27,8 +40,8 @@ AGENT_PROGRAMS = (Daemon(PROXY).program, WORKER)  # the agent's programs that li
 
 
 PROXY_SETTINGS = {
-    "services": Field(anything, []),
-    "monitors": Field(anything, []),
+    "services": Field(list_of(anything), []),
+    "monitors": Field(list_of(anything), []),
     "maxconn": Field(integer(0, 1_000_000), 0),
     "retries": config.CONFIGURATION["retries"],
     "workers": Field(integer(1, 64), 1),
@@ -52,10 +65,10 @@ PROXY_SETTINGS = {
     "stop_commands": Field(values.commands, []),
 }
 VRRP_SETTINGS = {
-    "instances": Field(anything, []),
-    "scripts": Field(anything, []),
-    "track_files": Field(anything, []),
-    "sync_groups": Field(anything, []),
+    "instances": Field(list_of(anything), []),
+    "scripts": Field(list_of(anything), []),
+    "track_files": Field(list_of(anything), []),
+    "sync_groups": Field(list_of(anything), []),
     "auth_pass": Field(text, "", secret=True),
     "script_user": Field(word, "root"),
     "checksum": vrrp_config.INSTANCE["checksum"],

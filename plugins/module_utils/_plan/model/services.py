@@ -19,6 +19,7 @@ from ..._agent.config.schema import (
     read,
     read_list,
     same_names,
+    shown,
     unknown_keys,
 )
 from ..._agent.proxy import config, rules
@@ -71,7 +72,7 @@ def read_services(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]
     """
     faults: Faults = []
     if not isinstance(given, list):
-        return [], [f"{place} is {given!r}: a list of services is wanted."]
+        return [], [f"{place} is {shown(given)}: a list of services is wanted."]
     services = [_read_service(item, place_of(place, at, item), faults) for at, item in enumerate(given)]
     routes = [route for service in services for route in service["routes"]]
     faults.extend(same_names([*listeners(services), *routes], place))

@@ -35,6 +35,7 @@ WITH_PORT = re.compile(r"(?:([^:\[\]]+)|\[([^\[\]]+)\]):([0-9]{1,5})", re.ASCII)
 OPTION = re.compile(r"[a-z][a-z0-9-]*(?=\s|$)", re.ASCII)
 OWN_KEYS = ("weight", "maxconn", "backup")  # of a server in the model, which haproxy has as options
 PROTOCOL = re.compile(r"[a-z][a-z0-9./-]{0,30}", re.ASCII)
+PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+:~=*_-]*")
 VOLATILE = ("/run", "/var/run")  # which are empty after a reboot
 SHARED = ("/tmp", "/var/tmp", "/dev/shm")  # in which every user may create files
 
@@ -214,6 +215,13 @@ def down_file(value: Any) -> Checked:
 
 def _is_in(folder: str, other: str) -> bool:
     return f"{folder}/".startswith(f"{other}/")
+
+
+def package(value: Any) -> Checked:
+    """The name of a package, with the version that a package manager takes behind it."""
+    if isinstance(value, str) and PACKAGE.fullmatch(value):
+        return value, None
+    return None, "the name of a package is wanted."
 
 
 def words(value: Any) -> Checked:

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, NamedTuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple
 
-from ..._agent.config.schema import Faults
+from ..._agent.config.schema import Faults, Field, read
 
 OF_COMPONENT = re.compile(r"(?:haproxy|keepalived|agent)_(?P<key>\w+)")
+UNDEFINED = re.compile(r"'(?P<name>\w+)' is undefined")
+SECRET = re.compile(r".*_pass(word)?")
 DOUBTFUL = 2  # edits from a known name
 
 
@@ -23,6 +25,13 @@ class Unknown(NamedTuple):
 def as_role_variables(fault: str, prefix: str) -> str:
     """Settings are read as the keys of one mapping; in a sentence they are named PREFIX_KEY, as the user wrote them."""
     return re.sub(rf"^({prefix}(?:_stats)?)\.", r"\1_", fault)
+
+
+def read_given(schema: Mapping[str, Field], given: Dict[str, Any], prefix: str, faults: Faults) -> None:
+    """Judge the variables that are given. Tasks read null as a value, so that it does not stand for the default."""
+    own = {key: given[key] for key in schema if key in given}
+    read(schema, own, prefix, faults)
+    faults += [f"{prefix}.{key} is null: {schema[key].check(None)[1]}" for key in own if own[key] is None]
 
 
 def unknown_variables(names: List[str], known: List[str], owner: str = "role", shared: bool = False) -> Unknown:
@@ -54,6 +63,35 @@ def edits(one: str, other: str) -> int:
                 best = min(best, earlier[place - 1] + 1)
             row.append(best)
     return min(row[-1], DOUBTFUL + 1)
+
+
+LITERAL = "write {% raw %} before and {% endraw %} behind a text that is meant as it stands."
+
+
+def cyclic(name: str) -> str:
+    """Return the sentence about a variable whose template leads back to it."""
+    return f"{name} refers to itself: give it a value."
+
+
+def no_template(name: str) -> str:
+    """Return the sentence about a variable with braces that Jinja cannot read, which it may not show."""
+    return f"{name} has braces that are no template of Jinja: correct them, or {LITERAL}"
+
+
+def unevaluable(name: str, said: str) -> str:
+    """Return the sentence about a variable that cannot be evaluated.
+
+    :param said: Ansible's words, which may have a part of a secret
+    """
+    if SECRET.fullmatch(name):
+        return f"{name} cannot be evaluated: correct its template, or {LITERAL}"
+    undefined = UNDEFINED.search(said)
+    if undefined:
+        return f"{name} refers to {undefined['name']}, which is not set: set it, or correct its name."
+    sentences = dict.fromkeys(
+        part.rstrip(".") for part in " ".join(said.split()).split(". ")
+    )  # older Ansible repeats them
+    return f"{name} cannot be evaluated: {'. '.join(sentences)}."
 
 
 def overruled_variables(names: List[str], known: List[str], prefix: str, tasks: Any) -> Faults:

@@ -12,7 +12,7 @@ import subprocess
 import threading
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import certificates
+from ansible_collections.onprem.lb.plugins.module_utils._host import served_certificates
 
 EC = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
 KUBEADM = "DNS:kubernetes,DNS:kubernetes.default.svc.cluster.local,DNS:cp1,IP:10.96.0.1,IP:192.0.2.21,IP:2001:db8::21"
@@ -53,11 +53,11 @@ def with_names(names):
     ids=["kubeadm", "others", "many", "critical"],
 )
 def test_the_names_of_a_certificate_are_read(tmp_path, names, key, found):
-    assert certificates.subject_alt_names(der(tmp_path, *with_names(names), key=key)) == found
+    assert served_certificates.subject_alt_names(der(tmp_path, *with_names(names), key=key)) == found
 
 
 def test_a_certificate_without_names_has_none(tmp_path):
-    assert certificates.subject_alt_names(der(tmp_path)) == []
+    assert served_certificates.subject_alt_names(der(tmp_path)) == []
 
 
 def test_a_certificate_of_version_1_has_no_extensions(tmp_path):
@@ -67,18 +67,18 @@ def test_a_certificate_of_version_1_has_no_extensions(tmp_path):
     subprocess.run(words, check=True, capture_output=True)
     words = ("openssl", "x509", "-req", "-in", request, "-signkey", key, "-out", old)
     subprocess.run(words, check=True, capture_output=True)
-    assert certificates.subject_alt_names(ssl.PEM_cert_to_DER_cert(old.read_text())) == []
+    assert served_certificates.subject_alt_names(ssl.PEM_cert_to_DER_cert(old.read_text())) == []
 
 
 def test_what_is_cut_or_no_certificate_raises_an_error_that_is_expected_and_never_another(tmp_path):
     whole = der(tmp_path, *with_names(KUBEADM))
     for end in range(1, len(whole)):
         with pytest.raises(ValueError):
-            certificates.subject_alt_names(whole[:end])
+            served_certificates.subject_alt_names(whole[:end])
     for at, bit in itertools.product(range(len(whole)), (0x01, 0x80)):
         damaged = whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :]
         with contextlib.suppress(ValueError):
-            assert isinstance(certificates.subject_alt_names(damaged), list)
+            assert isinstance(served_certificates.subject_alt_names(damaged), list)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_is_cut_or_no_certificate_raises_an_error_that_is_expected_and_neve
     ],
 )
 def test_a_name_fits_as_a_client_compares_it(own, name, fits):
-    assert certificates.is_for(own, name) is fits
+    assert served_certificates.is_for(own, name) is fits
 
 
 @contextlib.contextmanager
@@ -129,7 +129,9 @@ def server(files, by_name=None):
 def test_a_name_that_the_served_certificate_lacks_is_found(tmp_path):
     files = made(tmp_path, *with_names("DNS:api.example.com,IP:192.0.2.10"))
     with server(files) as there:
-        found = certificates.uncovered([there], ["api.example.com", "192.0.2.10", "192.0.2.11", "api2.example.com"])
+        found = served_certificates.uncovered(
+            [there], ["api.example.com", "192.0.2.10", "192.0.2.11", "api2.example.com"]
+        )
     assert found == [{"server": "127.0.0.1", "name": name} for name in ("192.0.2.11", "api2.example.com")]
 
 
@@ -140,19 +142,19 @@ def test_each_name_is_asked_for_by_itself(tmp_path):
         folder.mkdir()
     one, other = (made(folder, *with_names(f"DNS:{folder.name}.example.com")) for folder in folders)
     with server(one, {"api-int.example.com": other}) as there:
-        assert certificates.uncovered([there], ["api.example.com", "api-int.example.com"]) == []
+        assert served_certificates.uncovered([there], ["api.example.com", "api-int.example.com"]) == []
 
 
 def test_of_a_server_that_is_silent_nothing_is_said():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         mute = [{"address": "127.0.0.1", "port": port}]
-        begin_timeout = certificates.TIMEOUT
+        begin_timeout = served_certificates.TIMEOUT
         try:
-            certificates.TIMEOUT = 0.2
-            assert certificates.uncovered(mute, ["api.example.com"]) == []
+            served_certificates.TIMEOUT = 0.2
+            assert served_certificates.uncovered(mute, ["api.example.com"]) == []
         finally:
-            certificates.TIMEOUT = begin_timeout
-    assert certificates.uncovered(mute, ["api.example.com"]) == []
-    assert certificates.uncovered([{"address": 5}, "", None, {"port": "x"}], ["api.example.com"]) == []
-    assert certificates.uncovered("192.0.2.21", ["api.example.com"]) == []
+            served_certificates.TIMEOUT = begin_timeout
+    assert served_certificates.uncovered(mute, ["api.example.com"]) == []
+    assert served_certificates.uncovered([{"address": 5}, "", None, {"port": "x"}], ["api.example.com"]) == []
+    assert served_certificates.uncovered("192.0.2.21", ["api.example.com"]) == []

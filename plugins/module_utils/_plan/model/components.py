@@ -1,0 +1,132 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Judges the variables of the roles haproxy, keepalived and agent before any host is read, by the models' schemas.
+
+A layout computes the services and the instances. The user may set the rest of these variables beside it, and they refer
+to what the layout computes. So each is judged by itself there, and all of them together where the user gives the lists.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Tuple
+
+from ..._agent.config.schema import Faults, Field, boolean, list_of, one_of, read_list
+from ..._agent.proxy import config
+from . import agent, haproxy, instances, values
+from .variables import as_role_variables, read_given
+
+Given = Dict[str, Any]  # what the user set, by the name of the variable without the role's prefix
+ABSENT = "absent"
+STATE = Field(one_of("present", ABSENT), "present")
+PACKAGES = list_of(values.package, at_least=1)
+STATS = {"metrics_path" if key == "metrics" else f"stats_{key}": key for key in haproxy.STATS}
+
+
+class Component(NamedTuple):
+    """What one role takes."""
+
+    fields: Mapping[str, Field]  # without the keys of lists
+    lists: Mapping[str, Mapping[str, Field]]  # lists of mappings
+    computed: Tuple[str, ...]  # the lists that a layout computes
+    tasks: Mapping[str, Field]  # what its tasks read, those of a removal too
+    model: Callable[[Given], Faults]  # judges all together, except what only tasks read
+
+    def knows(self, key: str) -> bool:
+        return any(key in known for known in (self.fields, self.lists, self.computed, self.tasks))
+
+
+def _haproxy(given: Given) -> Faults:
+    stats = {key: given[name] for name, key in STATS.items() if name in given}
+    tuning = {key: given[key] for key in haproxy.TUNING if key in given}
+    lists = {key: given.get(key, []) for key in ("services", "monitors")}
+    faults: Faults = haproxy.model({**lists, "stats": stats, "tuning": tuning}, [], "")["faults"]
+    return faults
+
+
+def _keepalived(given: Given) -> Faults:
+    daemon = {key: given[key] for key in instances.DAEMON if key in given}
+    lists = {key: given.get(key, []) for key in ("instances", "scripts", "track_files", "sync_groups")}
+    settings = {**lists, "auth_pass": given.get("auth_pass", ""), "daemon": daemon}
+    faults: Faults = instances.keepalived_model(settings)["faults"]
+    return faults
+
+
+def _agent(given: Given) -> Faults:
+    faults: Faults = agent.translate({key: given[key] for key in agent.SETTINGS if key in given})["faults"]
+    return faults
+
+
+MONITORS = {"monitors": config.MONITOR}
+CHECKS = {"scripts": instances.SCRIPT, "track_files": instances.TRACK_FILE, "sync_groups": instances.SYNC_GROUP}
+LISTS = {**MONITORS, **CHECKS}
+COMPONENTS = {
+    "haproxy": Component(
+        fields={**haproxy.TUNING, **{name: haproxy.STATS[key] for name, key in STATS.items()}},
+        lists=MONITORS,
+        computed=("services",),
+        tasks={
+            "state": STATE,
+            "adopt": Field(boolean, False),
+            "nonlocal_bind": Field(boolean, True),
+            "config_path": haproxy.TUNING["config_path"],
+            "packages": Field(PACKAGES, ["haproxy"]),
+        },
+        model=_haproxy,
+    ),
+    "keepalived": Component(
+        fields={**instances.DAEMON, **instances.SHARED},
+        lists=CHECKS,
+        computed=("instances",),
+        tasks={
+            "state": STATE,
+            "adopt": Field(boolean, False),
+            "config_path": instances.DAEMON["config_path"],
+            "packages": Field(PACKAGES, ["keepalived", "psmisc"]),
+        },
+        model=_keepalived,
+    ),
+    "agent": Component(
+        fields={key: field for key, field in agent.SETTINGS.items() if key != "raw"},
+        lists=LISTS,
+        computed=("services", "instances"),
+        tasks={
+            "state": STATE,
+            "firewall": Field(boolean, True),
+            "python": Field(values.optional(values.plain_path), ""),
+            "replace": Field(list_of(one_of("haproxy", "keepalived")), []),
+            "down_file": agent.SETTINGS["down_file"],
+        },
+        model=_agent,
+    ),
+}
+
+
+def faults(given: Dict[str, Any]) -> Faults:
+    """Return what is wrong with the variables that a user set, by their names; those of other roles are ignored."""
+    layout_goes = any(given.get(f"{layout}_state") == ABSENT for layout in ("pair", "ipi"))
+    found: Faults = []
+    for role, component in COMPONENTS.items():
+        own = {name[len(role) + 1 :]: given[name] for name in given if knows(name) and name.startswith(f"{role}_")}
+        goes = layout_goes or own.get("state") == ABSENT
+        found += [as_role_variables(fault, role) for fault in _faults(component, own, role, goes)]
+    return list(dict.fromkeys(found))
+
+
+def knows(name: str) -> bool:
+    """Return whether a variable is one of a component role."""
+    role, _underscore, key = name.partition("_")
+    return role in COMPONENTS and COMPONENTS[role].knows(key)
+
+
+def _faults(component: Component, given: Given, role: str, goes: bool) -> Faults:
+    """Judge the variables of one role. A removal needs only those that its tasks read."""
+    found: Faults = []
+    read_given(component.tasks if goes else {**component.fields, **component.tasks}, given, role, found)
+    if goes:
+        return found
+    if any(key in given for key in component.computed):
+        return [*found, *component.model(given)]
+    for key in component.lists:
+        if key in given:
+            read_list(component.lists[key], given[key], f"{role}_{key}", found)
+    return found

@@ -1,0 +1,125 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every variable of a component role is judged before Ansible validates it, and before a host is read."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
+from support.variable_tables import options
+
+ROLES = list(components.COMPONENTS)
+# What no variable of a type may be.
+WRONG = {
+    "bool": ["vielleicht", 2, [], {"a": 1}],
+    "float": ["soon", -1, True, "1e3", [], {"a": 1}],
+    "int": ["many", -1, 1.5, True, "5_1", "\u0665", [], {"a": 1}],
+    "list": [5, {"a": 1}, [5], [["a"]]],
+    "path": [5, "relative", "/a b", [], {"a": 1}],
+    "raw": [5, "a\nb", [], {"a": 1}],
+    "str": [5, "a\nb", [], {"a": 1}],
+}
+NAMES = [name for role in ROLES for name in options(role)]
+ROWS = [
+    pytest.param(name, value, id=f"{name}: {value!r}")
+    for role in ROLES
+    for name, option in options(role).items()
+    for value in WRONG[option["type"]]
+]
+
+
+def place(fault):
+    """Return the variable that a sentence begins with."""
+    return fault.split(" ")[0].partition("[")[0]
+
+
+@pytest.mark.parametrize("name, value", ROWS)
+def test_a_wrong_value_is_refused_with_the_variables_name(name, value):
+    found = components.faults({name: value})
+    assert found and {place(fault) for fault in found} == {name}
+
+
+@pytest.mark.parametrize("name, value", ROWS)
+def test_it_is_refused_beside_the_lists_that_a_layout_computes_too(name, value):
+    role = name.partition("_")[0]
+    computed = {f"{role}_{key}": [] for key in components.COMPONENTS[role].computed}
+    found = components.faults({**computed, name: value})
+    assert found and {place(fault) for fault in found} == {name}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_judge_knows_every_variable_and_takes_its_default(role):
+    known = {name for name in options(role) if components.knows(name)}
+    assert known == set(options(role))
+    assert (
+        components.faults({name: option["default"] for name, option in options(role).items() if "default" in option})
+        == []
+    )
+
+
+SAMPLES = [
+    *(0, 1, 3, 5, 0.5, -1, 70000, True, "", "1", "yes", "text", "5s", "/run/file", "a,b", "127.0.0.1", "haproxy"),
+    *([], ["text"], ["haproxy"], [5], {}, {"a": 1}, None),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ansible_has_nothing_left_to_refuse(name):
+    """So that its own words are never read: they are those of the argument specs."""
+    spec = {name: options(name.partition("_")[0])[name]}
+    accepted = [value for value in SAMPLES if not components.faults({name: value})]
+    refused = [value for value in accepted if ArgumentSpecValidator(spec).validate({name: value}).error_messages]
+    assert refused == []
+
+
+SECRETS = ["haproxy_stats_password", "keepalived_auth_pass", "agent_auth_pass", "agent_stats_password"]
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_wrong_secret_is_not_shown(name):
+    (fault,) = components.faults({name: 27182818})
+    assert fault.startswith(f"{name} is a secret of type int: ")
+
+
+SERVICE = {"name": "web", "port": 80, "servers": ["192.0.2.31"]}
+INSTANCE = {"name": "front", "interface": "eth0", "vrid": 0, "addresses": ["192.0.2.10"], "peers": ["192.0.2.2"]}
+
+
+def test_a_role_that_is_used_alone_has_all_its_variables_judged_together():
+    assert components.faults({"keepalived_instances": [INSTANCE]}) == [
+        "keepalived_instances[0] (front).vrid is 0: a VRID from 1 to 255 is wanted."
+    ]
+    monitor = {"name": "ready", "port": 8080, "at_least": {"other": 1}}
+    assert components.faults({"haproxy_services": [SERVICE], "haproxy_monitors": [monitor]}) == [
+        "haproxy_monitors[0] (ready).at_least has 'other', and there is no such service: known are web."
+    ]
+
+
+def test_what_refers_to_a_layouts_services_and_instances_is_judged_by_itself():
+    monitor = {"name": "ready", "port": 8080, "at_least": {"of-the-layout": 1}}
+    group = {"name": "both", "instances": ["of-the-layout"]}
+    assert components.faults({"haproxy_monitors": [monitor], "keepalived_sync_groups": [group]}) == []
+    assert components.faults({"haproxy_monitors": [{**monitor, "port": 0}]}) == [
+        "haproxy_monitors[0] (ready).port is 0: a port from 1 to 65535 is wanted."
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_null_is_no_value_of_a_variable(name):
+    (fault,) = components.faults({name: None})
+    assert fault.startswith(f"{name} is null: ") and " wanted" in fault
+
+
+GOING = [{"keepalived_state": "absent"}, {"pair_state": "absent"}, {"ipi_state": "absent"}]
+
+
+@pytest.mark.parametrize("state", GOING, ids=str)
+def test_a_removal_needs_only_what_its_tasks_read(state):
+    wrong = {"keepalived_startup_delay": "x", "keepalived_instances": 5, "keepalived_packages": 5}
+    assert components.faults({**wrong, **state}) == ["keepalived_packages is 5: a list is wanted."]
+    assert len(components.faults({**wrong, "pair_state": "present"})) == 3
+
+
+def test_variables_of_other_projects_are_not_judged():
+    assert components.faults({"haproxy_user": 5, "keepalived_scripts_packages": 5, "pair_vips": 5, "agent": 5}) == []
