@@ -10,7 +10,6 @@ import os
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import (
-    certificates,
     cgroups,
     facts,
     in_force,
@@ -250,7 +249,9 @@ def test_another_program_that_moves_vips_is_a_problem_where_keepalived_is_wanted
 
 def test_the_certificates_of_api_servers_are_held_against_the_names_and_the_vips(host, monkeypatch):
     asked = []
-    monkeypatch.setattr(certificates, "uncovered", lambda *given: asked.append(given) or [{"server": "a", "name": "b"}])
+    monkeypatch.setattr(
+        served_certificates, "uncovered", lambda *given: asked.append(given) or [{"server": "a", "name": "b"}]
+    )
     api = {"servers": ["192.0.2.21"], "names": ["api.example.com"]}
     found = look({**host, "api": api, "vips": ["192.0.2.10/24", {"address": "2001:db8::10"}]})
     assert asked == [(["192.0.2.21"], ["api.example.com", "192.0.2.10", "2001:db8::10"])]
