@@ -21,6 +21,16 @@ ansible_ssh_executable=there_is_none
 ansible_become=true
 ansible_become_exe=there_is_none
 """
+PAIR = """
+[pair]
+lb1 ansible_host=192.0.2.11
+lb2 ansible_host=192.0.2.12
+
+[pair:vars]
+pair_vips=["192.0.2.10/24"]
+pair_masters=["192.0.2.21"]
+pair_infra_nodes=["192.0.2.31"]
+"""
 CASE = "case: "
 
 

@@ -8,18 +8,8 @@ import json
 
 import pytest
 from support.paths import ROOT
-from support.playbooks import play
+from support.playbooks import PAIR, play
 
-HOSTS = """
-[pair]
-lb1 ansible_host=192.0.2.11
-lb2 ansible_host=192.0.2.12
-
-[pair:vars]
-pair_vips=["192.0.2.10/24"]
-pair_masters=["192.0.2.21"]
-pair_infra_nodes=["192.0.2.31"]
-"""
 ROWS = {
     "pair_members names nobody": (
         {"pair_members": ["lb1", "lb9"]},
@@ -44,7 +34,7 @@ ROWS_BY_NAME = {name: sentence for given, sentence in ROWS.values() for name in 
 @pytest.mark.parametrize("playbook", ["onprem.lb.site", "onprem.lb.forecast"])
 @pytest.mark.parametrize("given, sentence", ROWS.values(), ids=ROWS)
 def test_a_wrong_input_is_one_sentence_and_no_host_is_reached(tmp_path, playbook, given, sentence):
-    code, said = play(tmp_path, HOSTS, playbook, "--extra-vars", json.dumps(given))
+    code, said = play(tmp_path, PAIR, playbook, "--extra-vars", json.dumps(given))
     assert code != 0 and sentence in said
     assert "UNREACHABLE" not in said and "Validating arguments against arg spec" not in said.partition("fatal:")[2]
 
@@ -53,13 +43,13 @@ def test_a_wrong_input_is_one_sentence_and_no_host_is_reached(tmp_path, playbook
 def test_what_is_wrong_is_said_at_once_and_not_once_for_each_host(tmp_path, playbook):
     (tmp_path / "host_vars").mkdir()
     (tmp_path / "host_vars" / "lb2.json").write_text(json.dumps({"haproxy_services": []}))
-    code, said = play(tmp_path, HOSTS, playbook, "--extra-vars", json.dumps({"pairvrid": 7, "pair_vips": {}}))
+    code, said = play(tmp_path, PAIR, playbook, "--extra-vars", json.dumps({"pairvrid": 7, "pair_vips": {}}))
     assert code != 0 and said.count("fatal:") == 1
     assert [name for name in ("pairvrid", "pair_vips", "haproxy_services") if ROWS_BY_NAME[name] not in said] == []
 
 
 def test_what_only_the_forecast_finds_is_said_once(tmp_path):
-    code, said = play(tmp_path, HOSTS, "onprem.lb.forecast", "--extra-vars", "pair_track_weight=1")
+    code, said = play(tmp_path, PAIR, "onprem.lb.forecast", "--extra-vars", "pair_track_weight=1")
     assert code != 0 and said.count("fatal:") == 1 and "so the VIP would never move" in said
 
 
@@ -120,13 +110,13 @@ def test_a_layout_judges_the_component_roles_variables_and_what_cannot_be_evalua
 
 
 def test_a_name_two_edits_from_a_known_one_is_a_warning(tmp_path):
-    code, said = play(tmp_path, HOSTS, "onprem.lb.forecast", "--extra-vars", json.dumps({"pair_vridsx": 7}))
+    code, said = play(tmp_path, PAIR, "onprem.lb.forecast", "--extra-vars", json.dumps({"pair_vridsx": 7}))
     assert code == 0 and said.count("pair_vridsx is no variable of the role: did you mean pair_vrid?") == 1
 
 
 @pytest.mark.parametrize("tag", ["preflight", "install", "configure", "verify"])
 def test_each_stage_can_be_chosen_by_its_tag_and_judges_the_inputs_first(tmp_path, tag):
-    code, said = play(tmp_path, HOSTS, "onprem.lb.site", "--extra-vars", "pair_state=absnet", "--tags", tag)
+    code, said = play(tmp_path, PAIR, "onprem.lb.site", "--extra-vars", "pair_state=absnet", "--tags", tag)
     assert code != 0 and "pair_state is 'absnet'" in said
 
 
@@ -138,7 +128,7 @@ def test_a_tag_of_other_plays_leaves_the_pair_alone(tmp_path):
     playbook = tmp_path / "own.yml"
     own = {"name": "Own", "hosts": "localhost", "gather_facts": False, "tags": "web", "tasks": []}
     playbook.write_text(json.dumps([{"import_playbook": "onprem.lb.site"}, own]))
-    code, said = play(tmp_path, HOSTS, str(playbook), *ABSENT, "--tags", "web")
+    code, said = play(tmp_path, PAIR, str(playbook), *ABSENT, "--tags", "web")
     assert code == 0 and "pair_state" not in said
 
 
@@ -160,17 +150,17 @@ TAGS = {
 @pytest.mark.parametrize("playbook, arguments, sentence", TAGS.values(), ids=TAGS)
 def test_a_tag_that_selects_nothing_is_refused(tmp_path, playbook, arguments, sentence):
     """Ansible itself would do nothing, or skip nothing, and be content."""
-    code, said = play(tmp_path, HOSTS, f"onprem.lb.{playbook}", *arguments)
+    code, said = play(tmp_path, PAIR, f"onprem.lb.{playbook}", *arguments)
     assert code != 0 and sentence in said and said.count("fatal:") == 1
     assert "UNREACHABLE" not in said
 
 
 @pytest.mark.parametrize("arguments", [["--tags", "all"], ["--tags", "tagged"], ["--skip-tags", "never"]])
 def test_what_ansible_itself_calls_tags_may_be_named(tmp_path, arguments):
-    code, said = play(tmp_path, HOSTS, "onprem.lb.pair", *ABSENT, *arguments)
+    code, said = play(tmp_path, PAIR, "onprem.lb.pair", *ABSENT, *arguments)
     assert code != 0 and "pair_state is 'absnet'" in said
 
 
 def test_the_path_of_a_playbook_is_judged_as_its_name_is(tmp_path):
-    code, said = play(tmp_path, HOSTS, str(ROOT / "playbooks" / "pair.yml"), "--tags", "cofigure")
+    code, said = play(tmp_path, PAIR, str(ROOT / "playbooks" / "pair.yml"), "--tags", "cofigure")
     assert code != 0 and UNKNOWN.format("cofigure", f"choose of {STAGES}") in said

@@ -7,18 +7,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.playbooks import play
+from support.playbooks import PAIR, play
 
-HOSTS = """
-[pair]
-lb1 ansible_host=192.0.2.11
-lb2 ansible_host=192.0.2.12
-
-[pair:vars]
-pair_vips=["192.0.2.10/24"]
-pair_masters=["192.0.2.21"]
-pair_infra_nodes=["192.0.2.31"]
-"""
 TALKATIVE = ("-vvv", "--diff")
 LINE = "pair_auth_pass is a secret of type {}: one line of text is wanted."
 # By its kind: the password, the part of it to look for, and what is said of it.
@@ -38,7 +28,7 @@ def variables(**given):
 
 @pytest.mark.parametrize("password, part, sentence", PASSWORDS.values(), ids=PASSWORDS)
 def test_a_forecast_prints_no_password(tmp_path, password, part, sentence):
-    code, said = play(tmp_path, HOSTS, "onprem.lb.forecast", *TALKATIVE, *variables(pair_auth_pass=password))
+    code, said = play(tmp_path, PAIR, "onprem.lb.forecast", *TALKATIVE, *variables(pair_auth_pass=password))
     assert part not in said and (sentence or "host cut") in said
     assert (code == 0) == (sentence is None)
 
@@ -76,6 +66,6 @@ def test_no_role_prints_a_password_before_it_has_read_the_host(tmp_path):
 def test_the_password_of_a_component_is_refused_beside_a_layouts_own_and_is_not_printed(tmp_path):
     """The row `keepalived_auth_pass set beside the pair's own`: it had no effect."""
     overruled = {"pair_auth_pass": "Zq7Zq7Zq", "keepalived_auth_pass": "Zq8Zq8Zq"}
-    code, said = play(tmp_path, HOSTS, "onprem.lb.site", *TALKATIVE, *variables(**overruled))
+    code, said = play(tmp_path, PAIR, "onprem.lb.site", *TALKATIVE, *variables(**overruled))
     assert code != 0 and "keepalived_auth_pass has no effect here: set pair_auth_pass instead." in said
     assert "Zq" not in said

@@ -11,22 +11,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import layouts
 from hypothesis import given
 from hypothesis import strategies as st
 from support.plans import refusals
-
-CLUSTER = {
-    "layout": "cluster",
-    "name": "lab",
-    "domain": "example.com",
-    "api_vips": ["192.0.2.10"],
-    "ingress_vips": ["192.0.2.20", "2001:db8::20", "192.0.2.21"],
-    "nodes": {"master-0": ["192.0.2.31", "2001:db8::31"], "worker-0": "198.51.100.4"},
-    "bootstrap": "192.0.2.30",
-}
-PAIR = {
-    "layout": "pair",
-    "domain": "example.com",
-    "vips": ["192.0.2.10/24", {"address": "2001:db8::10", "vrid": 7}],
-    "members": {"lb2": "192.0.2.12", "lb1": ["192.0.2.11", "2001:db8::11"]},
-}
+from support.plans.descriptions import CLUSTER, PAIR
 
 
 def faults(layout, **changes):

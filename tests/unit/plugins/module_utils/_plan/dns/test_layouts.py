@@ -18,22 +18,7 @@ from ansible_collections.onprem.lb.plugins.filter.dns import dns_records
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import layouts as _dns
 from hypothesis import given
 from hypothesis import strategies as st
-
-CLUSTER = {
-    "layout": "cluster",
-    "name": "lab",
-    "domain": "example.com",
-    "api_vips": ["192.0.2.10"],
-    "ingress_vips": ["192.0.2.20", "2001:db8::20", "192.0.2.21"],
-    "nodes": {"master-0": ["192.0.2.31", "2001:db8::31"], "worker-0.lab.example.com": "198.51.100.4"},
-    "bootstrap": "192.0.2.30",
-}
-PAIR = {
-    "layout": "pair",
-    "domain": "example.com",
-    "vips": ["192.0.2.10/24", {"address": "2001:db8::10", "vrid": 7}],
-    "members": {"lb2": "192.0.2.12", "lb1": ["192.0.2.11", "2001:db8::11"]},
-}
+from support.plans.descriptions import CLUSTER, PAIR
 
 
 def found(description):
@@ -53,6 +38,12 @@ def test_a_cluster_has_api_and_api_int_with_ptrs_and_a_wildcard_without():
         "10.2.0.192.in-addr.arpa. PTR api.lab.example.com.",
         "10.2.0.192.in-addr.arpa. PTR api-int.lab.example.com.",
     ]
+
+
+def test_a_node_may_be_called_by_its_whole_name():
+    whole = {name if name == "master-0" else f"{name}.lab.example.com": at for name, at in CLUSTER["nodes"].items()}
+    assert list(whole) == ["master-0", "worker-0.lab.example.com"]
+    assert found({**CLUSTER, "nodes": whole}) == found(CLUSTER)
 
 
 def test_nodes_and_bootstrap_have_their_names_in_the_cluster_with_ptrs():
