@@ -15,6 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     in_force,
     packages,
     processes,
+    served_certificates,
     server_names,
     takeover,
 )
@@ -249,9 +250,8 @@ def test_another_program_that_moves_vips_is_a_problem_where_keepalived_is_wanted
 
 def test_the_certificates_of_api_servers_are_held_against_the_names_and_the_vips(host, monkeypatch):
     asked = []
-    monkeypatch.setattr(
-        served_certificates, "uncovered", lambda *given: asked.append(given) or [{"server": "a", "name": "b"}]
-    )
+    lacking = [{"server": "a", "name": "b"}]
+    monkeypatch.setattr(served_certificates, "uncovered", lambda *given: asked.append(given) or lacking)
     api = {"servers": ["192.0.2.21"], "names": ["api.example.com"]}
     found = look({**host, "api": api, "vips": ["192.0.2.10/24", {"address": "2001:db8::10"}]})
     assert asked == [(["192.0.2.21"], ["api.example.com", "192.0.2.10", "2001:db8::10"])]
