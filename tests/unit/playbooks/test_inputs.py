@@ -85,7 +85,7 @@ def test_a_component_role_judges_all_its_variables_before_ansible_does(tmp_path,
     playbook = tmp_path / "alone.yml"
     playbook.write_text(json.dumps([{"hosts": "lb1", "gather_facts": False, "roles": [f"onprem.lb.{role}"]}]))
     given = json.dumps({name: value for name, (value, _sentence) in rows.items()})
-    code, said = play(tmp_path, HOSTS, str(playbook), "--extra-vars", given)
+    code, said = play(tmp_path, PAIR, str(playbook), "--extra-vars", given)
     assert code != 0 and [name for name, (_value, sentence) in rows.items() if sentence not in said] == []
     assert "UNREACHABLE" not in said and "Validating arguments" not in said
 
@@ -104,7 +104,7 @@ BESIDE = {
 @pytest.mark.parametrize("playbook", ["onprem.lb.site", "onprem.lb.forecast", "onprem.lb.dns"])
 def test_a_layout_judges_the_component_roles_variables_and_what_cannot_be_evaluated(tmp_path, playbook):
     given = json.dumps({name: value for name, (value, _sentence) in BESIDE.items()})
-    code, said = play(tmp_path, HOSTS, playbook, "--extra-vars", given)
+    code, said = play(tmp_path, PAIR, playbook, "--extra-vars", given)
     assert code != 0 and [name for name, (_value, sentence) in BESIDE.items() if sentence not in said] == []
     assert "UNREACHABLE" not in said and "Validating arguments" not in said
 
