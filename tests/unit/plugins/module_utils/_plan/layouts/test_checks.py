@@ -125,6 +125,18 @@ def test_an_interface_with_a_weight_that_is_too_small_is_refused_with_the_weight
     )
 
 
+def test_no_check_notices_that_haproxy_dies():
+    weak = {"priorities": [150, 100], "track_weight": -10, "track_events": False}
+    (fault,) = refusals.of_pair(checks=[{"interface": "eth7"}], **weak)
+    assert fault.startswith("192.0.2.10: when haproxy dies on lb1, its 140 stays above lb2's 100")
+
+
+def test_no_check_notices_that_another_fails():
+    checks = [{"interface": "eth7", "weight": -10}, GATEWAY]
+    (fault,) = refusals.of_pair(checks=checks, priorities=[150, 100])
+    assert fault.startswith("192.0.2.10: when the check eth7 fails on lb1, its 140 stays above lb2's 100")
+
+
 @pytest.mark.parametrize(
     "check, warned",
     [
