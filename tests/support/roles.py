@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, Dict, Iterator, List, Tuple
 from unittest import mock
 
+import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import lookup_loader
 from ansible.template import Templar
@@ -76,3 +77,8 @@ def refusals(role: str, file: str, variables: Dict[str, Any]) -> List[str]:
         if not templar.evaluate_conditional(task[ASSERT]["that"]):
             found += templar.template(task[ASSERT]["fail_msg"])
     return found
+
+
+def defaults(role: str) -> Dict[str, Any]:
+    """Return the defaults of a role's variables, as data."""
+    return yaml.safe_load((ROLES / role / "defaults" / "main.yml").read_text())

@@ -46,6 +46,8 @@ def keepalived(text: str) -> str:
     for sign in '"\\':
         if sign in text:
             raise Unquotable(f"keepalived.conf cannot have the character {sign} there, leave it out.")
+    if text in ("{", "}"):
+        raise Unquotable(f"keepalived takes {text} for a block's, also in quotes, write more than that.")
     variable = KEEPALIVED_VARIABLE.search(text)
     if variable:
         raise Unquotable(f"keepalived would replace what begins with {variable.group()}, leave it out.")

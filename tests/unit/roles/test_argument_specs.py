@@ -9,13 +9,10 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy, instances, services
 from support.paths import ROLES
 from support.plans import pairs
+from support.roles import defaults
 from support.variable_tables import options
 
 NAMES = sorted(path.name for path in ROLES.iterdir() if path.name != "variables")  # which has none of its own
-
-
-def defaults(role):
-    return yaml.safe_load((ROLES / role / "defaults" / "main.yml").read_text())
 
 
 @pytest.mark.parametrize("role", NAMES)

@@ -9,7 +9,7 @@ import json
 import pytest
 import yaml
 from support.paths import ROLES
-from support.roles import calls, refusals, variables_of
+from support.roles import calls, defaults, refusals, variables_of
 
 HOST_INFO, SYSTEMD, CONFIG_FILES = "onprem.lb.host_info", "ansible.builtin.systemd_service", "onprem.lb.config_files"
 PACKAGES = {"haproxy": ["haproxy"], "keepalived": ["keepalived", "psmisc"]}
@@ -30,10 +30,6 @@ NEEDED = {
     ],
 }
 OBSTACLES = {name: f"{name} is in the way." for names in NEEDED.values() for name in names}
-
-
-def defaults(role):
-    return yaml.safe_load((ROLES / role / "defaults" / "main.yml").read_text())
 
 
 def preflight(role, obstacles=(), of_others=(), adopt=False, unfit=(), unadoptable=()):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
-from support.roles import variables_of
+from support.roles import defaults, variables_of
 
 USUAL = ["haproxy", "keepalived", "psmisc"]
 
@@ -24,6 +24,6 @@ USUAL = ["haproxy", "keepalived", "psmisc"]
     ],
 )
 def test_curl_is_one_of_them_where_a_url_is_checked(checks, more):
-    known = {**variables_of("pair"), "pair_checks": checks, "pair_members": [], "pair_vips": []}
+    known = {**defaults("pair"), **variables_of("pair"), "pair_checks": checks, "pair_members": [], "pair_vips": []}
     found = Templar(loader=DataLoader(), variables=known).template(known["__pair_layout"])
     assert found["packages"] == [*USUAL, *more]

@@ -35,6 +35,10 @@ REFUSED = [
     *[(quote, text, PRINTABLE) for quote in (quoting.haproxy, quoting.keepalived) for text in ("a\nb", "\0", "\ud800")],
     (quoting.keepalived, 'a"b', 'keepalived.conf cannot have the character " there, leave it out.'),
     (quoting.keepalived, "$_PWD", "keepalived would replace what begins with $_, leave it out."),
+    *[
+        (quoting.keepalived, brace, f"keepalived takes {brace} for a block's, also in quotes, write more than that.")
+        for brace in "{}"
+    ],
     (quoting.keepalived, "é" * 500, "keepalived reads 960 bytes at most, shorten it."),
     (
         quoting.keepalived_command,
