@@ -95,4 +95,5 @@ def controller(request: pytest.FixtureRequest, archive: Path, tmp_path_factory: 
 def printed(run: Dict[str, Any]) -> List[Any]:
     """Return what the tasks of a run print."""
     results = [result for play in run["plays"] for task in play["tasks"] for result in task["hosts"].values()]
-    return [result["msg"] for result in results if result.get("action") in ("debug", "ansible.builtin.debug")]
+    done = [result for result in results if not result.get("skipped")]
+    return [result["msg"] for result in done if result.get("action") in ("debug", "ansible.builtin.debug")]
