@@ -251,6 +251,7 @@ def test_an_answer_may_come_later_and_others_are_served_meanwhile(loop, listener
             slow.shutdown(socket.SHUT_WR)
             quick.sendall(b"quick\n")
             found = hear(quick)
+            loop_says(lambda: promised)
             promised[0](b"at last")
             return found, hear(slow)
 
