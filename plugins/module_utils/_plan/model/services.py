@@ -124,7 +124,8 @@ def backends(service: Dict[str, Any], place: str) -> List[Tuple[str, Dict[str, A
 
 def resolved_names(services: List[Dict[str, Any]]) -> List[str]:
     """Return the names by which servers are named instead of their addresses."""
-    servers = [server for service in services for _, backend in backends(service, "") for server in backend["servers"]]
+    every = [backend for service in services for _place, backend in backends(service, "")]
+    servers = [server for backend in every for server in backend["servers"]]
     return list(dict.fromkeys(server["address"] for server in servers if is_name(server["address"])))
 
 
