@@ -8,7 +8,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Tuple
+from typing import Optional, Tuple
+
+from .network import DOCUMENTATION, Network
 
 PREFIX = "onprem-lb-lab"
 LAB_LABEL = "onprem.lb.lab"
@@ -40,7 +42,15 @@ IPI = (
     Host("worker1", "ipi_workers", 21),
     Host("client", "probe", 31),
 )
-LAYOUTS = {"ipi": IPI, "ipi-agent": IPI, "interruptions-ipi": IPI}
+# Each has the number that `examples/` give it. The scenario starts more programs on the nodes.
+EXAMPLES = (
+    Host("lb1", "pair", 11),
+    Host("lb2", "pair", 12),
+    Host("node1", "backends", 21, ports=(80,)),
+    Host("node2", "backends", 31, ports=(80, 443, 8080)),
+    Host("client", "probe", 51),
+)
+LAYOUTS = {"examples": EXAMPLES, "ipi": IPI, "ipi-agent": IPI, "interruptions-ipi": IPI}
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,11 @@ class Lab:
     @property
     def hosts(self) -> Tuple[Host, ...]:
         return LAYOUTS.get(self.scenario, PAIR)
+
+    @property
+    def network(self) -> Optional[Network]:
+        """The network that it must have, if not any will do: examples are deployed with their addresses."""
+        return DOCUMENTATION if self.hosts is EXAMPLES else None
 
     @property
     def checkout_id(self) -> str:

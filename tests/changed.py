@@ -21,10 +21,11 @@ from support.scenarios import IMAGE_OF
 
 ALL = tuple(IMAGE_OF)
 NONE: Tuple[str, ...] = ()
-PAIR = ("default", "agent", "mixed", "rke2")
+DEPLOYED = ("examples",)
+PAIR = ("default", "agent", "mixed", "rke2", *DEPLOYED)
 CLUSTER = ("ipi", "ipi-agent")
 ALONE = ("roles",)
-NATIVE = ("default", "mixed", "rke2", "ipi", "roles")
+NATIVE = ("default", "mixed", "rke2", "ipi", "roles", *DEPLOYED)
 # The first matching prefix decides. A path without one needs all scenarios.
 SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     # No scenario runs these.
@@ -37,7 +38,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "bench/": NONE,
     "changelogs/": NONE,
     "docs/": NONE,
-    "examples/": NONE,
+    "examples/": DEPLOYED,
     "lab/demo.yml": NONE,
     "playbooks/dns.yml": NONE,
     "playbooks/survey.yml": NONE,
@@ -65,6 +66,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     # The scenarios themselves, and the files that they read.
     "molecule/agent/": ("agent",),
     "molecule/default/": ("default",),
+    "molecule/examples/": DEPLOYED,
     "molecule/ipi-agent/": ("ipi-agent",),
     "molecule/ipi/": CLUSTER,  # ipi-agent runs its playbooks, too
     "molecule/mixed/": ("mixed",),

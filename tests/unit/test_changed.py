@@ -12,7 +12,8 @@ import pytest
 from support.paths import ROOT
 from support.scenarios import IMAGE_OF, IMAGES
 
-PAIR = ["default:debian12", "agent:debian13", "mixed:debian12", "rke2:debian13"]
+DEPLOYED = ["examples:debian12"]
+PAIR = ["default:debian12", "agent:debian13", "mixed:debian12", "rke2:debian13", *DEPLOYED]
 CLUSTER = ["ipi:debian13", "ipi-agent:debian12"]
 ALONE = ["roles:debian13"]
 EVERY = PAIR + CLUSTER + ALONE
@@ -34,6 +35,7 @@ EVERY = PAIR + CLUSTER + ALONE
         ("molecule/ipi/drill.yml", CLUSTER),
         ("molecule/ipi-agent/drill.yml", CLUSTER[1:]),
         ("molecule/never-seen/molecule.yml", EVERY),
+        ("examples/kubeadm-external.yml", DEPLOYED),
         ("lab/demo.yml", []),
         ("tests/unit/test_changed.py", []),
         ("docs/agent.md", []),

@@ -32,6 +32,8 @@ class Kind(NamedTuple):
 
 KINDS = {
     "api": Kind((6443,), True, {"/readyz": Check(200, "/run/api.failing")}),
+    "machine-config": Kind((22623,), True, {"/healthz": Check(200)}),
+    "registry": Kind((5000,), True, {"/v2/": Check(401)}),
     "router": Kind((80, 443, 1936), False, {"/healthz/ready": Check(200, "/run/router.draining")}),
     # Both forbid anonymous requests. The supervisor can authenticate nobody for a while after its start.
     "rke2-api": Kind((6443,), True, {}, otherwise=401),
