@@ -174,7 +174,7 @@ def _create_network(here: Machine, lab: Lab, name: str) -> Network:
     The name is a new one each time: a killed podman leaves leases and DNS records behind, which are keyed by it.
     """
     for attempt in range(5):
-        net = lab.network or network.choose(lab.id, network.parse(_claimed(here)), here.ipv6)
+        net = network.choose(lab.id, network.parse(_claimed(here)), here.ipv6)
         try:
             here.podman("network", "create", *lab.labels, *net.podman_options(), name)
             return net

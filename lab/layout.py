@@ -8,9 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional, Tuple
-
-from .network import DOCUMENTATION, Network
+from typing import Tuple
 
 PREFIX = "onprem-lb-lab"
 LAB_LABEL = "onprem.lb.lab"
@@ -42,7 +40,7 @@ IPI = (
     Host("worker1", "ipi_workers", 21),
     Host("client", "probe", 31),
 )
-# Each has the number that `examples/` give it. The scenario starts more programs on the nodes.
+# Their numbers are those of the addresses in `examples/`. The scenario starts more programs on the nodes.
 EXAMPLES = (
     Host("lb1", "pair", 11),
     Host("lb2", "pair", 12),
@@ -63,11 +61,6 @@ class Lab:
     @property
     def hosts(self) -> Tuple[Host, ...]:
         return LAYOUTS.get(self.scenario, PAIR)
-
-    @property
-    def network(self) -> Optional[Network]:
-        """The network that it must have, if not any will do: examples are deployed with their addresses."""
-        return DOCUMENTATION if self.hosts is EXAMPLES else None
 
     @property
     def checkout_id(self) -> str:

@@ -56,10 +56,6 @@ class Network:
         return options
 
 
-# Kept for documentation: RFC 5737 section 3, and RFC 3849 section 2.
-DOCUMENTATION = Network(ipaddress.IPv4Network("192.0.2.0/24"), ipaddress.IPv6Network("2001:db8::/64"))
-
-
 def choose(lab_id: str, taken: Iterable[AnyNetwork], ipv6: bool) -> Network:
     """Return the first network that overlaps nothing in `taken`, searching each pool from this lab's offset."""
     claims = [network for network in taken if network.prefixlen >= WIDEST_CLAIM]

@@ -126,9 +126,11 @@ SANDBOX = (
 
 # For addresses, raw sockets and realtime scheduling.
 VRRP_CAPABILITIES = ("CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_NICE", "CAP_IPC_LOCK")
+# Programs of the user's may compile their code when they run; the daemons do not.
+NO_NEW_CODE = "MemoryDenyWriteExecute=yes"
 # What a router without programs need not be able to do. Its checks drop their capabilities with capset, which is among
 # @privileged, and real-time scheduling is among @resources.
-WITHOUT_PROGRAMS = ("SystemCallFilter=~@privileged", "SystemCallFilter=capset")
+WITHOUT_PROGRAMS = ("SystemCallFilter=~@privileged", "SystemCallFilter=capset", NO_NEW_CODE)
 # To run programs as other users, and to end them.
 SCRIPT_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL")
 
@@ -185,6 +187,7 @@ def _proxy(config: Dict[str, Any], options: Options) -> _UnitParts:
             "AmbientCapabilities=CAP_NET_BIND_SERVICE",
             "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6",
             "RestrictRealtime=yes",
+            NO_NEW_CODE,
             "ProtectHome=yes",
             "ProtectProc=invisible",
             "ProcSubset=pid",

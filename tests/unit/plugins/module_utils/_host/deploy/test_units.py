@@ -50,6 +50,11 @@ def test_other_processes_are_hidden_except_from_a_router_that_checks_them():
         assert ("ProtectProc=invisible" in lines(VRRP, {"checks": checks})) == hidden
 
 
+def test_only_programs_of_the_user_s_may_make_code_while_they_run():
+    assert "MemoryDenyWriteExecute=yes" in lines(PROXY) and "MemoryDenyWriteExecute=yes" in lines(VRRP, {"checks": [FILE]})
+    assert "MemoryDenyWriteExecute=yes" not in lines(VRRP, {"checks": [SCRIPT]})
+
+
 # As systemd-analyze(1) rates a unit, from 0 to 10. Half of the router's is what it is for: raw and packet sockets,
 # addresses, real-time scheduling, and the system call with which the checks process drops its capabilities.
 RATINGS = {
