@@ -14,8 +14,8 @@ author:
 description:
   - Internal to the roles of this collection. It may change in any release.
   - Says which variables of the collection cannot be evaluated.
-  - Says which of those of the roles P(onprem.lb.haproxy#role), P(onprem.lb.keepalived#role) and P(onprem.lb.agent#role)
-    are wrong whatever the host is.
+  - Says which of those of the roles P(onprem.lb.haproxy#role), P(onprem.lb.keepalived#role), P(onprem.lb.agent#role)
+    and P(onprem.lb.drill#role) are wrong whatever the host is.
 options: {}
 """
 

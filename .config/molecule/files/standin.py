@@ -35,6 +35,7 @@ KINDS = {
     "machine-config": Kind((22623,), True, {"/healthz": Check(200)}),
     "registry": Kind((5000,), True, {"/v2/": Check(401)}),
     "router": Kind((80, 443, 1936), False, {"/healthz/ready": Check(200, "/run/router.draining")}),
+    "router-health": Kind((1936,), False, {"/healthz/ready": Check(200)}),  # of a host that serves the rest otherwise
     # Both forbid anonymous requests. The supervisor can authenticate nobody for a while after its start.
     "rke2-api": Kind((6443,), True, {}, otherwise=401),
     "rke2-supervisor": Kind(

@@ -40,3 +40,36 @@ def test_a_drill_without_a_plan_ends_with_a_sentence(tmp_path, facts):
     playbook.write_text(json.dumps(plays + DRILL))
     code, said = play(tmp_path, PAIR, str(playbook))
     assert code != 0 and NO_PLAN in said and "HostVars" not in said
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["-e", "drill_probe=nobody"], "this run has none"),
+        (["-e", "drill_probe=lb1:lb2"], "this run has lb"),
+        (["--limit", "pair"], "this run has none"),
+    ],
+    ids=["unknown", "two", "not in the limit"],
+)
+def test_a_drill_needs_one_probe_in_the_run(tmp_path, arguments, said):
+    code, printed = play(tmp_path, PAIR, "onprem.lb.drill", *arguments)
+    assert code != 0 and "A drill needs one host to probe from" in printed and said in printed
+
+
+@pytest.mark.parametrize("given", ["drill_repeats=abc", "drill_events=x"])
+def test_a_wrong_variable_is_refused_before_a_host_is_reached(tmp_path, given):
+    code, printed = play(tmp_path, PAIR, "onprem.lb.drill", "-e", given)
+    assert code != 0 and given.replace("=", " is '") in printed and "UNREACHABLE" not in printed
+
+
+def test_a_drill_without_a_round_is_refused(tmp_path):
+    plan = {"outages": [{"event": "haproxy_killed", "vip": "192.0.2.10"}], "targets": [], "members": {}}
+    known = {
+        "__layout_plans": {"faults": [], "plans": [plan]},
+        "__layout_member": {"name": "lb1", "host": {"addresses": []}},
+    }
+    plays = [{"hosts": "pair", "gather_facts": False, "tasks": [{"set_fact": known}]}]
+    playbook = tmp_path / "drill.yml"
+    playbook.write_text(json.dumps(plays + DRILL))
+    code, said = play(tmp_path, PAIR, str(playbook), "-e", '{"drill_events": ["host_cut"]}')
+    assert code != 0 and "no forecast has host_cut. There are haproxy_killed in drill_events." in " ".join(said.split())

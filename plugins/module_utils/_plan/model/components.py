@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Judges the variables of the roles haproxy, keepalived and agent before any host is read, by the models' schemas.
+"""Judges the variables of roles that are no layouts before any host is read, by the models' schemas.
 
 A layout computes the services and the instances. The user may set the rest of these variables beside it, and they refer
 to what the layout computes. So each is judged by itself there, and all of them together where the user gives the lists.
@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Tuple
 
 from ..._agent.config.schema import Faults, Field, boolean, list_of, one_of, read_list
 from ..._agent.proxy import config
-from . import agent, haproxy, instances, values
+from . import agent, drill, haproxy, instances, values
 from .variables import as_role_variables, read_given
 
 Given = Dict[str, Any]  # what the user set, by the name of the variable without the role's prefix
@@ -98,6 +98,7 @@ COMPONENTS = {
         },
         model=_agent,
     ),
+    "drill": Component(fields=drill.SETTINGS, lists={}, computed=(), tasks={}, model=drill.model),
 }
 
 
@@ -124,7 +125,7 @@ def _faults(component: Component, given: Given, role: str, goes: bool) -> Faults
     read_given(component.tasks if goes else {**component.fields, **component.tasks}, given, role, found)
     if goes:
         return found
-    if any(key in given for key in component.computed):
+    if not component.computed or any(key in given for key in component.computed):
         return [*found, *component.model(given)]
     for key in component.lists:
         if key in given:

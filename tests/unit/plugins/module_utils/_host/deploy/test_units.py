@@ -51,7 +51,9 @@ def test_other_processes_are_hidden_except_from_a_router_that_checks_them():
 
 
 def test_only_programs_of_the_user_s_may_make_code_while_they_run():
-    assert "MemoryDenyWriteExecute=yes" in lines(PROXY) and "MemoryDenyWriteExecute=yes" in lines(VRRP, {"checks": [FILE]})
+    assert "MemoryDenyWriteExecute=yes" in lines(PROXY) and "MemoryDenyWriteExecute=yes" in lines(
+        VRRP, {"checks": [FILE]}
+    )
     assert "MemoryDenyWriteExecute=yes" not in lines(VRRP, {"checks": [SCRIPT]})
 
 

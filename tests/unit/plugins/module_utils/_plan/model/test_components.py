@@ -12,6 +12,7 @@ from support.variable_tables import options
 ROLES = list(components.COMPONENTS)
 # What no variable of a type may be.
 WRONG = {
+    "dict": [5, "text", ["a"]],
     "bool": ["vielleicht", 2, [], {"a": 1}],
     "float": ["soon", -1, True, "1e3", [], {"a": 1}],
     "int": ["many", -1, 1.5, True, "5_1", "\u0665", [], {"a": 1}],
@@ -26,6 +27,7 @@ ROWS = [
     for role in ROLES
     for name, option in options(role).items()
     for value in WRONG[option["type"]]
+    if (name, value) != ("drill_send", "a\nb")  # what a client sends may have lines
 ]
 
 
@@ -109,6 +111,16 @@ def test_what_refers_to_a_layouts_services_and_instances_is_judged_by_itself():
 def test_null_is_no_value_of_a_variable(name):
     (fault,) = components.faults({name: None})
     assert fault.startswith(f"{name} is null: ") and " wanted" in fault
+
+
+def test_an_event_of_a_drill_is_known_or_has_commands():
+    commands = {"api_failing": {"inject": "systemctl stop api", "revert": "systemctl start api"}}
+    assert components.faults({"drill_events": ["haproxy_killed", "api_failing"], "drill_commands": commands}) == []
+    (unknown,) = components.faults({"drill_events": ["api_failing"]})
+    assert unknown.startswith("drill_events has 'api_failing': there are haproxy_killed, ")
+    assert components.faults({"drill_commands": {"api_failing": {"revert": "true"}}}) == [
+        "drill_commands.api_failing lacks 'inject': add it."
+    ]
 
 
 GOING = [{"keepalived_state": "absent"}, {"pair_state": "absent"}, {"ipi_state": "absent"}]

@@ -1,0 +1,49 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a user may set for a drill."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional, Tuple
+
+from ..._agent.config.schema import Faults, Field, boolean, integer, list_of, number, one_of, read, text, word
+from ..._shared.events import EVENTS
+
+LONGEST_MS = 60_000
+
+
+def _lines(value: Any) -> Tuple[Any, Optional[str]]:
+    """A text of any number of lines: a shell command, or what a client sends."""
+    return (value, None) if isinstance(value, str) and "\0" not in value else (None, "a text is wanted.")
+
+
+def _mapping(value: Any) -> Tuple[Any, Optional[str]]:
+    return (value, None) if isinstance(value, dict) else (None, "a mapping of events to their commands is wanted.")
+
+
+COMMANDS = {"inject": Field(_lines, required=True), "revert": Field(_lines, "")}
+SETTINGS = {
+    "layout": Field(one_of("pair", "ipi"), "pair"),
+    "events": Field(list_of(word), list(EVENTS)),
+    "commands": Field(_mapping, {}),
+    "repeats": Field(integer(1, 1000), 1),
+    "send": Field(_lines, ""),
+    "interval_ms": Field(number(1, LONGEST_MS, " ms"), 5),
+    "timeout_ms": Field(number(1, LONGEST_MS, " ms"), 300),
+    "report": Field(text, ""),
+    "break_lock": Field(boolean, False),
+}
+
+
+def model(given: Dict[str, Any]) -> Faults:
+    """Return what is wrong with the commands, and which events are neither known nor have commands."""
+    faults: Faults = []
+    settings = read(SETTINGS, given, "drill", [])
+    for event, commands in settings["commands"].items():
+        read(COMMANDS, commands, f"drill_commands.{event}", faults)
+    known = [*EVENTS, *settings["commands"]]
+    return faults + [
+        f"drill_events has {event!r}: there are {', '.join(known)}, and others need their commands in drill_commands."
+        for event in settings["events"]
+        if event not in known
+    ]
