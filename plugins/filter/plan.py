@@ -57,9 +57,10 @@ def progress_of(what, clock=time.monotonic, show=DISPLAY.display):
     return progress
 
 
-def layout_plans(given, layout, left_out=()):
+def layout_plans(given, layout, left_out=(), with_plans=True):
     progress = progress_of(f"The forecast of {len(given)} members")
-    return as_data(several.draw(LAYOUTS[layout], given, functools.partial(planner.plan, progress=progress), left_out))
+    found = several.draw(LAYOUTS[layout], given, functools.partial(planner.plan, progress=progress), left_out)
+    return as_data(found if with_plans else found._replace(plans=[]))
 
 
 def layout_faults(given, layout, left_out=()):

@@ -13,7 +13,7 @@ import sys
 
 import graphlib
 import pytest
-from support.paths import ACTIONS, FILTERS, LOOKUPS, MODULE_UTILS, MODULES
+from support.paths import ACTIONS, FILTERS, MODULE_UTILS, MODULES
 
 PACKAGE = "ansible_collections.onprem.lb"
 UTILS = f"{PACKAGE}.plugins.module_utils."
@@ -21,9 +21,8 @@ AGENT_PARTS = ("_agent.checks", "_agent.net", "_agent.runtime", "_agent.config")
 # Each room, by the beginning of its modules' names, with the rooms that it may import beside itself.
 MAY_IMPORT = {
     "modules": ("_host", "_shared"),
-    "action": (),
+    "action": ("_plan.model",),
     "filter": ("_plan", "_shared"),
-    "lookup": ("_plan.model",),
     "_plan.dns": ("_agent.config.schema",),
     "_plan.drill": ("_shared",),
     "_plan.layouts": ("_plan.dns", "_plan.forecast", "_plan.model", "_shared", "_agent.config.schema"),
@@ -68,7 +67,6 @@ def modules():
     found = {f"modules.{file.stem}": file for file in MODULES.glob("*.py")}
     found.update({f"action.{file.stem}": file for file in ACTIONS.glob("*.py")})
     found.update({f"filter.{file.stem}": file for file in FILTERS.glob("*.py")})
-    found.update({f"lookup.{file.stem}": file for file in LOOKUPS.glob("*.py")})
     for file in MODULE_UTILS.rglob("*.py"):
         parts = file.relative_to(MODULE_UTILS).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file

@@ -31,9 +31,8 @@ def of_names(names: Any, inventory: Collection[str], host: str, layout: str) -> 
     where = MEMBERS[layout]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         return [f"{where} is {shown(names)}: a list of names of the inventory's hosts is wanted."]
-    found = [
-        f"{where}: {name} is no host of the inventory, correct the name." for name in names if name not in inventory
-    ]
+    known = set(inventory)  # Ansible evaluates an item of its lists at each look
+    found = [f"{where}: {name} is no host of the inventory, correct the name." for name in names if name not in known]
     found += [f"{where}: {name} is named twice, name each host once." for name in repeated(names)]
     if host not in names:
         found.append(f"{where} does not name {host}, which this run is for: add it, or take it out of the group.")

@@ -40,10 +40,9 @@ def unknown_variables(names: List[str], known: List[str], owner: str = "role", s
     :param shared: whether other projects' roles have variables with this prefix, so that no name is a fault
     """
     found = Unknown([], [])
-    for name in names:
-        near = min(known, key=lambda each: edits(name, each), default=name)
-        distance = edits(name, near)
-        if 0 < distance <= DOUBTFUL:
+    for name in sorted(set(names).difference(known)):
+        distance, near = min(((edits(name, each), each) for each in known), default=(DOUBTFUL + 1, ""))
+        if distance <= DOUBTFUL:
             kind = found.faults if distance == 1 and not shared else found.warnings
             kind.append(f"{name} is no variable of the {owner}: did you mean {near}?")
     return found

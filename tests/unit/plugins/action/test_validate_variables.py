@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
-from ansible_collections.onprem.lb.plugins.lookup.variable_faults import LookupModule
+from ansible_collections.onprem.lb.plugins.action import validate_variables
 
 
 def faults(tmp_path, text):
@@ -17,7 +17,7 @@ def faults(tmp_path, text):
     loader = DataLoader()
     given = loader.load_from_file(str(file), trusted_as_template=True)
     templar = Templar(loader=loader, variables=given)
-    return LookupModule(loader=loader, templar=templar).run([], variables=given)
+    return validate_variables.faults(given, templar.template)
 
 
 LITERAL = "write {% raw %} before and {% endraw %} behind a text that is meant as it stands."

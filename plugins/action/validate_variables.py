@@ -1,41 +1,19 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Evaluates each variable of the collection by itself, so that an error is told with the variable's name."""
+"""Evaluates each variable of the collection by itself, so that an error is told with the variable's name.
+
+Ansible imports an action plugin before it forks a worker for each task of each host. Without the filters here, each of
+those workers would compile them anew, which takes longer than what they do.
+"""
 
 from __future__ import annotations
 
-DOCUMENTATION = """
-name: variable_faults
-short_description: Find what is wrong with the variables of this collection
-version_added: 0.1.0
-author:
-  - The onprem.lb authors (!UNKNOWN)
-description:
-  - Internal to the roles of this collection. It may change in any release.
-  - Says which variables of the collection cannot be evaluated.
-  - Says which of those of the roles P(onprem.lb.haproxy#role), P(onprem.lb.keepalived#role), P(onprem.lb.agent#role)
-    and P(onprem.lb.drill#role) are wrong whatever the host is.
-options: {}
-"""
-
-EXAMPLES = """
-- name: Refuse what no host could do
-  ansible.builtin.assert:
-    that: query('onprem.lb.variable_faults') | length == 0
-"""
-
-RETURN = """
-_list:
-  description: A sentence for each fault.
-  type: list
-  elements: str
-"""
-
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Optional
 
 from ansible.errors import AnsibleError
-from ansible.plugins.lookup import LookupBase
+from ansible.plugins.action import ActionBase
+from ansible_collections.onprem.lb.plugins.filter import plan as _filters  # noqa: F401
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
 from jinja2 import TemplateSyntaxError
@@ -43,21 +21,30 @@ from jinja2 import TemplateSyntaxError
 OWN = ("pair_", "ipi_", "dns_")  # the prefixes that no other project has variables with
 
 
-class LookupModule(LookupBase):
-    """The class that Ansible loads from this file."""
+class ActionModule(ActionBase):
+    """Refuses variables that are wrong whatever the host is."""
 
-    def run(self, terms: List[Any], variables: Any = None, **_options: Any) -> List[str]:
-        known = variables or {}
-        faults: List[str] = []
-        given: Dict[str, Any] = {}
-        for name in sorted(known):
-            if not name.startswith(OWN) and not components.knows(name):
-                continue
-            try:
-                given[name] = known[name] if is_plain(known[name]) else self._templar.template(known[name])
-            except AnsibleError as error:
-                faults.append(unevaluable(name, error))
-        return faults + components.faults(given)
+    def run(self, tmp: Any = None, task_vars: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
+        result: Dict[str, Any] = super().run(tmp, task_vars)
+        found = faults(task_vars or {}, self._templar.template)
+        return {**result, "failed": True, "msg": found} if found else {**result, "changed": False}
+
+
+def faults(known: Dict[str, Any], evaluate: Any) -> List[str]:
+    """Return a sentence for each variable that cannot be evaluated, or that is wrong.
+
+    :param evaluate: returns the value of a template, or raises AnsibleError
+    """
+    found: List[str] = []
+    given: Dict[str, Any] = {}
+    for name in sorted(known):
+        if not name.startswith(OWN) and not components.knows(name):
+            continue
+        try:
+            given[name] = known[name] if is_plain(known[name]) else evaluate(known[name])
+        except AnsibleError as error:
+            found.append(unevaluable(name, error))
+    return found + components.faults(given)
 
 
 def is_plain(value: Any) -> bool:
