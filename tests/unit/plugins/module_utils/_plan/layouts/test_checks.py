@@ -209,7 +209,7 @@ WRONG = {
     "an interface's name": ([{"interface": "e/1"}], "pair_checks[0].interface is 'e/1': "),
     "the VIP's own interface": (
         [{"interface": "eth0"}],
-        "pair_checks (eth0) is the interface of every VIP, which is always tracked: leave it out.",
+        "pair_checks (eth0) is the interface of all VIPs, which is always tracked: leave it out.",
     ),
     "an interface with an interval": (
         [{"interface": "eth7", "interval": 1}],
