@@ -15,7 +15,7 @@ from ..dns import names
 from ..forecast.forecast import Progress, unseen
 from ..model import url_checks
 from ..model.plan import Balancer, Plan, Redirect, Router, Vip
-from . import checks, ipi_cluster, ipi_presets, ipi_services, loops, nft_guard, planner
+from . import checks, ipi_api, ipi_cluster, ipi_presets, ipi_services, loops, nft_guard, planner
 from .checked_vips import CheckedVips
 from .ipi_cluster import Cluster
 from .ipi_presets import PRESETS, Check
@@ -214,6 +214,7 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         missing_programs=ipi.missing_programs,
         watched=ipi.watched(),
         warnings=[*ipi_cluster.warnings(cluster, faults), *checked.at_once(cluster.preset.preempt)],
+        snippet=ipi_api.snippet(cluster),
     )
 
 

@@ -155,6 +155,11 @@ def test_what_may_fail_for_all_members_at_once_is_warned_of(check, warned):
     assert any(sentence in line for line in planned(pair(checks=[check])).warnings) == warned
 
 
+def test_a_weight_is_advised_only_where_a_member_preempts():
+    (warning,) = planned(pair(checks=[GATEWAY], preempt=False)).warnings
+    assert warning.endswith("none of them holds the VIPs.")
+
+
 @pytest.mark.parametrize(
     "engine, check, sentence",
     [
@@ -301,3 +306,8 @@ SYNC = {
 @pytest.mark.parametrize("settings, sentence", SYNC.values(), ids=SYNC)
 def test_what_a_group_cannot_have_is_one_sentence(settings, sentence):
     assert refusals.of_pair(**{"sync": True, **settings}) == [sentence]
+
+
+def test_a_vip_that_no_member_can_carry_is_refused_beside_a_check():
+    faults = refusals.of_pair(vips=["203.0.113.1"], checks=[GATEWAY])
+    assert [fault.partition(" is in no")[0] for fault in faults] == ["lb1: VIP 203.0.113.1", "lb2: VIP 203.0.113.1"]
