@@ -20,6 +20,7 @@ from .checked_vips import CheckedVips
 from .ipi_cluster import Cluster
 from .ipi_presets import PRESETS, Check
 from .members import Member, priorities
+from .openings import Clients
 
 DOWN = "haproxy_down"
 CHECKS = "ipi_checks"
@@ -128,12 +129,13 @@ class Ipi(NamedTuple):
             "fall": check.fall,
         }
 
-    def ports(self, name: str) -> List[int]:
-        cluster = self.cluster
+    def clients(self, name: str) -> Clients:
+        """Return who may connect to which port. The machine config server is for networks alone that are known."""
+        cluster, networks = self.cluster, self.cluster.settings["machine_networks"]
         api = [cluster.settings["api_port"], cluster.preset.ports["lb"]] if name in cluster.masters else []
-        if api and cluster.settings["machine_networks"]:  # the guard keeps everyone else out
-            api.append(nft_guard.PORT)
-        return api + (ROUTER_PORTS if any(name in vip.order for vip in cluster.ingress.vips) else [])
+        routers = ROUTER_PORTS if any(name in vip.order for vip in cluster.ingress.vips) else []
+        machines = {nft_guard.PORT: networks} if api and networks else {}
+        return {**{port: [] for port in [*api, *routers]}, **machines}
 
     def targets(self) -> List[List[Any]]:
         api = [[vip.address, self.cluster.settings["api_port"]] for vip in self.cluster.api.vips]
@@ -210,7 +212,7 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         listeners=ipi.listeners,
         balancer=ipi.balancer,
         router=ipi.router,
-        ports=ipi.ports,
+        clients=ipi.clients,
         missing_programs=ipi.missing_programs,
         watched=ipi.watched(),
         warnings=[*ipi_cluster.warnings(cluster, faults), *checked.at_once(cluster.preset.preempt)],

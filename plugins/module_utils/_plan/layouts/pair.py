@@ -12,7 +12,7 @@ from ..forecast.forecast import HAPROXY, Progress, unseen
 from ..model import binds, values
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, listeners, read_services
-from . import checks, loops, pair_api, pair_presets, planner
+from . import checks, loops, openings, pair_api, pair_presets, planner
 from .checked_vips import CheckedVips
 from .members import Member, find_existing, find_placements, priorities
 from .pair_vips import read_vips
@@ -128,9 +128,6 @@ class Pair(NamedTuple):
         haproxy = {**HAPROXY, "instances": [vip.name for vip in self.vips], "blind_trackers": self.checked.names}
         return {"haproxy": haproxy, **self.checked.watched([ALIVE, DOWN])}
 
-    def ports(self, _name: str) -> List[int]:
-        return list(dict.fromkeys(listener["port"] for listener in listeners(self.services)))
-
     def targets(self) -> List[List[Any]]:
         """Return every service through every VIP that it is bound to: ``[address, port]``."""
         found = []
@@ -160,7 +157,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         listeners=lambda _name: listeners(services),
         balancer=pair.balancer,
         router=pair.router,
-        ports=pair.ports,
+        clients=lambda _name: openings.of_listeners(listeners(services)),
         missing_programs=checked.missing_programs,
         watched=pair.watched(),
         warnings=[
