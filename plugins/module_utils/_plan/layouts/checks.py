@@ -74,8 +74,10 @@ class Check(NamedTuple):
 
     def program(self, engine: str) -> str:
         """Return the program that it takes and that no role installs with an engine; '' if there is none."""
+        if engine != AGENT:  # its packages are installed
+            return ""
         asks_a_name = self.kind == URL and not url_checks.agent_check([[self.target]])
-        return "ping" if self.kind == GATEWAY else "curl" if asks_a_name and engine == AGENT else ""
+        return "ping" if self.kind == GATEWAY else "curl" if asks_a_name else ""
 
     @property
     def is_of_all(self) -> bool:

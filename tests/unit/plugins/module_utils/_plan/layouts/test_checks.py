@@ -163,11 +163,11 @@ def test_a_weight_is_advised_only_where_a_member_preempts():
 @pytest.mark.parametrize(
     "engine, check, sentence",
     [
-        ("native", GATEWAY, "ping is missing, which pair_checks (gateway-192.0.2.254) needs: install iputils-ping on"),
         ("agent", GATEWAY, "ping is missing, which pair_checks (gateway-192.0.2.254) needs: install iputils-ping on"),
         ("agent", {"url": "http://api.example/up"}, "curl is missing, which pair_checks (url-api.example-up) needs"),
         ("agent", {"url": "http://192.0.2.40/up"}, ""),
-        ("native", {"url": "http://api.example/up"}, ""),  # its package is installed
+        ("native", GATEWAY, ""),  # its package is installed
+        ("native", {"url": "http://api.example/up"}, ""),
     ],
 )
 def test_a_program_that_nobody_installs_has_to_be_there(engine, check, sentence):
