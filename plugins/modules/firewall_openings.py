@@ -13,7 +13,7 @@ author:
   - The onprem.lb authors (!UNKNOWN)
 description:
   - Makes the active firewall of the host, firewalld, ufw or nftables, accept TCP connections to some ports from
-    anywhere, and VRRP (IP protocol 112) from the named peers only.
+    anywhere or from some networks, and VRRP (IP protocol 112) from the named peers only.
   - One call describes all openings. Openings of an earlier call that are not named any more are closed.
   - Nothing is installed and nothing is activated. Without an active firewall the module does nothing and says so.
 options:
@@ -22,6 +22,22 @@ options:
     type: list
     elements: str
     default: []
+  restricted_ports:
+    description:
+      - The TCP ports to open for some networks alone. A port that is in O(ports), too, is open for everybody.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      port:
+        description: The port, as in O(ports).
+        type: str
+        required: true
+      networks:
+        description: The networks, IPv4 or IPv6, as V(192.0.2.0/24); an address is one, too.
+        type: list
+        elements: str
+        required: true
   vrrp_peers:
     description:
       - The addresses, IPv4 or IPv6, that may send VRRP to this host. This is a peer's own address, even with multicast.
@@ -42,7 +58,7 @@ options:
     choices: [auto, firewalld, ufw, nftables, none]
     default: auto
   state:
-    description: V(absent) closes every opening that this module made, whatever O(ports) and O(vrrp_peers) say.
+    description: V(absent) closes every opening that this module made, whatever the other options say.
     type: str
     choices: [present, absent]
     default: present
@@ -72,6 +88,12 @@ EXAMPLES = r"""
     ports: [80, 443, 8443]
     vrrp_peers: [10.0.0.12]
     interfaces: [eth0]
+
+- name: Open the port of a machine config server to the cluster's machines alone
+  onprem.lb.firewall_openings:
+    ports: [6443, 80, 443]
+    restricted_ports:
+      - {port: 22623, networks: [10.0.0.0/16]}
 
 - name: Close them again
   onprem.lb.firewall_openings:
@@ -131,6 +153,15 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "ports": {"type": "list", "elements": "str", "default": []},
+            "restricted_ports": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "port": {"type": "str", "required": True},
+                    "networks": {"type": "list", "elements": "str", "required": True},
+                },
+            },
             "vrrp_peers": {"type": "list", "elements": "str", "default": []},
             "interfaces": {"type": "list", "elements": "str", "default": []},
             "manager": {"type": "str", "choices": ["auto", "firewalld", "ufw", "nftables", "none"], "default": "auto"},
@@ -141,7 +172,7 @@ def main() -> None:
     host = Host(module)
     params = module.params
     try:
-        wanted = wanted_openings(params["ports"], params["vrrp_peers"])
+        wanted = wanted_openings(params["ports"], params["vrrp_peers"], params["restricted_ports"])
         if params["state"] == "absent":
             wanted = []
         todo = plan(host, params["manager"], wanted, params["interfaces"])

@@ -37,6 +37,10 @@ options:
         is looked for, too.
     type: bool
     default: false
+  pings:
+    description: Whether checks will ping. Where there is no ping, the package with it is looked for, too.
+    type: bool
+    default: false
   programs:
     description: Programs to look for; the missing ones are returned.
     type: list
@@ -146,7 +150,7 @@ answering:
   type: dict
   returned: success
 missing_packages:
-  description: Those of O(packages), and that of O(sets_booleans), that are not installed, or not configured yet.
+  description: Those of O(packages), O(sets_booleans) and O(pings) that are not installed, or not configured yet.
   type: list
   elements: str
   returned: success
@@ -329,6 +333,7 @@ ARGUMENTS = {
     "wait": {"type": "float", "default": 0.2},
     "packages": {"type": "list", "elements": "str", "default": []},
     "sets_booleans": {"type": "bool", "default": False},
+    "pings": {"type": "bool", "default": False},
     "programs": {"type": "list", "elements": "str", "default": []},
     "units": {"type": "list", "elements": "str", "default": []},
     "files": {"type": "list", "elements": "path", "default": []},
@@ -415,7 +420,7 @@ def instances(params, reader):
 
 def deployed(params, reader):
     """Return the states of the packages and the units, and what is in the way of installing, starting or writing."""
-    packages, units = reader.packages(params["packages"] + for_booleans(params, reader)), params["units"]
+    packages, units = reader.packages(params["packages"] + of_family(params, reader)), params["units"]
     masked = reader.units_in("LoadState", units, "masked")
     recorded = facts.packages(reader.text(params["packages_record"]))
     return {
@@ -447,12 +452,13 @@ def capture(params):
         return [], [str(error)]
 
 
-def for_booleans(params, reader):
-    """Return the package with which Ansible sets booleans of SELinux, where that is enabled."""
-    if not params["sets_booleans"] or not facts.has_selinux():
-        return []
+def of_family(params, reader):
+    """Return the packages whose names depend on the family: what sets booleans of SELinux, and ping."""
+    sets_booleans = params["sets_booleans"] and facts.has_selinux()
+    lacks_ping = params["pings"] and not reader.find("ping")
     family = platforms.os_family(reader.text(facts.OS_RELEASE))
-    return [name for known, name in platforms.SEBOOLEAN_PACKAGES.items() if known == family]
+    needed = ((sets_booleans, platforms.SEBOOLEAN_PACKAGES), (lacks_ping, platforms.PING_PACKAGES))
+    return [names[family] for wanted, names in needed if wanted and family in names]
 
 
 def main():

@@ -114,6 +114,11 @@ STATE = {"ct": {"key": "state"}}
 LO = match({"meta": {"key": "iifname"}}, "lo")
 
 
+def saddr(text):
+    address, slash, length = text.partition("/")
+    return {"prefix": {"addr": address, "len": int(length)}} if slash else address
+
+
 class FakeNft(FakeHost):
     """Tables as (family, name) -> chain -> (policy or None, rules), printed as nft 1.0.6 and 1.1.3 do."""
 
@@ -163,11 +168,11 @@ class FakeNft(FakeHost):
                 yield {"rule": {"family": family, "table": table, "chain": name, **rule}}
 
     def _parse(self, words):
-        if words[0] == "tcp":
-            expr = [match(DPORT, int(words[2]))]
-        else:
-            address = {"payload": {"protocol": words[0], "field": "saddr"}}
-            expr = [match(address, words[2]), match({"meta": {"key": "l4proto"}}, self.vrrp)]
+        expr, rest = [], words
+        if words[1] == "saddr":
+            expr, rest = [match({"payload": {"protocol": words[0], "field": "saddr"}}, saddr(words[2]))], words[3:]
+        vrrp = match({"meta": {"key": "l4proto"}}, self.vrrp)
+        expr.append(match(DPORT, int(rest[2])) if rest[0] == "tcp" else vrrp)
         return {"expr": [*expr, {"accept": None}], "comment": words[-1], "handle": self._next()}
 
     def show(self, family, table, chain):

@@ -9,6 +9,7 @@ import re
 FAMILIES = ("Debian", "RedHat")  # whose packages and paths the roles know
 # What Ansible needs on a host to set a boolean of SELinux there.
 SEBOOLEAN_PACKAGES = {"Debian": "python3-semanage", "RedHat": "python3-libsemanage"}
+PING_PACKAGES = {"Debian": "iputils-ping", "RedHat": "iputils"}
 
 
 def os_family(os_release: str) -> str:

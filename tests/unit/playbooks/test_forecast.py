@@ -144,4 +144,10 @@ def test_it_prints_what_the_cluster_behind_the_pair_must_know(tmp_path):
     assert code == 0, said
     assert '"server: https://api.example.com:9345"' in said
     assert "tls-san: [api.example.com, 192.0.2.10, " in said
-    assert "tls-san" not in play(tmp_path, PAIR, "onprem.lb.forecast")[1]
+
+
+def test_where_there_is_nothing_to_paste_no_task_says_so(tmp_path):
+    code, said = play(tmp_path, PAIR, "onprem.lb.forecast")
+    assert code == 0 and "held by lb1, then lb2" in said, said
+    after = said.partition("held by lb1, then lb2")[2]
+    assert "tls-san" not in after and "skipping: [" not in after

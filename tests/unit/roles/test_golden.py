@@ -27,9 +27,16 @@ def of_pair(name, **settings):
     return keepalived({**plan.members[name].router._asdict(), "auth_pass": "0f3a9c1e"}, name)
 
 
-def of_cluster(preset, what, name="master-0"):
+CHECKS = [
+    {"gateway": "10.0.0.254", "vips": "ingress"},
+    {"url": "http://localhost:2381/health", "name": "etcd", "vips": "api"},
+    {"interface": "ens224"},
+]
+
+
+def of_cluster(preset, what, name="master-0", **settings):
     """A node's haproxy.cfg or keepalived.conf, as the role `ipi` hands it on, for the cluster of the articles."""
-    plan = ipi.plan(cluster("master-0", "master-2", "master-1", preset=preset))
+    plan = ipi.plan(cluster("master-0", "master-2", "master-1", preset=preset, **settings))
     assert plan.faults == []
     if what == "keepalived":
         return keepalived({**plan.members[name].router._asdict(), "auth_pass": "0f3a9c1e"}, name)
@@ -271,6 +278,7 @@ CASES = {
     "ipi-default.haproxy.cfg": lambda: of_cluster("default", "haproxy"),
     "ipi-default.keepalived.conf": lambda: of_cluster("default", "keepalived"),
     "ipi-upstream.keepalived.conf": lambda: of_cluster("upstream", "keepalived"),
+    "ipi-checks.keepalived.conf": lambda: of_cluster("default", "keepalived", checks=CHECKS),
     "ipi-ocp45.haproxy.cfg": lambda: of_cluster("ocp45", "haproxy"),
     "ipi-ocp45.keepalived.conf": lambda: of_cluster("ocp45", "keepalived"),
     "every-service.haproxy.cfg": lambda: haproxy(

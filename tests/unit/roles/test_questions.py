@@ -27,7 +27,7 @@ def asked(**settings):
     arguments = next(task["module_defaults"] for task in tasks if "module_defaults" in task)["onprem.lb.host_info"]
     return {
         key: Templar(loader=loader, variables=known).template(arguments[key])
-        for key in ("servers", "api", "sets_booleans")
+        for key in ("servers", "api", "sets_booleans", "pings")
     }
 
 
@@ -36,6 +36,21 @@ def test_the_names_of_all_servers_are_resolved():
     assert found["servers"] == [SERVICE, *MASTERS, *ROUTERS]
     assert asked()["servers"] == []
     assert found["sets_booleans"] is True
+
+
+@pytest.mark.parametrize(
+    "checks, pings",
+    [
+        ([], False),
+        ([{"interface": "eth1"}, {"url": "http://localhost/up"}], False),
+        ([{"interface": "eth1"}, {"gateway": "192.0.2.254"}], True),
+        ({"gateway": "192.0.2.254"}, True),
+        ("gateway", False),
+        (None, False),
+    ],
+)
+def test_ping_is_looked_for_where_a_gateway_is_checked(checks, pings):
+    assert asked(checks=checks)["pings"] is pings
 
 
 @pytest.mark.parametrize("preset", ["kubeadm", "rke2", "k3s", "openshift_upi"])

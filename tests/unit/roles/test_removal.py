@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import yaml
 from ansible.template import trust_as_template
+from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
 from support.paths import ROLES
 from support.roles import calls, variables_of
 
@@ -26,3 +29,13 @@ def test_an_undefined_variable_does_not_stop_a_removal(layout, variable):
     }
     ((_module, removed),) = calls("layout", variables, FILES, tasks_from="absent.yml")
     assert {"path": "/run/lb.down", "state": "absent"} in removed["files"]
+
+
+def test_what_other_programs_may_use_is_installed_and_not_recorded_for_a_removal():
+    shared = [*platforms.PING_PACKAGES.values(), *platforms.SEBOOLEAN_PACKAGES.values(), "psmisc", "curl", "nftables"]
+    host = {"missing_packages": ["keepalived", *shared], "recorded_packages": ["haproxy"], "os_family": "Debian"}
+    variables = {**variables_of("keepalived"), "__keepalived_host": {**host, "package_lists_fresh": True}}
+    variables["ansible_check_mode"] = False
+    found = dict(calls("keepalived", variables, FILES, "ansible.builtin.apt", tasks_from="install.yml"))
+    assert json.loads(found[FILES]["files"][0]["content"]) == ["haproxy", "keepalived"]
+    assert found["ansible.builtin.apt"]["name"] == host["missing_packages"]

@@ -13,14 +13,14 @@ from __future__ import annotations
 import re
 from typing import Collection, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .model import Action, ChangeSet, FirewallError, Opening, Run, as_peer, in_order, output_of
+from .model import Action, ChangeSet, FirewallError, Opening, Run, as_source, in_order, output_of
 from .system import Host
 
 PRIORITY = 1120
 
 OURS = re.compile(
-    rf'rule priority="{PRIORITY}" (?:port port="(?P<port>\d+)" protocol="tcp"'
-    r'|family="ipv[46]" source address="(?P<peer>[^"]+)" protocol value="vrrp") accept'
+    rf'rule priority="{PRIORITY}" (?:family="ipv[46]" source address="(?P<source>[^"]+)" )?'
+    r'(?:port port="(?P<port>\d+)" protocol="tcp"|protocol value="vrrp") accept'
 )
 
 Held = Dict[str, Set[Opening]]  # our openings in each zone
@@ -55,12 +55,10 @@ def plan(host: Host, wanted: Sequence[Opening], interfaces: Sequence[str] = ()) 
 
 def rich_rule(opening: Opening) -> str:
     """Return the rule of an opening, exactly as firewalld prints it."""
-    if opening.peer:
-        family = "ipv6" if opening.family == "ip6" else "ipv4"
-        match = f'family="{family}" source address="{opening.peer}" protocol value="vrrp"'
-    else:
-        match = f'port port="{opening.port}" protocol="tcp"'
-    return f'rule priority="{PRIORITY}" {match} accept'
+    family = "ipv6" if opening.family == "ip6" else "ipv4"
+    source = f'family="{family}" source address="{opening.source}" ' if opening.source else ""
+    what = 'protocol value="vrrp"' if opening.is_vrrp else f'port port="{opening.port}" protocol="tcp"'
+    return f'rule priority="{PRIORITY}" {source}{what} accept'
 
 
 def parse_zones(text: str) -> Zones:
@@ -87,10 +85,11 @@ def _opening(entry: str) -> Optional[Opening]:
     match = OURS.fullmatch(entry)
     if not match:
         return None
-    if match.group("port"):
-        return Opening(port=int(match.group("port")))
-    peer = as_peer(match.group("peer"))
-    return Opening(peer=peer) if peer else None
+    source = as_source(match.group("source") or "")
+    if match.group("source") and not source:
+        return None
+    found = Opening(int(match.group("port") or 0), source)
+    return found if found.port or source else None
 
 
 def _zone(host: Host, runtime: Zones, interface: str) -> str:

@@ -9,7 +9,7 @@ and the diff need no code of their own.
 from __future__ import annotations
 
 import ipaddress
-from typing import Iterable, List, NamedTuple, Sequence, Tuple, Union
+from typing import Any, Iterable, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 from .system import Host
 
@@ -22,20 +22,24 @@ class FirewallError(Exception):
 
 
 class Opening(NamedTuple):
-    """Either a TCP port for all sources or protocol 112 from one peer."""
+    """A TCP port for all sources, or for one network; or, without a port, protocol 112 from one peer."""
 
     port: int = 0
-    peer: str = ""
+    source: str = ""  # an address, or a network with its prefix length
+
+    @property
+    def is_vrrp(self) -> bool:
+        return not self.port
 
     @property
     def family(self) -> str:
-        """ip or ip6; empty for a port, which opens for both."""
-        if not self.peer:
+        """ip or ip6; empty for a port for all sources, which opens for both."""
+        if not self.source:
             return ""
-        return "ip6" if ":" in self.peer else "ip"
+        return "ip6" if ":" in self.source else "ip"
 
     def __str__(self) -> str:
-        return f"vrrp from {self.peer}" if self.peer else f"tcp {self.port} from anywhere"
+        return f"{f'tcp {self.port}' if self.port else 'vrrp'} from {self.source or 'anywhere'}"
 
 
 class Run(NamedTuple):
@@ -74,17 +78,28 @@ class ChangeSet(NamedTuple):
     warnings: Tuple[str, ...] = ()
 
 
-def wanted_openings(ports: Iterable[object], peers: Iterable[str]) -> List[Opening]:
-    """Return the user's openings, each once, in an order that does not depend on theirs."""
+def wanted_openings(
+    ports: Iterable[object], peers: Iterable[str], restricted: Iterable[Mapping[str, Any]] = ()
+) -> List[Opening]:
+    """Return the user's openings, each once, in an order that does not depend on theirs.
+
+    :param restricted: ``{port, networks}``; a port that is among `ports`, too, is open for everybody
+    """
     openings = {Opening(port=parse_port(port)) for port in ports}
-    openings.update(Opening(peer=parse_peer(peer)) for peer in peers)
+    openings.update(Opening(source=parse_peer(peer)) for peer in peers)
+    for item in restricted:
+        port = parse_port(item["port"])
+        if not item["networks"]:
+            raise FirewallError(f"Port {port} is restricted to no network: name one, or open the port to everybody.")
+        networks = {Opening(port, parse_network(network)) for network in item["networks"]}
+        openings |= set() if Opening(port) in openings else networks
     return in_order(openings)
 
 
 def in_order(openings: Iterable[Opening]) -> List[Opening]:
-    def key(opening: Opening) -> Tuple[int, str, int]:
-        address = int(ipaddress.ip_address(opening.peer)) if opening.peer else 0
-        return opening.port or 65536, opening.family, address
+    def key(opening: Opening) -> Tuple[int, str, int, int]:
+        source = ipaddress.ip_interface(opening.source or 0)
+        return opening.port or 65536, opening.family, int(source), source.network.prefixlen
 
     return sorted(openings, key=key)
 
@@ -110,12 +125,20 @@ def parse_peer(value: str) -> str:
     return str(address)
 
 
-def as_peer(value: object) -> str:
-    """Return an address in our spelling, or nothing if it is not a single address."""
+def parse_network(value: object) -> str:
+    found = as_source(value)
+    if not found:
+        raise FirewallError(f"Network {value} is no network such as 192.0.2.0/24, and no address.")
+    return found
+
+
+def as_source(value: object) -> str:
+    """Return an address or a network in our spelling, or nothing if it is neither."""
     try:
-        return str(ipaddress.ip_address(str(value)))
+        found = ipaddress.ip_network(str(value))
     except ValueError:
         return ""
+    return str(found.network_address if found.prefixlen == found.max_prefixlen else found)
 
 
 def output_of(host: Host, *args: str) -> str:

@@ -139,10 +139,9 @@ def _insertions(name: nft.ChainName, openings: Sequence[Opening]) -> List[str]:
 
 def rule_text(opening: Opening) -> str:
     # The number, because not every host resolves the name "vrrp".
-    match = f"tcp dport {opening.port}"
-    if opening.peer:
-        match = f"{opening.family} saddr {opening.peer} meta l4proto {VRRP}"
-    return f'{match} accept comment "{MARK}"'
+    source = f"{opening.family} saddr {opening.source} " if opening.source else ""
+    what = f"meta l4proto {VRRP}" if opening.is_vrrp else f"tcp dport {opening.port}"
+    return f'{source}{what} accept comment "{MARK}"'
 
 
 def script_text(target: Chains) -> str:

@@ -13,13 +13,15 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from .model import VRRP, FirewallError, Opening
+from .model import VRRP, FirewallError, Opening, as_source
 
 ChainName = Tuple[str, str, str]  # family, table, chain
 
 FAMILIES = ("ip", "ip6", "inet")
 # A rule that matches on these only is still broad.
 BROAD_META = {"iif", "iifname", "iiftype", "iifgroup", "nfproto", "protocol", "pkttype"}
+# Tables in which an accept would be overwritten, or admit whom they keep out.
+NOT_TO_OPEN = ("firewalld", "onprem_lb_")
 PROTOCOL_FIELDS = {"protocol", "nexthdr"}
 
 
@@ -52,8 +54,8 @@ def parse(text: str) -> Ruleset:
 
 
 def input_chains(ruleset: Ruleset) -> List[ChainName]:
-    """Return the base chains that every packet to this host passes, without firewalld's own."""
-    return sorted(name for name, chain in ruleset.items() if chain.policy and name[1] != "firewalld")
+    """Return the base chains that every packet to this host passes, without firewalld's and this collection's own."""
+    return sorted(name for name, chain in ruleset.items() if chain.policy and not name[1].startswith(NOT_TO_OPEN))
 
 
 def chain_refuses(ruleset: Ruleset, name: ChainName, wanted: Sequence[Opening], seen: Tuple = ()) -> bool:
@@ -160,8 +162,14 @@ def opening_of(rule: Dict[str, Any]) -> Optional[Opening]:
             return None
         field = left.get("meta", {}).get("key") or left.get("payload", {}).get("field", "?")
         found[field] = match.get("right")
+    source = _source(found.pop("saddr", ""))
     if set(found) == {"dport"} and isinstance(found["dport"], int):
-        return Opening(port=found["dport"])
-    if set(found) == {"saddr", "l4proto"} and found["l4proto"] in ("vrrp", VRRP):
-        return Opening(peer=str(found["saddr"]))
+        return Opening(found["dport"], source)
+    if source and set(found) == {"l4proto"} and found["l4proto"] in ("vrrp", VRRP):
+        return Opening(source=source)
     return None
+
+
+def _source(saddr: Any) -> str:
+    prefix = saddr.get("prefix") if isinstance(saddr, dict) else None
+    return as_source(f"{prefix['addr']}/{prefix['len']}" if prefix else saddr)

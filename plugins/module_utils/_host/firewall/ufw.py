@@ -12,7 +12,7 @@ import re
 import shlex
 from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .model import MARK, VRRP, Action, ChangeSet, FirewallError, Opening, Run, Write, as_peer, in_order, output_of
+from .model import MARK, VRRP, Action, ChangeSet, FirewallError, Opening, Run, Write, as_source, in_order, output_of
 from .system import Host
 
 BLOCKS = {
@@ -41,8 +41,8 @@ def plan(host: Host, wanted: Sequence[Opening]) -> ChangeSet:
     rules = parse_added(output_of(host, "ufw", "show", "added"))
     _refuse_dropped(host, wanted)
     in_block: Set[Opening] = set()
-    if any(opening.peer for opening in wanted) and not knows_vrrp(output_of(host, "ufw", "version")):
-        in_block = {opening for opening in wanted if opening.peer}
+    if any(opening.is_vrrp for opening in wanted) and not knows_vrrp(output_of(host, "ufw", "version")):
+        in_block = {opening for opening in wanted if opening.is_vrrp}
     in_rules = {opening for opening in wanted if opening not in in_block and not _has_admin_rule(rules, opening)}
     actions: List[Action] = [_call(["ufw", "allow"], opening) for opening in in_order(in_rules - rules.ours)]
     actions += [_call(["ufw", "delete", "allow"], opening) for opening in in_order(rules.ours - in_rules)]
@@ -61,8 +61,10 @@ def plan(host: Host, wanted: Sequence[Opening]) -> ChangeSet:
 
 def words(opening: Opening) -> Words:
     """Return a rule's match exactly as `ufw show added` prints it."""
-    if opening.peer:
-        return ("from", opening.peer, "proto", "vrrp")
+    if opening.is_vrrp:
+        return ("from", opening.source, "proto", "vrrp")
+    if opening.source:
+        return ("from", opening.source, "to", "any", "port", str(opening.port), "proto", "tcp")
     return (f"{opening.port}/tcp",)
 
 
@@ -94,10 +96,10 @@ def knows_vrrp(version: str) -> bool:
 def _opening(match: Words) -> Optional[Opening]:
     if len(match) == 1 and match[0].endswith("/tcp") and match[0][:-4].isdigit():
         return Opening(port=int(match[0][:-4]))
-    if len(match) == 4 and match[0] == "from" and match[2:] == ("proto", "vrrp"):
-        peer = as_peer(match[1])
-        return Opening(peer=peer) if peer else None
-    return None
+    if len(match) not in (4, 8) or match[0] != "from":
+        return None
+    found = Opening(int(match[5]) if len(match) == 8 and match[5].isdigit() else 0, as_source(match[1]))
+    return found if words(found) == match else None
 
 
 def _refuse_dropped(host: Host, wanted: Sequence[Opening]) -> None:
@@ -135,8 +137,8 @@ def _block(host: Host, family: str, wanted: Set[Opening]) -> Tuple[Set[Opening],
     path, chain = BLOCKS[family]
     text = host.read(path) or ""
     found = BLOCK.search(text)
-    held = {Opening(peer=as_peer(peer)) for peer in BLOCK_PEER.findall(found.group(1))} if found else set()
-    rules = [f"-A {chain} -s {item.peer} -p {VRRP} -j ACCEPT\n" for item in in_order(wanted)]
+    held = {Opening(source=as_source(peer)) for peer in BLOCK_PEER.findall(found.group(1))} if found else set()
+    rules = [f"-A {chain} -s {item.source} -p {VRRP} -j ACCEPT\n" for item in in_order(wanted)]
     block = BEGIN + "".join(rules) + END if rules else ""
     bare = BLOCK.sub("", text)
     if not block:

@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What else than its balancer a member must have to hold a VIP: a gateway that answers, a script, a URL, an interface.
 
-Pure. Every member checks for itself. Scripts and interfaces are tracked as `model.instances` describes it.
+Pure. Every member checks for itself. Scripts and interfaces are tracked as `model.instances` describes it. Which VIPs
+depend on which check is in `checked_vips`.
 """
 
 from __future__ import annotations
@@ -47,10 +48,16 @@ class Check(NamedTuple):
     timeout: float
     rise: int
     fall: int
+    vips: str = ""  # the role of the VIPs that depend on it; '' for all
 
     @property
     def is_interface(self) -> bool:
         return self.kind == INTERFACE
+
+    @property
+    def dependents(self) -> str:
+        """The VIPs that depend on it, in words."""
+        return f"{self.vips} VIPs".lstrip()
 
     @property
     def tracked(self) -> Dict[str, Any]:
@@ -67,8 +74,10 @@ class Check(NamedTuple):
 
     def program(self, engine: str) -> str:
         """Return the program that it takes and that no role installs with an engine; '' if there is none."""
+        if engine != AGENT:  # its packages are installed
+            return ""
         asks_a_name = self.kind == URL and not url_checks.agent_check([[self.target]])
-        return "ping" if self.kind == GATEWAY else "curl" if asks_a_name and engine == AGENT else ""
+        return "ping" if self.kind == GATEWAY else "curl" if asks_a_name else ""
 
     @property
     def is_of_all(self) -> bool:
@@ -78,9 +87,12 @@ class Check(NamedTuple):
         return self.kind == GATEWAY
 
 
-def read_checks(given: Any, place: str, reserved: Collection[str], faults: Faults) -> List[Check]:
+def read_checks(
+    schema: Mapping[str, Field], given: Any, place: str, reserved: Collection[str], faults: Faults
+) -> List[Check]:
     """Return the checks, and append what is wrong with them.
 
+    :param schema: CHECK, with what the layout adds
     :param reserved: the names that the layout itself gives to what it tracks
     """
     if not isinstance(given, list):
@@ -90,7 +102,7 @@ def read_checks(given: Any, place: str, reserved: Collection[str], faults: Fault
     for at, item in enumerate(given):
         where = place_of(place, at, item)
         wrong: Faults = []
-        fields = read(CHECK, item, where, wrong)
+        fields = read(schema, item, where, wrong)
         wrong = wrong or list(_contradictions(fields, item, where, reserved))
         faults.extend(wrong)
         if not wrong:
@@ -104,7 +116,8 @@ def _check(fields: Mapping[str, Any]) -> Check:
     target = fields[kind]
     times = {key: fields[key] for key in ("weight", "interval", "rise", "fall")}
     name = fields["name"] or (target if kind == INTERFACE else f"{kind}-{_short(kind, target)}")
-    return Check(name=name, kind=kind, target=target, timeout=fields["timeout"] or fields["interval"], **times)
+    timeout, vips = fields["timeout"] or fields["interval"], fields.get("vips") or ""
+    return Check(name=name, kind=kind, target=target, timeout=timeout, vips=vips, **times)
 
 
 def _short(kind: str, target: str) -> str:
@@ -132,74 +145,6 @@ def _contradictions(
         yield f"{place}.name is {fields['name']!r}, which the layout itself uses: choose another."
     if fields[GATEWAY] and ipaddress.ip_address(fields[GATEWAY]).is_link_local:
         yield f"{place}.gateway is {fields[GATEWAY]}, which may be on every link: name another address of it."
-
-
-def of_own_addresses(checks: List[Check], place: str, own: Mapping[str, str]) -> Faults:
-    """Refuse a gateway that is a member's own address or a VIP, which answers whatever the network does.
-
-    :param own: whose each address is
-    """
-    return [
-        f"{place} ({check.name}).gateway is {check.target}, {own[check.target]}: name a host outside the pair."
-        for check in checks
-        if check.kind == GATEWAY and check.target in own
-    ]
-
-
-def of_carriers(checks: List[Check], place: str, carriers: Collection[str]) -> Faults:
-    """Refuse an interface that is tracked without a check, because it carries every VIP.
-
-    :param carriers: the interfaces of the VIPs on all members
-    """
-    return [
-        f"{place} ({check.name}) is the interface of every VIP, which is always tracked: leave it out."
-        for check in checks
-        if check.is_interface and set(carriers) == {check.target}
-    ]
-
-
-def missing_programs(checks: List[Check], host: Mapping[str, Any], engine: str, place: str) -> Faults:
-    """Return which programs the checks need and a host lacks.
-
-    :param host: as `host_info` returns it
-    """
-    needed = [(check, check.program(engine)) for check in checks]
-    return [
-        f"{program} is missing, which {place} ({check.name}) needs: install {PACKAGES[program]}."
-        for check, program in needed
-        if program in host.get("missing_programs", [])
-    ]
-
-
-def at_once(checks: List[Check], place: str, in_group: bool) -> List[str]:
-    """Return a warning for each check that takes the VIPs from all members, where its target fails for all of them.
-
-    :param in_group: whether the VIPs are in a sync group, in which no weight counts
-    """
-    mend = "." if in_group else ": a weight such as -50 lets one keep them."
-    return [
-        f"{place} ({check.name}): while {check.target} answers none of the members, none of them holds the VIPs{mend}"
-        for check in checks
-        if check.is_of_all and not check.weight
-    ]
-
-
-def watched(moved: Mapping[str, List[str]], own: Collection[str]) -> Dict[str, Dict[str, Any]]:
-    """Return each check's failure, as `forecast.forecast` takes it.
-
-    :param moved: the instances that it moves, by the check's name
-    :param own: what else the layout tracks
-    """
-    return {
-        name: {
-            "instances": instances,
-            "fatal": [f"{name}_failed"],
-            "harmless": {},
-            "blind_trackers": [*own, *(other for other in moved if other != name)],
-            "failure": f"the check {name} fails",
-        }
-        for name, instances in moved.items()
-    }
 
 
 def _is_this_host(name: str) -> bool:

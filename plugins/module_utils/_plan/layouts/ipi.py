@@ -9,18 +9,22 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from ..._agent.config.schema import Faults
+from ..._agent.config.schema import Faults, Field, one_of
 from ..._shared import engines, events
 from ..dns import names
 from ..forecast.forecast import Progress, unseen
 from ..model import url_checks
 from ..model.plan import Balancer, Plan, Redirect, Router, Vip
-from . import ipi_cluster, ipi_presets, ipi_services, loops, nft_guard, planner
+from . import checks, ipi_api, ipi_cluster, ipi_presets, ipi_services, loops, nft_guard, planner
+from .checked_vips import CheckedVips
 from .ipi_cluster import Cluster
 from .ipi_presets import PRESETS, Check
 from .members import Member, priorities
+from .openings import Clients
 
 DOWN = "haproxy_down"
+CHECKS = "ipi_checks"
+CHECK = {**checks.CHECK, "vips": Field(one_of("api", "ingress"))}  # of the user's, besides the preset's
 API_FAILING = "api_failing"  # an event of a drill, as in `drill_commands`
 ROUTER_PORTS = [80, 443]
 # Milliseconds. A server that dies loses its open connections; haproxy passes each new one to another server.
@@ -32,6 +36,7 @@ class Ipi(NamedTuple):
 
     cluster: Cluster
     services: List[Dict[str, Any]]
+    checked: CheckedVips
 
     def balancer(self, name: str, engine: str) -> Balancer:
         settings, preset = self.cluster.settings, self.cluster.preset
@@ -61,7 +66,7 @@ class Ipi(NamedTuple):
         down_file = self._down_file(name)
         return Router(
             instances=[self._instance(name, vip) for vip in self.cluster.carried_by(name)],
-            scripts=self._scripts(name),
+            scripts=[*self._scripts(name), *self.checked.scripts(name)],
             track_files=[{"name": DOWN, "path": down_file}] if down_file else [],
         )
 
@@ -71,6 +76,7 @@ class Ipi(NamedTuple):
         base = preset.api_priority if is_api else preset.ingress_priority
         version = 3 if vip.version == 6 else settings["vrrp_version"]
         role = "api" if is_api else "ingress"
+        tracked = self.checked.tracked(name, vip)
         named = f"{self.cluster.api.cluster}_{role}_vip"[:8] if self._names_passwords and version == 2 else ""
         return {
             "name": vip.name,
@@ -88,9 +94,12 @@ class Ipi(NamedTuple):
             "source": placements[name][vip.address].address,
             "peers": [placements[other][vip.address].address for other in vip.order if other != name],
             "addresses": [vip.with_prefix],
-            "track_scripts": [{"name": check.name, "weight": check.weight} for check in self.cluster.checks_of(vip)],
+            "track_scripts": [
+                *({"name": check.name, "weight": check.weight} for check in self.cluster.checks_of(vip)),
+                *tracked["track_scripts"],
+            ],
             "track_files": [{"name": DOWN, "weight": 0}] if is_api and preset.events else [],
-            "track_interfaces": [],
+            "track_interfaces": tracked["track_interfaces"],
             "notify": None,
         }
 
@@ -99,7 +108,7 @@ class Ipi(NamedTuple):
         return self.cluster.preset.named_passwords and not self.cluster.settings["auth_pass"]
 
     def _scripts(self, name: str) -> List[Dict[str, Any]]:
-        """Return the checks of every VIP that a node may carry, each once."""
+        """Return the layout's own checks of every VIP that a node may carry, each once."""
         checks = {check.name: check for vip in self.cluster.carried_by(name) for check in self.cluster.checks_of(vip)}
         return [self._script(check) for check in checks.values()]
 
@@ -120,21 +129,24 @@ class Ipi(NamedTuple):
             "fall": check.fall,
         }
 
-    def ports(self, name: str) -> List[int]:
-        cluster = self.cluster
+    def clients(self, name: str) -> Clients:
+        """Return who may connect to which port. The machine config server is for networks alone that are known."""
+        cluster, networks = self.cluster, self.cluster.settings["machine_networks"]
         api = [cluster.settings["api_port"], cluster.preset.ports["lb"]] if name in cluster.masters else []
-        if api and cluster.settings["machine_networks"]:  # the guard keeps everyone else out
-            api.append(nft_guard.PORT)
-        return api + (ROUTER_PORTS if any(name in vip.order for vip in cluster.ingress.vips) else [])
+        routers = ROUTER_PORTS if any(name in vip.order for vip in cluster.ingress.vips) else []
+        machines = {nft_guard.PORT: networks} if api and networks else {}
+        return {**{port: [] for port in [*api, *routers]}, **machines}
 
     def targets(self) -> List[List[Any]]:
         api = [[vip.address, self.cluster.settings["api_port"]] for vip in self.cluster.api.vips]
         return api + [[vip.address, port] for vip in self.cluster.ingress.vips for port in ROUTER_PORTS]
 
     def missing_programs(self, member: Member, engine: str) -> Faults:
+        own = self._missing_for_the_agent(member) if engine == engines.AGENT else []
+        return own + self.checked.missing_programs(member, engine)
+
+    def _missing_for_the_agent(self, member: Member) -> Faults:
         """Return what the agent needs and cannot install; for HAProxy and keepalived they are packages."""
-        if engine == engines.NATIVE:
-            return []
         name, missing = member["name"], member["host"].get("missing_programs", [])
         found = []
         if name in self.cluster.masters and "nft" in missing:
@@ -146,7 +158,15 @@ class Ipi(NamedTuple):
         return [f"{name}: {what}, because with the engine agent nothing is downloaded." for what in found]
 
     def watched(self) -> Dict[str, Dict[str, Any]]:
-        """Return the VIPs that depend on each program, as `forecast.forecast` takes it."""
+        """Return what each failure moves, as `forecast.forecast` takes it."""
+        programs = {
+            name: {**spec, "blind_trackers": [*spec.get("blind_trackers", []), *self.checked.names]}
+            for name, spec in self._watched_programs().items()
+        }
+        return {**programs, **self.checked.watched(_trackers(self.cluster))}
+
+    def _watched_programs(self) -> Dict[str, Dict[str, Any]]:
+        """Return the VIPs that depend on each program."""
         preset = self.cluster.preset
         api_vips = [vip.name for vip in self.cluster.api.vips]
         blind_to_haproxy = [check.name for check in preset.api_checks if not check.sees_haproxy]
@@ -177,7 +197,8 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         faults.append(f"ipi_masters has {len(masters)} members: two or more are needed, three are usual.")
         return None
     cluster = ipi_cluster.read_cluster(members, settings, faults)
-    ipi = Ipi(cluster, ipi_services.services(cluster, faults))
+    checked = _checked(cluster, members, faults)
+    ipi = Ipi(cluster, ipi_services.services(cluster, faults), checked)
     vips = [vip.address for vip in cluster.vips]
     faults += names.bootstrap_faults(settings["bootstrap"], vips, loops.own_addresses(members))
     wrong = nft_guard.faults(settings["machine_networks"], "ipi_machine_networks")
@@ -191,11 +212,26 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         listeners=ipi.listeners,
         balancer=ipi.balancer,
         router=ipi.router,
-        ports=ipi.ports,
+        clients=ipi.clients,
         missing_programs=ipi.missing_programs,
         watched=ipi.watched(),
-        warnings=ipi_cluster.warnings(cluster, faults),
+        warnings=[*ipi_cluster.warnings(cluster, faults), *checked.at_once(cluster.preset.preempt)],
+        snippet=ipi_api.snippet(cluster),
     )
+
+
+def _checked(cluster: Cluster, members: List[Member], faults: Faults) -> CheckedVips:
+    """Return what the nodes check besides the preset's checks."""
+    found = checks.read_checks(CHECK, cluster.settings["checks"], CHECKS, _trackers(cluster), faults)
+    roles = {vip.name: each.role for each in (cluster.api, cluster.ingress) for vip in each.vips}
+    checked = CheckedVips(CHECKS, found, cluster.vips, cluster.placements, roles)
+    faults += checked.faults(members, "cluster")
+    return checked
+
+
+def _trackers(cluster: Cluster) -> List[str]:
+    """Return the names of what the layout itself tracks."""
+    return [DOWN, *dict.fromkeys(check.name for vip in cluster.vips for check in cluster.checks_of(vip))]
 
 
 def _machines(members: List[Member], cluster: ipi_cluster.Cluster) -> Dict[str, str]:

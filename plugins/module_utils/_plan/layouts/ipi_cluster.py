@@ -26,7 +26,7 @@ from ..dns.names import cluster_name, host_address
 from ..model import values
 from ..model.plan import Vip
 from ..model.services import CHECK, changed_check
-from . import ipi_presets
+from . import ipi_presets, nft_guard
 from .ipi_presets import FORMER_NAMES, PRESETS, Check, Preset
 from .ipi_vips import RoleVips
 from .members import Member, find_existing, find_placements
@@ -57,6 +57,7 @@ SETTINGS = {
     "bootstrap_complete": Field(boolean, False),
     "machine_networks": Field(list_of(text), []),
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
+    "checks": Field(anything, []),
 }
 
 
@@ -167,7 +168,18 @@ def warnings(cluster: Cluster, faults: Faults) -> List[str]:
     if preset != "ocp45":  # which reproduces that release
         faults += races
         races = []
-    return renamed + ipi_presets.port_warnings(cluster.preset.ports) + races
+    return renamed + _shut_out(cluster) + ipi_presets.port_warnings(cluster.preset.ports) + races
+
+
+def _shut_out(cluster: Cluster) -> List[str]:
+    """Say that a firewall stays closed for the machine config server, where the preset says that there is one."""
+    asked = {url for check in cluster.preset.api_checks for urls in check.any_of for url in urls}
+    if ipi_presets.MACHINE_CONFIG not in asked or cluster.settings["machine_networks"]:
+        return []
+    return [
+        "ipi_machine_networks is empty, so that an active firewall lets nobody fetch a machine's configuration from "
+        f"port {nft_guard.PORT}: name the networks of the cluster's machines."
+    ]
 
 
 def _failover_races(preset: Preset) -> List[str]:

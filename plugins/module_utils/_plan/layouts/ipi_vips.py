@@ -34,6 +34,7 @@ class RoleVips:
         self.role, self.cluster, self.carriers, self.vrid = role, cluster, carriers, vrid
         self.vips: List[Vip] = []
         self.checks: Dict[str, Any] = {}  # of the VIPs that have their own, by the instance's name
+        self.shards: List[Vip] = []
 
     def read(self, given: Any, existing: Existing, taken: List[Vip]) -> Faults:
         """Fill in the VIPs, each with its instance's name, its VRID and the nodes in order.
@@ -92,8 +93,15 @@ class RoleVips:
         vip = vip._replace(vrid=vrid)
         faults.extend(clashes(vip, earlier, place))
         self.vips.append(vip)
+        self.shards += [vip] if _is_of_shard(fields) else []
         if fields["checks"] is not None:
             self.checks[vip.name] = fields["checks"]
+
+    @property
+    def of_installer(self) -> List[Vip]:
+        """The VIPs that OpenShift itself knows: the first one of each family, without those of router shards."""
+        usual = [vip for vip in self.vips if vip not in self.shards]
+        return [vip for vip in usual if vip == of_family(usual, vip.version)[0]]
 
     def _instance_name(self, vip: Vip, shard: Optional[str], rank: int) -> str:
         parts = [self.cluster, self.role.upper(), shard or (str(rank + 1) if rank else "")]

@@ -12,8 +12,8 @@ from ..forecast.forecast import HAPROXY, Progress, unseen
 from ..model import binds, values
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, listeners, read_services
-from . import checks, loops, pair_api, pair_presets, planner
-from .checks import Check
+from . import checks, loops, openings, pair_api, pair_presets, planner
+from .checked_vips import CheckedVips
 from .members import Member, find_existing, find_placements, priorities
 from .pair_vips import read_vips
 from .subnets import Placement
@@ -62,7 +62,7 @@ class Pair(NamedTuple):
     vips: List[Vip]
     placements: Dict[str, Dict[str, Placement]]
     services: List[Dict[str, Any]]
-    checks: List[Check]
+    checked: CheckedVips
     priorities: List[int]
 
     @property
@@ -88,17 +88,17 @@ class Pair(NamedTuple):
             "fall": self.settings["track_fall"],
         }
         files = [{"name": DOWN, "path": self.down_file}] if self.down_file else []
-        scripts = [script, *(check.script for check in self.checks if not check.is_interface)]
+        scripts = [script, *self.checked.scripts(name)]
         return Router([self._instance(name, vip) for vip in self.vips], scripts, files, self._sync_groups)
 
     @property
     def _sync_groups(self) -> List[Dict[str, Any]]:
-        in_group = self.settings["sync"] and len(self.vips) > 1
+        in_group = self.checked.in_group
         return [{"name": GROUP, "instances": [vip.name for vip in self.vips]}] if in_group else []
 
     def _instance(self, name: str, vip: Vip) -> Dict[str, Any]:
         settings, rank = self.settings, vip.order.index(name)
-        placement, checked = self.placements[name][vip.address], self._checked(name, vip)
+        placement, tracked = self.placements[name][vip.address], self.checked.tracked(name, vip)
         # With a preempt delay, or without preemption, every member starts as Backup.
         is_master = rank == 0 and settings["preempt"] and not settings["preempt_delay"]
         return {
@@ -115,39 +115,18 @@ class Pair(NamedTuple):
             "source": placement.address,
             "peers": [self.placements[other][vip.address].address for other in vip.order if other != name],
             "addresses": [vip.with_prefix],
-            "track_scripts": [
-                {"name": ALIVE, "weight": settings["track_weight"]},
-                *(check.tracked for check in checked if not check.is_interface),
-            ],
+            "track_scripts": [{"name": ALIVE, "weight": settings["track_weight"]}, *tracked["track_scripts"]],
             "track_files": [{"name": DOWN, "weight": 0}] if self.down_file else [],
-            "track_interfaces": [check.tracked for check in checked if check.is_interface],
+            "track_interfaces": tracked["track_interfaces"],
             "notify": settings["notify"] or None,
         }
 
-    def _checked(self, name: str, vip: Vip) -> List[Check]:
-        """Return the checks that a VIP depends on: all but its own interface, which is tracked anyway."""
-        own = self.placements[name][vip.address].interface
-        return [check for check in self.checks if not (check.is_interface and check.target == own)]
-
     def watched(self) -> Dict[str, Dict[str, Any]]:
         """Return what each failure moves, as `forecast.forecast` takes it."""
-        if not self.checks:
+        if not self.checked.checks:
             return {}
-        moved = {check.name: self._moved_by(check) for check in self.checks}
-        haproxy = {**HAPROXY, "instances": [vip.name for vip in self.vips], "blind_trackers": list(moved)}
-        return {"haproxy": haproxy, **checks.watched(moved, [ALIVE, DOWN])}
-
-    def _moved_by(self, check: Check) -> List[str]:
-        if self._sync_groups:
-            return [vip.name for vip in self.vips]
-        return [vip.name for vip in self.vips if any(check in self._checked(name, vip) for name in vip.order)]
-
-    def ports(self, _name: str) -> List[int]:
-        return list(dict.fromkeys(listener["port"] for listener in listeners(self.services)))
-
-    def missing_programs(self, member: Member, engine: str) -> Faults:
-        missing = checks.missing_programs(self.checks, member["host"], engine, CHECKS)
-        return [f"{member['name']}: {fault}" for fault in missing]
+        haproxy = {**HAPROXY, "instances": [vip.name for vip in self.vips], "blind_trackers": self.checked.names}
+        return {"haproxy": haproxy, **self.checked.watched([ALIVE, DOWN])}
 
     def targets(self) -> List[List[Any]]:
         """Return every service through every VIP that it is bound to: ``[address, port]``."""
@@ -169,7 +148,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
     vips = read_vips(settings, names, find_existing(members), faults)
     services = _services(settings, vips, members, faults)
     placements = find_placements(members, vips, "pair", faults)
-    checked = _checks(settings, vips, placements, members, faults)
+    checked = _checked(settings, vips, placements, members, faults)
     pair = Pair(settings, vips, placements, services, checked, _priorities(settings, len(names), faults))
     return planner.Draft(
         vips=vips,
@@ -178,13 +157,13 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         listeners=lambda _name: listeners(services),
         balancer=pair.balancer,
         router=pair.router,
-        ports=pair.ports,
-        missing_programs=pair.missing_programs,
+        clients=lambda _name: openings.of_listeners(listeners(services)),
+        missing_programs=checked.missing_programs,
         watched=pair.watched(),
         warnings=[
             *pair_presets.without_effect(settings),
             *pair_api.certificate_warnings(settings, members),
-            *checks.at_once(checked, CHECKS, settings["sync"]),
+            *checked.at_once(settings["preempt"]),
         ],
         snippet=pair_api.snippet(settings, vips),
     )
@@ -220,19 +199,18 @@ def _services(settings: Dict[str, Any], vips: List[Vip], members: List[Member], 
     return services
 
 
-def _checks(
+def _checked(
     settings: Dict[str, Any],
     vips: List[Vip],
     placements: Dict[str, Dict[str, Placement]],
     members: List[Member],
     faults: Faults,
-) -> List[Check]:
+) -> CheckedVips:
     """Return what the members check besides the balancer."""
-    found = checks.read_checks(settings["checks"], CHECKS, (ALIVE, DOWN), faults)
-    own = {**{vip.address: "a VIP of the pair" for vip in vips}, **_owners(members)}
-    carriers = {placement.interface for of_member in placements.values() for placement in of_member.values()}
-    faults += checks.of_own_addresses(found, CHECKS, own) + checks.of_carriers(found, CHECKS, carriers)
-    if settings["sync"] and len(vips) > 1:
+    found = checks.read_checks(checks.CHECK, settings["checks"], CHECKS, (ALIVE, DOWN), faults)
+    checked = CheckedVips(CHECKS, found, vips, placements, in_group=settings["sync"] and len(vips) > 1)
+    faults += checked.faults(members, "pair")
+    if checked.in_group:
         weights = {"pair_track_weight": settings["track_weight"]}
         weights.update((f"{CHECKS} ({check.name}).weight", check.weight) for check in found)
         faults += [
@@ -240,11 +218,7 @@ def _checks(
             for place, weight in weights.items()
             if weight
         ]
-    return found
-
-
-def _owners(members: List[Member]) -> Dict[str, str]:
-    return {address: f"{name}'s own address" for address, name in loops.own_addresses(members).items()}
+    return checked
 
 
 def _priorities(settings: Dict[str, Any], count: int, faults: Faults) -> List[int]:

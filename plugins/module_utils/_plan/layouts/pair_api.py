@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 from typing import Any, Dict, List, NamedTuple, Sequence
 
 from ..model.plan import Vip
 from .members import Member
+from .pasting import DNS, INSTALL_CONFIG, in_words, yaml_list
 
 
 class Names(NamedTuple):
@@ -47,11 +47,7 @@ PRESETS = {
     "k3s": _rancher("k3s", 6443, "run `k3s certificate rotate` while k3s is stopped"),
     # Its installer puts api and api-int of the cluster's domain into the certificates, and no address.
     "openshift_upi": Names(
-        (
-            "# In install-config.yaml:",
-            "platform: {{none: {{}}}}",
-            "# In DNS, api and api-int of the cluster's domain are {vips}, as onprem.lb.dns prints it.",
-        ),
+        (INSTALL_CONFIG, "platform: {{none: {{}}}}", DNS),
         "name the cluster and its domain in install-config.yaml so that it is api or api-int of them.",
         by_address=False,
     ),
@@ -66,12 +62,7 @@ def snippet(settings: Dict[str, Any], vips: List[Vip]) -> List[str]:
         return []
     names = [*settings["api_names"], *addresses]
     host = f"[{names[0]}]" if ":" in names[0] else names[0]
-    return [line.format(host=host, names=_list(names), vips=" and ".join(addresses)) for line in known.lines]
-
-
-def _list(names: List[str]) -> str:
-    """Return a list in YAML. Without quotes, digits with colons between them may be a number."""
-    return f"[{', '.join(json.dumps(name) if ':' in name else name for name in names)}]"
+    return [line.format(host=host, names=yaml_list(names), vips=in_words(addresses)) for line in known.lines]
 
 
 def certificate_warnings(settings: Dict[str, Any], members: List[Member]) -> List[str]:

@@ -19,9 +19,9 @@ from ..._shared import engines
 from ..forecast import forecast
 from ..model import agent, values
 from ..model.instances import read_instances, shared_faults
-from ..model.plan import Balancer, Expected, Firewall, MemberPlan, Plan, Router, Vip
+from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
-from . import engine_choice, identity, transition
+from . import engine_choice, identity, openings, transition
 from .departed import departed, record
 from .engine_choice import Choice
 from .members import (
@@ -34,6 +34,7 @@ from .members import (
     unfit_files,
     vrrp_conflicts,
 )
+from .openings import Clients
 from .subnets import Placement, placeholder_host
 
 PER_MEMBER = ("interface", "engine")  # the settings that may differ between members
@@ -58,7 +59,7 @@ class Draft(NamedTuple):
     listeners: Callable[[str], List[Dict[str, Any]]]  # what a member's balancer binds: services and monitors
     balancer: Callable[[str, str], Balancer]  # of a member, with an engine
     router: Callable[[str, str], Router]
-    ports: Callable[[str], List[int]]  # to which clients of a member connect
+    clients: Callable[[str], Clients]  # of a member, by the port to which they connect
     missing_programs: Callable[[Member, str], Faults]  # that a member needs with an engine, and no role installs
     watched: Dict[str, Dict[str, Any]] = {}  # as `forecast.forecast` takes it
     warnings: List[str] = []
@@ -219,7 +220,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
         replaced_programs=list(engines.REPLACED[choice.replaces]),
         balancer=balancer,
         router=router,
-        firewall=Firewall(found.ports(name), router.peers, router.interfaces),
+        firewall=openings.firewall(found.clients(name), router),
         expected=Expected(
             vips=found.vips,
             services=[{"name": each["name"], "port": each["port"]} for each in found.listeners(name)],

@@ -76,7 +76,8 @@ class Router(NamedTuple):
 class Firewall(NamedTuple):
     """What a member's firewall lets in."""
 
-    ports: List[int]
+    ports: List[int]  # for everybody
+    restricted_ports: List[Dict[str, Any]]  # ``{port, networks}``
     vrrp_peers: List[str]
     interfaces: List[str]
 

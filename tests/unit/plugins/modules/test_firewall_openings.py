@@ -9,8 +9,9 @@ from ansible_collections.onprem.lb.plugins.modules import firewall_openings
 from support.firewalls import FakeFirewalld, FakeHost, FakeUfw, dropping
 from support.modules import refusal, run
 
-ASKED = {"ports": ["443"], "vrrp_peers": ["192.0.2.12"]}
-OPEN = ["tcp 443 from anywhere", "vrrp from 192.0.2.12"]
+MACHINES = {"port": "22623", "networks": ["10.0.0.0/24"]}
+ASKED = {"ports": ["443"], "restricted_ports": [MACHINES], "vrrp_peers": ["192.0.2.12"]}
+OPEN = ["tcp 443 from anywhere", "tcp 22623 from 10.0.0.0/24", "vrrp from 192.0.2.12"]
 MANAGERS = {"firewalld": FakeFirewalld, "ufw": FakeUfw, "nftables": dropping}
 
 
@@ -31,6 +32,16 @@ def on(monkeypatch):
         ({"ports": ["https"]}, "Port https is not a number from 1 to 65535."),
         ({"ports": ["53/udp"]}, "Port 53/udp is not a TCP port: write 8443 or 8443/tcp."),
         ({"vrrp_peers": ["lb2"]}, "VRRP peer lb2 is not an IPv4 or IPv6 address."),
+        ({"restricted_ports": [{**MACHINES, "port": "mcs"}]}, "Port mcs is not a number from 1 to 65535."),
+        (
+            {"restricted_ports": [{**MACHINES, "networks": ["10.0.0.1/24"]}]},
+            "Network 10.0.0.1/24 is no network such as 192.0.2.0/24, and no address.",
+        ),
+        (
+            {"restricted_ports": [{**MACHINES, "networks": []}]},
+            "Port 22623 is restricted to no network: name one, or open the port to everybody.",
+        ),
+        ({"restricted_ports": [{"port": "22623"}]}, "missing required arguments: networks found in restricted_ports"),
         ({"manager": "iptables"}, "value of manager must be one of: auto, firewalld, ufw, nftables, none"),
         ({"state": "open"}, "value of state must be one of: present, absent"),
         ({"ports": {"a": 1}}, "cannot be converted to a list"),

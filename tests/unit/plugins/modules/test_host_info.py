@@ -284,3 +284,26 @@ def test_where_selinux_is_enabled_the_package_that_sets_its_booleans_is_looked_f
     look({**host, "packages": ["haproxy"], "sets_booleans": True})
     look({**host, "packages": ["haproxy"]})
     assert asked == [["haproxy", *package], ["haproxy"]]
+
+
+@pytest.mark.parametrize(
+    "os_release, is_there, package",
+    [
+        ("ID=debian\n", False, ["iputils-ping"]),
+        ('ID=rocky\nID_LIKE="rhel fedora"\n', False, ["iputils"]),
+        ("ID=arch\n", False, []),
+        ("ID=debian\n", True, []),  # it may be of another package
+    ],
+)
+def test_where_checks_ping_and_no_ping_is_there_its_package_is_looked_for(
+    host, tmp_path, monkeypatch, os_release, is_there, package
+):
+    asked = []
+    monkeypatch.setattr(Reader, "packages", lambda _reader, names: asked.append(names) or packages.Packages({}))
+    (tmp_path / "os-release").write_text(os_release)
+    for pings in (True, False):
+        look(
+            {**host, "packages": ["haproxy"], "pings": pings},
+            programs={**PROGRAMS, **({"ping": ""} if is_there else {})},
+        )
+    assert asked == [["haproxy", *package], ["haproxy"]]

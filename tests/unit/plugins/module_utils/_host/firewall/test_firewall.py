@@ -14,6 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model imp
     apply,
     wanted_openings,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_guard
 from hypothesis import given
 from hypothesis import strategies as st
 from support.firewalls import (
@@ -32,10 +33,13 @@ from support.firewalls import (
 )
 
 WANTED = wanted_openings([8443, "80/tcp"], ["10.88.0.9", "fd00::9"])
+NETWORKS = ["10.0.0.0/8", "10.88.0.0/24", "2001:db8::/32", "fd00::/64"]
 OPENINGS = st.lists(
     st.one_of(
         st.integers(1, 65535).map(lambda port: Opening(port=port)),
-        st.builds(lambda ip: Opening(peer=str(ip)), st.ip_addresses().filter(lambda ip: not ip.is_multicast)),
+        st.builds(lambda ip: Opening(source=str(ip)), st.ip_addresses().filter(lambda ip: not ip.is_multicast)),
+        st.builds(lambda port, ip: Opening(port, str(ip)), st.integers(1, 65535), st.ip_addresses()),
+        st.builds(lambda port, net: Opening(port, net), st.integers(1, 65535), st.sampled_from(NETWORKS)),
     ),
     max_size=6,
     unique=True,
@@ -318,6 +322,7 @@ def test_a_failing_command_is_one_sentence():
         (["53/udp"], [], "Port 53/udp is not a TCP port: write 8443 or 8443/tcp."),
         ([], ["lb2"], "VRRP peer lb2 is not an IPv4 or IPv6 address."),
         ([], ["10.0.0.0/24"], "VRRP peer 10.0.0.0/24 is not an IPv4 or IPv6 address."),
+        ([], ["10.0.0.1/24"], "VRRP peer 10.0.0.1/24 is not an IPv4 or IPv6 address."),
         (
             [],
             ["224.0.0.18"],
@@ -334,5 +339,59 @@ def test_what_cannot_be_opened_is_refused_in_one_sentence(ports, peers, sentence
 def test_one_opening_in_several_spellings_is_one():
     assert wanted_openings(["80", "80/tcp", 80], ["FE80:0::1%eth0", "fe80::1"]) == [
         Opening(port=80),
-        Opening(peer="fe80::1"),
+        Opening(source="fe80::1"),
     ]
+
+
+MACHINES = wanted_openings([6443], [], [{"port": 22623, "networks": ["10.88.0.0/24", "fd00::/64", "10.9.0.1/32"]}])
+
+
+def test_a_port_may_be_for_some_networks_alone():
+    assert [str(opening) for opening in MACHINES] == [
+        "tcp 6443 from anywhere",
+        "tcp 22623 from 10.9.0.1",
+        "tcp 22623 from 10.88.0.0/24",
+        "tcp 22623 from fd00::/64",
+    ]
+    for port in (22623, "22623/tcp"):
+        assert wanted_openings([22623], [], [{"port": port, "networks": ["10.88.0.0/24"]}]) == [Opening(22623)]
+
+
+def test_each_firewall_gets_the_networks_in_its_own_words():
+    hosts = FakeFirewalld(), FakeUfw(), dropping()
+    for host in hosts:
+        converge(host, MACHINES)
+    of_firewalld, of_ufw, nft = hosts
+    rules = of_firewalld.rules["permanent"]["public"]
+    six = 'rule priority="1120" family="ipv6" source address="fd00::/64" port port="22623" protocol="tcp" accept'
+    assert six in rules and 'rule priority="1120" port port="22623" protocol="tcp" accept' not in rules
+    assert "ufw allow from 10.88.0.0/24 to any port 22623 proto tcp comment 'onprem.lb'" in of_ufw.rules
+    assert nft.show(*INPUT) == [*MACHINES, "theirs", "theirs", "theirs"]
+    assert "inet filter input ip saddr 10.88.0.0/24 tcp dport 22623 accept" in nft.files[nftables.SCRIPT]
+
+
+@each_host
+def test_a_port_that_was_for_everybody_becomes_one_for_some_networks(host):
+    host = host()
+    converge(host, wanted_openings([6443, 22623], []))
+    plan = converge(host, MACHINES)
+    assert "tcp 22623 from anywhere" in plan.before
+    again = core.plan(host, "auto", MACHINES)
+    assert again.actions == [] and "tcp 22623 from anywhere" not in again.before
+
+
+def guarded():
+    """A host with the guard of the machine config server alone, as nft lists it."""
+    family, table = nft_guard.TABLE.split()
+    jump = [match(DPORT, nft_guard.PORT), {"jump": {"target": "machine_config"}}]
+    allowed = [[match(SADDR, {"prefix": {"addr": "10.88.0.0", "len": 24}}), {"accept": None}], [{"drop": None}]]
+    return FakeNft({(family, table): {"input": ("accept", [jump]), "machine_config": (None, allowed)}}, service=False)
+
+
+def test_nftables_opens_nothing_in_the_guard_of_the_machine_config_server():
+    """An accept there would let everybody pass, until the guard is loaded again."""
+    host = guarded()
+    untouched = host.state()
+    for wanted in (MACHINES, wanted_openings([22623], [])):
+        assert converge(host, wanted).actions == []
+        assert host.state() == untouched

@@ -155,14 +155,19 @@ def test_what_may_fail_for_all_members_at_once_is_warned_of(check, warned):
     assert any(sentence in line for line in planned(pair(checks=[check])).warnings) == warned
 
 
+def test_a_weight_is_advised_only_where_a_member_preempts():
+    (warning,) = planned(pair(checks=[GATEWAY], preempt=False)).warnings
+    assert warning.endswith("none of them holds the VIPs.")
+
+
 @pytest.mark.parametrize(
     "engine, check, sentence",
     [
-        ("native", GATEWAY, "ping is missing, which pair_checks (gateway-192.0.2.254) needs: install iputils-ping on"),
         ("agent", GATEWAY, "ping is missing, which pair_checks (gateway-192.0.2.254) needs: install iputils-ping on"),
         ("agent", {"url": "http://api.example/up"}, "curl is missing, which pair_checks (url-api.example-up) needs"),
         ("agent", {"url": "http://192.0.2.40/up"}, ""),
-        ("native", {"url": "http://api.example/up"}, ""),  # its package is installed
+        ("native", GATEWAY, ""),  # its package is installed
+        ("native", {"url": "http://api.example/up"}, ""),
     ],
 )
 def test_a_program_that_nobody_installs_has_to_be_there(engine, check, sentence):
@@ -209,7 +214,7 @@ WRONG = {
     "an interface's name": ([{"interface": "e/1"}], "pair_checks[0].interface is 'e/1': "),
     "the VIP's own interface": (
         [{"interface": "eth0"}],
-        "pair_checks (eth0) is the interface of every VIP, which is always tracked: leave it out.",
+        "pair_checks (eth0) is the interface of all VIPs, which is always tracked: leave it out.",
     ),
     "an interface with an interval": (
         [{"interface": "eth7", "interval": 1}],
@@ -301,3 +306,8 @@ SYNC = {
 @pytest.mark.parametrize("settings, sentence", SYNC.values(), ids=SYNC)
 def test_what_a_group_cannot_have_is_one_sentence(settings, sentence):
     assert refusals.of_pair(**{"sync": True, **settings}) == [sentence]
+
+
+def test_a_vip_that_no_member_can_carry_is_refused_beside_a_check():
+    faults = refusals.of_pair(vips=["203.0.113.1"], checks=[GATEWAY])
+    assert [fault.partition(" is in no")[0] for fault in faults] == ["lb1: VIP 203.0.113.1", "lb2: VIP 203.0.113.1"]

@@ -229,12 +229,6 @@ def test_the_machine_config_server_is_for_the_machine_networks_only():
     assert "tcp dport 22623" in guard
 
 
-def test_a_firewall_is_opened_for_the_machine_config_server_only_where_the_guard_keeps_others_out():
-    assert 22623 not in planned().members["master-0"].firewall.ports
-    members = planned(machine_networks=["10.0.0.0/24"]).members
-    assert 22623 in members["master-0"].firewall.ports and 22623 not in members["worker-0"].firewall.ports
-
-
 def test_another_cluster_with_one_of_our_vrids_is_refused_with_its_name():
     sentence = (
         "VIP 10.0.0.200 has VRID 147, which the ingress of cluster cnf11 has too: give the VIP another vrid in "
