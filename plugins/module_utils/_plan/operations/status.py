@@ -14,6 +14,7 @@ from ..._shared import markdown
 from ..._shared.engines import AUTO
 from .members import Layout, Member, layouts
 
+HEAD = ["member", "engine", "versions", "VIPs held", "could take over", "servers up"]
 MINUTE, HOUR, DAY = 60, 3600, 86400
 COMPARED = "The inventory's VIPs, members and engines were compared; onprem.lb.site --check --diff compares all of it."
 
@@ -53,15 +54,18 @@ def _lines(layout: Layout) -> List[str]:
     ]
 
 
-def _row(member: Member) -> List[str]:
-    seen, holds = member.seen, ", ".join(member.held)
-    able = "unknown" if member.problem else "no" if member.reasons else f"holds {holds}" if holds else "yes"
-    if member.reasons and holds:
-        able = f"no, but holds {holds}"
-    versions = ", ".join(f"{program} {version}" for program, version in seen.get("versions", {}).items())
-    servers = seen.get("servers", {})
-    up = f"{servers['up']} of {servers['total']}" if servers.get("total") else "none" if servers else "unknown"
-    return [member.name, seen.get("engine", "") or "unknown", versions or "unknown", able, up]
+def _row(member: Member, vips: int) -> List[str]:
+    if member.problem:
+        return [member.name, *["unknown"] * (len(HEAD) - 1)]
+    seen, servers = member.seen, member.seen["servers"]
+    return [
+        member.name,
+        seen["engine"] or "none",
+        ", ".join(f"{program} {version}" for program, version in seen["versions"].items()) or "unknown",
+        f"{len(member.held)} of {vips}",
+        "no" if member.reasons else "yes",
+        f"{servers['up']} of {servers['total']}",
+    ]
 
 
 def _holder_line(layout: Layout, vip: str) -> str:
