@@ -42,11 +42,10 @@ def status(given: List[Dict[str, Any]], drill: Optional[Dict[str, Any]] = None) 
 
 
 def _lines(layout: Layout) -> List[str]:
+    vips = layout.every_vip
     return [
-        *(_holder_line(layout, vip) for vip in layout.every_vip if layout.read),
-        *markdown.table(
-            [["member", "engine", "versions", "could take over", "servers up"], *map(_row, layout.members)]
-        ),
+        *(_holder_line(layout, vip) for vip in vips if layout.read),
+        *markdown.table([HEAD, *(_row(member, len(vips)) for member in layout.members)]),
         *_member_faults(layout),
         *(line for member in layout.read for line in _servers_down(member)),
         *(f"{name} was not asked: it is outside --limit." for name in layout.left_out),

@@ -197,9 +197,12 @@ def measured(probe: Dict[str, Any], seen: Dict[str, Any]) -> str:
     :param probe: as the steps have it
     :param seen: as `vip_probe` returns it
     """
-    vip, failed = probe["address"], f"{seen['failed_attempts']} of {seen['tried']} connections failed"
+    vip, move = probe["address"], seen["takeover"]
     if seen["holder_after"] != probe["holder"]:
         return f"The probe did not see {vip} move to {probe['holder']}."
     if seen["holder_before"] == probe["holder"]:
         return f"{vip} had moved before the probe began: nothing was measured."
-    return f"{vip} was gone for {seen['takeover']['outage_ms']:.0f} ms: {failed}, one every {INTERVAL_MS} ms."
+    return (
+        f"{vip} was gone for {move['outage_ms']:.0f} ms: of {seen['tried']} connections, one every {INTERVAL_MS} ms, "
+        f"{seen['failed_attempts']} failed, and for {move['response_gap_ms']:.0f} ms at most none was answered."
+    )
