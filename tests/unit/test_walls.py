@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "lookup": ("_plan.model",),
     "_plan.dns": ("_agent.config.schema",),
     "_plan.drill": ("_shared",),
+    "_plan.operations": ("_shared",),
     "_plan.layouts": ("_plan.dns", "_plan.forecast", "_plan.model", "_shared", "_agent.config.schema"),
     "_plan.forecast": ("_plan.model", "_shared", "_agent.vrrp.core"),
     "_plan.model": (

@@ -10,11 +10,12 @@ and what the task returned there.
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Any, Dict, List, NamedTuple
 
 from ..._shared import switchover
 
-VIA_SSH = "Failed to connect to the host via ssh: "
+BEFORE_THE_CAUSE = re.compile(r"(?:Task failed: )?(?:.*? (?:via|over) ssh: )?")  # what Ansible begins with
 
 
 class Member(NamedTuple):
@@ -40,9 +41,16 @@ class Member(NamedTuple):
 
     @property
     def reasons(self) -> List[str]:
-        """Why it could not take over."""
+        """Why it could not take over, as far as it was read."""
         held_back = [switchover.held_back(self.switchover)] if self.switchover else []
-        return [*([self.problem] if self.problem else []), *held_back, *self.seen.get("unable", [])]
+        return [*held_back, *self.seen.get("unable", [])]
+
+    @property
+    def fault(self) -> str:
+        """A sentence that says why it cannot be counted on; '' if it can."""
+        if self.problem:
+            return f"{self.name} {self.problem}"
+        return f"{self.name} could not take over: {' '.join(self.reasons)}" if self.reasons else ""
 
     def election(self, vip: str) -> Dict[str, Any]:
         """Return the ``priority`` and ``preempt`` with which it takes part in the election for a VIP; {} if not."""
@@ -100,11 +108,11 @@ def layouts(given: List[Dict[str, Any]]) -> List[Layout]:
 
 def _member(host: Dict[str, Any]) -> Member:
     seen = host["seen"]
-    said = " ".join(str(seen.get("msg", "")).split()).replace(VIA_SSH, "").rstrip(".")
+    said = BEFORE_THE_CAUSE.sub("", " ".join(str(seen.get("msg", "")).split()), count=1).rstrip(".")
     if seen.get("unreachable"):
-        return Member(host["name"], host["engine"], {}, f"it cannot be reached: {said}.")
+        return Member(host["name"], host["engine"], {}, f"cannot be reached: {said}.")
     if seen.get("failed"):
-        return Member(host["name"], host["engine"], {}, f"it cannot be read: {said}.")
+        return Member(host["name"], host["engine"], {}, f"cannot be read: {said}.")
     return Member(host["name"], host["engine"], seen)
 
 

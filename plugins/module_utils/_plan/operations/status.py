@@ -63,7 +63,7 @@ def _row(member: Member, vips: int) -> List[str]:
         ", ".join(f"{program} {version}" for program, version in seen["versions"].items()) or "unknown",
         f"{len(member.held)} of {vips}",
         "no" if member.reasons else "yes",
-        f"{servers['up']} of {servers['total']}",
+        f"{servers['up']} of {servers['total']}" if servers["total"] else "unknown",
     ]
 
 
@@ -109,9 +109,7 @@ def _vip_faults(layout: Layout) -> List[str]:
 
 
 def _member_faults(layout: Layout) -> List[str]:
-    return [
-        f"{member.name} could not take over: {' '.join(member.reasons)}" for member in layout.members if member.reasons
-    ]
+    return [member.fault for member in layout.members if member.fault]
 
 
 def _servers_down(member: Member) -> List[str]:
@@ -177,7 +175,7 @@ def _member_data(member: Member) -> Dict[str, Any]:
     return {
         "name": member.name,
         "was_read": not member.problem,
-        "could_take_over": not member.reasons,
-        "reasons": member.reasons,
+        "could_take_over": None if member.problem else not member.reasons,
+        "reasons": [member.problem] if member.problem else member.reasons,
         **{key: member.seen[key] for key in kept if key in member.seen},
     }

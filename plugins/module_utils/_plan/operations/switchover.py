@@ -68,7 +68,7 @@ def _unfit(layout: Layout) -> List[str]:
         return [f"{layout.names[0]} is the only member: there is none to hand the VIPs over to."]
     if layout.left_out:
         return [f"{', '.join(layout.left_out)} is outside --limit, and a switchover needs all members: leave it out."]
-    unread = [f"{member.name}: {member.problem}" for member in layout.members if member.problem]
+    unread = [member.fault for member in layout.members if member.problem]
     if unread:
         return [f"A switchover needs all members. {' '.join(unread)}"]
     return [] if layout.configured else ["The pair has no VIP: run onprem.lb.site first."]
