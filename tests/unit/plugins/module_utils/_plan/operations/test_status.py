@@ -58,7 +58,7 @@ def test_a_member_that_does_not_answer_is_named_and_the_others_are_shown():
     [
         ("Failed to connect to the host via ssh: ssh: no route", "ssh: no route"),
         (
-            'Task failed: Data could not be sent to remote host "lb2". Make sure this host can be reached over ssh: no route',
+            'Task failed: Data could not be sent to "lb2". Make sure this host can be reached over ssh: no route',
             "no route",
         ),
         ("Task failed: there is none.", "there is none"),
