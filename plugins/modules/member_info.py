@@ -44,7 +44,7 @@ engine:
   type: str
   returned: success
 router:
-  description: The unit of its VRRP router.
+  description: The unit of the VRRP router of this engine.
   type: str
   returned: success
   sample: keepalived.service
