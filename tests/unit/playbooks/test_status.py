@@ -7,6 +7,9 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._shared import switchover
+from support.paths import PLAYBOOKS, ROLES
 from support.playbooks import PAIR, play, printed
 
 CLUSTER = """
@@ -87,3 +90,13 @@ def test_a_tag_that_no_task_has_is_refused(tmp_path, playbook):
 def test_a_switchover_needs_every_member_before_it_changes_one(tmp_path):
     code, said = play(tmp_path, PAIR, "onprem.lb.switchover", "--check")
     assert code == 2 and "lb1 cannot be reached as root" in said and "Say what moves" not in said
+
+
+def test_who_writes_reads_and_removes_the_record_of_a_switchover_mean_the_same_file():
+    (_required, hand_over) = yaml.safe_load((PLAYBOOKS / "switchover.yml").read_text())
+    layout = yaml.safe_load((ROLES / "layout" / "vars" / "main.yml").read_text())
+    paths = [hand_over["vars"]["__switchover_path"], layout["__layout_switchover_path"]]
+    assert paths == [switchover.PATH] * 2
+    for tasks in ("configure.yml", "absent.yml"):
+        text = (ROLES / "layout" / "tasks" / tasks).read_text()
+        assert '{path: "{{ __layout_switchover_path }}", state: absent}' in text

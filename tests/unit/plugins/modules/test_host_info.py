@@ -17,6 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     processes,
     served_certificates,
     server_names,
+    switchover,
     takeover,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
@@ -284,3 +285,10 @@ def test_where_selinux_is_enabled_the_package_that_sets_its_booleans_is_looked_f
     look({**host, "packages": ["haproxy"], "sets_booleans": True})
     look({**host, "packages": ["haproxy"]})
     assert asked == [["haproxy", *package], ["haproxy"]]
+
+
+def test_a_switchover_that_keeps_the_router_stopped_is_returned_for_the_plan(host, tmp_path, monkeypatch):
+    record = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna"}
+    (tmp_path / "switchover.json").write_text(json.dumps(record))
+    monkeypatch.setattr(switchover.in_force, "__defaults__", (str(tmp_path / "switchover.json"),))
+    assert run(host_info, host, Programs(PROGRAMS))["switchover"] == record

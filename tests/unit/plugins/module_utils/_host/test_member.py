@@ -59,11 +59,11 @@ class Host:
 
     def _systemctl(self, words):
         units = [word for word in words if word.endswith(".service")]
-        state = {unit: "inactive" if unit in self.stopped or not self._is_there(unit) else "active" for unit in units}
+        state = {unit: "inactive" if unit in self.stopped or not self.is_there(unit) else "active" for unit in units}
         shown = [f"Id={unit}\nActiveState={state[unit]}\nMainPID=0\nInvocationID=5e1f\n" for unit in units]
         return 0, "\n".join(shown), ""
 
-    def _is_there(self, unit):
+    def is_there(self, unit):
         return unit.startswith("onprem-lb") == (self.engine == "agent")
 
     @staticmethod
@@ -92,7 +92,7 @@ def host(tmp_path, monkeypatch, engine):
         "onprem-lb-vrrp.service": "pair.lb1.agent-vrrp.json",
     }
     monkeypatch.setattr(member, "CONFIGS", {unit: str(tmp_path / name) for unit, name in configs.items()})
-    monkeypatch.setattr(facts, "is_ours", lambda unit: made._is_there(unit))
+    monkeypatch.setattr(facts, "is_ours", made.is_there)
     monkeypatch.setattr(facts, "listeners", list)
     monkeypatch.setattr(in_force, "unloaded", lambda _unit, _daemon: "")
     monkeypatch.setattr(in_force, "report_of", lambda daemon: made.reports.get(daemon.program, {}))
