@@ -295,6 +295,10 @@ heard:
   type: list
   elements: dict
   returned: success
+switchover:
+  description: As RV(onprem.lb.member_info#module:switchover).
+  type: dict
+  returned: success
 selinux:
   description: Whether SELinux is enabled.
   type: bool
@@ -321,6 +325,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     rivals,
     served_certificates,
     server_names,
+    switchover,
     takeover,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
@@ -382,6 +387,7 @@ def read_host(params, reader):
         "takeover": others,
         "members": facts.members(reader.text(params["members_record"])) if params["members_record"] else {},
         "stale": in_force.unloaded_units(reader, params["loaded"]),
+        "switchover": switchover.in_force(reader),
         "selinux": facts.has_selinux(),
         "problems": problems,
     }

@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "filter": ("_plan", "_shared"),
     "_plan.dns": ("_agent.config.schema",),
     "_plan.drill": ("_shared",),
+    "_plan.operations": ("_shared",),
     "_plan.layouts": ("_plan.dns", "_plan.forecast", "_plan.model", "_shared", "_agent.config.schema"),
     "_plan.forecast": ("_plan.model", "_shared", "_agent.vrrp.core"),
     "_plan.model": (

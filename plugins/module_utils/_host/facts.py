@@ -171,13 +171,20 @@ def is_ours(unit: str, folder: str = "/etc/systemd/system") -> bool:
     return whole or os.path.exists(os.path.join(folder, f"{unit}.d", "onprem-lb.conf"))
 
 
+def agent_config(vrrp_json: str) -> Dict[str, List[Dict[str, Any]]]:
+    """Return the lists in the agent's configuration; none if it is damaged."""
+    try:
+        found = json.loads(vrrp_json or "{}")
+    except ValueError:
+        return {}
+    items = found.items() if isinstance(found, dict) else []
+    return {key: [each for each in value if isinstance(each, dict)] for key, value in items if isinstance(value, list)}
+
+
 def agent_instances(vrrp_json: str) -> List[Dict[str, Any]]:
     """Return the instances in the agent's configuration, as `keepalived_conf.instances` does."""
-    try:
-        found = [each for each in json.loads(vrrp_json or "{}").get("instances", []) if isinstance(each, dict)]
-        return [{**INSTANCE, **{key: each[key] for key in INSTANCE if key in each}} for each in found]
-    except (ValueError, AttributeError):
-        return []
+    found = agent_config(vrrp_json).get("instances", [])
+    return [{**INSTANCE, **{key: each[key] for key in INSTANCE if key in each}} for each in found]
 
 
 def members(record_json: str) -> Dict[str, List[str]]:

@@ -100,6 +100,27 @@ def instances_in_fault(log: Iterable[str]) -> Dict[str, str]:
     return in_fault
 
 
+class State(NamedTuple):
+    """The state of a VRRP instance, in RFC 9568's words, and since when, in seconds since 1970."""
+
+    name: str
+    since: float
+
+
+STATES = {"MASTER": "Active", "BACKUP": "Backup", "FAULT": "Fault"}
+
+
+def keepalived_states(reader: Reader) -> Dict[str, State]:
+    """Return the state of each instance of the keepalived that runs, as far as its log still says it."""
+    properties = _properties(reader, UNITS[NATIVE].router)
+    found = {}
+    for at, line in reader.timed_journal(properties.get("InvocationID", "")):
+        entered = ENTERED.fullmatch(line)
+        if entered and entered[2] in STATES:
+            found[entered[1]] = State(STATES[entered[2]], at)
+    return found
+
+
 def router(reader: Reader) -> InForce:
     found, report = _agent_daemon(reader, Daemon(VRRP))
     instances = report.get("instances", ())
@@ -110,12 +131,17 @@ def proxy(reader: Reader) -> InForce:
     return _agent_daemon(reader, Daemon(PROXY))[0]
 
 
-def _agent_daemon(reader: Reader, daemon: Daemon) -> Tuple[InForce, Dict[str, Any]]:
-    """Return what a daemon of the agent has in force, and its report; an empty one if it does not answer."""
+def report_of(daemon: Daemon) -> Dict[str, Any]:
+    """Return the report of a daemon of the agent; an empty one if it does not answer."""
     try:
-        report = status_socket.fetch(daemon.status_socket)
+        return status_socket.fetch(daemon.status_socket)
     except status_socket.Refused:
-        report = {}
+        return {}
+
+
+def _agent_daemon(reader: Reader, daemon: Daemon) -> Tuple[InForce, Dict[str, Any]]:
+    """Return what a daemon of the agent has in force, and its report."""
+    report = report_of(daemon)
     properties = _properties(reader, daemon.unit)
     return _in_force(properties, report.get("config", ""), report.get("config_sha256", "")), report
 

@@ -26,6 +26,23 @@ def instances(text: str) -> List[Dict[str, Any]]:
     return [instance for instance in found if instance["vrid"]]
 
 
+def elections(text: str) -> Dict[str, Dict[str, Any]]:
+    """Return ``{priority, preempt}`` of each instance, by its name."""
+    found = {}
+    for words, block in _statements(text):
+        if words[:1] == ["vrrp_instance"] and len(words) > 1:
+            given = {statement[0]: statement[1:] for statement, _nested in block if statement}
+            priority = int(_number("".join(given.get("priority", ["100"])[:1])))
+            found[words[1]] = {"priority": priority, "preempt": "nopreempt" not in given}
+    return found
+
+
+def track_files(text: str) -> List[str]:
+    """Return the paths of the files that are tracked."""
+    blocks = [block for words, block in _statements(text) if words[:1] in (["track_file"], ["vrrp_track_file"])]
+    return [words[1] for block in blocks for words, _nested in block if words[:1] == ["file"] and len(words) > 1]
+
+
 def unknown(text: str) -> Iterator[str]:
     """Yield what a file has that its instances here do not show: files that it includes, and another authentication."""
     for words, _nested in _all(_statements(text)):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
@@ -16,6 +17,7 @@ Run = Callable[[List[str]], Tuple[int, str, str]]
 Find = Callable[[str], Optional[str]]
 
 DAY = 86400.0
+MILLION = 1_000_000
 JOURNAL_LINES = 20000  # more than keepalived logs in a day of errors
 SOURCE_TIMEOUT = 4.0  # seconds for a package source to answer
 APT_SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
@@ -117,5 +119,13 @@ class Reader:
 
     def journal(self, invocation: str) -> List[str]:
         """Return what a unit has logged in one of its runs, oldest first, as far as the journal still has it."""
-        options = ["--output=cat", "--no-pager", "--quiet", f"--lines={JOURNAL_LINES}"]
-        return self.run(["journalctl", *options, f"_SYSTEMD_INVOCATION_ID={invocation}"])[1].splitlines()
+        return self._journal(invocation, "--output=cat")
+
+    def timed_journal(self, invocation: str) -> List[Tuple[float, str]]:
+        """Return the same, each message with its time in seconds since 1970."""
+        lines = map(json.loads, self._journal(invocation, "--output=json", "--output-fields=MESSAGE"))
+        return [(int(line["__REALTIME_TIMESTAMP"]) / MILLION, str(line.get("MESSAGE", ""))) for line in lines]
+
+    def _journal(self, invocation: str, *options: str) -> List[str]:
+        command = ["journalctl", *options, "--no-pager", "--quiet", f"--lines={JOURNAL_LINES}"]
+        return self.run([*command, f"_SYSTEMD_INVOCATION_ID={invocation}"])[1].splitlines()

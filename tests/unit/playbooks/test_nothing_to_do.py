@@ -20,6 +20,8 @@ MISSPELT = "[pairs]\nlb1\nlb2\n[backends]\nnode1\n"
         ("remove", "pair or ipi_masters or ipi_workers"),
         ("drill", "pair or ipi_masters or ipi_workers"),
         ("dns", "pair or ipi_masters"),
+        ("status", "pair or ipi_masters or ipi_workers"),
+        ("switchover", "pair"),
     ],
 )
 def test_a_misspelt_group_is_refused(tmp_path, playbook, groups):

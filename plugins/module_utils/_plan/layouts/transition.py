@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Collection, Dict, Iterator, List, Mapping, Set, Tuple
 
 from ..._agent.config.schema import Faults
+from ..._shared import switchover
 
 Instance = Dict[str, Any]
 MISSED = 3  # Active_Down_Interval is three intervals and Skew_Time, which is one at most, or a second in version 2
@@ -137,6 +138,19 @@ def given_up(members: List[Dict[str, Any]], vips: Collection[str]) -> List[str]:
         for member in members
         if member["host"].get("takeover", {}).get("keepalived", {}).get("keep")
         for vip in sorted(_vips(member["host"].get("instances", [])).difference(vips))
+    ]
+
+
+def ended_switchovers(members: List[Dict[str, Any]]) -> List[str]:
+    """Return a sentence for each member that a switchover holds back.
+
+    :param members: as in `planner`
+    """
+    return [
+        f"{member['name']}: {switchover.held_back(member['host']['switchover'])} "
+        + ("--limit leaves it so." if member.get("outside_limit") else "It is started, and takes over what it prefers.")
+        for member in members
+        if member["host"].get("switchover")
     ]
 
 

@@ -17,6 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     processes,
     served_certificates,
     server_names,
+    switchover,
     takeover,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
@@ -307,3 +308,10 @@ def test_where_checks_ping_and_no_ping_is_there_its_package_is_looked_for(
             programs={**PROGRAMS, **({"ping": ""} if is_there else {})},
         )
     assert asked == [["haproxy", *package], ["haproxy"]]
+
+
+def test_a_switchover_that_keeps_the_router_stopped_is_returned_for_the_plan(host, tmp_path, monkeypatch):
+    record = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna"}
+    (tmp_path / "switchover.json").write_text(json.dumps(record))
+    monkeypatch.setattr(switchover.in_force, "__defaults__", (str(tmp_path / "switchover.json"),))
+    assert run(host_info, host, Programs(PROGRAMS))["switchover"] == record

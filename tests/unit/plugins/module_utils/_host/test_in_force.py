@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 
@@ -185,3 +186,20 @@ def test_a_daemon_of_the_agent_that_does_not_answer_is_not_known_to_have_loaded_
 
     monkeypatch.setattr(in_force.status_socket, "fetch", refuse)
     assert in_force.unloaded("onprem-lb-vrrp.service", in_force.read(reader(), "onprem-lb-vrrp.service"))
+
+
+def test_the_last_state_of_each_instance_is_known_with_its_time():
+    lines = [
+        (1, "(one) Entering BACKUP STATE (init)"),
+        (2, "(one) Entering MASTER STATE"),
+        (3, "(two) entering FAULT state"),
+        (4, "something else"),
+    ]
+    log = "".join(
+        json.dumps({"__REALTIME_TIMESTAMP": str(second * 1_000_000), "MESSAGE": message}) + "\n"
+        for second, message in lines
+    )
+    assert in_force.keepalived_states(reader(log=log)) == {
+        "one": in_force.State("Active", 2.0),
+        "two": in_force.State("Fault", 3.0),
+    }

@@ -71,3 +71,13 @@ def test_what_is_no_configuration_has_no_instances(text):
 def test_a_number_that_is_none_is_no_error():
     (found,) = keepalived_conf.instances(BY_HAND.replace("0.5", "often"))
     assert found["advert_interval"] == 0.0
+
+
+def test_the_election_and_the_tracked_files_are_read():
+    text = (GOLDEN / "pair.lb1.keepalived.conf").read_text()
+    assert keepalived_conf.elections(text) == {"vip-192.0.2.10": {"priority": 254, "preempt": True}}
+    assert keepalived_conf.track_files(text) == ["/run/haproxy.down"]
+    lax = text.replace("    priority 254", "    nopreempt")
+    assert keepalived_conf.elections(lax) == {"vip-192.0.2.10": {"priority": 100, "preempt": False}}
+    assert set(keepalived_conf.elections(BY_HAND)) == {"VI_1", "no_vrid"}
+    assert keepalived_conf.track_files("vrrp_track_file a {\n file /run/a\n}") == ["/run/a"]

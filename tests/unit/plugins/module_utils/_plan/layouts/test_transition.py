@@ -163,3 +163,15 @@ def test_a_holder_that_also_changes_its_engine_gets_the_new_settings_for_the_old
     (script,) = plan.members["lb1"].replaced_router.scripts
     assert script["command"] == "/usr/bin/killall -0 haproxy"
     assert change(holder="lb1", engine="agent").members["lb1"].replaced_router is None
+
+
+@pytest.mark.parametrize(
+    "outside, end", [(False, "It is started, and takes over what it prefers."), (True, "--limit leaves it so.")]
+)
+def test_a_run_announces_that_it_ends_a_switchover(outside, end):
+    members = pair()
+    members[1]["outside_limit"] = outside
+    members[1]["host"]["switchover"] = {"to": "lb1", "since": "2026-01-31 12:00 UTC", "by": "anna"}
+    assert _pair.plan(members).warnings == [
+        f"lb2: its router is stopped since 2026-01-31 12:00 UTC, when anna handed the VIPs over to lb1. {end}"
+    ]

@@ -1,0 +1,62 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a running balancer says of its servers: haproxy at its stats socket, the agent in its report."""
+
+from __future__ import annotations
+
+import csv
+import re
+import socket
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+UP, DOWN, MAINT, DRAIN, UNCHECKED = "up", "down", "maint", "drain", "unchecked"
+STATS_SOCKET = re.compile(r"^\s*stats socket (/\S+)", re.MULTILINE)
+SERVERS_ONLY = b"show stat -1 4 -1\n"  # of all proxies, of type server, with any id
+# How the status of a server begins in haproxy's statistics; of one that rises or falls "UP 1/2" and "DOWN 1/2".
+STATUSES = {"UP": UP, "DOWN": DOWN, "MAINT": MAINT, "DRAIN": DRAIN, "NOLB": DRAIN, "no": UNCHECKED}
+
+Server = Tuple[str, str, str]  # its service, its name, its state
+
+
+def summary(servers: Iterable[Server]) -> Dict[str, Any]:
+    """Return how many servers there are, how many of them get connections, and which do not."""
+    every = list(servers)
+    others = [{"service": service, "name": name, "state": state} for service, name, state in every]
+    others = [server for server in others if server["state"] not in (UP, UNCHECKED)]
+    return {"total": len(every), "up": len(every) - len(others), "others": others}
+
+
+def stats_socket(config: str) -> str:
+    """Return the path in haproxy.cfg; '' if there is none."""
+    found = STATS_SOCKET.search(config)
+    return found[1] if found else ""
+
+
+def of_statistics(text: str) -> List[Server]:
+    """Return the servers in what `show stat` prints."""
+    rows = csv.DictReader(text.lstrip("# ").splitlines())
+    return [(row["pxname"], row["svname"], STATUSES.get(row["status"].split()[0], DOWN)) for row in rows]
+
+
+def of_report(report: Dict[str, Any]) -> List[Server]:
+    """Return the servers in a report of the agent."""
+    return [
+        (service["name"], server["name"], server["state"])
+        for service in report.get("services", [])
+        for server in service["servers"]
+    ]
+
+
+def ask(path: str, timeout: float = 2.0) -> Optional[str]:
+    """Return haproxy's statistics of its servers; None if it does not answer."""
+    received: List[bytes] = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(timeout)
+        try:
+            client.connect(path)
+            client.sendall(SERVERS_ONLY)
+            while not received or received[-1]:
+                received.append(client.recv(65536))
+        except OSError:
+            return None
+    return b"".join(received).decode(errors="replace") or None

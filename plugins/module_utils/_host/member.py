@@ -1,0 +1,182 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a member holds and runs, and why it could not take over: read at once, without a plan."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+
+from .._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, PROGRAMS, PROXY, UNITS, VRRP, Daemon, is_own
+from . import balancer, facts, in_force, keepalived_conf, switchover
+from .reader import Reader
+
+ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link
+CONFIGS = {
+    UNITS[NATIVE].balancer: "/etc/haproxy/haproxy.cfg",
+    UNITS[NATIVE].router: "/etc/keepalived/keepalived.conf",
+    UNITS[AGENT].router: "/etc/onprem-lb-agent/vrrp.json",
+}
+VERSION = re.compile(r"(?:HAProxy version|HA-Proxy version|Keepalived v)\s*(\d+(?:\.\d+)+)")
+WILDCARDS = ("0.0.0.0", "::")
+ACTIVE = "Active"
+NOT_SET_UP = "nothing of this collection is set up here: run onprem.lb.site."
+
+
+class Own(NamedTuple):
+    """What the engine of a member is configured for, and says of itself."""
+
+    versions: Dict[str, str] = {}
+    instances: List[Dict[str, Any]] = []  # ``{name, interface, addresses, priority, preempt}``
+    states: Dict[str, in_force.State] = {}  # of the instances, while the router runs
+    track_files: List[str] = []
+    servers: List[balancer.Server] = []
+    silent: str = ""  # why the servers are not known
+
+
+Daemons = Dict[str, in_force.InForce]  # by unit
+
+
+def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[str, Any]:
+    """Return what `member_info` returns.
+
+    :param vips: those of the inventory, as a user writes them
+    :raises PermissionError: without the right to open raw sockets
+    """
+    engine = engine_of(reader)
+    units = [unit for unit in UNITS[engine] if facts.is_ours(unit)] if engine else []
+    daemons = {unit: in_force.read(reader, unit) for unit in units}
+    own = READERS[engine](reader, daemons) if engine else Own()
+    held_back = switchover.in_force(reader)
+    addresses = reader.addresses() or []
+    configured = [address for instance in own.instances for address in instance["addresses"]]
+    every = list(dict.fromkeys([*facts.vip_addresses(vips), *configured]))
+    return {
+        "engine": engine,
+        "router": UNITS[engine].router if engine else "",
+        "versions": own.versions,
+        "instances": [_with_state(instance, own.states) for instance in own.instances],
+        "held": held(every, addresses, own),
+        "answering": reader.answering(every, ANSWER_TIMEOUT, addresses),
+        "macs": sorted({info["mac"] for info in addresses if info["interface"] != "lo" and info["mac"]}),
+        "ports": ports(facts.listeners(), engine, every),
+        "servers": balancer.summary(own.servers),
+        "switchover": held_back,
+        "unable": list(unable(daemons, own, _down(reader, own.track_files), held_back)) if engine else [NOT_SET_UP],
+        "stale": [line for line in (in_force.unloaded(unit, found) for unit, found in daemons.items()) if line],
+        "members": facts.members(reader.text(members_record)) if members_record else {},
+    }
+
+
+def engine_of(reader: Reader) -> str:
+    """Return the engine whose router runs, or that was set up here; '' if there is none."""
+    routers = {UNITS[engine].router: engine for engine in (NATIVE, AGENT) if facts.is_ours(UNITS[engine].router)}
+    active = reader.units_in("ActiveState", list(routers), "active", "reloading")
+    return routers[[*active, *routers][0]] if routers else ""
+
+
+def unable(daemons: Daemons, own: Own, down: Dict[str, str], held_back: Dict[str, str]) -> Iterator[str]:
+    """Yield a sentence for each reason why this member could not take over.
+
+    :param down: what the track files say that are not 0
+    :param held_back: the switchover that has stopped the router, which is no reason here
+    """
+    routers = [units.router for units in UNITS.values()]
+    for unit, daemon in daemons.items():
+        if not daemon.active and not (held_back and unit in routers):
+            yield f"{unit} does not run."
+        for instance, why in daemon.in_fault.items() if daemon.active else ():
+            yield f"{instance} is in FAULT{': ' + why if why else ''}."
+    for path, value in down.items():
+        yield f"{path} says {value}, that the balancer is down."
+    if own.silent:
+        yield own.silent
+
+
+def ports(listeners: List[Dict[str, Any]], engine: str, vips: List[str]) -> List[int]:
+    """Return the ports at which the balancer answers through the VIPs."""
+    own = [each for each in listeners if engine and is_own(each, PROGRAMS[engine])]
+    return sorted({each["port"] for each in own if each["address"] in (*WILDCARDS, *vips)})
+
+
+def held(vips: List[str], addresses: List[Dict[str, Any]], own: Own) -> List[Dict[str, Any]]:
+    """Return the VIPs that this host has, each with the seconds for which its router has been Active, if known."""
+    here, now = {info["address"] for info in addresses}, time.time()
+    active = {name: state.since for name, state in own.states.items() if state.name == ACTIVE}
+    seconds = {
+        address: max(0, int(now - active[instance["name"]]))
+        for instance in own.instances
+        for address in instance["addresses"]
+        if instance["name"] in active
+    }
+    return [{"address": vip, "seconds": seconds.get(vip)} for vip in vips if vip in here]
+
+
+def _with_state(instance: Dict[str, Any], states: Dict[str, in_force.State]) -> Dict[str, Any]:
+    state = states.get(instance["name"])
+    return {**instance, "state": state.name if state else ""}
+
+
+def _down(reader: Reader, paths: List[str]) -> Dict[str, str]:
+    values = {path: reader.text(path).strip() for path in paths}
+    return {path: value for path, value in values.items() if value not in ("", "0")}
+
+
+def _instance(known: Dict[str, Any], election: Dict[str, Any]) -> Dict[str, Any]:
+    addresses = [address.partition("/")[0] for address in known["addresses"]]
+    return {"name": known["name"], "interface": known["interface"], "addresses": addresses, **election}
+
+
+def native(reader: Reader, daemons: Daemons) -> Own:
+    """Read haproxy and keepalived."""
+    haproxy, keepalived = UNITS[NATIVE]
+    text = reader.text(daemons[keepalived].config or CONFIGS[keepalived])
+    elections = keepalived_conf.elections(text)
+    servers, silent = _haproxy_servers(reader, daemons[haproxy]) if haproxy in daemons else ([], "")
+    return Own(
+        versions={name: version for name in (HAPROXY, KEEPALIVED) for version in _version(reader, name)},
+        instances=[_instance(each, elections[each["name"]]) for each in keepalived_conf.instances(text)],
+        states=in_force.keepalived_states(reader) if daemons[keepalived].active else {},
+        track_files=keepalived_conf.track_files(text),
+        servers=servers,
+        silent=silent,
+    )
+
+
+def _haproxy_servers(reader: Reader, daemon: in_force.InForce) -> Tuple[List[balancer.Server], str]:
+    """Return haproxy's servers, and why they are not known."""
+    path = balancer.stats_socket(reader.text(daemon.config or CONFIGS[UNITS[NATIVE].balancer]))
+    if not daemon.active or not path:
+        return [], ""
+    text = balancer.ask(path)
+    return balancer.of_statistics(text or ""), "" if text else f"haproxy does not answer at {path}."
+
+
+def _version(reader: Reader, program: str) -> List[str]:
+    path = reader.find(program)
+    return VERSION.findall("".join(reader.run([path, "-v"])[1:]))[:1] if path else []
+
+
+def agent(reader: Reader, daemons: Daemons) -> Own:
+    """Read the agent."""
+    balancer_unit, router_unit = UNITS[AGENT]
+    text = reader.text(daemons[router_unit].config or CONFIGS[router_unit])
+    config = facts.agent_config(text)
+    elections = {
+        each.get("name"): {"priority": each.get("priority", 100), "preempt": each.get("preempt", True)}
+        for each in config.get("instances", [])
+    }
+    router, proxy = in_force.report_of(Daemon(VRRP)), in_force.report_of(Daemon(PROXY))
+    serves, answer = balancer_unit in daemons and daemons[balancer_unit].active, router or proxy
+    return Own(
+        versions={AGENT: answer["version"]} if answer else {},
+        instances=[_instance(each, elections[each["name"]]) for each in facts.agent_instances(text)],
+        states={each["name"]: in_force.State(each["state"], each["since"]) for each in router.get("instances", [])},
+        track_files=[check["file"] for check in config.get("checks", []) if check.get("type") == "file"],
+        servers=balancer.of_report(proxy),
+        silent="the agent's balancer does not answer at its socket." if serves and not proxy else "",
+    )
+
+
+READERS: Dict[str, Callable[[Reader, Daemons], Own]] = {NATIVE: native, AGENT: agent}

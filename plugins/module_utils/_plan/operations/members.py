@@ -1,0 +1,130 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The members of a pair or a cluster, as `member_info` has read them. Pure.
+
+A playbook gives each host of its play as ``{name, members, vips, engine, seen}``: its name in the inventory, the names
+of all members of its pair or cluster, the inventory's VIPs as a user writes them, the engine that the inventory wants,
+and what the task returned there.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Any, Dict, List, NamedTuple
+
+from ..._shared import switchover
+
+BEFORE_THE_CAUSE = re.compile(r"(?:Task failed: )?(?:.*? (?:via|over) ssh: )?")  # what Ansible begins with
+
+
+class Member(NamedTuple):
+    """One member that the play asked."""
+
+    name: str
+    engine_wanted: str
+    seen: Dict[str, Any]  # as `member_info` returns it
+    problem: str = ""  # why it could not be read; `seen` is then empty
+
+    @property
+    def held(self) -> List[str]:
+        return [each["address"] for each in self.seen.get("held", [])]
+
+    @property
+    def addresses(self) -> List[str]:
+        """The VIPs of its configuration."""
+        return [address for instance in self.seen.get("instances", []) for address in instance["addresses"]]
+
+    @property
+    def switchover(self) -> Dict[str, str]:
+        return dict(self.seen.get("switchover", {}))
+
+    @property
+    def reasons(self) -> List[str]:
+        """Why it could not take over, as far as it was read."""
+        held_back = [switchover.held_back(self.switchover)] if self.switchover else []
+        return [*held_back, *self.seen.get("unable", [])]
+
+    @property
+    def fault(self) -> str:
+        """A sentence that says why it cannot be counted on; '' if it can."""
+        if self.problem:
+            return f"{self.name} {self.problem}"
+        return f"{self.name} could not take over: {' '.join(self.reasons)}" if self.reasons else ""
+
+    def election(self, vip: str) -> Dict[str, Any]:
+        """Return the ``priority`` and ``preempt`` with which it takes part in the election for a VIP; {} if not."""
+        instances: List[Dict[str, Any]] = self.seen.get("instances", [])
+        return next((instance for instance in instances if vip in instance["addresses"]), {})
+
+
+class Layout(NamedTuple):
+    """One pair or cluster."""
+
+    names: List[str]  # of all members, in the inventory's order
+    members: List[Member]  # those that were asked
+    vips: List[str]  # of the inventory
+
+    @property
+    def read(self) -> List[Member]:
+        return [member for member in self.members if not member.problem]
+
+    @property
+    def left_out(self) -> List[str]:
+        """The members that the play does not have."""
+        asked = {member.name for member in self.members}
+        return [name for name in self.names if name not in asked]
+
+    @property
+    def configured(self) -> List[str]:
+        """The VIPs of the members' configurations."""
+        return list(dict.fromkeys(vip for member in self.members for vip in member.addresses))
+
+    @property
+    def every_vip(self) -> List[str]:
+        """The VIPs of the inventory, and those of the members' configurations."""
+        return list(dict.fromkeys([*self.vips, *self.configured]))
+
+    def holders(self, vip: str) -> List[str]:
+        """Return the names of the members that hold a VIP."""
+        return [member.name for member in self.members if vip in member.held]
+
+    def strangers(self, vip: str) -> List[str]:
+        """Return the hardware addresses of the other hosts that answer for a VIP."""
+        own = {mac for member in self.read for mac in member.seen["macs"]}
+        return sorted({mac for member in self.read for mac in member.seen["answering"].get(vip, [])} - own)
+
+
+def layouts(given: List[Dict[str, Any]]) -> List[Layout]:
+    """Return the pairs and clusters of the hosts of a play."""
+    found: Dict[Any, List[Dict[str, Any]]] = {}
+    for host in given:
+        found.setdefault(tuple(host["members"]), []).append(host)
+    return [
+        Layout(list(names), [_member(host) for host in hosts], _addresses(hosts[0]["vips"]))
+        for names, hosts in found.items()
+    ]
+
+
+def _member(host: Dict[str, Any]) -> Member:
+    seen = host["seen"]
+    said = BEFORE_THE_CAUSE.sub("", " ".join(str(seen.get("msg", "")).split()), count=1).rstrip(".")
+    if seen.get("unreachable"):
+        return Member(host["name"], host["engine"], {}, f"cannot be reached: {said}.")
+    if seen.get("failed"):
+        return Member(host["name"], host["engine"], {}, f"cannot be read: {said}.")
+    return Member(host["name"], host["engine"], seen)
+
+
+def _addresses(vips: List[Any]) -> List[str]:
+    """Return the addresses of VIPs as a user writes them; what is none is for a run to refuse."""
+    texts = [str(vip.get("address", "") if isinstance(vip, dict) else vip).partition("/")[0] for vip in vips]
+    return [str(ipaddress.ip_address(text)) for text in texts if _is_address(text)]
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,181 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The status of pairs and clusters: who holds each VIP, who could take over, and what differs from the inventory. Pure.
+
+It says what was read, and names what was not.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from ..._shared import markdown
+from ..._shared.engines import AUTO
+from .members import Layout, Member, layouts
+
+HEAD = ["member", "engine", "versions", "VIPs held", "could take over", "servers up"]
+MINUTE, HOUR, DAY = 60, 3600, 86400
+COMPARED = "The inventory's VIPs, members and engines were compared; onprem.lb.site --check --diff compares all of it."
+
+
+class Status(NamedTuple):
+    """What the playbook prints."""
+
+    lines: List[str]
+    data: Dict[str, Any]
+    faults: List[str]  # a sentence for each VIP without exactly one holder, and each member that could not take over
+
+
+def status(given: List[Dict[str, Any]], drill: Optional[Dict[str, Any]] = None) -> Status:
+    """Return the status.
+
+    :param given: the hosts of the play, as `members` describes them
+    :param drill: the last report of a drill, as `report.report` returns it, with ``at``, seconds since 1970
+    """
+    every = layouts(given)
+    faults = [fault for layout in every for fault in [*_vip_faults(layout), *_member_faults(layout)]]
+    lines = [line for layout in every for line in _lines(layout)]
+    drilled = [_drill_line(drill)] if drill else []
+    data = {"layouts": [_data(layout) for layout in every], "faults": faults, **({"drill": drill} if drill else {})}
+    return Status([*lines, *drilled, COMPARED], data, faults)
+
+
+def _lines(layout: Layout) -> List[str]:
+    vips = layout.every_vip
+    return [
+        *(_holder_line(layout, vip) for vip in vips if layout.read),
+        *markdown.table([HEAD, *(_row(member, len(vips)) for member in layout.members)]),
+        *_member_faults(layout),
+        *(line for member in layout.read for line in _servers_down(member)),
+        *(f"{name} was not asked: it is outside --limit." for name in layout.left_out),
+        *differences(layout),
+    ]
+
+
+def _row(member: Member, vips: int) -> List[str]:
+    if member.problem:
+        return [member.name, *["unknown"] * (len(HEAD) - 1)]
+    seen, servers = member.seen, member.seen["servers"]
+    return [
+        member.name,
+        seen["engine"] or "none",
+        ", ".join(f"{program} {version}" for program, version in seen["versions"].items()) or "unknown",
+        f"{len(member.held)} of {vips}",
+        "no" if member.reasons else "yes",
+        f"{servers['up']} of {servers['total']}" if servers["total"] else "unknown",
+    ]
+
+
+def _holder_line(layout: Layout, vip: str) -> str:
+    holders, strangers = layout.holders(vip), layout.strangers(vip)
+    if not holders and not strangers:
+        return f"{vip} is held by nobody."
+    seconds = seconds_held(layout, vip)
+    age = "" if seconds is None else f", for {duration(seconds)}"
+    return f"{vip} is held by {' and '.join([*holders, *map(_stranger, strangers)])}{age}."
+
+
+def _stranger(mac: str) -> str:
+    return f"another host ({mac})"
+
+
+def seconds_held(layout: Layout, vip: str) -> Optional[int]:
+    """Return for how long a VIP has its one holder, if that is known."""
+    times = [held["seconds"] for member in layout.read for held in member.seen["held"] if held["address"] == vip]
+    return times[0] if len(times) == 1 and not layout.strangers(vip) else None
+
+
+def duration(seconds: int) -> str:
+    """Return a time in its two largest units."""
+    if seconds < MINUTE:
+        return f"{seconds} s"
+    if seconds < HOUR:
+        return f"{seconds // MINUTE} min {seconds % MINUTE} s"
+    if seconds < DAY:
+        return f"{seconds // HOUR} h {seconds % HOUR // MINUTE} min"
+    return f"{seconds // DAY} d {seconds % DAY // HOUR} h"
+
+
+def _vip_faults(layout: Layout) -> List[str]:
+    found = []
+    for vip in layout.every_vip if layout.read else []:
+        holders = [*layout.holders(vip), *map(_stranger, layout.strangers(vip))]
+        if not holders:
+            found.append(f"{vip} has no holder.")
+        elif len(holders) > 1:
+            found.append(f"{vip} has {len(holders)} holders: {', '.join(holders)}.")
+    return found
+
+
+def _member_faults(layout: Layout) -> List[str]:
+    return [member.fault for member in layout.members if member.fault]
+
+
+def _servers_down(member: Member) -> List[str]:
+    by_state: Dict[str, List[str]] = {}
+    for server in member.seen["servers"]["others"]:
+        by_state.setdefault(server["state"], []).append(f"{server['service']}/{server['name']}")
+    return [f"On {member.name} these servers are {state}: {', '.join(names)}." for state, names in by_state.items()]
+
+
+def differences(layout: Layout) -> List[str]:
+    """Return what differs between the inventory and the members that were read, and what is not in force there."""
+    found = [f"{member.name}: {sentence}" for member in layout.read for sentence in member.seen["stale"]]
+    found += [
+        f"{member.name} runs the engine {member.seen['engine']}, and the inventory says {member.engine_wanted}."
+        for member in layout.read
+        if member.seen["engine"] and member.engine_wanted not in (AUTO, member.seen["engine"])
+    ]
+    configured = {vip for member in layout.read for vip in member.addresses}
+    for vip in layout.every_vip if configured else []:
+        if vip not in configured:
+            found.append(f"{vip} is a VIP in the inventory, and in no member's configuration.")
+        elif vip not in layout.vips:
+            found.append(f"{vip} is a VIP in the members' configuration, and not in the inventory.")
+    recorded = {name for member in layout.read for name in member.seen["members"]}
+    found += [
+        f"{name} was a member at the last run, and is none in the inventory." for name in recorded - {*layout.names}
+    ]
+    if recorded:
+        found += [
+            f"{name} is a member in the inventory, and was none at the last run."
+            for name in layout.names
+            if name not in recorded
+        ]
+    return found
+
+
+def _drill_line(drill: Dict[str, Any]) -> str:
+    at = datetime.datetime.fromtimestamp(drill["at"], datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    worst = max((row["worst_ms"] for row in drill["rows"]), default=0)
+    judged = f"{len(drill['faults'])} faults" if drill["faults"] else "as planned"
+    return f"The last drill was at {at}: {len(drill['rows'])} events, {worst:.0f} ms at worst, {judged}."
+
+
+def _data(layout: Layout) -> Dict[str, Any]:
+    return {
+        "vips": [
+            {
+                "address": vip,
+                "holders": layout.holders(vip),
+                "strangers": layout.strangers(vip),
+                "seconds": seconds_held(layout, vip),
+            }
+            for vip in layout.every_vip
+        ],
+        "members": [_member_data(member) for member in layout.members],
+        "not_asked": layout.left_out,
+        "differences": differences(layout),
+    }
+
+
+def _member_data(member: Member) -> Dict[str, Any]:
+    kept = ("engine", "versions", "instances", "held", "servers", "switchover")
+    return {
+        "name": member.name,
+        "was_read": not member.problem,
+        "could_take_over": None if member.problem else not member.reasons,
+        "reasons": [member.problem] if member.problem else member.reasons,
+        **{key: member.seen[key] for key in kept if key in member.seen},
+    }

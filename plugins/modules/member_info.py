@@ -1,0 +1,135 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: member_info
+short_description: Read what a member of a pair or cluster holds, and whether it could take over
+version_added: 0.1.0
+author:
+  - The onprem.lb authors (!UNKNOWN)
+description:
+  - Reads the VIPs that this member holds, its engine, the states of its VRRP instances and of its servers, and each
+    reason why it could not take over, in one call and without a plan.
+  - Changes nothing, takes no lock, and needs root.
+options:
+  vips:
+    description: VIPs to look for besides those of the configuration, each with or without a prefix length, or a mapping
+      with the key C(address).
+    type: list
+    elements: raw
+    default: []
+  members_record:
+    description: The file in which the last run has recorded the members.
+    type: path
+extends_documentation_fragment:
+  - onprem.lb.attributes.reads_only
+seealso:
+  - module: onprem.lb.layout_info
+"""
+
+EXAMPLES = r"""
+- name: Read the member
+  onprem.lb.member_info:
+    vips: [192.0.2.10]
+  register: member
+"""
+
+RETURN = r"""
+engine:
+  description: C(native), C(agent), or nothing where this collection has set up none.
+  type: str
+  returned: success
+router:
+  description: The unit of the VRRP router of this engine.
+  type: str
+  returned: success
+  sample: keepalived.service
+versions:
+  description: The versions of C(haproxy) and C(keepalived) that are installed, or of the C(agent) that runs.
+  type: dict
+  returned: success
+  sample: {"haproxy": "2.6.12", "keepalived": "2.2.7"}
+instances:
+  description: The configured VRRP instances. The state is Active, Backup, Fault, or empty if it is not known.
+  type: list
+  elements: dict
+  returned: success
+  sample:
+    - name: vip-192.0.2.10
+      interface: eth0
+      addresses: [192.0.2.10]
+      priority: 254
+      preempt: true
+      state: Active
+held:
+  description: The VIPs that this member holds, and for how many seconds; null if that is not known.
+  type: list
+  elements: dict
+  returned: success
+  sample: [{"address": "192.0.2.10", "seconds": 3600}]
+answering:
+  description: For each VIP, the hardware addresses of the other hosts that answer for it.
+  type: dict
+  returned: success
+macs:
+  description: The hardware addresses of this member.
+  type: list
+  elements: str
+  returned: success
+ports:
+  description: The TCP ports at which the balancer answers through the VIPs.
+  type: list
+  elements: int
+  returned: success
+servers:
+  description: How many servers the balancer has in C(total), how many are C(up), and the C(others).
+  type: dict
+  returned: success
+  sample: {"total": 4, "up": 3, "others": [{"service": "web", "name": "app1", "state": "down"}]}
+switchover:
+  description: The member C(to) which the VIPs were handed over, since when and by whom, while that keeps the router
+    stopped here; else empty.
+  type: dict
+  returned: success
+unable:
+  description: A sentence for each reason why this member could not take over, besides RV(switchover).
+  type: list
+  elements: str
+  returned: success
+stale:
+  description: A sentence for each program that has not loaded its configuration since it changed.
+  type: list
+  elements: str
+  returned: success
+members:
+  description: The members that O(members_record) has, and the addresses of each.
+  type: dict
+  returned: success
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.onprem.lb.plugins.module_utils._host import member
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "vips": {"type": "list", "elements": "raw", "default": []},
+            "members_record": {"type": "path"},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        found = member.read(Reader.of(module), module.params["vips"], module.params["members_record"] or "")
+    except PermissionError:
+        module.fail_json(msg="There is no right to open raw sockets: use become, or give the container NET_RAW.")
+    module.exit_json(**found)
+
+
+if __name__ == "__main__":
+    main()

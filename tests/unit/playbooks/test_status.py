@@ -1,0 +1,102 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbooks status and switchover where no host answers, and with wrong variables."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._shared import switchover
+from support.paths import PLAYBOOKS, ROLES
+from support.playbooks import PAIR, play, printed
+
+CLUSTER = """
+[ipi_masters]
+m1
+m2
+[ipi_workers]
+w1
+[ipi_masters:vars]
+ipi_api_vips=["192.0.2.5"]
+"""
+
+
+REFUSED = ("-e", "ansible_ssh_executable=ssh ansible_host=127.0.0.1 ansible_port=1")
+
+
+@pytest.mark.parametrize("given, problem", [((), "cannot be read: "), (REFUSED, "cannot be reached: ssh: ")])
+def test_members_that_do_not_answer_are_named_in_the_table_and_fail_the_run(tmp_path, given, problem):
+    code, said = play(tmp_path, PAIR, "onprem.lb.status", *given)
+    assert code == 2
+    lines = printed(said)
+    assert [line.split("|")[1].strip() for line in lines if line.startswith("| lb")] == ["lb1", "lb2"]
+    assert [line.partition(problem)[0] for line in lines if problem in line] == ["lb1 ", "lb2 "]
+
+
+def test_a_limit_leaves_members_out_and_says_so(tmp_path):
+    _code, said = play(tmp_path, PAIR, "onprem.lb.status", "--limit", "lb2")
+    assert "lb1 was not asked: it is outside --limit." in printed(said)
+
+
+def test_the_json_is_written_to_a_file_in_check_mode_too(tmp_path):
+    given = ("-e", "status_format=json", "-e", "status_output=~/status.json", "--check")
+    code, said = play(tmp_path, PAIR, "onprem.lb.status", *given)
+    assert code == 2 and '"was_read": false' in said
+    (layout,) = json.loads((tmp_path / "status.json").read_text())["layouts"]
+    assert [member["name"] for member in layout["members"]] == ["lb1", "lb2"]
+    assert [vip["address"] for vip in layout["vips"]] == ["192.0.2.10"]
+
+
+def test_a_pair_and_a_cluster_are_shown_in_one_run(tmp_path):
+    _code, said = play(tmp_path, PAIR + CLUSTER, "onprem.lb.status", "-e", "status_format=json")
+    text = said[said.index('"layouts"') : said.index("PLAY RECAP")]
+    assert [text.count(f'"name": "{name}"') for name in ("lb1", "lb2", "m1", "m2", "w1")] == [1, 1, 1, 1, 1]
+    assert text.count('"not_asked"') == 2 and '"192.0.2.5"' in text
+
+
+def test_the_last_drill_is_read_where_its_report_is(tmp_path):
+    (tmp_path / "drill.json").write_text('{"rows": [{"worst_ms": 12}], "faults": []}')
+    _code, said = play(tmp_path, PAIR, "onprem.lb.status", "-e", "drill_report=~/drill.json")
+    assert any("1 events, 12 ms at worst, as planned" in line for line in printed(said))
+    _code, said = play(tmp_path, PAIR, "onprem.lb.status", "-e", "drill_report=~/none.json")
+    assert "last drill was" not in said
+
+
+@pytest.mark.parametrize(
+    "playbook, given, sentence",
+    [
+        ("status", "status_fromat=json", "status_fromat is no variable of the playbook: did you mean status_format?"),
+        ("status", "status_format=yaml", "status_format is 'yaml': one of text, json is wanted."),
+        (
+            "switchover",
+            "switchover_too=lb2",
+            "switchover_too is no variable of the playbook: did you mean switchover_to?",
+        ),
+    ],
+)
+def test_a_wrong_variable_is_one_sentence_before_a_host_is_reached(tmp_path, playbook, given, sentence):
+    code, said = play(tmp_path, PAIR, f"onprem.lb.{playbook}", "-e", given)
+    assert code == 2 and sentence in said and "there_is_none" not in said
+
+
+@pytest.mark.parametrize("playbook", ["status", "switchover"])
+def test_a_tag_that_no_task_has_is_refused(tmp_path, playbook):
+    code, said = play(tmp_path, PAIR, f"onprem.lb.{playbook}", "--tags", "verify")
+    assert code == 2 and "verify" in said and "there_is_none" not in said
+
+
+def test_a_switchover_needs_every_member_before_it_changes_one(tmp_path):
+    code, said = play(tmp_path, PAIR, "onprem.lb.switchover", "--check")
+    assert code == 2 and "lb1 cannot be reached as root" in said and "Say what moves" not in said
+
+
+def test_who_writes_reads_and_removes_the_record_of_a_switchover_mean_the_same_file():
+    (_required, hand_over) = yaml.safe_load((PLAYBOOKS / "switchover.yml").read_text())
+    layout = yaml.safe_load((ROLES / "layout" / "vars" / "main.yml").read_text())
+    paths = [hand_over["vars"]["__switchover_path"], layout["__layout_switchover_path"]]
+    assert paths == [switchover.PATH] * 2
+    for tasks in ("configure.yml", "absent.yml"):
+        text = (ROLES / "layout" / "tasks" / tasks).read_text()
+        assert '{path: "{{ __layout_switchover_path }}", state: absent}' in text

@@ -1,0 +1,83 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What haproxy and the agent say of their servers."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host import balancer
+from support.paths import GOLDEN
+
+# haproxy 2.6, `show stat -1 4 -1`, without the columns in between.
+STATISTICS = """\
+# pxname,svname,qcur,status,weight,
+web,app1,0,UP,1,
+web,app2,0,DOWN,1,
+web,app3,0,UP 1/2,1,
+web,app4,0,DOWN 1/2,1,
+web,app5,0,no check,1,
+api,m1,0,MAINT (via web/app2),1,
+api,m2,0,DRAIN,1,
+api,m3,0,NOLB,1,
+"""
+
+
+def test_haproxys_words_for_a_server_become_one_of_five():
+    states = [state for _service, _name, state in balancer.of_statistics(STATISTICS)]
+    assert states == ["up", "down", "up", "down", "unchecked", "maint", "drain", "drain"]
+    assert balancer.of_statistics(STATISTICS)[5][:2] == ("api", "m1")
+
+
+def test_a_summary_counts_and_names_those_without_connections():
+    found = balancer.summary(balancer.of_statistics(STATISTICS))
+    assert (found["total"], found["up"]) == (8, 3)
+    assert found["others"][0] == {"service": "web", "name": "app2", "state": "down"} and len(found["others"]) == 5
+
+
+def test_a_report_of_the_agent_is_read_the_same_way():
+    report = {
+        "services": [{"name": "web", "servers": [{"name": "app1", "state": "up"}, {"name": "b", "state": "down"}]}]
+    }
+    assert balancer.of_report(report) == [("web", "app1", "up"), ("web", "b", "down")]
+    assert balancer.of_report({}) == []
+
+
+@pytest.mark.parametrize(
+    "golden, path",
+    [("pair.haproxy.cfg", "/run/haproxy/admin.sock"), ("pair.redhat.haproxy.cfg", "/var/lib/haproxy/stats")],
+)
+def test_the_socket_is_the_one_of_the_configuration(golden, path):
+    assert balancer.stats_socket((GOLDEN / golden).read_text()) == path
+    assert balancer.stats_socket("global\n") == ""
+
+
+@pytest.fixture
+def listener(tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind(str(tmp_path / "sock"))
+        server.listen()
+        yield server
+
+
+def test_haproxy_is_asked_for_its_servers_alone(listener):
+    asked = []
+
+    def answer():
+        client = listener.accept()[0]
+        asked.append(client.recv(100))
+        client.sendall(STATISTICS.encode())
+        client.close()
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    assert balancer.ask(listener.getsockname()) == STATISTICS
+    thread.join()
+    assert asked == [b"show stat -1 4 -1\n"]
+
+
+def test_a_hung_haproxy_and_one_without_a_socket_give_no_answer(listener, tmp_path):
+    assert balancer.ask(listener.getsockname(), timeout=0.05) is None
+    assert balancer.ask(str(tmp_path / "none")) is None

@@ -1,0 +1,207 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is read of a member without a plan: with both engines, and where something keeps it from taking over."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host import balancer, facts, in_force, member, switchover
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from support.paths import GOLDEN
+from support.programs import Programs
+
+VIP, STRANGER = "192.0.2.10", "02:00:00:00:00:63"
+INSTANCE = f"vip-{VIP}"
+RECORD = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna"}
+STATISTICS = "# pxname,svname,status,\nweb,app1,UP,\nweb,app2,DOWN,\n"
+MASTER, FAULT = f"({INSTANCE}) Entering MASTER STATE", f"({INSTANCE}) Entering FAULT STATE"
+
+
+class Host:
+    """A member with either engine; its attributes are what a test changes."""
+
+    def __init__(self, folder, engine):
+        self.folder, self.engine = folder, engine
+        self.stopped = set()
+        self.log = [MASTER]
+        self.statistics = STATISTICS
+        self.reports = {
+            "onprem-lb-vrrp": {
+                "version": "0.1.0",
+                "instances": [{"name": INSTANCE, "state": "Active", "since": time.time() - 60.5, "reason": "why"}],
+            },
+            "onprem-lb-proxy": {"version": "0.1.0", "services": [{"name": "web", "servers": []}]},
+        }
+        self.addresses = [VIP, "192.0.2.1"]
+        for name in ("pair.lb1.keepalived.conf", "pair.haproxy.cfg", "pair.lb1.agent-vrrp.json"):
+            text = (GOLDEN / name).read_text()
+            (folder / name).write_text(text.replace("/run/haproxy.down", str(folder / "down")))
+        (folder / "down").write_text("0\n")
+
+    @property
+    def programs(self):
+        return Programs(
+            {
+                "ip": lambda _words: (0, json.dumps([self._link()]), ""),
+                "systemctl": self._systemctl,
+                "journalctl": lambda words: (0, "\n".join(map(self._line(words), self.log)), ""),
+                "haproxy": "HAProxy version 2.6.12-1+deb12u1 2023/12/16 - https://haproxy.org/\n",
+                "keepalived": (0, "", "Keepalived v2.2.7 (01/16,2022)\n"),
+            }
+        )
+
+    def _link(self):
+        infos = [{"local": address, "prefixlen": 24} for address in self.addresses]
+        return {"ifname": "eth0", "address": "02:00:00:00:00:01", "addr_info": infos}
+
+    def _systemctl(self, words):
+        units = [word for word in words if word.endswith(".service")]
+        state = {unit: "inactive" if unit in self.stopped or not self.is_there(unit) else "active" for unit in units}
+        shown = [f"Id={unit}\nActiveState={state[unit]}\nMainPID=0\nInvocationID=5e1f\n" for unit in units]
+        return 0, "\n".join(shown), ""
+
+    def is_there(self, unit):
+        return unit.startswith("onprem-lb") == (self.engine == "agent")
+
+    @staticmethod
+    def _line(words):
+        if "--output=cat" in words:
+            return str
+        micros = int((time.time() - 60.5) * 1e6)
+        return lambda message: json.dumps({"__REALTIME_TIMESTAMP": str(micros), "MESSAGE": message})
+
+    def read(self, vips=(), record=""):
+        programs = self.programs
+        return member.read(Reader(programs.run, programs.find), list(vips), record)
+
+
+@pytest.fixture(params=["native", "agent"])
+def engine(request):
+    return request.param
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch, engine):
+    made = Host(tmp_path, engine)
+    configs = {
+        "haproxy.service": "pair.haproxy.cfg",
+        "keepalived.service": "pair.lb1.keepalived.conf",
+        "onprem-lb-vrrp.service": "pair.lb1.agent-vrrp.json",
+    }
+    monkeypatch.setattr(member, "CONFIGS", {unit: str(tmp_path / name) for unit, name in configs.items()})
+    monkeypatch.setattr(facts, "is_ours", made.is_there)
+    monkeypatch.setattr(facts, "listeners", list)
+    monkeypatch.setattr(in_force, "unloaded", lambda _unit, _daemon: "")
+    monkeypatch.setattr(in_force, "report_of", lambda daemon: made.reports.get(daemon.program, {}))
+    monkeypatch.setattr(in_force, "record_of", lambda program: str(tmp_path / f"{program}.loaded"))
+    monkeypatch.setattr(balancer, "ask", lambda _path: made.statistics)
+    monkeypatch.setattr(Reader, "answering", lambda _self, vips, _wait, _addresses: {vip: [STRANGER] for vip in vips})
+    monkeypatch.setattr(switchover.in_force, "__defaults__", (str(tmp_path / "switchover.json"),))
+    return made
+
+
+def test_a_member_that_serves_is_described_the_same_with_both_engines(host, engine):
+    found = host.read([f"{VIP}/24", {"address": "192.0.2.20"}])
+    assert (found["engine"], found["unable"], found["switchover"]) == (engine, [], {})
+    assert found["instances"] == [
+        {
+            "name": INSTANCE,
+            "interface": "eth0",
+            "addresses": [VIP],
+            "priority": 254,
+            "preempt": True,
+            "state": "Active",
+        }
+    ]
+    assert found["held"] == [{"address": VIP, "seconds": 60}]
+    assert found["answering"] == {VIP: [STRANGER], "192.0.2.20": [STRANGER]} and found["macs"] == ["02:00:00:00:00:01"]
+    assert found["versions"] in ({"haproxy": "2.6.12", "keepalived": "2.2.7"}, {"agent": "0.1.0"})
+
+
+def test_a_stopped_unit_is_a_reason_with_its_name(host, engine):
+    units = {"native": ("haproxy", "keepalived"), "agent": ("onprem-lb-proxy", "onprem-lb-vrrp")}[engine]
+    host.stopped = {f"{unit}.service" for unit in units}
+    host.reports = {}
+    assert host.read()["unable"] == [f"{unit}.service does not run." for unit in units]
+
+
+def test_a_fault_is_a_reason_with_its_cause(host, engine):
+    host.log = [MASTER, "VRRP_Script(alive) failed (exited with status 1)", FAULT]
+    host.reports["onprem-lb-vrrp"]["instances"][0]["state"] = "Fault"
+    why = {"native": "script alive failed (exited with status 1)", "agent": "why"}[engine]
+    found = host.read()
+    assert found["unable"] == [f"{INSTANCE} is in FAULT: {why}."] and found["instances"][0]["state"] == "Fault"
+    assert found["held"] == [{"address": VIP, "seconds": None}]
+
+
+def test_a_down_file_is_a_reason(host):
+    (host.folder / "down").write_text("1\n")
+    assert host.read()["unable"] == [f"{host.folder / 'down'} says 1, that the balancer is down."]
+
+
+def test_a_balancer_that_does_not_answer_is_a_reason(host, engine):
+    host.statistics = None
+    host.reports.pop("onprem-lb-proxy")
+    where = {"native": "haproxy does not answer at /run/haproxy/admin.sock.", "agent": "the agent's balancer does not"}
+    (reason,) = host.read()["unable"]
+    assert reason.startswith(where[engine])
+
+
+def test_a_switchover_explains_the_stopped_router_and_is_forgotten_once_it_runs(host, engine):
+    (host.folder / "switchover.json").write_text(json.dumps(RECORD))
+    assert host.read()["switchover"] == {}
+    host.stopped = {"keepalived.service", "onprem-lb-vrrp.service"}
+    found = host.read()
+    assert (found["switchover"], found["unable"]) == (RECORD, [])
+    host.stopped |= {"haproxy.service", "onprem-lb-proxy.service"}
+    host.reports = {}
+    assert [reason.split(".")[0] for reason in host.read()["unable"]] == [
+        {"native": "haproxy", "agent": "onprem-lb-proxy"}[engine]
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
+def test_a_damaged_record_is_none(host, text):
+    (host.folder / "switchover.json").write_text(text)
+    host.stopped = {"keepalived.service", "onprem-lb-vrrp.service"}
+    assert host.read()["switchover"] == {}
+
+
+def test_a_member_that_does_not_preempt_says_so(host):
+    for path in (host.folder / "pair.lb1.keepalived.conf", host.folder / "pair.lb1.agent-vrrp.json"):
+        text = path.read_text().replace("    advert_int 1", "    nopreempt\n    advert_int 1")
+        path.write_text(text.replace('"preempt": true', '"preempt": false'))
+    assert host.read()["instances"][0]["preempt"] is False
+
+
+def test_the_members_of_the_last_run_are_read(host, tmp_path):
+    (tmp_path / "members.json").write_text('{"lb1": ["192.0.2.1"]}')
+    assert host.read(record=str(tmp_path / "members.json"))["members"] == {"lb1": ["192.0.2.1"]}
+    assert host.read()["members"] == {}
+
+
+@pytest.mark.parametrize("engine", ["none"], indirect=False)
+def test_a_host_without_an_engine_says_what_to_run(host, monkeypatch):
+    monkeypatch.setattr(facts, "is_ours", lambda _unit: False)
+    found = host.read([VIP])
+    assert (found["engine"], found["instances"], found["unable"]) == ("", [], [member.NOT_SET_UP])
+    assert found["held"] == [{"address": VIP, "seconds": None}]
+
+
+def listening(address, port, program="haproxy"):
+    return {"address": address, "port": port, "program": program, "runs_in": ""}
+
+
+def test_the_ports_are_those_at_which_the_balancer_answers_through_the_vips():
+    sockets = [
+        listening("0.0.0.0", 443),
+        listening("::", 443),
+        listening(VIP, 80),
+        listening("127.0.0.1", 9000),
+        listening("0.0.0.0", 22, "sshd"),
+    ]
+    assert member.ports(sockets, "native", [VIP]) == [80, 443]
+    assert member.ports(sockets, "", [VIP]) == []

@@ -1,0 +1,187 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the status says of members, as a user reads it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.status import COMPARED, duration, status
+from support.members import DOWN, RECORD, SECOND, VIP, host, pair, seen
+
+HOLDS = seen(1, [VIP])
+
+
+def said(given, **more):
+    """The lines without the table, and the sentences for which the playbook fails."""
+    found = status(given, **more)
+    return [line for line in found.lines if not line.startswith("|") and line != COMPARED], found.faults
+
+
+def test_a_pair_that_does_well_is_one_screen():
+    assert status(pair(HOLDS, seen(2))).lines == [
+        "192.0.2.10 is held by lb1, for 3 h 12 min.",
+        "| member | engine | versions                         | VIPs held | could take over | servers up |",
+        "|--------|--------|----------------------------------|-----------|-----------------|------------|",
+        "| lb1    | native | haproxy 2.6.12, keepalived 2.2.7 | 1 of 1    | yes             | 2 of 2     |",
+        "| lb2    | native | haproxy 2.6.12, keepalived 2.2.7 | 0 of 1    | yes             | 2 of 2     |",
+        "The inventory's VIPs, members and engines were compared; onprem.lb.site --check --diff compares all of it.",
+    ]
+    assert status(pair(HOLDS, seen(2))).faults == []
+
+
+def test_a_member_that_could_not_take_over_is_named_with_every_reason():
+    reasons = ["vip-192.0.2.10 is in FAULT: script chk failed.", "/run/haproxy.down says 1, that the balancer is down."]
+    lines, faults = said(pair(HOLDS, seen(2, unable=reasons)))
+    assert faults == [f"lb2 could not take over: {reasons[0]} {reasons[1]}"]
+    assert faults[0] in lines
+    assert status(pair(HOLDS, seen(2, unable=reasons))).lines[4].split(" | ")[4].strip() == "no"
+
+
+def test_a_member_that_a_switchover_holds_back_is_told_from_one_that_failed():
+    lines, faults = said(pair(seen(1, switchover=RECORD), seen(2, [VIP])))
+    sentence = "its router is stopped since 2026-01-31 12:00 UTC, when anna handed the VIPs over to lb2."
+    assert faults == [f"lb1 could not take over: {sentence}"] and faults[0] in lines
+
+
+def test_a_member_that_does_not_answer_is_named_and_the_others_are_shown():
+    lines, faults = said(pair(HOLDS, DOWN))
+    sentence = "lb2 cannot be reached: ssh: connect to host: No route to host."
+    assert lines == ["192.0.2.10 is held by lb1, for 3 h 12 min.", sentence]
+    assert faults == lines[1:]
+    assert status(pair(HOLDS, DOWN)).lines[4].count("unknown") == 5
+
+
+@pytest.mark.parametrize(
+    "said_by_ansible, cause",
+    [
+        ("Failed to connect to the host via ssh: ssh: no route", "ssh: no route"),
+        (
+            'Task failed: Data could not be sent to "lb2". Make sure this host can be reached over ssh: no route',
+            "no route",
+        ),
+        ("Task failed: there is none.", "there is none"),
+    ],
+)
+def test_of_what_ansible_says_the_cause_remains(said_by_ansible, cause):
+    down = {"unreachable": True, "msg": said_by_ansible}
+    assert status(pair(HOLDS, down)).faults == [f"lb2 cannot be reached: {cause}."]
+
+
+def test_a_host_that_fails_the_reading_says_why():
+    (fault,) = said(pair(HOLDS, {"failed": True, "msg": "There is no right\nto open raw sockets"}))[1]
+    assert fault == "lb2 cannot be read: There is no right to open raw sockets."
+
+
+def test_nobody_who_was_read_means_that_nothing_is_said_of_the_vips():
+    lines, faults = said(pair(DOWN, DOWN))
+    assert not any(VIP in line for line in lines + faults) and len(faults) == 2
+
+
+@pytest.mark.parametrize(
+    "first, second, line, fault",
+    [
+        (seen(1), seen(2), "is held by nobody.", "has no holder."),
+        (HOLDS, seen(2, [VIP]), "is held by lb1 and lb2.", "has 2 holders: lb1, lb2."),
+        (
+            seen(1, [VIP], answering={VIP: ["02:00:00:00:00:63"]}),
+            seen(2),
+            "is held by lb1 and another host (02:00:00:00:00:63).",
+            "has 2 holders: lb1, another host (02:00:00:00:00:63).",
+        ),
+    ],
+    ids=["none", "two members", "a stranger"],
+)
+def test_a_vip_without_exactly_one_holder_is_a_fault(first, second, line, fault):
+    lines, faults = said(pair(first, second))
+    assert lines[0] == f"{VIP} {line}" and faults == [f"{VIP} {fault}"]
+
+
+def test_a_member_that_answers_for_its_vip_is_no_stranger():
+    both = {"answering": {VIP: ["02:00:00:00:00:01"]}}
+    assert said(pair(HOLDS, seen(2, **both)))[1] == []
+
+
+def test_a_member_outside_limit_is_named_and_not_judged():
+    (only,) = pair(seen(2, answering={VIP: ["02:00:00:00:00:01"]}), seen(2))[:1]
+    lines, faults = said([{**only, "name": "lb2"}])
+    assert faults == []
+    assert lines == [
+        "192.0.2.10 is held by another host (02:00:00:00:00:01).",
+        "lb1 was not asked: it is outside --limit.",
+    ]
+
+
+def test_servers_that_are_down_are_named_by_their_states():
+    others = [
+        {"service": "web", "name": "app1", "state": "down"},
+        {"service": "web", "name": "app2", "state": "maint"},
+        {"service": "api", "name": "m1", "state": "down"},
+    ]
+    lines, faults = said(pair(HOLDS, seen(2, servers={"total": 5, "up": 2, "others": others})))
+    assert lines[1:] == [
+        "On lb2 these servers are down: web/app1, api/m1.",
+        "On lb2 these servers are maint: web/app2.",
+    ]
+    assert faults == []
+
+
+def test_what_differs_from_the_inventory_is_said_and_is_no_fault():
+    members = {"lb1": ["192.0.2.1"], "lb3": ["192.0.2.3"]}
+    first = seen(1, [VIP], stale=["haproxy.service has not loaded haproxy.cfg since it changed."], members=members)
+    given = [{**each, "vips": [f"{SECOND}/24"], "engine": "agent"} for each in pair(first, seen(2, engine=""))]
+    lines = said(given)[0]
+    assert lines[2:] == [
+        "lb1: haproxy.service has not loaded haproxy.cfg since it changed.",
+        "lb1 runs the engine native, and the inventory says agent.",
+        f"{SECOND} is a VIP in the inventory, and in no member's configuration.",
+        f"{VIP} is a VIP in the members' configuration, and not in the inventory.",
+        "lb3 was a member at the last run, and is none in the inventory.",
+        "lb2 is a member in the inventory, and was none at the last run.",
+    ]
+    assert said(given)[1] == [f"{SECOND} has no holder."]
+
+
+def test_vips_are_read_as_a_user_writes_them():
+    second = {"address": "2001:DB8::0a/64"}
+    (found,) = status(pair(HOLDS, seen(2), vips=[f"{VIP}/24", second, "no address"])).data["layouts"]
+    assert [vip["address"] for vip in found["vips"]] == [VIP, "2001:db8::a"]
+
+
+def test_two_pairs_are_shown_one_after_the_other():
+    more = [host("lb3", seen(3, [SECOND]), ["lb3"], [SECOND])]
+    lines = status([*pair(HOLDS, seen(2)), *more]).lines
+    assert [line for line in lines if "held by" in line] == [
+        f"{VIP} is held by lb1, for 3 h 12 min.",
+        f"{SECOND} is held by lb3, for 3 h 12 min.",
+        f"{VIP} is held by nobody.",
+    ]
+    assert sum(line.startswith("| member") for line in lines) == 2
+
+
+def test_the_last_drill_is_said_where_there_is_a_report():
+    drill = {"at": 1769860800, "rows": [{"worst_ms": 12.4}, {"worst_ms": 3011.8}], "faults": []}
+    assert said(pair(HOLDS, seen(2)), drill=drill)[0][-1] == (
+        "The last drill was at 2026-01-31 12:00 UTC: 2 events, 3012 ms at worst, as planned."
+    )
+    assert said(pair(HOLDS, seen(2)), drill={**drill, "faults": ["slow"]})[0][-1].endswith("at worst, 1 faults.")
+
+
+def test_the_json_has_what_the_lines_say():
+    data = json.loads(json.dumps(status(pair(HOLDS, seen(2, unable=["keepalived.service does not run."]))).data))
+    (layout,) = data["layouts"]
+    assert layout["vips"] == [{"address": VIP, "holders": ["lb1"], "strangers": [], "seconds": 11520}]
+    assert [(each["name"], each["could_take_over"], each["reasons"]) for each in layout["members"]] == [
+        ("lb1", True, []),
+        ("lb2", False, ["keepalived.service does not run."]),
+    ]
+    assert data["faults"] == ["lb2 could not take over: keepalived.service does not run."] and "drill" not in data
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [(0, "0 s"), (59, "59 s"), (60, "1 min 0 s"), (3599, "59 min 59 s"), (3600, "1 h 0 min"), (90000, "1 d 1 h")],
+)
+def test_a_time_is_told_in_its_two_largest_units(seconds, text):
+    assert duration(seconds) == text

@@ -1,0 +1,199 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whose router stops and starts in a switchover, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import switchover
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.switchover import steps
+from support.members import DOWN, RECORD, SECOND, VIP, host, instance, pair, seen
+
+HOLDS = seen(1, [VIP])
+HELD_BACK = pair(seen(1, switchover=RECORD), seen(2, [VIP]))
+THREE = ["lb1", "lb2", "lb3"]
+
+
+def lax(number, holds=()):
+    """A member that does not preempt."""
+    return seen(number, holds, instances=[instance(VIP, 255 - number, preempt=False)])
+
+
+def test_with_preemption_the_first_member_is_held_back():
+    found = steps(pair(HOLDS, seen(2)))
+    assert (found.faults, found.stop, found.hold, found.start) == ([], ["lb1"], ["lb1"], [])
+    assert found.expected == {"lb2": [VIP]}
+    assert found.lines == [
+        f"{VIP} moves from lb1 to lb2.",
+        "lb1 is held back: it preempts (pair_preempt) and would take the VIPs at once, so its router stays stopped. "
+        "Meanwhile it could not take over from lb2. -e switchover_back=true, the next run of onprem.lb.site, or a "
+        "reboot of it ends that.",
+    ]
+
+
+def test_without_preemption_the_holder_becomes_backup():
+    found = steps(pair(lax(1, [VIP]), lax(2)))
+    assert (found.stop, found.hold) == (["lb1"], [])
+    assert found.lines[-1] == "The router of lb1 starts again, and lb2 keeps the VIPs."
+
+
+def test_without_preemption_the_vip_goes_back_the_same_way():
+    found = steps(pair(lax(1), lax(2, [VIP])), "lb1")
+    assert (found.stop, found.hold, found.expected) == (["lb2"], [], {"lb1": [VIP]})
+
+
+@pytest.mark.parametrize("to", ["", "lb2"])
+def test_a_second_run_finds_nothing_to_do(to):
+    found = steps(HELD_BACK, to)
+    assert found == switchover.Steps([], [f"lb2 holds {VIP} already: nothing to do."])
+
+
+def test_the_way_back_starts_the_router_that_was_stopped():
+    found = steps(HELD_BACK, back=True)
+    assert (found.faults, found.stop, found.start, found.expected) == ([], [], ["lb1"], {"lb1": [VIP]})
+    assert found.lines == ["The router of lb1 starts again.", f"{VIP} moves from lb2 to lb1."]
+
+
+def test_a_switchover_to_the_member_that_is_held_back_is_the_way_back():
+    found = steps(HELD_BACK, "lb1")
+    assert (found.stop, found.hold, found.start, found.expected) == ([], [], ["lb1"], {"lb1": [VIP]})
+
+
+def test_nothing_is_held_back_is_said():
+    found = steps(pair(HOLDS, seen(2)), back=True)
+    assert found == switchover.Steps([], ["No member of lb1, lb2 is held back: nothing to do."])
+
+
+def three(*members):
+    return [host(name, each, THREE) for name, each in zip(THREE, members)]
+
+
+def test_of_three_every_member_before_the_target_is_held_back():
+    found = steps(three(HOLDS, seen(2), seen(3)), "lb3")
+    assert (found.stop, found.hold, found.expected) == (["lb1", "lb2"], ["lb1", "lb2"], {"lb3": [VIP]})
+
+
+def test_of_three_the_last_stays_a_backup():
+    found = steps(three(HOLDS, seen(2), seen(3)))
+    assert (found.stop, found.hold, found.expected) == (["lb1"], ["lb1"], {"lb2": [VIP]})
+
+
+def test_who_no_longer_outranks_the_target_takes_part_again():
+    found = steps(three(seen(1, switchover=RECORD), seen(2, switchover=RECORD), seen(3, [VIP])), "lb2")
+    assert (found.stop, found.start, found.expected) == ([], ["lb2"], {"lb2": [VIP]})
+
+
+@pytest.mark.parametrize(
+    "given, to, sentence",
+    [
+        (pair(HOLDS, seen(2)), "lb9", "switchover_to is 'lb9', which is no member: choose one of lb1, lb2."),
+        (
+            [host("lb1", HOLDS, ["lb1"])],
+            "",
+            "lb1 is the only member: there is none to hand the VIPs over to.",
+        ),
+        (
+            pair(HOLDS, seen(2, unable=["haproxy.service does not run."])),
+            "lb2",
+            "lb2 could not take over: haproxy.service does not run.",
+        ),
+        (
+            pair(seen(1, switchover=RECORD, unable=["haproxy.service does not run."]), seen(2, [VIP])),
+            "lb1",
+            "lb1 could not take over: haproxy.service does not run.",
+        ),
+        (
+            pair(HOLDS, DOWN),
+            "",
+            "A switchover needs all members. lb2 cannot be reached: ssh: connect to host: No route to host.",
+        ),
+        (
+            pair(HOLDS, seen(2))[:1],
+            "",
+            "lb2 is outside --limit, and a switchover needs all members: leave it out.",
+        ),
+        (
+            pair(HOLDS, seen(2, instances=[])),
+            "lb2",
+            f"lb2 cannot take over {VIP}, which its configuration lacks.",
+        ),
+        (
+            pair(seen(1, instances=[]), seen(2, instances=[])),
+            "",
+            "The pair has no VIP: run onprem.lb.site first.",
+        ),
+        (
+            [*pair(HOLDS, seen(2)), host("lb3", seen(3, [SECOND]), ["lb3", "lb4"])],
+            "",
+            "There are several pairs (lb1, lb2 and lb3, lb4): name the member that takes over with -e switchover_to.",
+        ),
+    ],
+    ids=["unknown", "alone", "unable", "held back and unable", "down", "limit", "lacks it", "not set up", "pairs"],
+)
+def test_what_cannot_be_done_is_refused_in_one_sentence(given, to, sentence):
+    assert steps(given, to) == switchover.Steps([sentence])
+
+
+def test_both_directions_at_once_are_refused():
+    (fault,) = steps(HELD_BACK, "lb2", back=True).faults
+    assert fault == "switchover_back and switchover_to (lb2) are both set: leave one of them out."
+
+
+def test_a_member_that_could_not_take_over_is_not_given_the_vips_back():
+    given = pair(seen(1, switchover=RECORD, unable=["haproxy.service does not run."]), seen(2, [VIP]))
+    assert steps(given, back=True).faults == ["lb1 could not take over: haproxy.service does not run."]
+
+
+def crossed():
+    """Two VIPs that prefer different members."""
+    first = seen(1, [VIP], instances=[instance(VIP, 254), instance(SECOND, 253)])
+    second = seen(2, [SECOND], instances=[instance(VIP, 253), instance(SECOND, 254)])
+    return pair(first, second, vips=[VIP, SECOND])
+
+
+def test_vips_that_prefer_different_members_need_a_name():
+    assert steps(crossed()).faults == [
+        "The VIPs prefer different members: name the one that takes over with -e switchover_to."
+    ]
+    found = steps(crossed(), "lb2")
+    assert (found.stop, found.hold, found.expected) == (["lb1"], ["lb1"], {"lb2": [VIP, SECOND]})
+    assert found.lines[0] == f"{VIP} moves from lb1 to lb2." and SECOND not in "".join(found.lines)
+
+
+def test_several_pairs_go_back_together():
+    others = [host("lb3", seen(3, switchover=RECORD), ["lb3", "lb4"]), host("lb4", seen(4, [VIP]), ["lb3", "lb4"])]
+    found = steps([*HELD_BACK, *others], back=True)
+    assert found.start == ["lb1", "lb3"] and set(found.expected) == {"lb1", "lb3"}
+
+
+MOVE = steps(pair(HOLDS, seen(2))).probe
+MEASURED = {
+    "holder_before": "lb1",
+    "holder_after": "lb2",
+    "tried": 900,
+    "failed_attempts": 2,
+    "takeover": {"outage_ms": 9.8, "response_gap_ms": 14.2},
+}
+
+
+def test_the_move_of_the_first_vip_is_measured_at_a_port_of_the_balancer():
+    macs = [{"name": "lb1", "macs": ["02:00:00:00:00:01"]}, {"name": "lb2", "macs": ["02:00:00:00:00:02"]}]
+    wanted = {"address": VIP, "port": 443, "members": macs, "holder": "lb2"}
+    assert steps(pair(HOLDS, seen(2))).probe == wanted
+    assert steps(pair(HOLDS, seen(2, ports=[]))).probe == {}
+
+
+@pytest.mark.parametrize(
+    "change, sentence",
+    [
+        (
+            {},
+            f"{VIP} was gone for 10 ms: of 900 connections, one every 5 ms, 2 failed, and for 14 ms at most none was "
+            "answered.",
+        ),
+        ({"holder_after": "lb1"}, f"The probe did not see {VIP} move to lb2."),
+        ({"holder_before": "lb2"}, f"{VIP} had moved before the probe began: nothing was measured."),
+    ],
+)
+def test_only_a_move_that_was_seen_is_reported_as_measured(change, sentence):
+    assert switchover.measured(MOVE, {**MEASURED, **change}) == sentence
