@@ -57,6 +57,7 @@ SETTINGS = {
     "bootstrap_complete": Field(boolean, False),
     "machine_networks": Field(list_of(text), []),
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
+    "metrics_file": Field(values.optional(values.metrics_file), ""),
 }
 
 

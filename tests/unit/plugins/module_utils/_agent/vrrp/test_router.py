@@ -169,7 +169,7 @@ def test_the_report_has_exactly_what_was_agreed():
     readings = {"interface eth0": 0, "the source address on eth0": 0, "load": -30}
     router.state = router.state._replace(name=machine.BACKUP, readings=readings)
     wall.now += 60
-    router.changed("start")
+    router.changed(machine.BACKUP, "start")
     assert router.report([VirtualAddress("192.0.2.10/32", "eth0")], "all", now=0) == {
         "name": "front",
         "interface": "eth0",
@@ -195,6 +195,7 @@ def test_the_report_has_exactly_what_was_agreed():
         "received": 0,
         "lower": 0,
         "transitions": 1,
+        "takeovers": 0,
         "discarded": {},
     }
 
