@@ -16,7 +16,7 @@ description:
   - P(onprem.lb.agent#module) installs it as a service. This is for its other commands, such as C(metrics).
 options:
   path:
-    description: Where it is to be. The folder is created.
+    description: The path of the archive. The folder is created.
     type: path
     required: true
 extends_documentation_fragment:
