@@ -48,7 +48,7 @@ def test_each_alert_has_a_case_that_fires_and_one_that_does_not(alert):
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
 def test_an_alert_says_what_is_wrong_and_leads_to_a_page_that_is_there(alert):
     assert "$labels." in alert["annotations"]["summary"] and alert["labels"]["severity"]
-    page = alert["annotations"].get("page", "docs/monitoring.md#alerts")
+    page = alert["annotations"]["page"]
     file, _hash, chosen = page.partition("#")
     for anchor in re.split(r"\{\{.*?\}\}", chosen):
         assert not anchor or anchor in anchors(ROOT / file), page
