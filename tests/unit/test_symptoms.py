@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The page for three in the morning: what its commands name exists, and each symptom has one command and one paragraph."""
+"""The page for three in the morning: a command and a paragraph for each symptom, and what they name exists."""
 
 from __future__ import annotations
 
