@@ -200,6 +200,17 @@ def test_the_report_has_exactly_what_was_agreed():
     }
 
 
+def test_becoming_active_is_a_takeover_which_an_upgrade_does_not_forget():
+    router = Router(FRONT)
+    for state in (machine.BACKUP, machine.ACTIVE, machine.FAULT, machine.ACTIVE):
+        router.changed(state, "a test")
+    after = Router(FRONT)
+    after.restore(router.to_json())
+    for each in (router, after):
+        report = each.report([], None, now=0)
+        assert (report["takeovers"], report["transitions"]) == (2, 4)
+
+
 def test_a_fault_is_shown_as_no_change_of_the_priority():
     router = Router(TRACKING)
     router.state = router.state._replace(readings={"haproxy": tracking.FAULT})
