@@ -4,9 +4,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
+from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import host as metrics_of_host
+from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import writer
+from support.paths import ROLES
 from support.roles import calls, variables_of
 
 SYSTEMD, FILES, DELETED = "ansible.builtin.systemd_service", "onprem.lb.config_files", "ansible.builtin.file"
@@ -88,3 +93,12 @@ def test_the_command_names_each_certificate_once():
         "/usr/bin/python3 -I /usr/local/lib/onprem-lb-metrics/agent.pyz metrics "
         f"--file {FILE} --certificate '/etc/a b.pem'"
     )
+
+
+def test_what_a_drill_records_on_the_members_is_what_is_read_there():
+    loader = DataLoader()
+    tasks = loader.load_from_file(str(ROLES / "drill" / "tasks" / "main.yml"), trusted_as_template=True)
+    ((task, (file,)),) = [(task, task[FILES]["files"]) for task in tasks if FILES in task]
+    written = Templar(loader=loader, variables={"__drill_ended": 1790000000}).template(file["content"])
+    assert (file["path"], metrics_of_host.last_drill(json.loads(written))) == (writer.DRILL, 1790000000)
+    assert task["delegate_to"] == "{{ item }}" and task["loop"] == "{{ __drill_names }}"
