@@ -9,6 +9,8 @@ NEEDED = {
     "README.md",
     "LICENSE",
     "docs/pictures/pair.svg",
+    "docs/monitoring/dashboard.json",
+    "docs/monitoring/rules.yml",
     "examples/kubeadm-external.yml",
     "meta/execution-environment.yml",
     "meta/runtime.yml",

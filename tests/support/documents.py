@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Dict, List, Set, Tuple
 
 LINK = re.compile(r"\]\(([^)\s]+)\)|^\[\w+\]: (\S+)$", re.MULTILINE)
 
@@ -35,6 +35,11 @@ def links(path: Path) -> List[str]:
     """Return where the links and pictures of a page lead to, code left out."""
     prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
     return [inline or named for inline, named in LINK.findall(prose)]
+
+
+def anchors(path: Path) -> Set[str]:
+    """Return what GitHub makes of the headings of a page, for links to them."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading, _level in headings(path)}
 
 
 def headings(path: Path) -> List[Tuple[str, int]]:

@@ -17,7 +17,12 @@ from lab.machine import Need  # noqa: E402
 
 SYSTEMD = Path("/run/systemd/system")
 # By package: the service that it would start. The other packages' services do not start without a configuration.
-SERVICES = {"bind9": "named.service", "frr": "frr.service", "haproxy": "haproxy.service"}
+SERVICES = {
+    "bind9": "named.service",
+    "frr": "frr.service",
+    "haproxy": "haproxy.service",
+    "prometheus": "prometheus.service",
+}
 
 
 def missing(needs: Sequence[Need]) -> list[Need]:

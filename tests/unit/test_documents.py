@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from support.documents import headings, links
+from support.documents import anchors, headings, links
 from support.paths import DOCS, README, ROLES, ROOT
 
 PAGES = [README, *sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md")), *sorted(ROLES.glob("*/README.md"))]
@@ -33,7 +33,7 @@ def test_each_link_leads_to_a_file_and_to_a_heading_there(page):
             name, _hash, anchor = link.partition("#")
             target = page.parent / name if name else page
             assert target.exists(), link
-            assert not anchor or anchor in {slug(heading) for heading, _level in headings(target)}, link
+            assert not anchor or anchor in anchors(target), link
 
 
 def test_the_readme_has_the_sections_of_a_certified_collection_in_their_order():
@@ -43,8 +43,3 @@ def test_the_readme_has_the_sections_of_a_certified_collection_in_their_order():
 def test_the_readme_opens_with_what_readers_run_today():
     opening = README.read_text().partition("##")[0]
     assert all(name in opening for name in TODAY) and "OpenShift 3" not in opening
-
-
-def slug(heading):
-    """Return what GitHub makes of a heading for links to it."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -22,6 +22,8 @@ NEEDS = (
     Need(("keepalived",), apt="keepalived", dnf="keepalived"),
     Need(("nft",), apt="nftables", dnf="nftables"),
     Need(("systemd-analyze",), apt="systemd", dnf="systemd"),
+    # It reads the alerts, and tries them.
+    Need(("promtool",), apt="prometheus", dnf="golang-github-prometheus"),
     Need(("nsupdate",), apt="bind9-dnsutils", dnf="bind-utils"),
 )
 

@@ -31,6 +31,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         "check-config": _check_config,
         "status": _status,
         "server": _server,
+        "metrics": _metrics,
     }
     return commands[options.command](options)
 
@@ -48,6 +49,7 @@ def _parse(arguments: Optional[List[str]]) -> Any:
     status.add_argument("--socket", metavar="PATH", help="where it answers, if not at a default path")
     status.add_argument("--format", choices=FORMATS, default=FORMATS[0])
     _add_server(commands)
+    _add_metrics(commands)
     return parser.parse_args(arguments)
 
 
@@ -60,6 +62,14 @@ def _add_server(commands: Any) -> None:
     server.add_argument("order", choices=ADMIN_STATES, help=meanings)
     server.add_argument("server", metavar="SERVICE/SERVER")
     server.add_argument("--socket", metavar="PATH", help="where the proxy answers, if not at the default path")
+
+
+def _add_metrics(commands: Any) -> None:
+    purpose = "show what Prometheus is told of this host, with the agent or with keepalived"
+    metrics = commands.add_parser("metrics", help=purpose, description=f"{purpose}.".capitalize())
+    metrics.add_argument("--file", metavar="PATH", help="keep it in this file, in the foreground, until SIGTERM")
+    metrics.add_argument("--certificate", metavar="PATH", action="append", default=[], help="say when it expires")
+    metrics.add_argument("--drill", metavar="PATH", help="the record of the last drill, if not at its default path")
 
 
 def _vrrp(options: Any) -> int:
@@ -200,6 +210,21 @@ def _server(options: Any) -> int:
     except status_socket.Refused as refused:
         return _refuse(str(refused))
     _print(f"{done}\n")
+    return GOOD
+
+
+def _metrics(options: Any) -> int:
+    from .metrics import writer
+    from .runtime.log import Log
+
+    about = writer.Options(options.certificate, options.drill or writer.DRILL)
+    if not options.file:
+        _print(writer.Writer(about, writer.router, Log()).text())
+        return GOOD
+    try:
+        writer.main(options.file, about, Log())
+    except OSError as error:
+        return _refuse(f"{options.file} cannot be written: {error.strerror}.")
     return GOOD
 
 

@@ -27,13 +27,14 @@ TLS: Dict[str, Judge] = {
 def unfit(named: Dict[str, Any]) -> List[Dict[str, str]]:
     """Return ``{key, value, wrong}`` of each that is not fit; ``wrong`` follows "KEY is VALUE: ".
 
-    :param named: ``notify``, the ``script_user`` that runs it, ``down_file``, ``services``, and ``programs``, each a
-        ``{key, command, user}``; each may be missing
+    :param named: ``notify``, the ``script_user`` that runs it, ``down_file``, ``metrics_file``, ``services``, and
+        ``programs``, each a ``{key, command, user}``; each may be missing
     """
     found = [
         *((one["key"], one["command"], _notify(one["command"], one["user"])) for one in named.get("programs") or ()),
         ("notify", named.get("notify"), _notify(named.get("notify"), named.get("script_user") or ROOT)),
         ("down_file", named.get("down_file"), _down_file(named.get("down_file"))),
+        ("metrics_file", named.get("metrics_file"), _metrics_file(named.get("metrics_file"))),
         *((key, path, wrong(path)) for key, path, wrong in _certificates(named.get("services"))),
     ]
     return [{"key": key, "value": str(value), "wrong": wrong} for key, value, wrong in found if wrong]
@@ -55,6 +56,13 @@ def _down_file(path: Any) -> Optional[str]:
     if not os.path.isdir(folder):
         return f"there is no folder {folder}, so that the balancer could not start: create it, or name a file in /run."
     return host.exposed(folder, ROOT)
+
+
+def _metrics_file(path: Any) -> Optional[str]:
+    folder = os.path.dirname(path) if isinstance(path, str) and path.startswith("/") else ""
+    if folder and not os.path.isdir(folder):
+        return f"there is no folder {folder}: install node_exporter, or name the folder that it reads."
+    return None
 
 
 def _certificates(services: Any) -> Iterator[Tuple[str, str, Judge]]:

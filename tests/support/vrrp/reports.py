@@ -31,6 +31,7 @@ FRONT = {
     "received": 3,
     "lower": 4,
     "transitions": 2,
+    "takeovers": 1,
     "discarded": {"checksum": 1},
 }
 SIX = {

@@ -325,6 +325,14 @@ CASES = {
     "ipi-default.agent-vrrp.json": lambda: agent_of_cluster("master-0", "vrrp"),
     "ipi-default.agent-proxy.json": lambda: agent_of_cluster("master-0", "proxy"),
     "ipi-ocp45.agent-vrrp.json": lambda: agent_of_cluster("master-0", "vrrp", preset="ocp45"),
+    "metrics.service": lambda: render(
+        "layout",
+        "metrics.service.j2",
+        __layout_metrics_command="/usr/bin/python3 -I /usr/local/lib/onprem-lb-metrics/agent.pyz metrics "
+        "--file /var/lib/prometheus/node-exporter/onprem-lb.prom --certificate '/etc/haproxy/100%.pem'",
+        __layout_metrics_file="/var/lib/prometheus/node-exporter/onprem-lb.prom",
+        __layout_metrics_folder="/var/lib/prometheus/node-exporter",
+    ),
     "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
 }
 

@@ -28,6 +28,7 @@ def test_an_undefined_variable_does_not_stop_a_removal(layout, variable):
         variable: trust_as_template("{{ no_such_variable.servers }}"),
     }
     ((_module, removed),) = calls("layout", variables, FILES, tasks_from="absent.yml")
+    assert {"path": "/etc/systemd/system/onprem-lb-metrics.service", "state": "absent"} in removed["files"]
     assert {"path": "/run/lb.down", "state": "absent"} in removed["files"]
 
 

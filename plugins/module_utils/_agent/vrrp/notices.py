@@ -43,7 +43,7 @@ class Notices:
         reason = change.reason
         if change.after == machine.FAULT:
             reason = reasons.of_fault(router, members, self.links, self.results)
-        router.changed(reason)
+        router.changed(change.after, reason)
         self.log.info(f"{router.name}: {change.before} to {change.after}: {reason}")
         state = NOTIFY_STATES[change.after]
         if state != NOTIFY_STATES[change.before]:

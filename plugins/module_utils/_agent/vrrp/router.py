@@ -17,7 +17,7 @@ from .notation import DEV
 Senders = List[Tuple[str, Callable[[], Any]]]  # a destination, and the call that sends to it
 ADDRESSES = "the virtual addresses"  # a reading: FAULT while the kernel refuses them, or the routes
 ROUTES = "the virtual routes"
-SAVED = ("since", "reason", "last", "sent", "received", "lower", "transitions", "discarded", "refused_for")
+SAVED = ("since", "reason", "last", "sent", "received", "lower", "transitions", "takeovers", "discarded", "refused_for")
 
 
 class LastAdvertisement(NamedTuple):
@@ -45,7 +45,7 @@ class Router:
         self.refused = ADDRESSES  # what the kernel has refused last
         self.refused_for = 0  # how long to wait before addresses that the kernel refused are tried again, microseconds
         self.last: Optional[LastAdvertisement] = None
-        self.sent = self.received = self.transitions = 0
+        self.sent = self.received = self.transitions = self.takeovers = 0
         self.lower = 0  # Advertisements of a lower priority that were received while it was Active
         self.rivals = rivals.Rivals()
         self.discarded: Dict[str, int] = {}
@@ -150,8 +150,10 @@ class Router:
     def discard(self, reason: str) -> None:
         self.discarded[reason] = self.discarded.get(reason, 0) + 1
 
-    def changed(self, reason: str) -> None:
+    def changed(self, after: str, reason: str) -> None:
+        """Record that it has gone over to another state."""
         self.since, self.reason, self.transitions = self.wall(), reason, self.transitions + 1
+        self.takeovers += after == machine.ACTIVE
         self.other_holders = {}
 
     def tracker_updates(self, check: Check, up: bool, value: int) -> List[machine.TrackerUpdate]:
@@ -211,5 +213,6 @@ class Router:
             "received": self.received,
             "lower": self.lower,
             "transitions": self.transitions,
+            "takeovers": self.takeovers,
             "discarded": dict(self.discarded),
         }

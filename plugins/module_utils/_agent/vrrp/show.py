@@ -90,6 +90,11 @@ def prometheus(report: Report) -> str:
     return exposition(PREFIX, METRICS, report)
 
 
+def prometheus_of_router(report: Report) -> str:
+    """Return what any VRRP router has of such a report: ``instances``, with the fields of ROUTER, and ``checks``."""
+    return exposition(PREFIX, ROUTER, report)
+
+
 def _each(value: Callable[[Report], float]) -> Callable[[Report], Iterable[Sample]]:
     return lambda report: [(_of(instance), value(instance)) for instance in report["instances"]]
 
@@ -122,17 +127,25 @@ def _check_states(report: Report) -> Iterable[Sample]:
             yield {"check": check["name"], "type": check["type"]}, check["up"]
 
 
-METRICS = (
-    *PROCESS,
+# Those of any VRRP router, keepalived too.
+ROUTER = (
     Metric("state", "1 for the state in which an instance is, 0 for the others.", _states),
     Metric("state_since_seconds", "When an instance entered its state, since 1970.", _each(lambda i: i["since"])),
     Metric("priority", "The priority that an instance advertises.", _each(lambda i: i["priority"]["effective"])),
     Metric("priority_configured", "The priority as configured.", _each(lambda i: i["priority"]["configured"])),
     Metric("addresses", "How many virtual addresses an instance has.", _each(lambda i: len(i["addresses"]))),
     Metric("addresses_held", "How many of them are on this host's interface.", _each(lambda i: len(i["held"]))),
-    Metric("transitions_total", "Changes of state.", _each(lambda i: i["transitions"])),
+    Metric("takeovers_total", "How often an instance became Active.", _each(lambda i: i["takeovers"])),
     Metric("advertisements_sent_total", "Advertisements sent.", _each(lambda i: i["sent"])),
     Metric("advertisements_received_total", "Valid Advertisements received.", _each(lambda i: i["received"])),
+    Metric("last_advertisement_seconds", "When one was last received, since 1970.", _last_received),
+    Metric("discarded_total", "Messages for an instance that were discarded, by reason.", _discarded),
+    Metric("check_up", "Whether a check succeeds; absent until it is known.", _check_states),
+)
+METRICS = (
+    *PROCESS,
+    *ROUTER,
+    Metric("transitions_total", "Changes of state.", _each(lambda i: i["transitions"])),
     Metric(
         "advertisements_lower_total",
         "Advertisements of a lower priority received while Active.",
@@ -144,7 +157,4 @@ METRICS = (
         "Addresses for which another host answers as well.",
         _each(lambda i: len(i["other_holders"])),
     ),
-    Metric("last_advertisement_seconds", "When one was last received, since 1970.", _last_received),
-    Metric("discarded_total", "Messages for an instance that were discarded, by reason.", _discarded),
-    Metric("check_up", "Whether a check succeeds; absent until it is known.", _check_states),
 )

@@ -58,6 +58,7 @@ SETTINGS = {
     "machine_networks": Field(list_of(text), []),
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
     "checks": Field(anything, []),
+    "metrics_file": Field(values.optional(values.metrics_file), ""),
 }
 
 

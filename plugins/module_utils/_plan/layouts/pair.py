@@ -49,6 +49,7 @@ SETTINGS = {
     "track_rise": Field(integer(1, 100), 1),
     "track_events": Field(boolean, True),
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
+    "metrics_file": Field(values.optional(values.metrics_file), ""),
     "checks": Field(anything, []),
     "sync": Field(boolean, False),
     "notify": Field(values.optional(values.program), ""),

@@ -20,6 +20,7 @@ interface = config.INSTANCE["interface"].check
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}  # of haproxy's times, in seconds
 TIME = re.compile(r"([0-9]{1,12})(us|ms|s|m|h|d|)")
 LONGEST = 2147483.647  # seconds, some 24 days: haproxy counts milliseconds in 31 bits
+TEXTFILE = ".prom"
 PLAIN_PATH = re.compile(r"(/(?!\.\.?(/|$))[\w.-]+)+", re.ASCII)
 BALANCE = re.compile(
     r"(roundrobin|static-rr|leastconn|first|source|hash [\w.,()-]+|(random|rdp-cookie)(\([\w.-]+\))?|hdr\([\w.-]+\)"
@@ -198,6 +199,16 @@ def plain_path(value: Any) -> Checked:
     if isinstance(value, str) and PLAIN_PATH.fullmatch(value):
         return value, None
     return None, "a whole path of letters, digits and . _ - / is wanted."
+
+
+def metrics_file(value: Any) -> Checked:
+    """A file that node_exporter's textfile collector reads."""
+    found, wrong = plain_path(value)
+    if wrong:
+        return None, wrong
+    if not value.endswith(TEXTFILE):
+        return None, f"node_exporter reads files whose names end with {TEXTFILE} alone."
+    return found, None
 
 
 def down_file(value: Any) -> Checked:

@@ -33,6 +33,14 @@ def test_nothing_is_said_of_what_is_not_named_or_refused_anyway():
     assert said(notify="/bin/x 'open", services=[None, {"check": None}, {"check": {"ca": 5}}]) == []
 
 
+def test_the_folder_of_a_metrics_file_must_be_there(tmp_path):
+    assert said(metrics_file=f"{tmp_path}/lb.prom") == said(metrics_file="") == []
+    assert said(metrics_file=f"{tmp_path}/none/lb.prom") == [
+        f"metrics_file is {tmp_path}/none/lb.prom: there is no folder {tmp_path}/none: install node_exporter, or name "
+        "the folder that it reads."
+    ]
+
+
 def test_a_notify_program_that_is_not_there_is_unfit(tmp_path):
     assert said(notify=f"{tmp_path}/none loud") == [
         f"notify is {tmp_path}/none loud: it cannot be run: No such file or directory."

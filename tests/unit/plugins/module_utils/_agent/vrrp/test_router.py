@@ -169,7 +169,7 @@ def test_the_report_has_exactly_what_was_agreed():
     readings = {"interface eth0": 0, "the source address on eth0": 0, "load": -30}
     router.state = router.state._replace(name=machine.BACKUP, readings=readings)
     wall.now += 60
-    router.changed("start")
+    router.changed(machine.BACKUP, "start")
     assert router.report([VirtualAddress("192.0.2.10/32", "eth0")], "all", now=0) == {
         "name": "front",
         "interface": "eth0",
@@ -195,8 +195,20 @@ def test_the_report_has_exactly_what_was_agreed():
         "received": 0,
         "lower": 0,
         "transitions": 1,
+        "takeovers": 0,
         "discarded": {},
     }
+
+
+def test_becoming_active_is_a_takeover_which_an_upgrade_does_not_forget():
+    router = Router(FRONT)
+    for state in (machine.BACKUP, machine.ACTIVE, machine.FAULT, machine.ACTIVE):
+        router.changed(state, "a test")
+    after = Router(FRONT)
+    after.restore(router.to_json())
+    for each in (router, after):
+        report = each.report([], None, now=0)
+        assert (report["takeovers"], report["transitions"]) == (2, 4)
 
 
 def test_a_fault_is_shown_as_no_change_of_the_priority():

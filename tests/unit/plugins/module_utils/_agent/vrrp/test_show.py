@@ -73,6 +73,7 @@ def lines(report=None):
         'onprem_lb_vrrp_addresses{instance_name="front",interface="eth0",vrid="51"} 2',
         'onprem_lb_vrrp_addresses_held{instance_name="front",interface="eth0",vrid="51"} 1',
         'onprem_lb_vrrp_transitions_total{instance_name="front",interface="eth0",vrid="51"} 2',
+        'onprem_lb_vrrp_takeovers_total{instance_name="front",interface="eth0",vrid="51"} 1',
         'onprem_lb_vrrp_advertisements_sent_total{instance_name="front",interface="eth0",vrid="51"} 12',
         'onprem_lb_vrrp_advertisements_received_total{instance_name="front",interface="eth0",vrid="51"} 3',
         'onprem_lb_vrrp_advertisements_lower_total{instance_name="front",interface="eth0",vrid="51"} 4',

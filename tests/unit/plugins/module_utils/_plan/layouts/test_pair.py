@@ -183,6 +183,14 @@ BAD = {
         "pair_services[0] (web).servers[0].weight is 300",
     ),
     "down_file_of_two_words": ({"down_file": "/run/a b"}, "pair_down_file is '/run/a b': a whole path of letters"),
+    "metrics_file_that_nobody_reads": (
+        {"metrics_file": "/run/lb.txt"},
+        "pair_metrics_file is '/run/lb.txt': node_exporter reads files whose names end with .prom alone.",
+    ),
+    "metrics_file_of_two_words": (
+        {"metrics_file": "/run/a b.prom"},
+        "pair_metrics_file is '/run/a b.prom': a whole path",
+    ),
     "no_services": ({"services": []}, "pair_services is empty, so that nothing would be served: name at least one"),
     "no_servers": (
         {"services": [{"name": "web", "port": 80, "servers": []}]},

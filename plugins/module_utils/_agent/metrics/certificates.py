@@ -1,0 +1,64 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""When a certificate expires: its notAfter (RFC 5280, 4.1). Pure; Python's ssl shows it of connections alone."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import calendar
+import re
+from typing import List, NamedTuple, Optional
+
+PEM = re.compile(r"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
+VERSION = 0xA0
+UTC_TIME, GENERALIZED_TIME = 0x17, 0x18
+TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)Z")
+LONG = 0x80  # a length of several bytes
+
+
+class Item(NamedTuple):
+    """An item of DER."""
+
+    tag: int
+    content: bytes
+
+
+def expires(text: str) -> Optional[int]:
+    """Return when the first certificate in PEM expires, in seconds since 1970; None if there is none."""
+    found = PEM.search(text)
+    try:
+        return _not_after(base64.b64decode(found[1])) if found else None
+    except (binascii.Error, ValueError, IndexError):
+        return None
+
+
+def _not_after(der: bytes) -> int:
+    (certificate,) = _items(der)[:1]
+    fields = _items(_items(certificate.content)[0].content)
+    # The version may be left out. Then: the serial number, the algorithm, the issuer, the validity.
+    validity = fields[4 if fields[0].tag == VERSION else 3]
+    return _seconds(_items(validity.content)[1])
+
+
+def _seconds(time: Item) -> int:
+    digits = time.content.decode("ascii")
+    if time.tag == UTC_TIME:
+        digits = ("19" if digits[:2] >= "50" else "20") + digits
+    found = TIME.fullmatch(digits)
+    if not found or time.tag not in (UTC_TIME, GENERALIZED_TIME):
+        raise ValueError(digits)
+    return calendar.timegm(tuple(int(part) for part in found.groups()))
+
+
+def _items(data: bytes) -> List[Item]:
+    """Return the items that follow each other."""
+    found = []
+    while data:
+        size, begin = data[1], 2
+        if size & LONG:
+            begin += size & ~LONG
+            size = int.from_bytes(data[2:begin], "big")
+        found.append(Item(data[0], data[begin : begin + size]))
+        data = data[begin + size :]
+    return found

@@ -1,0 +1,53 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What Prometheus is told of a host: its router, its last drill, its certificates. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, Optional
+
+from ..runtime.prometheus import Metric, Report, Sample, exposition, of_report
+from ..vrrp import show
+from ..vrrp.core import machine
+
+PREFIX = "onprem_lb_host"
+
+
+def text(host: Report, router: Optional[Report]) -> str:
+    """Return all metrics.
+
+    :param host: ``{written, router_answers, last_drill, certificates}``
+    :param router: the agent's report, keepalived's, or None if neither is known
+    """
+    return exposition(PREFIX, METRICS, host) + (_of(router) if router else "")
+
+
+def _of(router: Report) -> str:
+    return show.prometheus(router) if "agent" in router else show.prometheus_of_router(router)
+
+
+def silent(last: Optional[Report]) -> Optional[Report]:
+    """Return the report of a router that no longer answers: it is as before its start, in Initialize."""
+    if last is None:
+        return None
+    instances = [{**instance, "state": machine.INITIALIZE, "held": []} for instance in last["instances"]]
+    return {"instances": instances, "checks": []}
+
+
+def last_drill(record: Any) -> float:
+    """Return when the last drill ended, as its record says; 0 if there was none."""
+    at = record.get("at") if isinstance(record, dict) else None
+    return float(at) if isinstance(at, (int, float)) else 0.0
+
+
+def _certificates(report: Report) -> Iterable[Sample]:
+    known: Dict[str, Optional[int]] = report["certificates"]
+    return [({"path": path}, at) for path, at in known.items() if at is not None]
+
+
+METRICS = (
+    Metric("metrics_written_seconds", "When this file was written, since 1970.", of_report(lambda r: r["written"])),
+    Metric("router_answers", "Whether the VRRP router answers.", of_report(lambda r: bool(r["router_answers"]))),
+    Metric("last_drill_seconds", "When the last drill ended; 0 if never.", of_report(lambda r: r["last_drill"])),
+    Metric("certificate_expires_seconds", "When a certificate expires, since 1970.", _certificates),
+)

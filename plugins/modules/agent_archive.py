@@ -1,0 +1,94 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: agent_archive
+short_description: Write the embedded agent as one file, which python3 runs
+version_added: 0.1.0
+author:
+  - The onprem.lb authors (!UNKNOWN)
+description:
+  - Builds the agent on the host from the sources in this module's payload. Nothing is downloaded or started.
+  - P(onprem.lb.agent#module) installs it as a service. This is for its other commands, such as C(metrics).
+options:
+  path:
+    description: The path of the archive. The folder is created.
+    type: path
+    required: true
+extends_documentation_fragment:
+  - ansible.builtin.action_common_attributes
+attributes:
+  check_mode:
+    support: full
+    description: Says whether the file differs.
+  diff_mode:
+    support: none
+    description: The file is an archive.
+  platform:
+    support: full
+    platforms: posix
+    description: The file is renamed within its folder.
+"""
+
+EXAMPLES = r"""
+- name: Write the agent
+  onprem.lb.agent_archive:
+    path: /usr/local/lib/mine/agent.pyz
+"""
+
+RETURN = r"""
+python:
+  description: The Python that runs this module, and can run the archive.
+  type: str
+  returned: success
+"""
+
+import os
+import sys
+import tempfile
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.onprem.lb.plugins.module_utils._host import files
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import embedded
+
+
+def differs(path, content):
+    try:
+        with open(path, "rb") as file:
+            return file.read() != content
+    except FileNotFoundError:
+        return True
+
+
+def write(path, content, move):
+    """Replace the file at once; a process that runs it goes on with the old one."""
+    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    handle, candidate = tempfile.mkstemp(dir=os.path.dirname(path))
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, 0o755)
+            file.write(content)
+        move(candidate, path)
+    except OSError:
+        os.unlink(candidate)
+        raise
+
+
+def main():
+    module = AnsibleModule(argument_spec={"path": {"type": "path", "required": True}}, supports_check_mode=True)
+    path, content = module.params["path"], embedded.build()
+    try:
+        changed = differs(path, content)
+        if changed and not module.check_mode:
+            write(path, content, files.mover(module))
+    except OSError as error:
+        module.fail_json(msg=f"{path} cannot be written: {error.strerror}.")
+    module.exit_json(changed=changed, python=sys.executable)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What stands in the file of metrics, and when it is written anew."""
+
+from __future__ import annotations
+
+import socket
+import stat
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import dumps, keepalived, writer
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
+from support.vrrp.keepalived_dumps import DATA, STATISTICS
+from support.vrrp.reports import REPORT
+
+KEEPALIVED = dumps.report(DATA, STATISTICS)
+ACTIVE = 'onprem_lb_vrrp_state{instance_name="six",interface="eth0",vrid="52",state="Active"}'
+INITIALIZE = ACTIVE.replace("Active", "Initialize")
+
+
+class Log:
+    def __init__(self):
+        self.faults = []
+
+    def fault(self, _key, text):
+        self.faults.append(text)
+
+    def cured(self, _key, _text):
+        self.faults.clear()
+
+
+def text_of(read, tmp_path, log=None, **options):
+    options = writer.Options(drill=str(tmp_path / "drill.json"), **options)
+    return writer.Writer(options, read, log or Log()).text().splitlines()
+
+
+def test_keepalived_and_the_agent_have_the_same_names(tmp_path):
+    assert f"{ACTIVE} 1" in text_of(lambda: KEEPALIVED, tmp_path)
+    of_agent = text_of(lambda: REPORT, tmp_path)
+    assert 'onprem_lb_vrrp_agent_info{version="0.1.0"} 1' in of_agent
+    of_keepalived = text_of(lambda: KEEPALIVED, tmp_path)
+    assert {line for line in of_keepalived if line.startswith("#")} < set(of_agent)
+
+
+def test_a_router_that_no_longer_answers_is_in_initialize_and_holds_nothing(tmp_path):
+    answers = [KEEPALIVED, None]
+    kept = writer.Writer(writer.Options(drill=str(tmp_path / "none")), lambda: answers.pop(0), Log())
+    assert f"{ACTIVE} 1" in kept.text()
+    after = kept.text()
+    assert f"{ACTIVE} 0" in after and f"{INITIALIZE} 1" in after
+    assert "onprem_lb_host_router_answers 0" in after
+
+
+def test_a_router_that_never_answered_has_no_instances(tmp_path):
+    found = text_of(lambda: None, tmp_path)
+    assert "onprem_lb_host_router_answers 0" in found
+    assert not any("vrrp" in line for line in found)
+
+
+def test_why_keepalived_does_not_answer_is_logged_until_it_does(tmp_path):
+    log, answers = Log(), [keepalived.Refused("it is busy."), KEEPALIVED]
+
+    def read():
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    kept = writer.Writer(writer.Options(drill=str(tmp_path / "none")), read, log)
+    assert "onprem_lb_host_router_answers 0" in kept.text()
+    assert log.faults == ["it is busy."]
+    assert "onprem_lb_host_router_answers 1" in kept.text()
+    assert log.faults == []
+
+
+@pytest.mark.parametrize(
+    "record, expected", [('{"at": 1790000000}', 1790000000), ("{", 0), ("[]", 0), (None, 0)], ids=str
+)
+def test_the_last_drill_is_what_its_record_says(tmp_path, record, expected):
+    if record is not None:
+        (tmp_path / "drill.json").write_text(record)
+    assert f"onprem_lb_host_last_drill_seconds {expected}" in text_of(lambda: None, tmp_path)
+
+
+def test_a_certificate_that_cannot_be_read_has_no_time(tmp_path):
+    found = text_of(lambda: None, tmp_path, certificates=[str(tmp_path / "none.pem")])
+    assert not any(line.startswith("onprem_lb_host_certificate_expires_seconds{") for line in found)
+
+
+def test_the_file_is_replaced_as_a_whole_and_all_may_read_it(tmp_path):
+    file = tmp_path / "lb.prom"
+    file.write_text("of before")
+    with open(file) as reader:
+        writer.replace(str(file), "new\n")
+        assert reader.read() == "of before"
+    assert file.read_text() == "new\n" and stat.S_IMODE(file.stat().st_mode) == 0o644
+    assert list(tmp_path.iterdir()) == [file]
+
+
+class Netlink:
+    """Netlink with events that the test makes."""
+
+    def __init__(self):
+        self.mine, self.theirs = socket.socketpair()
+
+    def fileno(self):
+        return self.mine.fileno()
+
+    def events(self):
+        return [{b"a": ADDRESS_GONE, b"l": LINK_GONE}[self.mine.recv(1)]]
+
+
+ADDRESS_GONE = netlink.AddressGone(netlink.Address(2, "192.0.2.10", 32, True))
+LINK_GONE = netlink.LinkGone(2)
+
+
+@pytest.mark.parametrize("event, seconds", [(b"a", 0.0), (b"l", 0.5), (b"", 0.5)], ids=["address", "link", "nothing"])
+def test_an_address_that_moves_is_noted_at_once(monkeypatch, event, seconds):
+    monkeypatch.setattr(writer, "SETTLED", 0)
+    events = Netlink()
+    events.theirs.send(event)
+    began = time.monotonic()
+    writer.wait(events, 0.5)
+    assert time.monotonic() - began == pytest.approx(seconds, abs=0.2)

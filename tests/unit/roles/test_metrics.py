@@ -1,0 +1,104 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When a layout starts, restarts and stops the service that writes metrics."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import host as metrics_of_host
+from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import writer
+from support.paths import ROLES
+from support.roles import calls, variables_of
+
+SYSTEMD, FILES, DELETED = "ansible.builtin.systemd_service", "onprem.lb.config_files", "ansible.builtin.file"
+FILE = "/var/lib/prometheus/node-exporter/onprem-lb.prom"
+UNIT = "onprem-lb-metrics.service"
+RUNS = {"active_units": [UNIT], "enabled_units": [UNIT], "existing_units": [UNIT]}
+NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
+
+
+def called(host, *modules, file=FILE, check=False, archive=False, unit=False):
+    """Return the calls on a host, for an archive and a unit that were changed or not."""
+    variables = {
+        **variables_of("layout"),
+        "ansible_check_mode": check,
+        "__layout_host": host,
+        "__layout_settings": {"metrics_file": file},
+        "__layout_me": {"router": {"instances": [{}]}, "balancer": {"services": []}},
+        "__layout_metrics_files": [],
+        "__layout_metrics_written": {"changed": archive, "python": "/usr/bin/python3"},
+        "__layout_metrics_unit_written": {"changed": unit},
+    }
+    return calls("layout", variables, *modules, tasks_from="metrics.yml")
+
+
+@pytest.mark.parametrize(
+    "host, changed, states",
+    [
+        (NOTHING, {"archive": True, "unit": True}, ["restarted"]),
+        (RUNS, {"archive": True}, ["restarted"]),
+        (RUNS, {"unit": True}, ["restarted"]),
+        ({**RUNS, "active_units": []}, {}, ["started"]),
+        ({**RUNS, "enabled_units": []}, {}, ["started"]),
+        (RUNS, {}, []),
+        (NOTHING, {"archive": True, "unit": True, "check": True}, []),
+    ],
+    ids=["first run", "a new version", "a new unit", "stopped", "disabled", "second run", "check mode"],
+)
+def test_it_is_started_where_it_does_not_run_what_is_wanted(host, changed, states):
+    assert [given["state"] for _module, given in called(host, SYSTEMD, **changed)] == states
+
+
+@pytest.mark.parametrize("host, states", [(RUNS, ["stopped"]), ({**NOTHING, "existing_units": [UNIT]}, [])])
+def test_without_a_file_it_is_stopped_and_its_program_deleted(host, states):
+    found = called(host, SYSTEMD, DELETED, file="")
+    assert [given["state"] for module, given in found if module == SYSTEMD] == states
+    assert [given for module, given in found if module == DELETED] == [
+        {"path": "/usr/local/lib/onprem-lb-metrics", "state": "absent"}
+    ]
+    assert called(host, "onprem.lb.agent_archive", file="") == []
+
+
+@pytest.mark.parametrize(
+    "file, host, wanted", [(FILE, NOTHING, True), ("", RUNS, True), ("", NOTHING, False)], ids=["on", "was on", "off"]
+)
+def test_a_host_that_never_had_it_costs_no_task(file, host, wanted):
+    variables = {
+        **variables_of("layout"),
+        "__layout_host": host,
+        "__layout_metrics_file": file,
+    }
+    assert (
+        Templar(loader=DataLoader(), variables=variables).evaluate_conditional(
+            trust_as_template("__layout_has_metrics")
+        )
+        is wanted
+    )
+
+
+def test_the_command_names_each_certificate_once():
+    services = [{"tls": {"certificate": "/etc/a b.pem"}}, {"tls": None}, {"tls": {"certificate": "/etc/a b.pem"}}]
+    variables = {
+        **variables_of("layout"),
+        "__layout_settings": {"metrics_file": FILE},
+        "__layout_me": {"router": {"instances": [{}]}, "balancer": {"services": services}},
+        "__layout_metrics_written": {"python": "/usr/bin/python3"},
+    }
+    found = Templar(loader=DataLoader(), variables=variables).template(variables["__layout_metrics_command"])
+    assert found == (
+        "/usr/bin/python3 -I /usr/local/lib/onprem-lb-metrics/agent.pyz metrics "
+        f"--file {FILE} --certificate '/etc/a b.pem'"
+    )
+
+
+def test_what_a_drill_records_on_the_members_is_what_is_read_there():
+    loader = DataLoader()
+    tasks = loader.load_from_file(str(ROLES / "drill" / "tasks" / "main.yml"), trusted_as_template=True)
+    ((task, (file,)),) = [(task, task[FILES]["files"]) for task in tasks if FILES in task]
+    written = Templar(loader=loader, variables={"__drill_ended": 1790000000}).template(file["content"])
+    assert (file["path"], metrics_of_host.last_drill(json.loads(written))) == (writer.DRILL, 1790000000)
+    assert task["delegate_to"] == "{{ item }}" and task["loop"] == "{{ __drill_names }}"
