@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Dict, List
 
 VIP, SECOND = "192.0.2.10", "192.0.2.20"
-NAMES = ["lb1", "lb2"]
+NAMES = ("lb1", "lb2")
 VERSIONS = {"haproxy": "2.6.12", "keepalived": "2.2.7"}
 RECORD = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna"}
 DOWN = {"unreachable": True, "msg": "Failed to connect to the host via ssh: ssh: connect to host: No route to host"}

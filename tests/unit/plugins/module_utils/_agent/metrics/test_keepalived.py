@@ -35,8 +35,8 @@ ANSWERS = {
 
 @pytest.fixture
 def asked(tmp_path):
-    def ask(answers=ANSWERS, pid=PID):
-        ask.daemon = Daemon(tmp_path, answers)
+    def ask(answers=None, pid=PID):
+        ask.daemon = Daemon(tmp_path, ANSWERS if answers is None else answers)
         return keepalived.Keepalived(lambda: pid, ask.daemon, str(tmp_path), within=0.1).report()
 
     return ask

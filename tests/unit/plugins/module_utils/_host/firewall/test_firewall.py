@@ -39,7 +39,7 @@ OPENINGS = st.lists(
         st.integers(1, 65535).map(lambda port: Opening(port=port)),
         st.builds(lambda ip: Opening(source=str(ip)), st.ip_addresses().filter(lambda ip: not ip.is_multicast)),
         st.builds(lambda port, ip: Opening(port, str(ip)), st.integers(1, 65535), st.ip_addresses()),
-        st.builds(lambda port, net: Opening(port, net), st.integers(1, 65535), st.sampled_from(NETWORKS)),
+        st.builds(Opening, st.integers(1, 65535), st.sampled_from(NETWORKS)),
     ),
     max_size=6,
     unique=True,
