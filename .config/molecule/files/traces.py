@@ -35,7 +35,8 @@ FILES = {
         "/run/onprem-lb-*",
     ],
     # Written when a balancer starts, which some have not done since the setup, and after a drill.
-    "any_host": ["/run/*.down", "/var/lib/onprem.lb"],
+    "drill": ["/var/lib/onprem.lb"],
+    "any_host": ["/run/*.down"],
     "down_file": [
         "/etc/onprem-lb-*-members.json",
         f"{UNITS}/onprem-lb-down-file.*",

@@ -100,7 +100,7 @@ def test_the_firewall_is_open_for_the_services_and_closed_for_the_rest(hosts, na
 
 def test_the_real_programs_accept_the_golden_files(hosts):
     """They run in a separate namespace with the interfaces that the files name."""
-    names = ("eth0", "eth1", "eth2", "ens192")
+    names = ("eth0", "eth1", "eth2", "ens192", "ens224")
     links = "; ".join(f"ip link add {name} type veth peer name peer-{name}" for name in names)
     assert GOLDEN_FILES
     tests = [program_test(name) for name in GOLDEN_FILES]
