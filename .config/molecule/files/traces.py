@@ -34,9 +34,8 @@ FILES = {
         f"{UNITS}/*.wants/onprem-lb-*.service",
         "/run/onprem-lb-*",
     ],
-    # Written when a balancer starts, which some have not done since the setup, and after a drill.
+    "any_host": ["/run/*.down"],  # written when a balancer starts; some have not started since the setup
     "drill": ["/var/lib/onprem.lb"],
-    "any_host": ["/run/*.down"],
     "down_file": [
         "/etc/onprem-lb-*-members.json",
         f"{UNITS}/onprem-lb-down-file.*",
