@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 
+import yaml
 from ansible.plugins.connection import ConnectionBase
+from ansible_collections.onprem.lb.plugins.modules import host_info
 
 DOCUMENTATION = """
 name: recorded
@@ -24,25 +26,20 @@ options:
 """
 
 LINK = {"interface": "eth0", "prefix": 16, "mac": ""}
-EMPTY_LISTS = (
-    "missing_packages",
-    "missing_programs",
-    "own_units",
-    "existing_units",
-    "stale",
-    "instances",
-    "heard",
-    "problems",
-    "faults",
-    "recorded_packages",
-    "own_packages",
-)
-OF_OTHERS = {"refusals": [], "problems": [], "keep": [], "set_aside": [], "stop": False, "put_back": []}
+# What any module of a run returns, but for `host_info`, of which the documentation says it.
+OF_OTHER_MODULES = {"stale": [], "heard": [], "faults": []}
+EMPTY = {"list": [], "dict": {}, "str": "", "bool": False, "int": 0, "float": 0}
+FACTS = yaml.safe_load(host_info.RETURN)
 UNITS = [
     f"{name}.{kind}"
     for name in ("haproxy", "keepalived", "onprem-lb-proxy", "onprem-lb-vrrp", "onprem-lb-down-file")
     for kind in ("service", "path")
 ]
+
+
+def empty(described):
+    """Return nothing of each kind of fact, as the documentation describes them."""
+    return {name: EMPTY[one["type"]] for name, one in described.items()}
 
 
 class Connection(ConnectionBase):
@@ -60,21 +57,16 @@ class Connection(ConnectionBase):
 
     def _facts(self):
         return {
-            **{name: [] for name in EMPTY_LISTS},
+            **OF_OTHER_MODULES,
+            **empty(FACTS),
             "changed": False,
             "os_family": "Debian",
             "addresses": [{**LINK, "address": self.get_option("address")}],
             "listeners": [{"address": "0.0.0.0", "port": 443, "program": self.get_option("balancer"), "pid": 1}],
-            "answering": {},
-            "unobtainable": "",
-            "unremovable": {},
-            "obstacles": {},
             "package_lists_fresh": True,
             "active_units": UNITS,
             "enabled_units": UNITS,
-            "members": {},
-            "takeover": {"haproxy": OF_OTHERS, "keepalived": OF_OTHERS},
-            "selinux": False,
+            "takeover": {name: empty(FACTS["takeover"]["contains"]) for name in ("haproxy", "keepalived")},
         }
 
     def put_file(self, in_path, out_path):
