@@ -135,6 +135,10 @@ simulate: setup ## random schedules through the state machine: SCHEDULES, a mill
 fuzz: setup ## broken packets through the decoder: PACKETS, a million
 	python tests/fuzz_packets.py --packets $(PACKETS) $(if $(SEED),--seed $(SEED))
 
+.PHONY: chaos
+chaos: setup packages ## as root: random failures and changes of running layouts under load, ROUNDS of them, a thousand
+	python tests/chaos $(if $(SEED),--seed $(SEED)) --rounds $(or $(ROUNDS),1000)
+
 .PHONY: bench
 bench: setup packages ## side by side with keepalived, haproxy, other roles and decoders
 	python bench/packet.py
