@@ -43,6 +43,7 @@ class Program:
         started: Callable[[], None] = lambda: None,
         ended: Callable[[], None] = lambda: None,
         stopping: Callable[[], None] = lambda: None,
+        killing: Callable[[], None] = lambda: None,
     ) -> None:
         """
         :param command: the last word is its configuration, which none of its processes shares with others
@@ -50,9 +51,11 @@ class Program:
         :param started: what ExecStartPost= does
         :param ended: what ExecStopPost= does
         :param stopping: what ExecStop= does
+        :param killing: is called right before it is killed
         """
         self.node, self.command, self.log = node, command, log
-        self.ready, self.started, self.ended, self.stopping = ready, started, ended, stopping
+        self.ready, self.started, self.ended = ready, started, ended
+        self.stopping, self.killing = stopping, killing
         self.process: Optional[subprocess.Popen] = None
         self._stopped = threading.Event()
         self._supervisor: Optional[threading.Thread] = None
@@ -81,10 +84,16 @@ class Program:
 
     def kill(self) -> None:
         """Kill all of its processes, as `systemctl kill --signal=KILL` does."""
-        for pid in self.node.processes_inside():
-            with contextlib.suppress(OSError):
-                if self.command[-1].encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
-                    os.kill(pid, signal.SIGKILL)
+        own = [pid for pid in self.node.processes_inside() if self._owns(pid)]
+        self.killing()
+        for pid in own:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _owns(self, pid: int) -> bool:
+        with contextlib.suppress(OSError):
+            return self.command[-1].encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return False
 
     def close(self) -> None:
         self._stopped.set()
@@ -123,7 +132,6 @@ class Program:
         if process.poll() is None:
             self.started()
         process.wait()
-        self.kill()  # what it may have left: KillMode=control-group
         self.ended()
 
 
@@ -145,7 +153,7 @@ class Member:
         folder.mkdir(parents=True)
         self.configure(plan, auth_pass)
         balancer, router = self._commands()
-        log, hooks = folder / "log", (self._balancer_started, self._balancer_ended, self._balancer_stops)
+        log, hooks = folder / "log", (self._balancer_started, self._balancer_ended, self._balancer_stops, self._died)
         self.balancer = Program(node, balancer, log, self._listens, *hooks)
         self.router = Program(node, router, log, lambda: True)
 
@@ -208,6 +216,9 @@ class Member:
 
     def _balancer_ended(self) -> None:
         self._set_down(True)
+        self._died()
+
+    def _died(self) -> None:
         self.changed("died")
 
     def _balancer_stops(self) -> None:
