@@ -30,7 +30,6 @@ class FilterModule:
             "agent_config": agent_config,
             "haproxy_model": haproxy.model,
             "keepalived_model": instances.keepalived_model,
-            "overruled_variables": variables.overruled_variables,
             "unfit_faults": variables.unfit_faults,
             "unknown_variables": unknown_variables,
         }
