@@ -9,6 +9,17 @@ from __future__ import annotations
 
 HAPROXY_KILLED, HAPROXY_STOPPED, HAPROXY_RELOADED = "haproxy_killed", "haproxy_stopped", "haproxy_reloaded"
 KEEPALIVED_KILLED, KEEPALIVED_STOPPED = "keepalived_killed", "keepalived_stopped"
+HAPROXY_HUNG = "haproxy_hung"
+BOTH_RELOADED = "both_reloaded"
 HOST_CUT = "host_cut"
 
-EVENTS = (HAPROXY_KILLED, HAPROXY_STOPPED, HAPROXY_RELOADED, KEEPALIVED_KILLED, KEEPALIVED_STOPPED, HOST_CUT)
+EVENTS = (
+    HAPROXY_KILLED,
+    HAPROXY_STOPPED,
+    HAPROXY_HUNG,
+    HAPROXY_RELOADED,
+    KEEPALIVED_KILLED,
+    KEEPALIVED_STOPPED,
+    BOTH_RELOADED,
+    HOST_CUT,
+)

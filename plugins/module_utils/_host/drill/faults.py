@@ -13,7 +13,7 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ..._shared.engines import HAPROXY, KEEPALIVED, UNITS
-from ..._shared.events import EVENTS, HOST_CUT
+from ..._shared.events import BOTH_RELOADED, EVENTS, HOST_CUT
 from ..reader import Run, show
 
 INJECT = "onprem-lb-drill-inject"
@@ -31,9 +31,9 @@ class Refused(Exception):
 
 
 class Script(NamedTuple):
-    """A failure: the unit that it needs, the command that injects it, and the one that reverts it (or nothing)."""
+    """A failure: the units that it needs, the command that injects it, and the one that reverts it (or nothing)."""
 
-    unit: str
+    units: Sequence[str]
     inject: str
     revert: str
     cuts: bool = False  # the host off
@@ -56,22 +56,28 @@ def script_for(event: str, interface: str = "", own: Optional[Dict[str, str]] = 
     :param own: the commands of a user's own event, ``{inject, revert}``
     """
     if own:
-        return Script("", _unexpanded(own["inject"]), _unexpanded(own.get("revert", "")))
+        return Script((), _unexpanded(own["inject"]), _unexpanded(own.get("revert", "")))
     if event not in EVENTS:
         raise Refused(f"There is no event {event}; there are {', '.join(EVENTS)}, and any with a command of your own.")
     if event == HOST_CUT:
         if not INTERFACE.fullmatch(interface):
             raise Refused(f"host_cut needs the interface to cut, and {interface!r} is not the name of one.")
-        return Script("", f"nft '{cut_rules(interface)}'", f"nft '{DELETE_TABLE}'", cuts=True)
+        return Script((), f"nft '{cut_rules(interface)}'", f"nft '{DELETE_TABLE}'", cuts=True)
+    if event == BOTH_RELOADED:
+        return Script(UNITS[engine], f"systemctl reload {' '.join(UNITS[engine])}", "")
     program, _underscore, what = event.rpartition("_")
     unit = dict(zip((HAPROXY, KEEPALIVED), UNITS[engine]))[program]
     # After several kills within the start limit `start` alone would be refused.
     start = f"systemctl reset-failed {unit}; systemctl start {unit}"
     scripts = {
         # Every process of the unit's control group at once: workers too, and those of an unfinished reload.
-        "killed": Script(unit, f"systemctl kill --signal=KILL {unit}", start),
-        "stopped": Script(unit, f"systemctl stop {unit}", start),
-        "reloaded": Script(unit, f"systemctl reload {unit}", ""),
+        "killed": Script((unit,), f"systemctl kill --signal=KILL {unit}", start),
+        # A watchdog may have killed it meanwhile.
+        "hung": Script(
+            (unit,), f"systemctl kill --signal=STOP {unit}", f"systemctl kill --signal=CONT {unit}; {start}"
+        ),
+        "stopped": Script((unit,), f"systemctl stop {unit}", start),
+        "reloaded": Script((unit,), f"systemctl reload {unit}", ""),
     }
     return scripts[what]
 
@@ -138,13 +144,12 @@ def clear(run: Run, have_nft: bool) -> List[str]:
 
 def check(script: Script, interface: str, interfaces: Sequence[str], run: Run, have_nft: bool) -> None:
     """Refuse a failure that cannot be injected here, before anything has changed."""
-    if script.unit:
-        state = show(run, [script.unit], ["LoadState", "ActiveState"])[0]
+    for unit in script.units:
+        state = show(run, [unit], ["LoadState", "ActiveState"])[0]
         if state.get("LoadState") != "loaded":
-            raise Refused(f"There is no {script.unit} on this host.")
+            raise Refused(f"There is no {unit} on this host.")
         if state.get("ActiveState") not in ("active", "reloading"):
-            raise Refused(f"{script.unit} is not running ({state.get('ActiveState')}): it cannot fail.")
-        return
+            raise Refused(f"{unit} is not running ({state.get('ActiveState')}): it cannot fail.")
     if not script.cuts:
         return
     if not have_nft:

@@ -45,7 +45,10 @@ HOST_FAILURES = (
     Scenario(Failure(CRASH), [events.KEEPALIVED_KILLED], "keepalived is killed on {}"),
     Scenario(Failure(CUT), [events.HOST_CUT], "{} is lost"),
 )
-HAPROXY = {"fatal": [events.HAPROXY_KILLED, events.HAPROXY_STOPPED], "harmless": {events.HAPROXY_RELOADED: 0}}
+RELOADS = {events.HAPROXY_RELOADED: 0, events.BOTH_RELOADED: 0}
+HAPROXY = {"fatal": [events.HAPROXY_KILLED, events.HAPROXY_STOPPED], "harmless": RELOADS}
+# Its process is there, and answers nobody.
+HANGING = {"fatal": [events.HAPROXY_HUNG], "harmless": {}, "hangs": True, "failure": "haproxy hangs"}
 
 
 class Result(NamedTuple):
@@ -66,9 +69,9 @@ def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
     """Return ``{faults, outages}`` of a plan.
 
     :param plan: as `cluster_of` takes it; with ``watched`` unless all VIPs follow haproxy:
-        ``{SERVICE: {instances, fatal, harmless, blind_trackers, failure}}``: the events that move the VIP, those that
-        do not and the milliseconds that they may cost nevertheless, the trackers that notice none of them, and what
-        happens, in words; by default the service dies
+        ``{SERVICE: {instances, fatal, harmless, blind_trackers, hangs, failure}}``: the events that move the VIP,
+        those that do not and the milliseconds that they may cost nevertheless, the trackers that notice none of them,
+        whether a script that asks the service waits in vain, and what happens, in words; by default the service dies
     :param progress: called before each step with the number of steps that are done, and that of all
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
         ``{event, vip, member, before, after, outage_ms, back, back_ms, two_holders_ms}``; ``back`` is the holder after
@@ -87,7 +90,12 @@ def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
 def _scenarios(watched: Watched) -> List[Scenario]:
     services = [
         Scenario(
-            Failure(SERVICE, frozenset(spec["instances"]), frozenset(spec.get("blind_trackers", []))),
+            Failure(
+                SERVICE,
+                frozenset(spec["instances"]),
+                frozenset(spec.get("blind_trackers", [])),
+                spec.get("hangs", False),
+            ),
             spec["fatal"],
             f"{spec.get('failure', f'{service} dies')} on {{}}",
         )

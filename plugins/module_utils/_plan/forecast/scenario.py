@@ -32,6 +32,7 @@ class Failure(NamedTuple):
     kind: str
     vips: FrozenSet[str] = frozenset()  # of which the service fails
     blind_trackers: FrozenSet[str] = frozenset()  # trackers that do not notice it
+    hangs: bool = False  # whether the service lets a script wait until its timeout
 
 
 class Tracker(NamedTuple):
@@ -42,6 +43,10 @@ class Tracker(NamedTuple):
     dead: tracking.PriorityDelta
     down_detection: int  # how long it takes to notice, at worst
     up_detection: int
+    hang_detection: int  # the same for a service that does not answer
+
+    def detection(self, failure: Failure) -> int:
+        return self.hang_detection if failure.hangs else self.down_detection
 
 
 class Cluster(NamedTuple):
@@ -140,7 +145,7 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
             simulated = _simulated(member, instance, trackers)
             found.instances.append(simulated._replace(keeps_addresses_on_stop=keeps_addresses))
             found.trackers.append(trackers)
-    slowest = max((max(t.down_detection, t.up_detection) for some in found.trackers for t in some), default=0)
+    slowest = max((max(t.hang_detection, t.up_detection) for some in found.trackers for t in some), default=0)
     return found._replace(settling_time=slowest + simulator.settling_time(found.instances))
 
 
@@ -150,14 +155,26 @@ def _trackers(instance: Dict[str, Any], scripts: Dict[str, Dict[str, Any]]) -> L
         script, weight = scripts.get(item["name"], {}), item["weight"]
         period = script.get("interval", 0)
         death, life = (_micro(period * script.get(count, 1)) for count in ("fall", "rise"))
-        found.append(Tracker(item["name"], tracking.check(weight, True), tracking.check(weight, False), death, life))
+        hang = _micro(_hang_detection(period, script.get("timeout", period), script.get("fall", 1)))
+        passes, fails = tracking.check(weight, True), tracking.check(weight, False)
+        found.append(Tracker(item["name"], passes, fails, death, life, hang))
     for item in instance["track_files"]:  # the kernel reports a change at once
         weight = item["weight"]
-        found.append(Tracker(item["name"], tracking.file(weight, 0), tracking.file(weight, 1), 0, 0))
+        found.append(Tracker(item["name"], tracking.file(weight, 0), tracking.file(weight, 1), 0, 0, 0))
     for item in instance["track_interfaces"]:  # as well
         weight = item["weight"]
-        found.append(Tracker(item["name"], tracking.check(weight, True), tracking.check(weight, False), 0, 0))
+        found.append(Tracker(item["name"], tracking.check(weight, True), tracking.check(weight, False), 0, 0, 0))
     return found
+
+
+def _hang_detection(interval: float, timeout: float, fall: int) -> float:
+    """Return after how many seconds a script has failed often enough, if each run waits until its timeout.
+
+    The first of these runs begins an interval after the last one that passed. keepalived skips those that are due while
+    one is under way, also the one at its very end.
+    """
+    distance = interval * (timeout // interval + 1) if interval else timeout
+    return interval + (fall - 1) * distance + timeout
 
 
 def _simulated(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> simulator.Instance:
@@ -226,7 +243,7 @@ def failure_times(states: List[Settled], member: str, failure: Failure) -> List[
     noticed = {0}
     if failure.kind == SERVICE:
         noticed |= {
-            tracker.down_detection
+            tracker.detection(failure)
             for state, instance in held
             if state.cluster.instances[instance].name in failure.vips
             for tracker in state.cluster.trackers[instance]
@@ -354,7 +371,7 @@ def _update_trackers(cluster: Cluster, sim: simulator.Simulation, member: str, f
     for instance in sim.instances_of(member):
         for tracker in _noticing_trackers(cluster, instance, failure):
             delta = tracker.alive if alive else tracker.dead
-            late = tracker.up_detection if alive else tracker.down_detection
+            late = tracker.up_detection if alive else tracker.detection(failure)
             event = machine.TrackerUpdate(tracker.name, delta)
             sim.call_at(sim.now + late, functools.partial(_inject, instance=instance, event=event))
 

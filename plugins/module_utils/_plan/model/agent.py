@@ -30,7 +30,7 @@ from ..._agent.proxy import config
 from ..._agent.proxy.settings import BALANCES, WORKER
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import PROXY, VRRP, Daemon
-from . import instances, loops, url_checks, values
+from . import answers, instances, loops, url_checks, values
 from .services import port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
@@ -60,6 +60,7 @@ PROXY_SETTINGS = {
     "stats_user": Field(text, ""),
     "stats_password": Field(text, "", secret=True),
     "down_file": Field(values.optional(values.down_file), ""),
+    "answer_port": answers.PORT_FIELD,
     "stop_pause": Field(number(0, 60, " seconds"), 0.2),
     "start_commands": Field(values.commands, []),
     "stop_commands": Field(values.commands, []),
@@ -100,6 +101,7 @@ def translate(
     """
     faults: Faults = []
     known = read(SETTINGS, settings, prefix, faults)
+    known["monitors"] = [*known["monitors"], *answers.monitors(known["answer_port"])]
     faults += [_refused(name) for name, lines in known["raw"].items() if lines]
     model = instances.model({**known, "daemon": {}}, prefix)
     services, wrong_services = read_services(known["services"], f"{prefix}_services")
