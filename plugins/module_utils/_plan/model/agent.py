@@ -30,7 +30,7 @@ from ..._agent.proxy import config
 from ..._agent.proxy.settings import BALANCES, WORKER
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import PROXY, VRRP, Daemon
-from . import answers, instances, loops, url_checks, values
+from . import answers, binds, instances, loops, url_checks, values
 from .services import port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
@@ -91,7 +91,9 @@ RARE_INSTANCE_KEYS = ("excluded_addresses", "virtual_routes", "dont_track_primar
 def translate(
     settings: Settings, prefix: str = "agent", listeners: Any = (), host: str = "", addresses: Any = ()
 ) -> Dict[str, Any]:
-    """Return ``{vrrp, proxy, options, faults}``; a daemon that has nothing to do is None.
+    """Return ``{vrrp, proxy, options, secrets, ports, faults}``; a daemon that has nothing to do is None.
+
+    The ports are those of monitors that other hosts may reach.
 
     :param settings: the keys of SETTINGS, each as the user wrote it; ``raw`` holds variables with raw lines, by name
     :param prefix: of the variables' names, for the sentences
@@ -120,6 +122,7 @@ def translate(
         VRRP: vrrp,
         PROXY: proxy,
         "options": {key: known[key] for key in ("down_file", "stop_pause", "start_commands", "stop_commands")},
+        "ports": binds.reachable(binds.of_monitors(monitors)),
         "secrets": sorted({each["auth_pass"] for each in model["instances"] if each["auth_pass"]}),
         "faults": [as_role_variables(fault, prefix) for fault in dict.fromkeys(faults)],
     }

@@ -70,7 +70,7 @@ def test_both_are_reloaded_at_once_where_both_run(down):
     script = faults.script_for("both_reloaded")
     assert script.inject == "systemctl reload haproxy.service keepalived.service"
     faults.check(script, "", [], Host(RUNNING), False)
-    host = Host({f"systemctl show --property=LoadState --property=ActiveState {down}": "", **RUNNING})
+    host = Host({down: "LoadState=not-found\nActiveState=inactive\n", **RUNNING})
     with pytest.raises(faults.Refused, match=f"There is no {down} on this host."):
         faults.check(script, "", [], host, False)
 
