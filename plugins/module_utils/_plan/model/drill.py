@@ -30,6 +30,7 @@ SETTINGS = {
     "send": Field(_lines, ""),
     "interval_ms": Field(number(1, LONGEST_MS, " ms"), 5),
     "timeout_ms": Field(number(1, LONGEST_MS, " ms"), 300),
+    "lasting": Field(integer(0, 512), 20),
     "report": Field(text, ""),
     "break_lock": Field(boolean, False),
 }
