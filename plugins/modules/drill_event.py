@@ -28,6 +28,8 @@ options:
       - V(haproxy_reloaded) reloads HAProxy, and V(both_reloaded) HAProxy and keepalived. There is nothing to revert.
       - V(host_cut) drops every frame on O(interface), both ways, ARP too. Reverting removes the nftables table
         C(netdev onprem_lb_drill). Needs the package nftables and Linux 5.16 or later.
+      - V(vrrp_lost) drops the VRRP Advertisements that leave O(interface), so that the other members take over while
+        this one still holds its addresses. Reverted like V(host_cut), and needs the same.
       - Any other needs O(command).
       - V(none) reverts now what is left of an earlier drill and removes its timers.
     type: str
@@ -59,8 +61,8 @@ options:
     default: native
   interface:
     description:
-      - The interface to cut, for O(event=host_cut).
-      - If Ansible reaches the host through it, Ansible cannot reach the host until the cut is reverted.
+      - The interface, for O(event=host_cut) and O(event=vrrp_lost).
+      - If Ansible reaches the host through it, Ansible cannot reach the host until a cut is reverted.
     type: str
 attributes:
   check_mode:
@@ -75,7 +77,7 @@ attributes:
     support: full
 requirements:
   - systemd
-  - nftables for O(event=host_cut)
+  - nftables for O(event=host_cut) and O(event=vrrp_lost)
 """
 
 EXAMPLES = r"""
@@ -172,7 +174,7 @@ def main():
             "engine": {"type": "str", "choices": ["native", "agent"], "default": "native"},
             "interface": {"type": "str"},
         },
-        required_if=[("event", "host_cut", ["interface"])],
+        required_if=[("event", event, ["interface"]) for event in faults.RULES],
         supports_check_mode=True,
     )
     try:

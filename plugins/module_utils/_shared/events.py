@@ -11,7 +11,7 @@ HAPROXY_KILLED, HAPROXY_STOPPED, HAPROXY_RELOADED = "haproxy_killed", "haproxy_s
 KEEPALIVED_KILLED, KEEPALIVED_STOPPED = "keepalived_killed", "keepalived_stopped"
 HAPROXY_HUNG = "haproxy_hung"
 BOTH_RELOADED = "both_reloaded"
-HOST_CUT = "host_cut"
+HOST_CUT, VRRP_LOST = "host_cut", "vrrp_lost"
 
 EVENTS = (
     HAPROXY_KILLED,
@@ -22,4 +22,7 @@ EVENTS = (
     KEEPALIVED_STOPPED,
     BOTH_RELOADED,
     HOST_CUT,
+    VRRP_LOST,
 )
+# Two members hold a VIP for as long as it lasts, whatever the plan: a drill injects it on request only.
+COSTLY = (VRRP_LOST,)

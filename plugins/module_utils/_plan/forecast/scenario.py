@@ -18,7 +18,8 @@ from . import simulator
 
 SECOND = machine.SECOND
 PROPAGATION = 10  # until the effect of an event has arrived everywhere
-SERVICE, STOP, CRASH, CUT = "service", "stop", "crash", "cut"  # how a member fails
+# How a member fails. A mute one hears the others, and its own Advertisements are lost.
+SERVICE, STOP, CRASH, CUT, MUTE = "service", "stop", "crash", "cut", "mute"
 # How long the addresses of a killed router stay on its interface at most: systemd starts it again after 250 ms, and it
 # has to come up.
 RESTART = SECOND // 2
@@ -264,7 +265,7 @@ def simulate(initial: Settled, member: str, failure: Failure, at: int) -> Dict[s
     during = before.fork()
     _fail(cluster, during, member, failure)
     during.run(at + cluster.settling_time)
-    if failure.kind == CUT:
+    if failure.kind in (CUT, MUTE):
         _advertise_now(during)
     after = during.fork()
     _recover(cluster, after, member, failure)
@@ -348,12 +349,14 @@ def _fail(cluster: Cluster, sim: simulator.Simulation, member: str, failure: Fai
         sim.crash(member)
     elif failure.kind == CUT:
         sim.cut(member)
+    elif failure.kind == MUTE:
+        sim.mute(member)
     else:
         _update_trackers(cluster, sim, member, failure, alive=False)
 
 
 def _recover(cluster: Cluster, sim: simulator.Simulation, member: str, failure: Failure) -> None:
-    if failure.kind == CUT:
+    if failure.kind in (CUT, MUTE):
         sim.heal()
     elif failure.kind == SERVICE:
         _update_trackers(cluster, sim, member, failure, alive=True)

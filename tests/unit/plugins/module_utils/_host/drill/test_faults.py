@@ -82,6 +82,16 @@ def test_a_cut_drops_both_ways_on_that_interface_alone():
     assert rules.count("policy drop") == 2
 
 
+def test_lost_advertisements_are_dropped_on_their_way_out_and_nothing_else():
+    rules = faults.loss_rules("eth0").split("; ")
+    assert [rule.partition(" egress ")[2] for rule in rules if rule.startswith("add rule")] == [
+        "ip protocol 112 drop",
+        "ip6 nexthdr 112 drop",
+    ]
+    assert 'hook egress device "eth0"' in faults.loss_rules("eth0") and "policy accept" in rules
+    assert faults.script_for("vrrp_lost", "eth0").revert == faults.script_for("host_cut", "eth0").revert
+
+
 @given(st.text(max_size=20))
 def test_an_interface_that_the_shell_or_nft_could_misread_is_refused(name):
     try:

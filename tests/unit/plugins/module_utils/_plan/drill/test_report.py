@@ -248,6 +248,11 @@ def test_the_table_has_a_line_for_each_event_and_its_columns_stand_in_line():
     assert "| haproxy killed | lb1    | lb2   | 20 ms" in found["table"][2]
 
 
+def test_a_failure_that_the_holder_survives_beside_another_lasts_as_long_as_the_plan_says():
+    (found,) = drill.rounds([planned()], MEMBERS, ["vrrp_lost"], 1)
+    assert found["revert_after"] == found["forecast"]["lasts_ms"] / 1000 > 3.072
+
+
 def test_the_table_says_how_many_lasting_connections_a_row_cost():
     found = report.report(results(seen(), seen(lasting={"held": 18, "lost": 0})))
     assert (found["rows"][0]["lasting_lost"], found["rows"][0]["lasting_held"]) == (19, 38)

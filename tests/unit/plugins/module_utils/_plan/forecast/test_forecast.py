@@ -47,6 +47,7 @@ def test_each_event_has_its_own_worst_outage():
         "keepalived_stopped": round(skew + switch),
         "keepalived_killed": round(down + skew + switch),
         "host_cut": round(down + skew + switch),
+        "vrrp_lost": switch,
         "haproxy_reloaded": 0,
         "both_reloaded": 0,
     }
@@ -132,7 +133,27 @@ def two_holders(**settings):
 
 def test_only_a_host_that_was_cut_off_meets_another_holder_until_the_next_advertisement():
     expected = {**dict.fromkeys(worst(), 0), "host_cut": 1000 + forecast.SWITCH_MS}
-    assert two_holders() == two_holders(preempt=False) == two_holders(priorities=[100, 98]) == expected
+    for settings in ({}, {"preempt": False}, {"priorities": [100, 98]}):
+        assert {**two_holders(**settings), "vrrp_lost": 0} == expected
+
+
+@pytest.mark.parametrize("settings", [{}, {"preempt": False}, {"engine": "agent"}])
+def test_a_holder_whose_advertisements_are_lost_keeps_the_vip_beside_the_one_that_takes_over(settings):
+    """The others wait for two intervals at least; afterwards the next Advertisement may be one away."""
+    line = lines(**settings)["vrrp_lost"]
+    assert (line["before"], line["after"], line["back"], line["back_ms"]) == ("lb1", "lb1", "lb1", 0)
+    skew = 1000 * (256 - 253) / 256
+    assert line["two_holders_ms"] == pytest.approx(line["lasts_ms"] - 2000 - skew + 1000 + forecast.SWITCH_MS, abs=1)
+
+
+@pytest.mark.parametrize("priorities, holders", [((254, 253), ("lb1", "lb2")), ((253, 254), ("lb2",))])
+def test_a_holder_that_is_not_heard_gives_way_to_a_better_one_that_it_hears(priorities, holders):
+    plan = drafted(pair(preempt=False))
+    for planned, priority in zip(plan["members"].values(), priorities):
+        planned["instances"][0]["priority"] = priority
+    settled = scenario.settle(scenario.cluster_of(plan), "lb1")
+    (found,) = scenario.simulate(settled, "lb1", scenario.Failure(scenario.MUTE), settled.sim.now).values()
+    assert (found.before, found.after, found.outage) == (("lb1",), holders, 0)
 
 
 def test_a_killed_router_leaves_its_address_behind_for_longer_than_a_short_interval_waits():
@@ -264,9 +285,10 @@ def test_the_table_says_all_of_it_in_lines():
     assert table[1].split("  ") and "haproxy killed" in table[1] and "at most    72 ms" in table[1]
     assert table[1].endswith("then back to lb1, 60 ms")
     assert "stays on lb2" in _pair.plan(pair(preempt=False)).table[1]
-    assert [line.partition("; ")[2] for line in table if ";" in line] == ["two holders for 1060 ms"]
+    shared = {line.split("  ")[1]: line.partition("; ")[2] for line in table if ";" in line}
+    assert shared == {"host cut": "two holders for 1060 ms", "vrrp lost": "two holders for 7044 ms"}
     assert "host cut" in table[6] and table[6].endswith("then back to lb1, 60 ms; two holders for 1060 ms")
-    assert len(table) == 9
+    assert len(table) == 10
 
 
 def test_a_plan_by_hand_needs_only_what_has_no_default():
