@@ -171,7 +171,9 @@ def check(script: Script, interface: str, interfaces: Sequence[str], run: Run, h
     # This asks the kernel and changes nothing.
     rc, _out, err = run(["nft", "--check", script.rules])
     if rc:
-        raise Refused(f"The event needs Linux with the netdev egress hook (5.16 or later); nft says: {_first_line(err)}")
+        raise Refused(
+            f"The event needs Linux with the netdev egress hook (5.16 or later); nft says: {_first_line(err)}"
+        )
 
 
 def arm(specs: Sequence[TimerSpec], run: Run) -> None:

@@ -19,7 +19,6 @@ from .pair_vips import read_vips
 from .subnets import Placement
 
 ALIVE = "haproxy_alive"  # the script: killall -0 haproxy
-ANSWERS = "haproxy_answers"  # the script that asks the balancer itself, which may hang
 DOWN = "haproxy_down"  # the track file that haproxy's unit writes
 CHECKS = "pair_checks"
 GROUP = "pair"  # the sync group of all VIPs
@@ -96,7 +95,7 @@ class Pair(NamedTuple):
             "fall": self.settings["track_fall"],
         }
         files = [{"name": DOWN, "path": self.down_file}] if self.down_file else []
-        asking = [answers.script(ANSWERS, engine, self.answer_port)] if self.answer_port else []
+        asking = [answers.script(engine, self.answer_port)] if self.answer_port else []
         scripts = [script, *asking, *self.checked.scripts(name)]
         return Router([self._instance(name, vip) for vip in self.vips], scripts, files, self._sync_groups)
 
@@ -126,7 +125,7 @@ class Pair(NamedTuple):
             "addresses": [vip.with_prefix],
             "track_scripts": [
                 {"name": ALIVE, "weight": settings["track_weight"]},
-                *([{"name": ANSWERS, "weight": 0}] if self.answer_port else []),
+                *([{"name": answers.NAME, "weight": 0}] if self.answer_port else []),
                 *tracked["track_scripts"],
             ],
             "track_files": [{"name": DOWN, "weight": 0}] if self.down_file else [],
@@ -140,7 +139,7 @@ class Pair(NamedTuple):
         found = {"haproxy": {**HAPROXY, "instances": vips, "blind_trackers": others}}
         if self.answer_port:
             found["haproxy hangs"] = {**HANGING, "instances": vips, "blind_trackers": [ALIVE, DOWN, *others]}
-        return {**found, **self.checked.watched([ALIVE, ANSWERS, DOWN])}
+        return {**found, **self.checked.watched([ALIVE, answers.NAME, DOWN])}
 
     def targets(self) -> List[List[Any]]:
         """Return every service through every VIP that it is bound to: ``[address, port]``."""
@@ -222,7 +221,7 @@ def _checked(
     faults: Faults,
 ) -> CheckedVips:
     """Return what the members check besides the balancer."""
-    found = checks.read_checks(checks.CHECK, settings["checks"], CHECKS, (ALIVE, ANSWERS, DOWN), faults)
+    found = checks.read_checks(checks.CHECK, settings["checks"], CHECKS, (ALIVE, answers.NAME, DOWN), faults)
     checked = CheckedVips(CHECKS, found, vips, placements, in_group=settings["sync"] and len(vips) > 1)
     faults += checked.faults(members, "pair")
     if checked.in_group:

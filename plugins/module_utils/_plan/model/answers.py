@@ -15,7 +15,9 @@ from typing import Any, Dict, List
 
 from ..._agent.config.schema import Field, integer
 from ..._shared.engines import AGENT
+from .plan import Router
 
+NAME = "haproxy_answers"  # of the script
 PORT = 9444
 PORT_FIELD = Field(integer(0, 65535, "a port (0 for none)"), 0)
 ADDRESS = "127.0.0.1"
@@ -24,16 +26,26 @@ ADDRESS = "127.0.0.1"
 INTERVAL, LIMIT, COUNT = 1, 0.5, 2
 
 
-def script(name: str, engine: str, port: int) -> Dict[str, Any]:
+def script(engine: str, port: int) -> Dict[str, Any]:
     """Return the check of the VRRP router that asks the balancer of an engine.
 
     bash connects by itself, so that a host needs no program for it.
     """
-    times = {"interval": INTERVAL, "timeout": LIMIT, "rise": COUNT, "fall": COUNT}
+    same = {"name": NAME, "interval": INTERVAL, "timeout": LIMIT, "rise": COUNT, "fall": COUNT}
     if engine == AGENT:
-        return {"name": name, "any_of": [[f"http://{ADDRESS}:{port}/"]], **times}
+        return {**same, "any_of": [[f"http://{ADDRESS}:{port}/"]]}
     asks = f"exec 3<>/dev/tcp/{ADDRESS}/{port} && echo show info >&3 && read -t {LIMIT} -r line <&3"
-    return {"name": name, "command": f"/usr/bin/bash -c '{asks}'", **times}
+    return {**same, "command": f"/usr/bin/bash -c '{asks}'"}
+
+
+def unasked(router: Router) -> Router:
+    """Return a router that does not ask: its balancer is not set up again, and may have no port for it yet."""
+    instances = [
+        {**each, "track_scripts": [item for item in each["track_scripts"] if item["name"] != NAME]}
+        for each in router.instances
+    ]
+    scripts = [each for each in router.scripts if each["name"] != NAME]
+    return router._replace(instances=instances, scripts=scripts)
 
 
 def monitors(port: int) -> List[Dict[str, Any]]:

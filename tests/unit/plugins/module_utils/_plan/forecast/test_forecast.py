@@ -7,6 +7,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast, scenario
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
 from support.plans.pairs import member, pair
 
 POLLED = {"track_events": False, "track_interval": 1}
@@ -89,10 +90,10 @@ def test_a_balancer_that_nobody_asks_is_not_forecast_to_be_noticed(unasked):
 def test_each_run_that_waits_in_vain_takes_its_timeout(interval, timeout, fall, seconds):
     members = pair()
     plan = drafted(members)
-    script = {"name": _pair.ANSWERS, "interval": interval, "timeout": timeout, "fall": fall, "rise": 1}
+    script = {"name": answers.NAME, "interval": interval, "timeout": timeout, "fall": fall, "rise": 1}
     plan["track"]["scripts"] = [*plan["track"]["scripts"], script]
     found = {tracker.name: tracker for tracker in scenario.cluster_of(plan).trackers[0]}
-    assert found[_pair.ANSWERS].hang_detection == seconds * machine.SECOND
+    assert found[answers.NAME].hang_detection == seconds * machine.SECOND
 
 
 def test_what_notices_a_death_after_fall_polls_notices_life_after_rise():
