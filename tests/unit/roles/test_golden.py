@@ -50,12 +50,17 @@ def of_cluster(preset, what, name="master-0", **settings):
 
 
 def agent_of_pair(name, what):
-    """A member's configuration of the agent, or its unit, for the same plan as keepalived's and haproxy's."""
-    return agent(given_to_agent(_pair.plan(pair()).members[name]), what)
+    """A member's configuration of the agent, or its unit, for the settings of which keepalived's and haproxy's are."""
+    return agent(given_to_agent(_pair.plan(pair(engine="agent")).members[name]), what)
+
+
+def haproxy_of(planned):
+    """A member's haproxy.cfg, as the role `pair` hands it to the role `haproxy`."""
+    return haproxy(planned.balancer.services, haproxy_answer_port=planned.balancer.answer_port)
 
 
 def given_to_agent(planned):
-    balancer = {"services": planned.balancer.services, "down_file": planned.balancer.down_file}
+    balancer = {key: getattr(planned.balancer, key) for key in ("services", "down_file", "answer_port")}
     return {**planned.router._asdict(), **balancer, "auth_pass": "0f3a9c1e"}
 
 
@@ -257,13 +262,13 @@ def of_preset(name, what):
     plan = _pair.plan(pair(**PRESETS[name]))
     assert plan.faults == []
     planned = plan.members["lb1"]
-    return agent(given_to_agent(planned), what) if what == "proxy" else haproxy(planned.balancer.services)
+    return agent(given_to_agent(planned), what) if what == "proxy" else haproxy_of(planned)
 
 
 CASES = {
     **{f"pair-{name}.haproxy.cfg": partial(of_preset, name, "haproxy") for name in PRESETS},
     "pair-rke2.agent-proxy.json": partial(of_preset, "rke2", "proxy"),
-    "pair.haproxy.cfg": lambda: haproxy(_pair.plan(pair()).members["lb1"].balancer.services),
+    "pair.haproxy.cfg": lambda: haproxy_of(_pair.plan(pair()).members["lb1"]),
     "pair.redhat.haproxy.cfg": lambda: haproxy(
         _pair.plan(pair()).members["lb1"].balancer.services, of="RedHat", haproxy_metrics_path=""
     ),

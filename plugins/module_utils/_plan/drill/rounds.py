@@ -39,8 +39,10 @@ def _round(line: Dict[str, Any], plan: Dict[str, Any]) -> Dict[str, Any]:
     """Return one event on one VIP: how long it lasts, how long it is watched, and what the plan forecasts."""
     routers = [member["router"] for member in plan["members"].values()]
     delays = [instance["preempt_delay"] for router in routers for instance in router["instances"]]
-    harmless = line["before"] == line["after"] and line["outage_ms"] > 0
-    revert_after = max(line["outage_ms"] / 1000, HARMLESS_DURATION if harmless else 0) + MARGIN
+    lasts = line.get("lasts_ms", 0) / 1000
+    harmless = line["before"] == line["after"] and line["outage_ms"] > 0 and not lasts
+    # What the plan says of the two holders is for a failure that lasts no longer.
+    revert_after = lasts or max(line["outage_ms"] / 1000, HARMLESS_DURATION if harmless else 0) + MARGIN
     minimum = START_DELAY + revert_after + 0.5
     longest = RETURN_TIMEOUT + 4 * plan["advert_interval"] + max(delays)
     return {

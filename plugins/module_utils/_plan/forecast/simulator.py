@@ -132,6 +132,11 @@ class Simulation:
         others = {instance.member for instance in self.instances if instance.member != member}
         self.network.blocked |= {pair for other in others for pair in ((member, other), (other, member))}
 
+    def mute(self, member: str) -> None:
+        """Lose what a member sends."""
+        others = {instance.member for instance in self.instances if instance.member != member}
+        self.network.blocked |= {(member, other) for other in others}
+
     def heal(self) -> None:
         self.network.blocked = frozenset()
 

@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 from ..._agent.config.schema import Faults, Field, boolean, number, one_of, read
 from ..._shared import engines
 from ..forecast import forecast
-from ..model import agent, values
+from ..model import agent, answers, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
@@ -153,7 +153,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], password: str) -> Pla
     alone = transition.sole_router(running, instances, password, held, keepalived)
     if alone and choices[alone].replaces:
         replaced = choices[alone].replaces
-        replaced_router = accepting_keepalived(found.router(alone, replaced), replaced)
+        replaced_router = accepting_keepalived(answers.unasked(found.router(alone, replaced)), replaced)
         planned[alone] = planned[alone]._replace(replaced_router=replaced_router)
     carrying = {name: choices[name] for name in planned if planned[name].router.instances}
     order = engine_choice.migration_order(carrying, held)

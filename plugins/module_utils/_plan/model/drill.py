@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Dict, Optional, Tuple
 
 from ..._agent.config.schema import Faults, Field, boolean, integer, list_of, number, one_of, read, text, word
-from ..._shared.events import EVENTS
+from ..._shared.events import COSTLY, EVENTS
 
 LONGEST_MS = 60_000
 
@@ -24,12 +24,13 @@ def _mapping(value: Any) -> Tuple[Any, Optional[str]]:
 COMMANDS = {"inject": Field(_lines, required=True), "revert": Field(_lines, "")}
 SETTINGS = {
     "layout": Field(one_of("pair", "ipi"), "pair"),
-    "events": Field(list_of(word), list(EVENTS)),
+    "events": Field(list_of(word), [event for event in EVENTS if event not in COSTLY]),
     "commands": Field(_mapping, {}),
     "repeats": Field(integer(1, 1000), 1),
     "send": Field(_lines, ""),
     "interval_ms": Field(number(1, LONGEST_MS, " ms"), 5),
     "timeout_ms": Field(number(1, LONGEST_MS, " ms"), 300),
+    "lasting": Field(integer(0, 512), 20),
     "report": Field(text, ""),
     "break_lock": Field(boolean, False),
 }

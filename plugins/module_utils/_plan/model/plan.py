@@ -46,6 +46,7 @@ class Balancer(NamedTuple):
     services: List[Dict[str, Any]] = []
     monitors: List[Dict[str, Any]] = []
     down_file: str = ""
+    answer_port: int = 0  # on 127.0.0.1, where it answers unless it hangs
     timeouts: Dict[str, str] = {}
     stats_port: Optional[int] = None
     redirect: Optional[Redirect] = None

@@ -28,6 +28,7 @@ def seen(outage=20.0, gap=None, before="lb1", after="lb2", **changes):
         "failback": {"outage_ms": 3.0},
         "tried": 1000,
         "failed_attempts": 4,
+        "lasting": {"held": 20, "lost": 19},
         "most_holders": 1,
         "two_holders_ms": 0,
         "no_holder_ms": 10,
@@ -245,6 +246,18 @@ def test_the_table_has_a_line_for_each_event_and_its_columns_stand_in_line():
     assert len(found["table"]) == 4
     assert len({len(line) for line in found["table"]}) == 1
     assert "| haproxy killed | lb1    | lb2   | 20 ms" in found["table"][2]
+
+
+def test_a_failure_that_the_holder_survives_beside_another_lasts_as_long_as_the_plan_says():
+    (found,) = drill.rounds([planned()], MEMBERS, ["vrrp_lost"], 1)
+    assert found["revert_after"] == found["forecast"]["lasts_ms"] / 1000 > 3.072
+
+
+def test_the_table_says_how_many_lasting_connections_a_row_cost():
+    found = report.report(results(seen(), seen(lasting={"held": 18, "lost": 0})))
+    assert (found["rows"][0]["lasting_lost"], found["rows"][0]["lasting_held"]) == (19, 38)
+    at = [cell.strip() for cell in found["table"][0].split("|")].index("lasting lost")
+    assert found["table"][2].split("|")[at].strip() == "19/38"
 
 
 def test_the_table_says_how_often_a_row_was_repeated_and_why():

@@ -77,14 +77,14 @@ def test_each_kind_is_tracked_by_both_engines(check, lines, keys):
     written = in_keepalived(found)
     assert [line for line in lines if line not in written] == []
     vrrp = in_agent(found)
-    (own,) = [each for each in vrrp["checks"] if each["name"] not in ("haproxy_alive", "haproxy_down")]
+    (own,) = [each for each in vrrp["checks"] if not each["name"].startswith("haproxy_")]
     assert {key: own[key] for key in keys} == keys
     assert {"name": own["name"], "weight": 0} in vrrp["instances"][0]["track"]
 
 
 def test_without_checks_nothing_else_than_the_balancer_is_tracked():
     found = router()
-    assert [script["name"] for script in found.scripts] == ["haproxy_alive"]
+    assert [script["name"] for script in found.scripts] == ["haproxy_alive", "haproxy_answers"]
     assert found.instances[0]["track_interfaces"] == []
 
 
@@ -108,7 +108,7 @@ def test_a_check_that_fails_is_one_more_failure_in_the_forecast():
 
 def test_a_negative_weight_moves_the_vip_and_the_forecast_judges_it():
     assert planned(pair(checks=[{**GATEWAY, "weight": -50}])).members["lb1"].router.instances[0]["track_scripts"][
-        1
+        -1
     ] == {
         "name": "gateway-192.0.2.254",
         "weight": -50,
