@@ -55,7 +55,8 @@ class Way(NamedTuple):
     waves: List[List[Step]]
     gone: Dict[str, int]  # by VIP: for how many microseconds nobody may hold it
     holder: str = ""  # the member that holds the VIPs, which is started first
-    starts_anew: FrozenSet[Tuple[str, int]] = frozenset()  # configurations of which no router goes on in its state
+    # By member, family and VRID: the routers that do not go on in their state at a reload, although they keep the VRID.
+    starts_anew: FrozenSet[Tuple[str, int, int]] = frozenset()
 
 
 class Numbered(NamedTuple):
@@ -107,6 +108,7 @@ def counterexample(way: Way, faults: int = 0) -> List[str]:
     """
     numbered = _numbered(way)
     first = _first(way, numbered, faults)
+    way, numbered = _judged(way, numbered, first)
     seen: Set[Hashable] = set()
     queue: Deque[Moment] = collections.deque([first])
     while queue:
@@ -150,6 +152,13 @@ def _first(way: Way, numbered: Numbered, faults: int) -> Moment:
     return Moment(sim, waves, running, faults)
 
 
+def _judged(way: Way, numbered: Numbered, first: Moment) -> Tuple[Way, Numbered]:
+    """Leave out what is wrong before the run: a VIP that two members hold, or that nobody holds."""
+    holders = {vip: len(_holders(numbered, first.sim.holding, vip)) for vip in numbered.vips}
+    gone = {vip: allowed for vip, allowed in way.gone.items() if holders.get(vip) == 1}
+    return way._replace(gone=gone), numbered._replace(vips=[vip for vip in numbered.vips if holders[vip] < 2])
+
+
 def _next(way: Way, numbered: Numbered, moment: Moment) -> Iterator[Moment]:
     """Yield what may come next: a step of the wave, or a fault, and then a short or a long time."""
     steps = sorted(moment.waves[0]) if moment.waves else []
@@ -165,7 +174,7 @@ def _next(way: Way, numbered: Numbered, moment: Moment) -> Iterator[Moment]:
 
 def _after(numbered: Numbered, moment: Moment, pause: int) -> Moment:
     """Let time pass: at the end of the run until all has settled."""
-    moment.sim.run(moment.sim.now + (pause if moment.waves else 2 * numbered.settled))
+    moment.sim.run(moment.sim.now + (pause if moment.waves else numbered.settled + numbered.interval))
     return moment
 
 
@@ -201,14 +210,14 @@ def _reload(way: Way, numbered: Numbered, sim: Simulation, before: int, step: St
     """Let each Virtual Router go on that both configurations have; stop and start the others."""
     old = {_router(numbered.instances[at]): at for at in numbered.numbers[step.member, before]}
     new = {_router(numbered.instances[at]): at for at in numbered.numbers[step.member, step.configuration]}
-    anew = (step.member, step.configuration) in way.starts_anew
+    goes_on = {name for name in old.keys() & new.keys() if (step.member, *name) not in way.starts_anew}
     for name, number in old.items():
-        if name in new and not anew:
+        if name in goes_on:
             sim.reconfigure(number, new[name])
         else:  # silently, which is the slower way for the others
             sim.remove(number)
     for name, number in new.items():
-        if name not in old or anew:
+        if name not in goes_on:
             sim.inject(number, machine.Start())
 
 
@@ -320,7 +329,11 @@ def timeline(numbered: Numbered, moment: Moment, wrong: str) -> List[str]:
         for at, number, change in moment.sim.changes
     ]
     first = [
-        (begin, -1, f"{vip} is held by {' and '.join(_holders(numbered, moment.sim.history[0].holding, vip)) or 'nobody'}.")
+        (
+            begin,
+            -1,
+            f"{vip} is held by {' and '.join(_holders(numbered, moment.sim.history[0].holding, vip)) or 'nobody'}.",
+        )
         for vip in numbered.vips
     ]
     lines = [(at, text) for at, _order, text in sorted(first + done + seen)]

@@ -75,6 +75,10 @@ def _compares_lists(pair: Pair) -> bool:
     return pair.compares_lists
 
 
+def _by_unicast(pair: Pair) -> bool:
+    return {_way_to_send(pair.vip, instance) for instance in (pair.before, pair.after)} == {"unicast"}
+
+
 def _always(pair: Pair) -> bool:
     return True
 
@@ -179,7 +183,14 @@ SETTINGS = (
     # Where it changes which member is the best, the VIP moves: `transition` sees that, which knows all members.
     Setting("priority", HARMLESS, _of("priority"), ("{}", "{}"), "the next Advertisement has it"),
     Setting("preemption", HARMLESS, _preemption, ("{}", "{}"), "it counts at the next failure"),
-    Setting("peers", HARMLESS, _peers, ("{}", "{}"), "who joins starts after all others send to it"),
+    Setting(
+        "peers",
+        HARMLESS,
+        _peers,
+        ("{}", "{}"),
+        "who joins starts after all others send to it",
+        applies=_by_unicast,
+    ),
     Setting("prefix", HARMLESS, _prefix, ("/{}", "/{}"), "the address is replaced within 0.3 ms (measured, 2.2.7)"),
     Setting("name", HARMLESS, _of("name"), ("{}", "{}"), "routers do not send it"),
 )

@@ -64,11 +64,11 @@ def left_behind(given: List[Turn]) -> List[Tuple[str, str]]:
 
 
 def _why_left(turn: Turn) -> str:
-    return f"{turn.name} does not answer" if turn.silent else f"--limit leaves {turn.name} out"
+    return f"{turn.name} does not answer" if turn.is_silent else f"--limit leaves {turn.name} out"
 
 
 def _mend(turn: Turn) -> str:
-    if turn.silent:
+    if turn.is_silent:
         return f"Wait until {turn.name} answers, or switch it off and take it out of the inventory"
     return "Run it for all members"
 
@@ -118,11 +118,11 @@ def waves(given: List[Turn], alone: str, migrating: List[str]) -> List[List[Step
     """
     runs = [turn.name for turn in given if turn.is_changed]
     found = [[Step(STOP, name) for name in runs if alone and name != alone], [Step(RELOAD, alone, 1)] if alone else []]
-    verb = START if alone else RELOAD
+    verb, late = START if alone else RELOAD, joining(given)
     found.append([Step(verb, name, 1) for name in runs if name not in (alone, *migrating)])
     for name in migrating:
-        found += [[Step(STOP, name)], [Step(START, name, 2)]] if name in runs else []
-    return [*found, [Step(START, name, 1) for name in joining(given) if name not in migrating]]
+        found += [[Step(STOP, name)] if name in runs else [], [Step(START, name, 2)] if name in [*runs, *late] else []]
+    return [*found, [Step(START, name, 1) for name in late if name not in migrating]]
 
 
 def unsafe(given: List[Turn], alone: str, migrating: List[str]) -> Faults:
@@ -145,8 +145,14 @@ def to_play(given: List[Turn], alone: str, migrating: List[str]) -> plays.Way:
         waves=waves(seen, alone, [name for name in migrating if name in names]),
         gone={vip: round(seconds * scenario.SECOND) for vip, seconds in longest_gaps(given).items()},
         holder=max(seen, key=lambda turn: turn.held).name,
-        starts_anew=frozenset((name, 1) for name in names if any(each.gone for each in found.get(name, []))),
+        starts_anew=frozenset(router for turn in seen for router in _starting_anew(turn, found.get(turn.name, []))),
     )
+
+
+def _starting_anew(turn: Turn, found: List[Change]) -> List[Tuple[str, int, int]]:
+    vips = {change.vip for change in found if change.gone}
+    routers = [each for each in turn.after if vips & changes.vips([each])]
+    return [(turn.name, 6 if changes.key(each)[2] else 4, each["vrid"]) for each in routers]
 
 
 def _in_play(given: List[Turn], found: Mapping[str, List[Change]], alone: str) -> List[Turn]:

@@ -20,7 +20,7 @@ class Turn(NamedTuple):
     engine: str
     replaces: str  # the engine that goes, or nothing
     is_left: bool  # this run leaves it as it is
-    silent: str  # why it cannot be reached, or nothing
+    is_silent: bool  # it does not answer
     keepalived: str  # its version, or nothing
     held: int  # how many VIPs it holds
 
@@ -60,7 +60,7 @@ def turns(
             engine=planned[member["name"]].engine,
             replaces=planned[member["name"]].replaces,
             is_left=bool(member.get("outside_limit")),
-            silent=member.get("silent", ""),
+            is_silent=bool(member.get("silent")),
             keepalived=member["host"].get("keepalived_version", ""),
             held=held[member["name"]],
         )
