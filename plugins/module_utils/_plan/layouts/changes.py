@@ -87,6 +87,10 @@ def _by_the_agent(pair: Pair) -> bool:
     return pair.engine == engines.AGENT
 
 
+def _by_keepalived(pair: Pair) -> bool:
+    return pair.engine == engines.NATIVE
+
+
 def _password(vip: str, instance: Instance) -> str:
     return password(instance)
 
@@ -161,7 +165,8 @@ SETTINGS = (
         SPLITS,
         _way_to_send,
         ("{}", "{}"),
-        "keepalived discards multicast where it expects unicast, and the reverse",
+        "keepalived discards multicast where it expects unicast, and the reverse; its router starts anew (2.2.7)",
+        starts_anew=_by_keepalived,
     ),
     Setting(
         "VIPs of one VRID",
