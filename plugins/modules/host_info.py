@@ -281,10 +281,18 @@ instances:
       interface: eth0
       vrid: 240
       version: 2
+      priority: 254
+      preempt: true
       advert_interval: 1
       auth_pass: ""
       addresses: [192.0.2.10/32]
       peers: [192.0.2.12]
+keepalived_version:
+  description: The version of keepalived that is installed; empty where none is, or where O(configs) does not
+    name it.
+  type: str
+  returned: success
+  sample: 2.2.7
 members:
   description: The members that O(members_record) has, and the addresses of each; empty without such a file.
   type: dict
@@ -384,6 +392,7 @@ def read_host(params, reader):
         "uncovered": uncovered(params),
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "instances": instances(params, reader),
+        "keepalived_version": reader.version(KEEPALIVED) if KEEPALIVED in params["configs"] else "",
         "takeover": others,
         "members": facts.members(reader.text(params["members_record"])) if params["members_record"] else {},
         "stale": in_force.unloaded_units(reader, params["loaded"]),

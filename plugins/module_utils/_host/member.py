@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
@@ -18,7 +17,6 @@ CONFIGS = {
     UNITS[NATIVE].router: "/etc/keepalived/keepalived.conf",
     UNITS[AGENT].router: "/etc/onprem-lb-agent/vrrp.json",
 }
-VERSION = re.compile(r"(?:HAProxy version|HA-Proxy version|Keepalived v)\s*(\d+(?:\.\d+)+)")
 WILDCARDS = ("0.0.0.0", "::")
 ACTIVE = "Active"
 NOT_SET_UP = "nothing of this collection is set up here: run onprem.lb.site."
@@ -123,20 +121,19 @@ def _down(reader: Reader, paths: List[str]) -> Dict[str, str]:
     return {path: value for path, value in values.items() if value not in ("", "0")}
 
 
-def _instance(known: Dict[str, Any], election: Dict[str, Any]) -> Dict[str, Any]:
+def _instance(known: Dict[str, Any]) -> Dict[str, Any]:
     addresses = [address.partition("/")[0] for address in known["addresses"]]
-    return {"name": known["name"], "interface": known["interface"], "addresses": addresses, **election}
+    return {**{key: known[key] for key in ("name", "interface", "priority", "preempt")}, "addresses": addresses}
 
 
 def native(reader: Reader, daemons: Daemons) -> Own:
     """Read haproxy and keepalived."""
     haproxy, keepalived = UNITS[NATIVE]
     text = reader.text(daemons[keepalived].config or CONFIGS[keepalived])
-    elections = keepalived_conf.elections(text)
     servers, silent = _haproxy_servers(reader, daemons[haproxy]) if haproxy in daemons else ([], "")
     return Own(
-        versions={name: version for name in (HAPROXY, KEEPALIVED) for version in _version(reader, name)},
-        instances=[_instance(each, elections[each["name"]]) for each in keepalived_conf.instances(text)],
+        versions={name: version for name in (HAPROXY, KEEPALIVED) for version in [reader.version(name)] if version},
+        instances=[*map(_instance, keepalived_conf.instances(text))],
         states=in_force.keepalived_states(reader) if daemons[keepalived].active else {},
         track_files=keepalived_conf.track_files(text),
         servers=servers,
@@ -153,25 +150,16 @@ def _haproxy_servers(reader: Reader, daemon: in_force.InForce) -> Tuple[List[bal
     return balancer.of_statistics(text or ""), "" if text else f"haproxy does not answer at {path}."
 
 
-def _version(reader: Reader, program: str) -> List[str]:
-    path = reader.find(program)
-    return VERSION.findall("".join(reader.run([path, "-v"])[1:]))[:1] if path else []
-
-
 def agent(reader: Reader, daemons: Daemons) -> Own:
     """Read the agent."""
     balancer_unit, router_unit = UNITS[AGENT]
     text = reader.text(daemons[router_unit].config or CONFIGS[router_unit])
     config = facts.agent_config(text)
-    elections = {
-        each.get("name"): {"priority": each.get("priority", 100), "preempt": each.get("preempt", True)}
-        for each in config.get("instances", [])
-    }
     router, proxy = in_force.report_of(Daemon(VRRP)), in_force.report_of(Daemon(PROXY))
     serves, answer = balancer_unit in daemons and daemons[balancer_unit].active, router or proxy
     return Own(
         versions={AGENT: answer["version"]} if answer else {},
-        instances=[_instance(each, elections[each["name"]]) for each in facts.agent_instances(text)],
+        instances=[*map(_instance, facts.agent_instances(text))],
         states={each["name"]: in_force.State(each["state"], each["since"]) for each in router.get("instances", [])},
         track_files=[check["file"] for check in config.get("checks", []) if check.get("type") == "file"],
         servers=balancer.of_report(proxy),

@@ -143,8 +143,8 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
             first = instance["addresses"][0].partition("/")[0]
             found.addresses.setdefault(instance["name"], labels.get(instance["name"], first))
             keeps_addresses = planned.get("engine") == engines.AGENT
-            simulated = _simulated(member, instance, trackers)
-            found.instances.append(simulated._replace(keeps_addresses_on_stop=keeps_addresses))
+            router = simulated(member, instance, trackers)
+            found.instances.append(router._replace(keeps_addresses_on_stop=keeps_addresses))
             found.trackers.append(trackers)
     slowest = max((max(t.hang_detection, t.up_detection) for some in found.trackers for t in some), default=0)
     return found._replace(settling_time=slowest + simulator.settling_time(found.instances))
@@ -178,7 +178,8 @@ def _hang_detection(interval: float, timeout: float, fall: int) -> float:
     return interval + (fall - 1) * distance + timeout
 
 
-def _simulated(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> simulator.Instance:
+def simulated(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> simulator.Instance:
+    """Return an instance of a plan as the simulator takes it."""
     interval = _micro(instance["advert_interval"])
     router = machine.VirtualRouter(
         version=instance["version"],

@@ -128,6 +128,7 @@ class Plan(NamedTuple):
     advert_interval: float = 1
     migration_order: List[str] = []  # the members that change their engine
     sole_router: str = ""  # the member whose router alone runs while settings change that all must share
+    joining: List[str] = []  # the members that run no router yet while others do: they start when all send to them
     departed: List[Departed] = []  # to be stopped before the others change
     record: Dict[str, List[str]] = {}  # the addresses of each member, which the next run reads
     engines: List[str] = []  # a line for each member: its engine, and why

@@ -240,6 +240,20 @@ def test_what_others_have_set_up_is_returned_by_program(host, tmp_path, monkeypa
     assert look(host)["takeover"] == {}
 
 
+KEEPALIVED_VERSION = (0, "", "Keepalived v2.2.7 (01/16,2022)\n\nCopyright(C) 2001-2022\n")
+
+
+@pytest.mark.parametrize(
+    "asked, installed, version",
+    [("keepalived", {"keepalived": KEEPALIVED_VERSION}, "2.2.7"), ("keepalived", {}, ""), ("haproxy", {}, "")],
+)
+def test_the_version_of_keepalived_is_returned_where_its_configuration_is_asked_for(host, asked, installed, version):
+    programs = Programs({**PROGRAMS, **installed})
+    found = run(host_info, {**host, "configs": {asked: host["keepalived_config"]}}, programs)
+    assert found["keepalived_version"] == version
+    assert programs.ran.count("keepalived -v") == len(installed), "it is asked once"
+
+
 @pytest.mark.parametrize("asked, problems", [({"keepalived": "/none"}, 1), ({"haproxy": "/none"}, 0), ({}, 0)])
 def test_another_program_that_moves_vips_is_a_problem_where_keepalived_is_wanted(host, monkeypatch, asked, problems):
     static = cgroups.RunsIn(cgroups.STATIC_POD, "d41d")
