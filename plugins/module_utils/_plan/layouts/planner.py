@@ -163,7 +163,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], password: str) -> Pla
     leaving = [f"{each.name} was a member and is none any more: its router is stopped first." for each in former]
     return Plan(
         faults=[],
-        warnings=[*found.warnings, *given_up, *leaving, *meanwhile, *transition.ended_switchovers(members)],
+        warnings=[*found.warnings, *given_up, *leaving, *meanwhile, *transition.members_let_go(members)],
         vips=found.vips,
         members=planned,
         targets=found.targets,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Collection, Dict, Iterator, List, Mapping, Set, Tuple
 
 from ..._agent.config.schema import Faults
-from ..._shared import switchover
+from ..._shared import held_back
 
 Instance = Dict[str, Any]
 MISSED = 3  # Active_Down_Interval is three intervals and Skew_Time, which is one at most, or a second in version 2
@@ -141,16 +141,16 @@ def given_up(members: List[Dict[str, Any]], vips: Collection[str]) -> List[str]:
     ]
 
 
-def ended_switchovers(members: List[Dict[str, Any]]) -> List[str]:
-    """Return a sentence for each member that a switchover holds back.
+def members_let_go(members: List[Dict[str, Any]]) -> List[str]:
+    """Return a sentence for each member that a switchover or a maintenance holds back.
 
     :param members: as in `planner`
     """
     return [
-        f"{member['name']}: {switchover.held_back(member['host']['switchover'])} "
+        f"{member['name']}: {held_back.why(member['host']['held_back'])} "
         + ("--limit leaves it so." if member.get("outside_limit") else "It is started, and takes over what it prefers.")
         for member in members
-        if member["host"].get("switchover")
+        if member["host"].get("held_back")
     ]
 
 
