@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 
 import pytest
@@ -65,9 +66,6 @@ class Host:
         shown = [
             f"Id={unit}\nActiveState={state[unit]}\nUnitFileState={self._file_state(unit)}\n"
             "MainPID=0\nInvocationID=5e1f\n"
-            for unit in units
-        ]
-            f"Id={unit}\nActiveState={state[unit]}\nUnitFileState={self._file_state(unit)}\nMainPID=0\nInvocationID=5e1f\n"
             for unit in units
         ]
         return 0, "\n".join(shown), ""
@@ -225,5 +223,22 @@ def test_the_ports_are_those_at_which_the_balancer_answers_through_the_vips():
         listening("127.0.0.1", 9000),
         listening("0.0.0.0", 22, "sshd"),
     ]
-    assert member.ports(sockets, "native", [VIP]) == [80, 443]
-    assert member.ports(sockets, "", [VIP]) == []
+    assert member.ports(sockets, "native", [VIP], "") == [80, 443]
+    assert member.ports(sockets, "", [VIP], "") == []
+
+
+def test_a_port_at_which_nothing_accepts_a_connection_is_none():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # and does not listen
+        good, silent = server.getsockname()[1], bound.getsockname()[1]
+        sockets = [listening("0.0.0.0", good), listening("0.0.0.0", silent), listening(VIP, 80)]
+        assert member.ports(sockets, "native", [VIP], "127.0.0.1") == sorted([80, good])
+
+
+def test_its_own_address_is_that_of_its_routers_link():
+    own = member.Own(instances=[{"interface": "eth0", "addresses": [VIP]}])
+    found = [
+        {"address": address, "interface": link}
+        for address, link in (("127.0.0.1", "lo"), ("fe80::1", "eth0"), (VIP, "eth0"), ("192.0.2.1", "eth0"))
+    ]
+    assert member.own_address(found, own) == "192.0.2.1" and member.own_address(found[:3], own) == ""
