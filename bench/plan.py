@@ -70,6 +70,7 @@ CASES = (
     Case("forecast, 10,000 backends", "forecast", Size(backends=10_000), 4),
     Case("forecast, 3 masters, 30 workers", "forecast", Size(3, workers=30), 10),
     Case("forecast, 3 masters, 100 workers", "forecast", Size(3, workers=100), 30),
+    Case("status, pair of 2", "status", Size(), 3),
     Case("rendered, pair of 2, native", "site", Size()),
     Case("rendered, 10,000 backends, native", "site", Size(backends=10_000), 8),
     Case("rendered, 10,000 backends, agent", "site", Size(backends=10_000), 10, "agent"),
@@ -166,7 +167,7 @@ def playbook(case: Case) -> None:
         sys.exit(done.stdout[-4000:] + done.stderr[-4000:])
 
 
-KINDS: Dict[str, Callable[[Case], None]] = {"plan": plan, "forecast": playbook, "site": playbook}
+KINDS: Dict[str, Callable[[Case], None]] = {"plan": plan, "forecast": playbook, "site": playbook, "status": playbook}
 
 
 def measure(case: Case) -> None:
