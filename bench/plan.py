@@ -104,7 +104,8 @@ def inventory(size: Size, engine: str) -> Dict[str, Any]:
     own = settings(size)
     prefix = "ipi" if size.is_cluster else "pair"
     masters = own.pop("masters", list(names(size)))
-    hosts = {name: {"ansible_host": address} for name, address in names(size).items()}
+    hosts: Dict[str, Any] = {name: {"ansible_host": address} for name, address in names(size).items()}
+    hosts[masters[0]]["recorded_holds"] = own.get("vips", [])
     groups = {"ipi_masters": masters, "ipi_workers": [name for name in hosts if name not in masters]}
     found = groups if size.is_cluster else {"pair": masters}
     return {

@@ -23,6 +23,12 @@ options:
   balancer:
     description: The program that listens on the service's port.
     vars: [{name: recorded_balancer}]
+  holds:
+    description: The VIPs that it holds.
+    type: list
+    elements: str
+    default: []
+    vars: [{name: recorded_holds}]
 """
 
 LINK = {"interface": "eth0", "prefix": 16, "mac": ""}
@@ -62,6 +68,7 @@ class Connection(ConnectionBase):
             **empty(OF_MEMBER),
             **empty(FACTS),
             "servers": {"total": 0, "up": 0, "others": []},
+            "held": [{"address": vip, "seconds": 60} for vip in self.get_option("holds")],
             "changed": False,
             "os_family": "Debian",
             "addresses": [{**LINK, "address": self.get_option("address")}],
