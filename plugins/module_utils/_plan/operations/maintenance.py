@@ -170,9 +170,9 @@ def unproved(given: List[Dict[str, Any]], name: str, now: Dict[str, Any], takes_
     found = [*now["unable"], *now["stale"]]
     silent = [str(port) for port in _ports(layout, before) if port not in now["ports"]]
     if silent:
-        found.append(f"its balancer does not answer at port {', '.join(silent)}.")
+        found.append(f"Its balancer does not answer at port {', '.join(silent)}.")
     if before.seen["servers"]["up"] and not now["servers"]["up"]:
-        found.append("its balancer finds none of its servers up.")
+        found.append("Its balancer finds none of its servers up.")
     return [*found, *_not_ready(now)] if takes_part else found
 
 

@@ -177,8 +177,8 @@ def now(**values):
         (now(instances=READY), True, []),
         (now(unable=DEAD), False, DEAD),
         (now(stale=["haproxy.service has not loaded its configuration since it changed."]), False, None),
-        (now(ports=[]), False, ["its balancer does not answer at port 443."]),
-        (now(servers={"total": 2, "up": 0}), False, ["its balancer finds none of its servers up."]),
+        (now(ports=[]), False, ["Its balancer does not answer at port 443."]),
+        (now(servers={"total": 2, "up": 0}), False, ["Its balancer finds none of its servers up."]),
         (now(), True, [f"vip-{VIP} has not begun to take part in the election."]),
         (now(held_back=record(), instances=READY), True, ["keepalived.service does not run."]),
         ({"failed": True, "msg": "no python"}, False, ["lb2 cannot be read: no python."]),
@@ -191,7 +191,7 @@ def test_a_member_is_proved_once_nothing_is_wrong_with_it(found, takes_part, rea
 
 def test_a_member_that_was_broken_before_must_answer_where_the_others_do():
     given = pair(HOLDS, seen(2, unable=DEAD, ports=[]))
-    assert unproved(given, "lb2", now(ports=[]), False) == ["its balancer does not answer at port 443."]
+    assert unproved(given, "lb2", now(ports=[]), False) == ["Its balancer does not answer at port 443."]
     assert unproved(given, "lb2", now(), False) == []
 
 
