@@ -11,4 +11,4 @@ class FilterModule:
     """The class that Ansible loads from this file."""
 
     def filters(self):
-        return {"drill_report": report.report, "drill_rounds": rounds.rounds}
+        return {"drill_report": report.report, "drill_rounds": rounds.rounds, "drill_held_back": rounds.held_back}

@@ -303,8 +303,8 @@ heard:
   type: list
   elements: dict
   returned: success
-switchover:
-  description: As RV(onprem.lb.member_info#module:switchover).
+held_back:
+  description: As RV(onprem.lb.member_info#module:held_back).
   type: dict
   returned: success
 selinux:
@@ -324,6 +324,7 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import (
     facts,
+    held_back,
     in_force,
     keepalived_conf,
     named_files,
@@ -333,7 +334,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     rivals,
     served_certificates,
     server_names,
-    switchover,
     takeover,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
@@ -396,7 +396,7 @@ def read_host(params, reader):
         "takeover": others,
         "members": facts.members(reader.text(params["members_record"])) if params["members_record"] else {},
         "stale": in_force.unloaded_units(reader, params["loaded"]),
-        "switchover": switchover.in_force(reader),
+        "held_back": held_back.in_force(reader),
         "selinux": facts.has_selinux(),
         "problems": problems,
     }

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
+from ..._shared.held_back import mend, why
+
 START_DELAY = 3.0  # seconds between arming an event and the failure, in which the probe starts
 MARGIN = 1.5  # seconds that a failure lasts beyond what the plan allows for the VIP to move
 HARMLESS_DURATION = 10.0  # seconds that a harmless failure lasts: longer than any check takes to notice it
@@ -32,6 +34,19 @@ def rounds(
         for line, plan in every
         if line["event"] == event and line["vip"] in ports
         for repeat in range(repeats)
+    ]
+
+
+def held_back(members: List[Dict[str, Any]]) -> List[str]:
+    """Return a sentence for each member that is held back: no plan is for a pair without it.
+
+    :param members: as for `rounds`
+    """
+    records = {member["name"]: member["host"].get("held_back") for member in members}
+    return [
+        f"Nothing is drilled while {name} is held back: {why(record)} {mend(record)}"
+        for name, record in records.items()
+        if record
     ]
 
 

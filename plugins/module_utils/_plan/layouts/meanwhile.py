@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Collection, Dict, List, Tuple
 
-from ..._shared import switchover
+from ..._shared import held_back
 from ..forecast.forecast import SWITCH_MS
 from . import changes
 from .changes import HARMLESS, MOVES, SPLITS
@@ -57,14 +57,14 @@ def given_up(members: List[Dict[str, Any]], vips: Collection[str]) -> List[str]:
     ]
 
 
-def ended_switchovers(members: List[Dict[str, Any]]) -> List[str]:
-    """Return a sentence for each member that a switchover holds back.
+def members_let_go(members: List[Dict[str, Any]]) -> List[str]:
+    """Return a sentence for each member that a switchover or a maintenance holds back.
 
     :param members: as in `planner`
     """
     return [
-        f"{member['name']}: {switchover.held_back(member['host']['switchover'])} "
+        f"{member['name']}: {held_back.why(member['host']['held_back'])} "
         + ("--limit leaves it so." if member.get("outside_limit") else "It is started, and takes over what it prefers.")
         for member in members
-        if member["host"].get("switchover")
+        if member["host"].get("held_back")
     ]

@@ -174,7 +174,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
     leaving = [f"{each.name} was a member and is none any more: its router is stopped first." for each in former]
     return Plan(
         faults=[],
-        warnings=[*found.warnings, *given_up, *leaving, *way.warnings, *meanwhile.ended_switchovers(members)],
+        warnings=[*found.warnings, *given_up, *leaving, *way.warnings, *meanwhile.members_let_go(members)],
         vips=found.vips,
         members=planned,
         targets=found.targets,

@@ -12,12 +12,12 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import (
     cgroups,
     facts,
+    held_back,
     in_force,
     packages,
     processes,
     served_certificates,
     server_names,
-    switchover,
     takeover,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
@@ -324,8 +324,9 @@ def test_where_checks_ping_and_no_ping_is_there_its_package_is_looked_for(
     assert asked == [["haproxy", *package], ["haproxy"]]
 
 
-def test_a_switchover_that_keeps_the_router_stopped_is_returned_for_the_plan(host, tmp_path, monkeypatch):
-    record = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna"}
+def test_what_keeps_the_router_stopped_is_returned_for_the_plan(host, tmp_path, monkeypatch):
+    record = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna", "work": "", "done": ""}
     (tmp_path / "switchover.json").write_text(json.dumps(record))
-    monkeypatch.setattr(switchover.in_force, "__defaults__", (str(tmp_path / "switchover.json"),))
-    assert run(host_info, host, Programs(PROGRAMS))["switchover"] == record
+    paths = {during: str(tmp_path / f"{during}.json") for during in ("switchover", "maintenance")}
+    monkeypatch.setattr(held_back.in_force, "__defaults__", (paths,))
+    assert run(host_info, host, Programs(PROGRAMS))["held_back"] == {"during": "switchover", **record}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import keepalived_conf
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from support.members import RECORD
 from support.plans.pairs import pair, running
 from support.plans.transitions import living
 from support.rendering import keepalived
@@ -278,10 +279,10 @@ def test_a_holder_that_also_changes_its_engine_gets_the_new_settings_for_the_old
 @pytest.mark.parametrize(
     "outside, end", [(False, "It is started, and takes over what it prefers."), (True, "--limit leaves it so.")]
 )
-def test_a_run_announces_that_it_ends_a_switchover(outside, end):
+def test_a_run_announces_that_it_ends_a_switchover_or_a_maintenance(outside, end):
     members = pair()
     members[1]["outside_limit"] = outside
-    members[1]["host"]["switchover"] = {"to": "lb1", "since": "2026-01-31 12:00 UTC", "by": "anna"}
+    members[1]["host"]["held_back"] = {**RECORD, "to": "lb1"}
     assert _pair.plan(members).warnings == [
         f"lb2: its router is stopped since 2026-01-31 12:00 UTC, when anna handed the VIPs over to lb1. {end}"
     ]
