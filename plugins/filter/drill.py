@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report, rounds
+from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import history, report, rounds
+
+
+def drill_history(given, about, kept):
+    return history.history(given, about, kept)._asdict()
 
 
 class FilterModule:
     """The class that Ansible loads from this file."""
 
     def filters(self):
-        return {"drill_report": report.report, "drill_rounds": rounds.rounds}
+        return {"drill_history": drill_history, "drill_report": report.report, "drill_rounds": rounds.rounds}
