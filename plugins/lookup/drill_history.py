@@ -12,7 +12,8 @@ author:
   - The onprem.lb authors (!UNKNOWN)
 description:
   - Internal to the roles of this collection. It may change in any release.
-  - Reads each C(*.json) file of a folder on the controller. Whether one is a record is judged by P(onprem.lb.drill_history#filter).
+  - Reads each C(*.json) file of a folder on the controller.
+  - P(onprem.lb.drill_history#filter) judges which of them are records.
 options:
   _terms:
     description: The folder. One that does not exist has no files.

@@ -5,12 +5,17 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 from support.playbooks import play
 
 INVENTORY = "[probe]\nclient\n[pair]\nlb1\nlb2\n"
+EVERY_FIGURE = ["bars", "strip", "lanes", "latency"]
 SEEN = {
+    "probed_ms": 5000.0,
+    "series": " ".join(["7"] * 600 + ["t"] * 30 + ["9"] * 370),
+    "started_at": 1769860800.0,
     "takeover": {"outage_ms": 150.0, "response_gap_ms": 160.0},
     "failback": {"outage_ms": 0.0},
     "tried": 1000,
@@ -33,10 +38,12 @@ RESULT = {
     "interval_ms": 5.0,
     "seen": SEEN,
 }
+MEMBERS = {"results": [{"engine": "native", "versions": {"haproxy": "2.6.12"}}, {"unreachable": True}]}
 FACTS = {
     "__drill_results": [RESULT],
     "__drill_kept": [],
-    "__drill_members": {"results": [{"engine": "native", "versions": {"haproxy": "2.6.12"}}, {"unreachable": True}]},
+    "__drill_before": MEMBERS,
+    "__drill_after": MEMBERS,
     "__layout_plans": {"plans": [{"vips": [], "members": {}}], "faults": []},
 }
 
@@ -93,6 +100,15 @@ def test_an_event_over_its_budget_fails_the_play_and_is_kept(tmp_path, given, to
     code, said = drilled(tmp_path, "-e", given)
     assert (code != 0) == bool(told) and told in said
     assert [bool(json.loads(path.read_text())["faults"]) for path in records(tmp_path)] == [bool(told)]
+
+
+def test_the_page_is_written_where_the_user_is_as_the_template_alone_gives_it(tmp_path):
+    code, said = drilled(tmp_path, "-e", '{"drill_html": "drill.html", "drill_history": ""}')
+    assert code == 0, said
+    text = (tmp_path / "drill.html").read_text()
+    page = ElementTree.fromstring(text)
+    assert page.tag.endswith("html") and "1 event went as planned." in text
+    assert [svg.get("class") for svg in page.iter("{http://www.w3.org/2000/svg}svg")] == EVERY_FIGURE
 
 
 def test_an_event_slower_than_before_is_said_and_a_foreign_file_is_passed_over(tmp_path):

@@ -17,6 +17,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
+from ..._shared import series
 from .measurement import MISSED_ALONE, Attempt, Transcript, report
 
 # A lost SYN is sent again after 1 s (RFC 6298, 2): for this long after its timeout an attempt may still be answered. It
@@ -313,6 +314,10 @@ def probe(settings: Settings, neighbours: Any = None, make: Callable[..., Prober
         before = make(settings, neighbours).run(settings.settle_limit_ms, settings.settle)
         if not before.settled:
             raise NotSettled(unsettled(settings, before, neighbours is not None))
-    return report(
-        make(settings, neighbours).run(settings.duration_ms, settings.until), settings.names, neighbours is not None
-    )
+    started_at = time.time()
+    seen = make(settings, neighbours).run(settings.duration_ms, settings.until)
+    return {
+        **report(seen, settings.names, neighbours is not None),
+        "started_at": round(started_at, 3),
+        "series": series.encode(seen.attempts, settings.interval_ms),
+    }

@@ -7,21 +7,21 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping
 
 
-def over(rows: List[Dict[str, Any]], budget: float, own_budgets: Mapping[str, float]) -> List[str]:
-    """Return a sentence for each event that was over its budget.
-
-    :param rows: of a report
-    :param budget: in milliseconds, of every event that has none of its own; 0 is no budget
-    """
+def over(rows: List[Dict[str, Any]], own_budgets: Mapping[str, float]) -> List[str]:
+    """Return a sentence for each row of a report that was over its budget."""
     return [
-        f"{row['vip']}, {row['event']}: the VIP was not served for {row['unserved_ms']:g} ms, {variable} is {limit:g} ms."
+        f"{row['vip']}, {row['event']}: the VIP was not served for {row['unserved_ms']:g} ms, "
+        f"{_variable(row, own_budgets)} is {row['budget_ms']:g} ms."
         for row in rows
-        for variable, limit in [_limit(row["event"], budget, own_budgets)]
-        if limit and row["unserved_ms"] > limit
+        if row["budget_ms"] and row["unserved_ms"] > row["budget_ms"]
     ]
 
 
-def _limit(event: str, budget: float, own_budgets: Mapping[str, float]) -> Any:
-    """Return the budget of an event, after the variable that it comes from."""
+def of(event: str, budget: float, own_budgets: Mapping[str, float]) -> float:
+    """Return the budget of an event in milliseconds; 0 is none."""
     own = own_budgets.get(event)
-    return ("drill_budget", float(budget or 0)) if own is None else (f"drill_budgets.{event}", float(own))
+    return float((budget if own is None else own) or 0)
+
+
+def _variable(row: Dict[str, Any], own_budgets: Mapping[str, float]) -> str:
+    return f"drill_budgets.{row['event']}" if row["event"] in own_budgets else "drill_budget"

@@ -56,7 +56,7 @@ def history(report: Dict[str, Any], about: Dict[str, Any], kept: Sequence[Dict[s
 
     :param report: as `report.report` returns it
     :param about: ``{at, layout, ansible, interval_ms, plans, members}``: the time in seconds since 1970, the plans as
-        `layout_plans` returns them, and what `member_info` returned on each member before the drill, by name
+        `layout_plans` returns them, and what `member_info` returned on each member before and after, by name
     :param kept: the files in the folder of the history, each ``{path, text, wrong}``
     """
     records, unread = _read(kept)
@@ -80,15 +80,32 @@ def _record(report: Dict[str, Any], about: Dict[str, Any]) -> Record:
         "inventory_sha256": digest(about["plans"]),
         "collection": VERSION,
         "ansible": about["ansible"],
-        "members": {name: _member(seen) for name, seen in about["members"].items()},
+        "members": {name: _member(*seen) for name, seen in about["members"].items()},
         "rows": report["rows"],
         "faults": report["faults"],
     }
 
 
-def _member(seen: Dict[str, Any]) -> Dict[str, Any]:
-    """Return what a member ran; nothing is known of one that could not be read."""
-    return {"engine": seen.get("engine", ""), "versions": seen.get("versions", {})}
+def _member(before: Dict[str, Any], after: Dict[str, Any]) -> Dict[str, Any]:
+    """Return what a member ran, and in which state it was; nothing is known of one that could not be read."""
+    return {
+        "engine": before.get("engine", ""),
+        "versions": before.get("versions", {}),
+        "before": _state(before),
+        "after": _state(after),
+    }
+
+
+def _state(seen: Dict[str, Any]) -> List[str]:
+    """Return in which state the router is for each VIP, how many servers are up, and why it could not take over."""
+    found = [
+        f"{instance['state'] or 'unknown'} for {', '.join(instance['addresses'])}"
+        for instance in seen.get("instances", [])
+    ]
+    servers = seen.get("servers", {})
+    if servers.get("total"):
+        found.append(f"{servers['up']} of {servers['total']} servers up")
+    return found + seen.get("unable", [])
 
 
 def digest(plans: List[Dict[str, Any]]) -> str:

@@ -52,12 +52,17 @@ def report(
     :param own_budgets: those of events that have another one
     """
     groups = _grouped(results)
-    rows = [_row(group) for group in groups]
+    own = own_budgets or {}
+    rows = [{**_row(group), "budget_ms": budgets.of(group[0]["event"], budget, own)} for group in groups]
     faults = [f"{row['vip']}, {row['event']}: {why}" for row in rows for why in row["faults"]]
     again = [repeat for group in groups for repeat in _repeats(group)]
-    table = markdown.table([list(COLUMNS), *([cell(row) for cell in COLUMNS.values()] for row in rows)])
-    over = budgets.over(rows, budget, own_budgets or {})
-    return {"rows": rows, "table": table, "faults": faults + over, "again": again}
+    table = markdown.table(cells(rows))
+    return {"rows": rows, "table": table, "faults": faults + budgets.over(rows, own), "again": again}
+
+
+def cells(rows: List[Dict[str, Any]]) -> List[List[str]]:
+    """Return the lines of the table, its head first."""
+    return [list(COLUMNS), *([cell(row) for cell in COLUMNS.values()] for row in rows)]
 
 
 def _repeats(results: List[Dict[str, Any]]) -> List[Dict[str, Any]]:

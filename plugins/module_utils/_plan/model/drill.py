@@ -39,6 +39,7 @@ SETTINGS = {
     "budget": Field(MILLISECONDS, 0),
     "budgets": Field(_by_event("budgets in milliseconds"), {}),
     "report": Field(text, ""),
+    "html": Field(text, ""),
     "history": Field(text, "drills"),
     "break_lock": Field(boolean, False),
 }

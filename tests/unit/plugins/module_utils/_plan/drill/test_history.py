@@ -14,14 +14,20 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import 
 from support.plans.pairs import pair
 
 PLAN = as_data(_pair.plan(pair()))
-LB1 = {"engine": "native", "versions": {"haproxy": "2.6.12", "keepalived": "2.2.7"}, "held": []}
+LB1 = {
+    "engine": "native",
+    "versions": {"haproxy": "2.6.12", "keepalived": "2.2.7"},
+    "instances": [{"addresses": ["192.0.2.10"], "state": "Active"}],
+    "servers": {"total": 6, "up": 6},
+    "unable": [],
+}
 ABOUT = {
     "at": "1769860800",
     "layout": "pair",
     "ansible": "2.19.0",
     "interval_ms": "5.0",
     "plans": [PLAN],
-    "members": {"lb1": LB1, "lb2": {"unreachable": True}},
+    "members": {"lb1": [LB1, {**LB1, "unable": ["haproxy.service does not run."]}], "lb2": [{"unreachable": True}] * 2},
 }
 
 
@@ -55,8 +61,13 @@ def test_a_record_says_what_was_drilled_when_with_which_versions_and_how_it_went
         "layout": "pair",
         "ansible": "2.19.0",
         "members": {
-            "lb1": {"engine": "native", "versions": {"haproxy": "2.6.12", "keepalived": "2.2.7"}},
-            "lb2": {"engine": "", "versions": {}},
+            "lb1": {
+                "engine": "native",
+                "versions": {"haproxy": "2.6.12", "keepalived": "2.2.7"},
+                "before": ["Active for 192.0.2.10", "6 of 6 servers up"],
+                "after": ["Active for 192.0.2.10", "6 of 6 servers up", "haproxy.service does not run."],
+            },
+            "lb2": {"engine": "", "versions": {}, "before": [], "after": []},
         },
         "rows": report()["rows"],
         "faults": [],
