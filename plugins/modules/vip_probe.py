@@ -233,6 +233,19 @@ settled:
   description: Whether the condition of O(until) held at the end. False without O(until).
   returned: success
   type: bool
+series:
+  description:
+    - What became of each connection, one word for each interval of O(interval_ms).
+    - A number is the latency of an answer, in tenths of a millisecond.
+    - C(-) is a sample that was skipped, C(t) a timeout, C(r) a connection that was refused, C(x) one that was reset,
+      C(c) closed, C(s) slow, C(e) another error.
+  returned: success
+  type: str
+  sample: 7 6 7 - t t r 12 7
+started_at:
+  description: When the probe started, in seconds since 1970, by this host's own clock.
+  returned: success
+  type: float
 probed_ms:
   description: How long the probe ran.
   returned: success

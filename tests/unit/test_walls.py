@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "action": ("_plan.model",),
     "filter": ("_plan", "_shared"),
     "_plan.dns": ("_agent.config.schema",),
-    "_plan.drill": ("_shared",),
+    "_plan.drill": ("_shared", "_agent.VERSION"),
     "_plan.operations": ("_shared",),
     "_plan.layouts": ("_plan.dns", "_plan.forecast", "_plan.model", "_shared", "_agent.config.schema"),
     "_plan.forecast": ("_plan.model", "_shared", "_agent.vrrp.core"),

@@ -17,6 +17,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
+from ..._shared import series
 from .lasting import Lasting
 from .measurement import MISSED_ALONE, Attempt, Transcript, report
 
@@ -319,7 +320,13 @@ def probe(settings: Settings, neighbours: Any = None, make: Callable[..., Prober
             raise NotSettled(unsettled(settings, before, neighbours is not None))
     lasting = Lasting.open(settings.address, settings.port, settings.lasting)
     try:
+        started_at = time.time()
         seen = make(settings, neighbours).run(settings.duration_ms, settings.until)
     finally:
         ended = lasting.close()
-    return {**report(seen, settings.names, neighbours is not None), "lasting": ended}
+    return {
+        **report(seen, settings.names, neighbours is not None),
+        "lasting": ended,
+        "started_at": round(started_at, 3),
+        "series": series.encode(seen.attempts, settings.interval_ms),
+    }

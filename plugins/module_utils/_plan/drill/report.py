@@ -9,9 +9,10 @@ measured). One that repeats another has ``because``.
 from __future__ import annotations
 
 import statistics
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from ..._shared import events, markdown
+from . import budgets
 
 # A response gap includes the probe's own interval and the way to the server and back, an outage does not.
 SLACK_MS = 15.0
@@ -40,17 +41,29 @@ COLUMNS: Dict[str, Callable[[Dict[str, Any]], str]] = {
 }
 
 
-def report(results: List[Dict[str, Any]]) -> Dict[str, Any]:
+def report(
+    results: List[Dict[str, Any]], budget: float = 0, own_budgets: Optional[Mapping[str, float]] = None
+) -> Dict[str, Any]:
     """Return ``{rows, table, faults, again}``: one row for each event and VIP, and the rounds to repeat.
 
-    Each round is judged by itself. A row fails when more than a third of its rounds are faulty.
+    Each round is judged by itself. A row fails when more than a third of its rounds are faulty, or when one was over
+    the budget.
+
+    :param budget: for how many milliseconds the VIP may go unserved; 0 is no budget
+    :param own_budgets: those of events that have another one
     """
     groups = _grouped(results)
-    rows = [_row(group) for group in groups]
+    own = own_budgets or {}
+    rows = [{**_row(group), "budget_ms": budgets.of(group[0]["event"], budget, own)} for group in groups]
     faults = [f"{row['vip']}, {row['event']}: {why}" for row in rows for why in row["faults"]]
     again = [repeat for group in groups for repeat in _repeats(group)]
-    table = markdown.table([list(COLUMNS), *([cell(row) for cell in COLUMNS.values()] for row in rows)])
-    return {"rows": rows, "table": table, "faults": faults, "again": again}
+    table = markdown.table(cells(rows))
+    return {"rows": rows, "table": table, "faults": faults + budgets.over(rows, own), "again": again}
+
+
+def cells(rows: List[Dict[str, Any]]) -> List[List[str]]:
+    """Return the lines of the table, its head first."""
+    return [list(COLUMNS), *([cell(row) for cell in COLUMNS.values()] for row in rows)]
 
 
 def _repeats(results: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
@@ -83,6 +96,7 @@ def _row(results: List[Dict[str, Any]]) -> Dict[str, Any]:
         "outage_ms": round(statistics.median(outages), 1),
         "outages_ms": outages,
         "worst_ms": max(outages),
+        "unserved_ms": round(max(map(_unserved, seen)), 1),
         "limit_ms": group[0]["forecast"]["outage_ms"],
         "response_gap_ms": round(statistics.median(item["takeover"]["response_gap_ms"] for item in seen), 1),
         "failback_ms": round(statistics.median(item["failback"]["outage_ms"] for item in seen), 1),
@@ -101,6 +115,12 @@ def _row(results: List[Dict[str, Any]]) -> Dict[str, Any]:
         "broken": broken,
         "faults": broken if ENOUGH_ROUNDS * faulty > len(results) else [],
     }
+
+
+def _unserved(seen: Dict[str, Any]) -> float:
+    """Return for how long the VIP was not served at most, its return included."""
+    takeover = seen["takeover"]
+    return max(takeover["outage_ms"], takeover["response_gap_ms"] - SLACK_MS, seen["failback"]["outage_ms"])
 
 
 def _first_fault(results: List[Dict[str, Any]]) -> str:

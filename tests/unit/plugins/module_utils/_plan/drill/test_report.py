@@ -275,6 +275,39 @@ def test_the_table_says_how_often_a_row_was_repeated_and_why():
         assert columns == [["two holders/plan", "faulty/rounds", "repeated", "because"], cells]
 
 
+def over_budget(*seens, budget=100, own=None, event="haproxy_killed"):
+    return report.report(results(*seens, event=event, limit=5000), budget, own)["faults"]
+
+
+def test_an_event_over_its_budget_is_one_sentence_however_many_rounds_were():
+    assert over_budget(seen(101), seen(20), seen(900)) == [
+        "192.0.2.10, haproxy_killed: the VIP was not served for 900 ms, drill_budget is 100 ms."
+    ]
+    assert over_budget(seen(100), seen(20)) == []
+
+
+@pytest.mark.parametrize(
+    "slow, takes",
+    [(seen(20, gap=300), 285), (seen(20, failback={"outage_ms": 250.5}), 250.5)],
+    ids=["connections that only wait", "the return"],
+)
+def test_a_budget_is_spent_by_whatever_leaves_the_vip_unserved(slow, takes):
+    (told,) = [each for each in over_budget(slow) if "drill_budget" in each]
+    assert f"not served for {takes:g} ms" in told
+
+
+@pytest.mark.parametrize("none", [0, None, ""])
+def test_no_budget_is_none(none):
+    assert over_budget(seen(4000), budget=none) == []
+
+
+def test_an_event_may_have_a_budget_of_its_own_or_none():
+    assert over_budget(seen(900), own={"haproxy_killed": 3500, "host_cut": 1}) == []
+    assert over_budget(seen(900), own={"haproxy_killed": 0}) == []
+    (told,) = over_budget(seen(900), budget=0, own={"haproxy_killed": "50"})
+    assert told.endswith("drill_budgets.haproxy_killed is 50 ms.")
+
+
 def test_members_are_known_by_all_their_addresses_on_the_wire():
     (found,) = drill.rounds([planned()], MEMBERS, ["host_cut"], 1)
     assert found["members"][0] == {"name": "lb1", "macs": ["02:00:00:00:00:01"]}
