@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 from . import nodes
 from .nodes import Malformed, Node
 
-PAGE = 100  # nodes; one of them may have tens of kilobytes
+PAGE = 50  # nodes; one of them may have tens of kilobytes
 WATCH = 900  # seconds that a watch is to last
 LONG = 60.0  # seconds; a watch that ends earlier has failed
 FIRST_DELAY, LAST_DELAY = 1.0, 30.0  # seconds, of the back-off
