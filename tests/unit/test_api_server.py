@@ -76,9 +76,7 @@ def test_a_watch_says_what_changes_since_a_version_and_ends_in_time(server, node
     server.put(node("b", "10.0.0.2"), node("a", "10.0.0.9"), node("c", "10.0.0.3", labels=()))
     server.put(node("b", "10.0.0.2", labels=()))
     server.remove("a")
-    seen = watch.Watch().stream(
-        nodes.list_node, label_selector=SELECTOR, resource_version=version, timeout_seconds=1
-    )
+    seen = watch.Watch().stream(nodes.list_node, label_selector=SELECTOR, resource_version=version, timeout_seconds=1)
     events = [(event["type"], event["object"].metadata.name) for event in seen]
     assert events == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b"), ("DELETED", "a")]
 
