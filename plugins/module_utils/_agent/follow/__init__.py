@@ -3,7 +3,7 @@
 """The balancer follows the cluster: `python3 agent.pyz follow`.
 
 ``nodes`` reads what the API server says of a node, ``membership`` decides which nodes are servers, and ``watching`` is
-the protocol of lists and watches: all three are pure. ``api`` speaks HTTP, ``follower`` drives it in a thread, and
-``lifecycle`` applies each new list: to HAProxy by its runtime API, to the agent's proxy by its control socket, to
-both by their file, which outlives a restart.
+the protocol of lists and watches: all three are pure. ``api`` speaks HTTP, and ``follower`` drives it in a thread.
+``lifecycle`` keeps each new list in ``state``, and ``appliance`` applies it: to ``haproxy`` by its runtime API, to the
+agent's ``proxy`` by its control socket, to both by their file, which outlives a restart.
 """

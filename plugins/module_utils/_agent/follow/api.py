@@ -42,6 +42,7 @@ MAX_LINE = 4 * 1024 * 1024  # bytes of an event; etcd takes 1.5 MB for an object
 MAX_REFUSAL = 65536  # bytes of a refusal's explanation
 MAX_FILE = 1024 * 1024  # bytes of a token
 CHUNK = 65536
+OUT_OF_TIME = (9, 10)  # of OpenSSL's codes: a certificate is not valid yet, or has expired
 GRACE = 30  # seconds for which a watch may last longer than was asked
 # A peer that is silent is asked whether it is there, and given up after 25 s.
 KEEPALIVE = (
@@ -222,7 +223,8 @@ def _refused(response: http.client.HTTPResponse, deadline: float) -> Refused:
 
 def _words(fault: BaseException) -> str:
     if isinstance(fault, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {_reason(fault)}"
+        clock = ": renew it, or correct this host's clock" if fault.verify_code in OUT_OF_TIME else ""
+        return f"its certificate is not trusted: {_reason(fault)}{clock}"
     if isinstance(fault, ssl.SSLError):
         return f"TLS: {_reason(fault)}"
     if isinstance(fault, socket.timeout):

@@ -46,7 +46,8 @@ class Runtime:
         found = [line for line in map(STATE.fullmatch, answer.splitlines()) if line]
         if not answer.startswith("1"):
             raise Refused(f"HAProxy has no backend {backend}: {answer} Reload it, or correct haproxy.backends.")
-        self._numbers.update({backend: line["number"] for line in found[:1]})
+        if found:
+            self._numbers[backend] = found[0]["number"]
         return [Server(line["name"], changes.canonical(line["address"])) for line in found]
 
     def sessions(self, backend: str, name: str) -> int:

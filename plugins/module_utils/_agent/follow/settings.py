@@ -10,6 +10,7 @@ MILLION = 1_000_000
 
 IPV4, IPV6 = "ipv4", "ipv6"
 FAMILIES = (IPV4, IPV6)
+STATUS_SOCKET = "/run/onprem-lb-follow/status.sock"
 
 
 class Server(NamedTuple):
@@ -76,4 +77,4 @@ class Settings(NamedTuple):
     proxy: Optional[Proxy] = None
     drain_for: int = 300 * MILLION  # how long sessions with a server that leaves may last
     state_file: str = "/var/lib/onprem-lb-follow/servers.json"
-    status_socket: str = "/run/onprem-lb-follow/status.sock"
+    status_socket: str = STATUS_SOCKET

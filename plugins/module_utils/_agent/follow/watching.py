@@ -159,7 +159,7 @@ class Watching:
         return self._after_failure(server, outcome)
 
     def opened(self) -> List[News]:
-        """Return what is new when a watch has been accepted."""
+        """Return what is new when a watch has been accepted, and with each bookmark: an API server answers."""
         return [Connected(getattr(self._request, "server", 0))]
 
     def line(self, document: Any) -> List[News]:
@@ -170,7 +170,7 @@ class Watching:
         if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK") or not nodes.version(thing):
             self._version = ""
             raise Unusable(Failed("a line of the watch is no event"))
-        news: List[News] = []
+        news: List[News] = self.opened()
         if kind != "BOOKMARK":
             node = self._node(thing)
             news = [Removed(node.name) if kind == "DELETED" else Changed(node)]

@@ -58,7 +58,7 @@ def test_a_watch_is_resumed_behind_its_last_line_which_may_be_a_bookmark():
     it = watching_from("7")
     assert it.line(event("ADDED", "a", "8")) == [Changed(nodes.read(node("a", "10.0.0.1")))]
     assert it.line(event("DELETED", "a", "9")) == [Removed("a")]
-    assert it.line({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "20"}}}) == []
+    assert it.line({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "20"}}}) == [Connected(0)]
     assert it.after(Ended(900.0)) == []
     assert it.request == WatchRequest(0, "20")
 
