@@ -49,7 +49,7 @@ MAY_IMPORT = {
     ),
     "_shared": ("_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),
     "_agent": (),
-    "_agent.cli": ("_agent", "_agent.vrrp", "_agent.proxy", "_agent.metrics", *AGENT_PARTS),
+    "_agent.cli": ("_agent", "_agent.vrrp", "_agent.proxy", "_agent.metrics", "_agent.follow", *AGENT_PARTS),
     "_agent.vrrp": ("_agent.VERSION", "_agent.vrrp.core", *AGENT_PARTS),
     "_agent.vrrp.core": (),  # the protocol itself: pure, and of the standard library alone
     "_agent.proxy": AGENT_PARTS,
@@ -57,6 +57,7 @@ MAY_IMPORT = {
     "_agent.proxy.worker": ("_agent.proxy.settings",),
     "_agent.proxy.views": ("_agent.proxy.settings", "_agent.runtime"),
     "_agent.metrics": ("_agent.vrrp", "_agent.vrrp.core", *AGENT_PARTS),
+    "_agent.follow": ("_agent.VERSION", "_agent.proxy.config", "_agent.metrics.certificates", *AGENT_PARTS),
     "_agent.checks": ("_agent.net", "_agent.runtime", "_agent.config"),
     "_agent.net": ("_agent.vrrp.core.packet",),
     "_agent.runtime": (),

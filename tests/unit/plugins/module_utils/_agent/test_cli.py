@@ -130,17 +130,17 @@ def test_each_fault_of_a_proxys_configuration_is_a_line(tmp_path, capsys):
 @pytest.mark.parametrize(
     "content, has",
     [
-        ({}, "has keys of neither configuration"),
+        ({}, "has keys of no configuration"),
         ([], "is []: a mapping is wanted, and"),
-        ({"servics": []}, "has keys of neither configuration"),
-        ({"instances": [], "page": {}}, "has keys of both configurations"),
+        ({"servics": []}, "has keys of no configuration"),
+        ({"instances": [], "page": {}}, "has keys of several configurations"),
     ],
 )
 def test_a_configuration_of_unclear_kind_is_one_sentence(content, has, tmp_path, capsys):
     path = tmp_path / "odd.json"
     path.write_text(json.dumps(content))
     assert cli.main(["check-config", "--config", str(path)]) == 1
-    sentence = "the one of a VRRP router has the key 'instances', that of a proxy has 'services'."
+    sentence = "the one of a VRRP router has the key 'instances', that of a proxy 'services', that of follow 'api'."
     colon = "" if has.endswith("and") else ":"
     assert capsys.readouterr().err == f"{path} {has}{colon} {sentence}\n"
 
