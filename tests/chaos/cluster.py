@@ -95,10 +95,12 @@ class Cluster:
         actions: Dict[str, Callable[[], Any]] = {
             events.HAPROXY_KILLED: one.balancer.kill,
             events.HAPROXY_STOPPED: one.balancer.stop,
+            events.HAPROXY_HUNG: one.balancer.suspend,
             events.HAPROXY_RELOADED: one.reload_balancer,
             events.KEEPALIVED_KILLED: one.router.kill,
             events.KEEPALIVED_STOPPED: one.router.stop,
             plays.KEEPALIVED_RELOADED: one.reload_router,
+            events.BOTH_RELOADED: lambda: self._reload(one),
             events.HOST_CUT: lambda: self._cut(fault.member),
             plays.HOST_REBOOTED: lambda: self._shut_down(one),
         }
@@ -108,6 +110,7 @@ class Cluster:
         one = self.members[fault.member]
         actions: Dict[str, Callable[[], Any]] = {
             events.HAPROXY_STOPPED: one.balancer.start,
+            events.HAPROXY_HUNG: one.balancer.resume,
             events.KEEPALIVED_STOPPED: one.router.start,
             events.HOST_CUT: lambda: self._join(fault.member),
             plays.HOST_REBOOTED: lambda: self._boot(one),
@@ -121,6 +124,11 @@ class Cluster:
     def _join(self, name: str) -> None:
         sh("ip", "-n", self.link.bridge, "link", "set", self.members[name].node.port, "master", "br0")
         self.recorder.record(name, "joined")
+
+    @staticmethod
+    def _reload(one: Member) -> None:
+        one.reload_balancer()
+        one.reload_router()
 
     @staticmethod
     def _shut_down(one: Member) -> None:

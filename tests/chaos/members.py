@@ -16,6 +16,7 @@ import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pair import ALIVE
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import MemberPlan
 from support import rendering
@@ -43,7 +44,7 @@ class Program:
         started: Callable[[], None] = lambda: None,
         ended: Callable[[], None] = lambda: None,
         stopping: Callable[[], None] = lambda: None,
-        killing: Callable[[], None] = lambda: None,
+        failing: Callable[[], None] = lambda: None,
     ) -> None:
         """
         :param command: the last word is its configuration, which none of its processes shares with others
@@ -51,11 +52,11 @@ class Program:
         :param started: what ExecStartPost= does
         :param ended: what ExecStopPost= does
         :param stopping: what ExecStop= does
-        :param killing: is called right before it is killed
+        :param failing: is called right before it is killed or suspended
         """
         self.node, self.command, self.log = node, command, log
         self.ready, self.started, self.ended = ready, started, ended
-        self.stopping, self.killing = stopping, killing
+        self.stopping, self.failing = stopping, failing
         self.process: Optional[subprocess.Popen] = None
         self._stopped = threading.Event()
         self._supervisor: Optional[threading.Thread] = None
@@ -84,11 +85,23 @@ class Program:
 
     def kill(self) -> None:
         """Kill all of its processes, as `systemctl kill --signal=KILL` does."""
+        self._send_to_all(signal.SIGKILL)
+
+    def suspend(self) -> None:
+        """Stop all of its processes, as a program is that hangs."""
+        self._send_to_all(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._send_to_all(signal.SIGCONT)
+        self.started()
+
+    def _send_to_all(self, number: int) -> None:
         own = [pid for pid in self.node.processes_inside() if self._owns(pid)]
-        self.killing()
+        if number != signal.SIGCONT:
+            self.failing()
         for pid in own:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, number)
 
     def _owns(self, pid: int) -> bool:
         with contextlib.suppress(OSError):
@@ -169,17 +182,22 @@ class Member:
         asks = f"{path_of('pkill')} --signal 0 --pidfile {self.folder}/balancer.pid"
         return {
             "instances": router.instances,
-            "scripts": [{**script, "command": asks} for script in router.scripts],
+            "scripts": [
+                {**script, "command": asks} if script["name"] == ALIVE else script for script in router.scripts
+            ],
             "track_files": [{**file, "path": str(self.folder / "down")} for file in router.track_files],
         }
 
     def _write_native(self, router: Dict[str, Any]) -> None:
-        text = rendering.haproxy(self.plan.balancer.services).replace(SOCKET, str(self.folder / "admin.sock"))
-        self._write("haproxy.cfg", text)
+        balancer = self.plan.balancer
+        text = rendering.haproxy(balancer.services, haproxy_answer_port=balancer.answer_port)
+        self._write("haproxy.cfg", text.replace(SOCKET, str(self.folder / "admin.sock")))
         self._write("keepalived.conf", rendering.keepalived(router, self.name))
 
     def _write_agent(self, router: Dict[str, Any]) -> None:
-        found = agent.translate({"services": self.plan.balancer.services, **router})
+        found = agent.translate(
+            {"services": self.plan.balancer.services, "answer_port": self.plan.balancer.answer_port, **router}
+        )
         assert not found["faults"], found["faults"]
         for kind in ("proxy", "vrrp"):
             self._write(f"{kind}.json", json.dumps({**found[kind], "status_socket": str(self.folder / f"{kind}.sock")}))

@@ -17,15 +17,27 @@ ROUNDS = 20  # of a play
 HOST_REBOOTED = "host_rebooted"
 KEEPALIVED_RELOADED = "keepalived_reloaded"
 # These last until they are reverted; the others are over at once, because the unit starts its program again.
-LASTING = (events.HAPROXY_STOPPED, events.KEEPALIVED_STOPPED, events.HOST_CUT, HOST_REBOOTED)
-AT_ONCE = (events.HAPROXY_KILLED, events.HAPROXY_RELOADED, events.KEEPALIVED_KILLED, KEEPALIVED_RELOADED)
-HARMLESS = (events.HAPROXY_RELOADED, KEEPALIVED_RELOADED)
+LASTING = (
+    events.HAPROXY_STOPPED,
+    events.HAPROXY_HUNG,
+    events.KEEPALIVED_STOPPED,
+    events.HOST_CUT,
+    HOST_REBOOTED,
+)
+AT_ONCE = (
+    events.HAPROXY_KILLED,
+    events.HAPROXY_RELOADED,
+    events.KEEPALIVED_KILLED,
+    KEEPALIVED_RELOADED,
+    events.BOTH_RELOADED,
+)
+HARMLESS = (events.HAPROXY_RELOADED, KEEPALIVED_RELOADED, events.BOTH_RELOADED)
 # The servers of the service, the order of the members, the password.
 SERVERS, ORDER, PASSWORD = "servers", "order", "password"
 CHANGES = (SERVERS, ORDER, PASSWORD)
 CHANGE_RATE = 0.2  # of the rounds
 SPREAD = 1.0  # seconds within which the faults of a round begin
-LONGEST = 2.5  # seconds that a fault lasts
+LONGEST = 4.0  # seconds that a fault lasts: a balancer that hangs is noticed within three
 
 
 class Fault(NamedTuple):
