@@ -136,7 +136,7 @@ class Pair(NamedTuple):
     def watched(self) -> Dict[str, Dict[str, Any]]:
         """Return what each failure moves, as `forecast.forecast` takes it."""
         vips, others = [vip.name for vip in self.vips], self.checked.names
-        found = {"haproxy": {**HAPROXY, "instances": vips, "blind_trackers": others}}
+        found: Dict[str, Dict[str, Any]] = {"haproxy": {**HAPROXY, "instances": vips, "blind_trackers": others}}
         if self.answer_port:
             found["haproxy hangs"] = {**HANGING, "instances": vips, "blind_trackers": [ALIVE, DOWN, *others]}
         return {**found, **self.checked.watched([ALIVE, answers.NAME, DOWN])}
