@@ -3,7 +3,7 @@
 """What the forecast says of a drill's events is so: a balancer that hangs, and Advertisements that are lost one way.
 
 haproxy and keepalived, or the agent's two daemons, run with what the roles render for a plan. The balancer is suspended
-with SIGSTOP, so that its process is still there, and the kernel still accepts connections for it. A balancer that merely
+with SIGSTOP, so that its process is still there, and the kernel still accepts connections for it. A balancer that only
 has all of its connections keeps its VIP.
 """
 
