@@ -199,7 +199,7 @@ def known_pass(members: List[Member]) -> str:
 
 
 def _instances(members: List[Member]) -> List[Dict[str, Any]]:
-    return [each for member in members for each in member["host"].get("instances", [])]
+    return [each for member in members for each in (member["host"] or {}).get("instances", [])]
 
 
 def _instances_of_the_vips(members: List[Member]) -> List[Dict[str, Any]]:

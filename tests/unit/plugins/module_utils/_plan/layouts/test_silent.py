@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import auth_pass
 from support.plans.pairs import member
 from support.plans.transitions import living, to_play, turns_of
 
@@ -62,6 +63,13 @@ def test_what_would_split_is_refused_with_the_setting_and_the_mend(changes, kept
         "or accept that with -e pair_accept_split=true."
     ]
     assert _pair.plan(without_lb2(**changes, accept_split=True)).faults == []
+
+
+def test_the_password_in_use_is_known_from_the_living():
+    members = without_lb2()
+    for each in members:
+        each["settings"]["auth_pass"] = ""
+    assert auth_pass(members, new_uuid=lambda: "new") == "0f3a9c1e"
 
 
 def test_without_a_record_its_address_is_not_made_up():
