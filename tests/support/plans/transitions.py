@@ -15,18 +15,21 @@ PASSWORD = "0f3a9c1e"
 VIP = "192.0.2.10"
 
 
-def living(count=2, engine="native", version="2.2.7", holder="lb1", before=None, joining=(), shared=(), **changes):
+def living(
+    count=2, engine="native", version="2.2.7", holder="lb1", before=None, joining=(), shared=(), to_engine="", **changes
+):
     """The members of a pair as `host_info` returns them, with the settings of a run that changes it.
 
     :param before: the settings that run
     :param joining: the members that run nothing yet
     :param shared: other VIPs that run in the same instance
+    :param to_engine: the engine that the run gives them; by default the one that runs
     """
     settings = {"auth_pass": PASSWORD, "engine": engine, **(before or {})}
     numbers = range(1, count + 1)
     old = [number for number in numbers if f"lb{number}" not in joining]
     running = planner.draft(_pair.LAYOUT, [member(number, **settings) for number in old]).members
-    members = [member(number, **{**settings, **changes}) for number in numbers]
+    members = [member(number, **{**settings, "engine": to_engine or engine, **changes}) for number in numbers]
     for one in members:
         if one["name"] in running:
             instances = running[one["name"]].router.instances

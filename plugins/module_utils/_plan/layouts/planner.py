@@ -7,7 +7,7 @@ Pure: the same members give the same plan. Faults are collected, never raised, s
 A member is ``{name, address, groups, settings, host, outside_limit, elsewhere}``: its name in the inventory, the
 address by which Ansible reaches it, its groups, the role's variables without their prefix as this member has them, what
 `host_info` returned there, or None if it was not read, whether this run leaves it as it is, and the VRIDs of the other
-pairs of this run (`several`).
+pairs of this run (`several`). One that does not answer is ``silent``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..model import agent, answers, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
-from . import engine_choice, identity, meanwhile, openings, transition
+from . import engine_choice, identity, meanwhile, openings, silent, transition
 from .departed import departed, record
 from .engine_choice import Choice
 from .members import (
@@ -130,7 +130,7 @@ def vips(layout: Layout, given: List[Member]) -> List[Vip]:
 
 def _task_faults(layout: Layout, given: List[Member]) -> Faults:
     """Return what is wrong with the members' names, and with the variables that only tasks read."""
-    faults = identity.of_members(given, layout.prefix)
+    faults = [*identity.of_members(given, layout.prefix), *silent.faults(given)]
     for member in given:
         read_given(TASKS, member["settings"], layout.prefix, faults)
     return faults
@@ -138,7 +138,7 @@ def _task_faults(layout: Layout, given: List[Member]) -> Faults:
 
 def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judged]:
     """Return what was read, and append what is wrong with it; None where it is no layout at all."""
-    members = [_complete(layout, rank, member) for rank, member in enumerate(given)]
+    members = [_complete(layout, rank, member) for rank, member in enumerate(silent.complete(given))]
     faults += disagreements(members, PER_MEMBER, layout.prefix)
     settings = read(layout.schema, members[0]["settings"] if members else {}, layout.prefix, faults)
     found = layout.read(members, settings, faults)
@@ -174,7 +174,14 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
     leaving = [f"{each.name} was a member and is none any more: its router is stopped first." for each in former]
     return Plan(
         faults=[],
-        warnings=[*found.warnings, *given_up, *leaving, *way.warnings, *meanwhile.members_let_go(members)],
+        warnings=[
+            *silent.sentences(members),
+            *found.warnings,
+            *given_up,
+            *leaving,
+            *way.warnings,
+            *meanwhile.members_let_go(members),
+        ],
         vips=found.vips,
         members=planned,
         targets=found.targets,

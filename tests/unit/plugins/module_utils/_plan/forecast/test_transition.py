@@ -31,8 +31,9 @@ HARMLESS = {
     "another holder": {"vips": [{"address": VIP, "first": "lb2"}]},
 }
 ENGINES = {
-    "engine": {"before": {"engine": "native"}, "engine": "agent"},
-    "engine and password": {"before": {"engine": "native"}, "engine": "agent", "auth_pass": "an0ther1"},
+    "engine": {"to_engine": "agent"},
+    "engine, from agent to native": {"engine": "agent", "to_engine": "native"},
+    "engine and password": {"to_engine": "agent", "auth_pass": "an0ther1"},
 }
 CHANGES = {**SPLITTING, **HARMLESS, **ENGINES}
 # The most faults, by the number of members: with four of them and two faults there are some 30,000 moments.
