@@ -8,7 +8,7 @@ router starts again. Until then another member must be able to hold each VIP.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from ..._shared.held_back import MAINTENANCE, PATHS
 from . import steps
@@ -37,7 +37,7 @@ def plan(given: List[Dict[str, Any]], wanted: List[str], work: str) -> Plan:
     :param work: what is done to each of them, in words
     """
     every = [layout for layout in layouts(given) if not wanted or set(wanted) & set(layout.names)]
-    faults = [fault for layout in every for fault in _faults(layout, wanted)]
+    faults = [fault for layout in every for fault in _faults(layout, wanted, work)]
     if faults:
         return Plan(faults)
     plans = [_plan(layout, wanted, work) for layout in every]
@@ -49,21 +49,36 @@ def plan(given: List[Dict[str, Any]], wanted: List[str], work: str) -> Plan:
     )
 
 
-def _faults(layout: Layout, wanted: List[str]) -> List[str]:
+def _faults(layout: Layout, wanted: List[str], work: str) -> List[str]:
     faults = steps.unfit(layout, WHAT) or vip_faults(layout)
     if faults:
         return faults
     left_out = [member for member in layout.members if member.held_back and wanted and member.name not in wanted]
     if left_out:
         return [f"{member.fault} Do that first, or add it to maintenance_members." for member in left_out]
+    chosen, proved = _chosen(layout, wanted, work), _proved_first(layout)
+    return [fault for member in chosen for fault in _irreplaceable(layout, member, proved)]
+
+
+def _chosen(layout: Layout, wanted: List[str], work: str) -> List[Member]:
+    """Return the members that are maintained, in their order."""
+    done = _done(layout, work)
     asked = [member for member in layout.members if not wanted or member.name in wanted]
-    return [fault for member in asked for fault in _irreplaceable(layout, member)]
+    return sorted((each for each in asked if each.name not in done), key=lambda each: _place(layout, each))
 
 
-def _irreplaceable(layout: Layout, member: Member) -> List[str]:
-    """Say which VIPs nobody could hold without this member. One that is held back takes part again before."""
+def _proved_first(layout: Layout) -> List[str]:
+    """Return the members that are held back: they come first, and the others only once these are proved."""
+    return [member.name for member in layout.members if member.held_back]
+
+
+def _irreplaceable(layout: Layout, member: Member, proved: Sequence[str] = ()) -> List[str]:
+    """Say which VIPs nobody could hold without this member.
+
+    :param proved: the members that will have been proved before it is drained
+    """
     others = [other for other in layout.members if other is not member]
-    lacking = [vip for vip in layout.configured if not _takers(layout, member, vip)]
+    lacking = [vip for vip in layout.configured if not _takers(layout, member, vip, proved)]
     if not lacking:
         return []
     unable = [fault for other in others for fault in steps.unable(other)]
@@ -71,16 +86,15 @@ def _irreplaceable(layout: Layout, member: Member) -> List[str]:
     return [f"Without {member.name} nobody could hold {', '.join(lacking)}, so it stays as it is: {reasons} Mend that."]
 
 
-def _takers(layout: Layout, member: Member, vip: str) -> List[str]:
+def _takers(layout: Layout, member: Member, vip: str, proved: Sequence[str] = ()) -> List[str]:
     """Return the members that could hold a VIP without this one, the preferred one first."""
-    fit = [other.name for other in layout.members if other is not member and not other.seen["unable"]]
+    others = [other for other in layout.members if other is not member]
+    fit = [other.name for other in others if other.name in proved or not other.seen["unable"]]
     return [name for name in layout.by_priority(vip) if name in fit]
 
 
 def _plan(layout: Layout, wanted: List[str], work: str) -> Plan:
-    done = _done(layout, work)
-    chosen = [member for member in layout.members if (not wanted or member.name in wanted) and member.name not in done]
-    chosen.sort(key=lambda member: _place(layout, member))
+    done, chosen = _done(layout, work), _chosen(layout, wanted, work)
     alone = [member.name for member in layout.members if member not in chosen]
     return Plan(
         [],
@@ -117,7 +131,7 @@ def _will_hold(layout: Layout, member: Member) -> List[str]:
 
 def _line(layout: Layout, member: Member, work: str) -> str:
     held = [] if member.held_back else _will_hold(layout, member)
-    moves = [f"{vip} moves to {_takers(layout, member, vip)[0]}" for vip in held]
+    moves = [f"{vip} moves to {_takers(layout, member, vip, _proved_first(layout))[0]}" for vip in held]
     begin = "its router is stopped already" if member.held_back else "its router stops"
     return f"{member.name}: {', '.join([begin, *moves])}; {work}; proved, it takes part again."
 

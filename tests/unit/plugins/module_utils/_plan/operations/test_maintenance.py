@@ -66,6 +66,15 @@ def test_the_same_maintenance_goes_on_with_the_member_that_it_holds_back():
     ]
 
 
+@pytest.mark.parametrize("done, order", [("lb2", ["lb1"]), ("", ["lb1", "lb2"])])
+def test_it_goes_on_also_where_the_member_that_is_held_back_is_still_broken(done, order):
+    broken = seen(1, held_back=record(done=done), unable=DEAD, instances=[instance(VIP, 254, preempt=False)])
+    given = pair(broken, seen(2, [VIP]))
+    assert plan(given, [], WORK).order == order
+    assert drain(given, "lb1", WORK, [done]).faults == []
+    assert drain(given, "lb2", WORK, []).faults != []
+
+
 def test_another_maintenance_begins_with_the_member_that_is_held_back_and_skips_none():
     for held_back in (record(done="lb2", work="other"), record(during="switchover")):
         found = plan(pair(seen(1, held_back=held_back), seen(2, [VIP])), [], WORK)
