@@ -211,9 +211,10 @@ def _status(options: Any) -> int:
     from .runtime import status_socket
     from .vrrp.settings import Settings as Vrrp
 
-    defaults = [Vrrp(()).status_socket, Proxy(()).status_socket, FOLLOW]
+    defaults = [Vrrp(()).status_socket, Proxy(()).status_socket]
     exit_code = GOOD
-    for path in [options.socket] if options.socket else [path for path in defaults if os.path.exists(path)] or defaults:
+    there = [path for path in (*defaults, FOLLOW) if os.path.exists(path)]
+    for path in [options.socket] if options.socket else there or defaults:
         try:
             _print(_formatted(status_socket.fetch(path), options.format))
         except status_socket.Refused as refused:

@@ -18,6 +18,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config import hos
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin, lifecycle
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+from support.follow.reports import REPORT as FOLLOW_REPORT
 from support.paths import MODULE_UTILS, ROOT
 from support.proxy.reports import REPORT as PROXY_REPORT
 from support.vrrp.configs import written
@@ -279,3 +280,42 @@ def test_what_lives_long_imports_its_own_modules_at_its_start():
         if isinstance(found, ast.ImportFrom) and found.level
     ]
     assert late == []
+
+
+def test_the_status_of_follow_is_shown_where_it_runs(monkeypatch, capsys):
+    monkeypatch.setattr("os.path.exists", lambda path: "follow" in path)
+    monkeypatch.setattr(status_socket, "fetch", {"/run/onprem-lb-follow/status.sock": FOLLOW_REPORT}.get)
+    assert cli.main(["status"]) == 0
+    assert "3 nodes with master=" in capsys.readouterr().out
+    assert cli.main(["status", "--format", "prometheus"]) == 0
+    assert "onprem_lb_follow_nodes 3" in capsys.readouterr().out
+
+
+@pytest.fixture
+def follow_config(tmp_path):
+    path = tmp_path / "follow.json"
+    path.write_text(
+        json.dumps({"api": {"servers": ["https://127.0.0.1:6443"]}, "proxy": {"services": [{"name": "a"}]}})
+    )
+    return path
+
+
+def test_the_configuration_of_follow_is_recognized_by_its_keys(follow_config, capsys):
+    assert cli.main(["check-config", "--config", str(follow_config)]) == 0
+    assert capsys.readouterr().out == f"{follow_config} is good: 1 API server, 0 backends, 1 service.\n"
+
+
+@pytest.mark.parametrize("command", ["check-config", "follow"])
+def test_follow_refuses_a_kubeconfig_with_what_to_write_instead(command, tmp_path, capsys):
+    path = tmp_path / "kubeconfig"
+    path.write_text("apiVersion: v1\nclusters: []\n")
+    assert cli.main([command, "--config", str(path)]) == 1
+    assert capsys.readouterr().err.startswith(f"{path} is a kubeconfig, which the agent does not read: write ")
+
+
+def test_the_faults_of_follow_have_their_lines(tmp_path, capsys):
+    path = tmp_path / "follow.json"
+    path.write_text('{\n"api": {\n"servers": ["http://x"]},\n"drain_for": -1}')
+    assert cli.main(["check-config", "--config", str(path)]) == 1
+    first, *_others = capsys.readouterr().err.splitlines()
+    assert first.startswith("line 4: configuration.drain_for is -1: ")
