@@ -14,6 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+from support import drills
 from support.paths import GOLDEN
 from support.plans.clusters import cluster
 from support.plans.pairs import pair
@@ -351,4 +352,4 @@ def test_it_renders_what_the_golden_file_holds(name):
 
 
 def test_there_is_no_golden_file_without_a_case():
-    assert sorted(path.name for path in GOLDEN.iterdir()) == sorted(CASES)
+    assert sorted(path.name for path in GOLDEN.iterdir()) == sorted([*CASES, drills.FILE.name])
