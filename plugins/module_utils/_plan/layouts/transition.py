@@ -8,6 +8,7 @@ meanwhile, so that no member with the old settings meets one with the new.
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 from ..._agent.config.schema import Faults
@@ -168,9 +169,18 @@ def _in_play(given: List[Turn], found: Mapping[str, List[Change]], alone: str) -
 
 def _configurations(turn: Turn) -> List[List[simulator.Instance]]:
     """Return what a member runs on the way: as now, the planned settings with this engine, and with the new one."""
-    now = [_running(turn, instance) for instance in turn.before]
+    now = [_running(turn, instance) for instance in turn.before if _can_be_played(instance)]
     on_the_way = (now, turn.running_engine), (turn.after, turn.running_engine), (turn.after, turn.engine)
     return [[_simulated(turn, instance, engine) for instance in instances] for instances, engine in on_the_way]
+
+
+def _can_be_played(instance: Instance) -> bool:
+    """Return whether an instance, which somebody may have written by hand, is one at all."""
+    try:
+        ipaddress.ip_interface(instance["addresses"][0])
+    except (IndexError, ValueError):
+        return False
+    return bool(instance["advert_interval"] > 0)
 
 
 def _running(turn: Turn, instance: Instance) -> Instance:

@@ -212,6 +212,13 @@ def test_members_of_several_pairs_each_have_their_own_table():
     assert _pair.plan(members).warnings[1] == "192.0.2.10, 192.0.2.11 on the way to the new settings:", "once for both"
 
 
+@pytest.mark.parametrize("odd", [{"addresses": []}, {"addresses": ["vip.example"]}, {"advert_interval": 0.0}])
+def test_an_odd_instance_that_was_written_by_hand_stops_no_run(odd):
+    members = living(holder="lb2")
+    members[0]["host"]["instances"].append(running("by-hand", vrid=99, addresses=["192.0.2.77"]) | odd)
+    assert _pair.plan(members).faults == []
+
+
 def test_a_pair_that_is_split_already_is_mended():
     """Whatever was done to it: the run that unites it is not refused for what it finds."""
     members = living()
