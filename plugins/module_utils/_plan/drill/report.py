@@ -102,8 +102,8 @@ def _row(results: List[Dict[str, Any]]) -> Dict[str, Any]:
         "failback_ms": round(statistics.median(item["failback"]["outage_ms"] for item in seen), 1),
         "tried": sum(item["tried"] for item in seen),
         "failed": sum(item["failed_attempts"] for item in seen),
-        "lasting_held": sum(item["lasting"]["held"] for item in seen),
-        "lasting_lost": sum(item["lasting"]["lost"] for item in seen),
+        "lasting_held": sum(_lasting(item)["held"] for item in seen),
+        "lasting_lost": sum(_lasting(item)["lost"] for item in seen),
         "most_holders": max(item["most_holders"] for item in seen),
         "two_holders_ms": max(item["two_holders_ms"] for item in seen),
         "two_holders_limit_ms": group[0]["forecast"]["two_holders_ms"],
@@ -115,6 +115,11 @@ def _row(results: List[Dict[str, Any]]) -> Dict[str, Any]:
         "broken": broken,
         "faults": broken if ENOUGH_ROUNDS * faulty > len(results) else [],
     }
+
+
+def _lasting(seen: Dict[str, Any]) -> Dict[str, int]:
+    """Return how many lasting connections the probe held and lost; the record of an earlier version has none."""
+    return seen.get("lasting") or {"held": 0, "lost": 0}
 
 
 def _unserved(seen: Dict[str, Any]) -> float:
