@@ -144,10 +144,10 @@ def test_a_node_that_joins_becomes_a_server_within_two_seconds_and_one_that_leav
     until(lambda: haproxy.present() == THREE)
     assert time.monotonic() - began < 2
     assert haproxy.written() == {name: f"{address}:6443" for name, address in THREE.items()}
-    assert len(follow.lines("masters: c at 10.0.0.3 is added: 3 servers.")) == 1
+    until(lambda: len(follow.lines("masters: c at 10.0.0.3 is added: 3 servers.")) == 1)
     server.remove("c")
     until(lambda: haproxy.present() == BOTH)
-    assert len(follow.lines("masters: c at 10.0.0.3 leaves: 2 servers.")) == 1
+    until(lambda: len(follow.lines("masters: c at 10.0.0.3 leaves: 2 servers.")) == 1)
     server.put(node("b", "10.0.0.2", labels=()))
     until(lambda: haproxy.present() == {"first": "10.0.0.1"})
 
@@ -184,7 +184,7 @@ def test_an_api_that_is_away_changes_nothing_even_after_a_restart(server, follow
     server.away()
     until(lambda: follow.report()["api"]["fault"] == f"{server.url}: connection refused. The last list stays in force.")
     assert haproxy.present() == BOTH
-    assert len(follow.lines(f"{server.url}: connection refused. The last list stays in force.")) == 1
+    until(lambda: len(follow.lines(f"{server.url}: connection refused. The last list stays in force.")) == 1)
     follow.stop()
     old = haproxy.config.read_text().replace("    server b 10.0.0.2:6443 weight 5\n", "")
     haproxy.config.write_text(old)  # as if somebody had written it meanwhile
