@@ -60,7 +60,6 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "playbooks/pair.yml": PAIR,
     "plugins/filter/api_redirect": CLUSTER,
     "plugins/filter/nftables": CLUSTER,
-    "plugins/filter/ipi_": CLUSTER,
     "plugins/module_utils/_plan/layouts/ipi": CLUSTER,
     "plugins/module_utils/_plan/layouts/nft_": CLUSTER,
     "roles/ipi/": CLUSTER,
