@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Refuses tags that no task of a playbook has.
 
-Each playbook begins with it. Ansible imports an action plugin before it forks a worker for each task of each host, and
-a worker that evaluates any filter of a collection loads all of its filters. Those that are imported here it finds.
+Each playbook begins with it, so it imports the filters and lookups for all of them.
 """
 
 from __future__ import annotations
@@ -14,17 +13,10 @@ from typing import Any, Dict, Optional
 
 from ansible import context
 from ansible.plugins.action import ActionBase
-from ansible_collections.onprem.lb.plugins.filter import (  # noqa: F401
-    dns,
-    drill,
-    nftables,
-    operations,
-    plan,
-    quoting,
-    roles,
-    vrrp,
-)
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.tags import tag_faults
+from ansible_collections.onprem.lb.plugins.plugin_utils.preload import import_filters_and_lookups
+
+import_filters_and_lookups()
 
 COLLECTION = "onprem.lb."
 PLAYBOOKS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "playbooks")

@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Evaluates each variable of the collection by itself, so that an error is told with the variable's name.
 
-Ansible imports an action plugin before it forks a worker for each task of each host. Without the filters and the lookup
-here, each of those workers would compile them anew, which takes longer than what they do.
+A role that is used without a playbook of this collection begins with it, so it imports the filters and lookups.
 """
 
 from __future__ import annotations
@@ -13,11 +12,12 @@ from typing import Any, Dict, Iterator, List, Optional
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.onprem.lb.plugins.filter import plan as _filters  # noqa: F401
-from ansible_collections.onprem.lb.plugins.lookup import layout_member as _lookup  # noqa: F401
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components, values
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
+from ansible_collections.onprem.lb.plugins.plugin_utils.preload import import_filters_and_lookups
 from jinja2 import TemplateSyntaxError
+
+import_filters_and_lookups()
 
 OWN = ("pair_", "ipi_", "dns_")  # the prefixes that no other project has variables with
 

@@ -125,12 +125,12 @@ ROW = {"outage_ms": 15.0, "worst_ms": 20.0, "limit_ms": 72, "budget_ms": 0}
 
 def test_the_forecast_is_under_the_measured_bar_and_all_are_on_one_scale():
     found = bars.bars({**ROW, "budget_ms": 50.0}, {"drills": 20, "median_ms": 10.0, "high_ms": 36.0})
-    assert [bar.name for bar in found.bars] == ["measured", "forecast", "budget", "last 20 drills"]
-    assert [bar.y for bar in found.bars] == sorted(bar.y for bar in found.bars)
+    assert [each.name for each in found.bars] == ["measured", "forecast", "budget", "last 20 drills"]
+    assert [each.y for each in found.bars] == sorted(each.y for each in found.bars)
     unit = found.bars[1].width / 72
-    assert [bar.width / unit for bar in found.bars] == pytest.approx([15, 72, 50, 10], abs=0.01)
-    assert [(bar.to - found.left) / unit for bar in found.bars] == pytest.approx([20, 72, 50, 36], abs=0.01)
-    assert [bar.figure for bar in found.bars] == [
+    assert [each.width / unit for each in found.bars] == pytest.approx([15, 72, 50, 10], abs=0.01)
+    assert [(each.to - found.left) / unit for each in found.bars] == pytest.approx([20, 72, 50, 36], abs=0.01)
+    assert [each.figure for each in found.bars] == [
         "15 ms, worst 20 ms",
         "at most 72 ms",
         "at most 50 ms",
@@ -140,7 +140,7 @@ def test_the_forecast_is_under_the_measured_bar_and_all_are_on_one_scale():
 
 def test_nothing_measured_and_nothing_allowed_can_be_drawn():
     found = bars.bars({**ROW, "outage_ms": 0.0, "worst_ms": 0.0, "limit_ms": 0}, None)
-    assert [bar.width for bar in found.bars] == [0, 0]
+    assert [each.width for each in found.bars] == [0, 0]
 
 
 @pytest.mark.parametrize("end", [3.0, 10, 99.0, 3072.0, 61000.0])
