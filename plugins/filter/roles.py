@@ -4,14 +4,37 @@
 
 from __future__ import annotations
 
+import json
+
 from ansible.utils.display import Display
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy, instances, variables
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
+    agent,
+    haproxy,
+    instances,
+    services_on_hosts,
+    variables,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY
+from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 
 DISPLAY = Display()
 
 
 def agent_config(settings, listeners=(), host="", addresses=()):
-    return agent.translate(settings, listeners=listeners, host=host, addresses=addresses)
+    """Return what the agent is given. Its module takes the configuration of the proxy as JSON, too."""
+    found = agent.translate(settings, listeners=listeners, host=host, addresses=addresses)
+    return {**found, PROXY: json.dumps(found[PROXY]) if found[PROXY] else None}
+
+
+def haproxy_model(settings, listeners, host, addresses=(), resolved=None):
+    """Return the model with its services as JSON, as its template takes them."""
+    found = haproxy.model(settings, listeners, host, addresses, resolved or {})
+    ports = [service["port"] for service in found["services"]]
+    return {**found, "services": json.dumps(found["services"]), "service_ports": ports}
+
+
+def role_template(name, **variables):
+    return templates.render(name, variables)
 
 
 def unknown_variables(names, known, owner="role", shared=False):
@@ -28,8 +51,10 @@ class FilterModule:
     def filters(self):
         return {
             "agent_config": agent_config,
-            "haproxy_model": haproxy.model,
+            "haproxy_model": haproxy_model,
             "keepalived_model": instances.keepalived_model,
+            "role_template": role_template,
+            "services_to_ask": services_on_hosts.to_ask,
             "unfit_faults": variables.unfit_faults,
             "unknown_variables": unknown_variables,
         }

@@ -334,10 +334,10 @@ CASES = {
     "metrics.service": lambda: render(
         "layout",
         "metrics.service.j2",
-        __layout_metrics_command="/usr/bin/python3 -I /usr/local/lib/onprem-lb-metrics/agent.pyz metrics "
+        command="/usr/bin/python3 -I /usr/local/lib/onprem-lb-metrics/agent.pyz metrics "
         "--file /var/lib/prometheus/node-exporter/onprem-lb.prom --certificate '/etc/haproxy/100%.pem'",
-        __layout_metrics_file="/var/lib/prometheus/node-exporter/onprem-lb.prom",
-        __layout_metrics_folder="/var/lib/prometheus/node-exporter",
+        file="/var/lib/prometheus/node-exporter/onprem-lb.prom",
+        folder="/var/lib/prometheus/node-exporter",
     ),
     "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
 }

@@ -31,7 +31,7 @@ from ..._agent.proxy.settings import BALANCES, WORKER
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import PROXY, VRRP, Daemon
 from . import answers, binds, instances, loops, url_checks, values
-from .services import port_conflicts, read_monitors, read_services
+from .services import list_of_services, port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
 Settings = Dict[str, Any]
@@ -40,7 +40,7 @@ AGENT_PROGRAMS = (Daemon(PROXY).program, WORKER)  # the agent's programs that li
 
 
 PROXY_SETTINGS = {
-    "services": Field(list_of(anything), []),
+    "services": Field(list_of_services, []),
     "monitors": Field(list_of(anything), []),
     "maxconn": Field(integer(0, 1_000_000), 0),
     "retries": config.CONFIGURATION["retries"],
@@ -91,7 +91,7 @@ RARE_INSTANCE_KEYS = ("excluded_addresses", "virtual_routes", "dont_track_primar
 def translate(
     settings: Settings, prefix: str = "agent", listeners: Any = (), host: str = "", addresses: Any = ()
 ) -> Dict[str, Any]:
-    """Return ``{vrrp, proxy, options, secrets, ports, faults}``; a daemon that has nothing to do is None.
+    """Return ``{vrrp, proxy, options, secrets, service_ports, ports, faults}``; a daemon without a task is None.
 
     The ports are those of monitors that other hosts may reach.
 
@@ -122,6 +122,7 @@ def translate(
         VRRP: vrrp,
         PROXY: proxy,
         "options": {key: known[key] for key in ("down_file", "stop_pause", "start_commands", "stop_commands")},
+        "service_ports": [service["port"] for service in services],
         "ports": binds.reachable(binds.of_monitors(monitors)),
         "secrets": sorted({each["auth_pass"] for each in model["instances"] if each["auth_pass"]}),
         "faults": [as_role_variables(fault, prefix) for fault in dict.fromkeys(faults)],

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults
@@ -138,7 +139,12 @@ class Plan(NamedTuple):
 
 
 def as_data(value: Any) -> Any:
-    """Return a plan, or a part of it, in mappings and lists alone."""
+    """Return a plan, or a part of it, in mappings and lists alone. The services of a balancer are JSON.
+
+    Ansible walks through each value of a fact at each use of it, which shows with thousands of servers.
+    """
+    if isinstance(value, Balancer):
+        return {**as_data(value._replace(services=[])._asdict()), "services": json.dumps(value.services)}
     if hasattr(value, "_asdict"):
         return as_data(value._asdict())
     if isinstance(value, dict):

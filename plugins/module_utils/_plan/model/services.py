@@ -7,6 +7,7 @@ The keys, their values and their defaults are those of the agent's own configura
 
 from __future__ import annotations
 
+import json
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ..._agent.config.schema import (
@@ -26,7 +27,7 @@ from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import HTTP, HTTPS
 from ..._shared.engines import is_own
 from . import raw_lines
-from .values import balance, host_name, is_name, optional, path, protocol, server_address, server_options
+from .values import Checked, balance, host_name, is_name, optional, path, protocol, server_address, server_options
 
 ANY = "*"
 HTTPS_PORT = 443  # to which a redirect leads
@@ -67,16 +68,26 @@ CHECK = {key: field for key, field in config.CHECK.items() if key != "timeout"}
 def read_services(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]:
     """Return the services with every default filled in, and a sentence for each fault.
 
-    :param given: what the user wrote
+    :param given: what the user wrote, or a list as JSON, as a plan has it
     :param place: the variable's name, for the sentences
     """
     faults: Faults = []
-    if not isinstance(given, list):
-        return [], [f"{place} is {shown(given)}: a list of services is wanted."]
+    given, wrong = list_of_services(given)
+    if wrong:
+        return [], [f"{place} is {shown(given)}: {wrong}"]
     services = [_read_service(item, place_of(place, at, item), faults) for at, item in enumerate(given)]
     routes = [route for service in services for route in service["routes"]]
     faults.extend(same_names([*listeners(services), *routes], place))
     return services, faults
+
+
+def list_of_services(given: Any) -> Checked:
+    """A list, or one as JSON. The services of a list are not judged."""
+    try:
+        found = json.loads(given) if isinstance(given, str) and given.startswith("[") else given
+    except (ValueError, RecursionError):
+        found = given
+    return found, None if isinstance(found, list) else "a list of services is wanted."
 
 
 def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
