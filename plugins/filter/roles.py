@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 from ansible.utils.display import Display
@@ -20,12 +21,39 @@ from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 DISPLAY = Display()
 
 
+def evaluated_once(function):
+    """Return the last result again while the arguments are the same.
+
+    Ansible evaluates a variable at each of its uses, of which a task has several. Thousands of servers show that.
+    """
+    last = {}
+
+    @functools.wraps(function)
+    def remembering(*arguments, **keywords):
+        given = json.dumps(_plain([arguments, keywords]), default=str)
+        if given not in last:
+            last.clear()
+            last[given] = function(*arguments, **keywords)
+        return last[given]
+
+    return remembering
+
+
+def _plain(value):
+    """Return a variable whose templates Ansible evaluates when they are looked at, with all of them evaluated."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+@evaluated_once
 def agent_config(settings, listeners=(), host="", addresses=()):
     """Return what the agent is given. Its module takes the configuration of the proxy as JSON, too."""
     found = agent.translate(settings, listeners=listeners, host=host, addresses=addresses)
     return {**found, PROXY: json.dumps(found[PROXY]) if found[PROXY] else None}
 
 
+@evaluated_once
 def haproxy_model(settings, listeners, host, addresses=(), resolved=None):
     """Return the model with its services as JSON, as its template takes them."""
     found = haproxy.model(settings, listeners, host, addresses, resolved or {})
