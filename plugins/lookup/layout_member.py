@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = """
 name: layout_member
 short_description: Read what the inventory says of one member of a layout
-version_added: 0.1.0
+version_added: 1.0.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:

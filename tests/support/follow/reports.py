@@ -7,7 +7,7 @@ from __future__ import annotations
 
 REPORT = {
     "agent": "onprem.lb",
-    "version": "0.1.0",
+    "version": "1.0.0",
     "pid": 7,
     "since": 1000.0,
     "config": "/etc/follow.json",

@@ -44,7 +44,7 @@ def test_the_version_is_the_collections():
 def test_it_runs_beside_its_package_too():
     command = [sys.executable, "-m", "_agent.cli", "--version"]
 
-    assert subprocess.check_output(command, cwd=MODULE_UTILS, text=True, timeout=60).endswith("0.1.0\n")
+    assert subprocess.check_output(command, cwd=MODULE_UTILS, text=True, timeout=60).endswith("1.0.0\n")
 
 
 def test_a_good_configuration_is_called_good(config, capsys, monkeypatch):
@@ -224,7 +224,7 @@ def test_without_the_right_to_raw_sockets_nothing_starts(config, monkeypatch, ca
 
 
 @pytest.mark.parametrize(
-    "form, begins", [("json", '{\n  "agent"'), ("table", "onprem.lb 0.1.0, process 4711"), ("prometheus", "# HELP ")]
+    "form, begins", [("json", '{\n  "agent"'), ("table", "onprem.lb 1.0.0, process 4711"), ("prometheus", "# HELP ")]
 )
 def test_the_report_is_shown_in_each_format(form, begins, monkeypatch, capsys):
     asked = []
@@ -243,7 +243,7 @@ def test_of_the_usual_sockets_those_that_are_there_are_asked(monkeypatch, capsys
 
 
 @pytest.mark.parametrize(
-    "form, begins", [("json", '{\n  "agent"'), ("table", "onprem.lb 0.1.0, process 815"), ("prometheus", "# HELP ")]
+    "form, begins", [("json", '{\n  "agent"'), ("table", "onprem.lb 1.0.0, process 815"), ("prometheus", "# HELP ")]
 )
 def test_a_proxys_report_is_recognized_by_its_keys(form, begins, monkeypatch, capsys):
     monkeypatch.setattr(status_socket, "fetch", lambda path: PROXY_REPORT)

@@ -33,10 +33,10 @@ class Host:
         self.statistics = STATISTICS
         self.reports = {
             "onprem-lb-vrrp": {
-                "version": "0.1.0",
+                "version": "1.0.0",
                 "instances": [{"name": INSTANCE, "state": "Active", "since": time.time() - 60.5, "reason": "why"}],
             },
-            "onprem-lb-proxy": {"version": "0.1.0", "services": [{"name": "web", "servers": []}]},
+            "onprem-lb-proxy": {"version": "1.0.0", "services": [{"name": "web", "servers": []}]},
         }
         self.addresses = [VIP, "192.0.2.1"]
         for name in ("pair.lb1.keepalived.conf", "pair.haproxy.cfg", "pair.lb1.agent-vrrp.json"):
@@ -129,7 +129,7 @@ def test_a_member_that_serves_is_described_the_same_with_both_engines(host, engi
     ]
     assert found["held"] == [{"address": VIP, "seconds": 60}]
     assert found["answering"] == {VIP: [STRANGER], "192.0.2.20": [STRANGER]} and found["macs"] == ["02:00:00:00:00:01"]
-    assert found["versions"] in ({"haproxy": "2.6.12", "keepalived": "2.2.7"}, {"agent": "0.1.0"})
+    assert found["versions"] in ({"haproxy": "2.6.12", "keepalived": "2.2.7"}, {"agent": "1.0.0"})
 
 
 def test_a_stopped_unit_is_a_reason_with_its_name(host, engine):

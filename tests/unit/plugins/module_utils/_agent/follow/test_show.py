@@ -11,7 +11,7 @@ from support.follow.reports import REPORT
 
 def test_the_table_has_all_that_an_operator_asks():
     assert show.table(REPORT, 1100.0).splitlines() == [
-        "onprem.lb 0.1.0, process 7, up 1m 40s, /etc/follow.json",
+        "onprem.lb 1.0.0, process 7, up 1m 40s, /etc/follow.json",
         "",
         "3 nodes with master=, last change 10s ago; https://127.0.0.1:6443, heard 5s ago",
         "",
@@ -38,7 +38,7 @@ def test_what_is_wrong_stands_in_the_table():
 def test_the_metrics_have_the_same():
     lines = show.prometheus(REPORT).splitlines()
     assert [line for line in lines if line[0] != "#"] == [
-        'onprem_lb_follow_agent_info{version="0.1.0"} 1',
+        'onprem_lb_follow_agent_info{version="1.0.0"} 1',
         "onprem_lb_follow_start_time_seconds 1000",
         "onprem_lb_follow_config_refused 0",
         "onprem_lb_follow_limits 0",
