@@ -333,7 +333,8 @@ def table(plan: Plan, outages: List[Dict[str, Any]]) -> List[str]:
 def _text(line: Dict[str, Any]) -> str:
     moves = f"{line['before']} -> {line['after']}" if line["before"] != line["after"] else line["before"]
     text = f"  {line['event'].replace('_', ' '):<20} {moves:<24} at most {line['outage_ms']:>5} ms"
-    shared = f"; two holders for {line['two_holders_ms']} ms" if line["two_holders_ms"] else ""
+    length = "while it lasts" if "lasts_ms" in line else f"for {line['two_holders_ms']} ms"
+    shared = f"; two holders {length}" if line["two_holders_ms"] else ""
     if line["before"] == line["after"]:
         return f"{text}{shared}"
     back = (
