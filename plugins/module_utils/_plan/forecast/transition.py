@@ -236,8 +236,14 @@ def _faults(numbered: Numbered, moment: Moment) -> Iterator[Moment]:
         yield lost._replace(lost=moment.lost | {member}, is_disturbed=True)
     for pair in ((sender, receiver) for sender in alive for receiver in alive if sender != receiver):
         missed = _forked(moment, f"the next Advertisement from {pair[0]} to {pair[1]} is lost")
-        missed.sim.network.losing |= {pair}  # type: ignore[attr-defined]
+        _link(missed).losing |= {pair}
         yield missed._replace(messages_lost=moment.messages_lost + 1)
+
+
+def _link(moment: Moment) -> Lossy:
+    network = moment.sim.network
+    assert isinstance(network, Lossy)
+    return network
 
 
 def _wrong(way: Way, numbered: Numbered, moment: Moment) -> str:
@@ -305,8 +311,7 @@ def _likeness(numbered: Numbered, moment: Moment) -> Hashable:
         for state in moment.sim.states
     )
     unusual = tuple(now - _since(numbered, moment, vip) for vip in numbered.vips)
-    losing = moment.sim.network.losing  # type: ignore[attr-defined]
-    known = (moment.waves, moment.faults, moment.messages_lost, moment.is_disturbed, losing)
+    known = (moment.waves, moment.faults, moment.messages_lost, moment.is_disturbed, _link(moment).losing)
     return states, frozenset(moment.running.items()), unusual, known, moment.lost
 
 
