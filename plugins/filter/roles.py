@@ -12,6 +12,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     agent,
     haproxy,
     instances,
+    services,
     services_on_hosts,
     variables,
 )
@@ -46,17 +47,23 @@ def _plain(value):
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
+def _with_planned(settings):
+    """Return a role's settings with the services of a plan, which are JSON, as a list."""
+    known = _plain(settings)
+    return {**known, "services": services.planned(known["services"])} if "services" in known else known
+
+
 @evaluated_once
 def agent_config(settings, listeners=(), host="", addresses=()):
     """Return what the agent is given. Its module takes the configuration of the proxy as JSON, too."""
-    found = agent.translate(settings, listeners=listeners, host=host, addresses=addresses)
+    found = agent.translate(_with_planned(settings), listeners=listeners, host=host, addresses=addresses)
     return {**found, PROXY: json.dumps(found[PROXY]) if found[PROXY] else None}
 
 
 @evaluated_once
 def haproxy_model(settings, listeners, host, addresses=(), resolved=None):
     """Return the model with its services as JSON, as its template takes them."""
-    found = haproxy.model(settings, listeners, host, addresses, resolved or {})
+    found = haproxy.model(_with_planned(settings), listeners, host, addresses, resolved or {})
     ports = [service["port"] for service in found["services"]]
     return {**found, "services": json.dumps(found["services"]), "service_ports": ports}
 

@@ -31,7 +31,7 @@ from ..._agent.proxy.settings import BALANCES, WORKER
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import PROXY, VRRP, Daemon
 from . import answers, binds, instances, loops, url_checks, values
-from .services import list_of_services, port_conflicts, read_monitors, read_services
+from .services import port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
 Settings = Dict[str, Any]
@@ -40,7 +40,7 @@ AGENT_PROGRAMS = (Daemon(PROXY).program, WORKER)  # the agent's programs that li
 
 
 PROXY_SETTINGS = {
-    "services": Field(list_of_services, []),
+    "services": Field(list_of(anything), []),
     "monitors": Field(list_of(anything), []),
     "maxconn": Field(integer(0, 1_000_000), 0),
     "retries": config.CONFIGURATION["retries"],

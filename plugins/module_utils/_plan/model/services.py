@@ -27,7 +27,7 @@ from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import HTTP, HTTPS
 from ..._shared.engines import is_own
 from . import raw_lines
-from .values import Checked, balance, host_name, is_name, optional, path, protocol, server_address, server_options
+from .values import balance, host_name, is_name, optional, path, protocol, server_address, server_options
 
 ANY = "*"
 HTTPS_PORT = 443  # to which a redirect leads
@@ -68,26 +68,24 @@ CHECK = {key: field for key, field in config.CHECK.items() if key != "timeout"}
 def read_services(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]:
     """Return the services with every default filled in, and a sentence for each fault.
 
-    :param given: what the user wrote, or a list as JSON, as a plan has it
+    :param given: what the user wrote
     :param place: the variable's name, for the sentences
     """
     faults: Faults = []
-    given, wrong = list_of_services(given)
-    if wrong:
-        return [], [f"{place} is {shown(given)}: {wrong}"]
+    if not isinstance(given, list):
+        return [], [f"{place} is {shown(given)}: a list of services is wanted."]
     services = [_read_service(item, place_of(place, at, item), faults) for at, item in enumerate(given)]
     routes = [route for service in services for route in service["routes"]]
     faults.extend(same_names([*listeners(services), *routes], place))
     return services, faults
 
 
-def list_of_services(given: Any) -> Checked:
-    """A list, or one as JSON. The services of a list are not judged."""
+def planned(given: Any) -> Any:
+    """Return the services that a plan has as JSON; others as they are. What a user writes as JSON is refused before."""
     try:
-        found = json.loads(given) if isinstance(given, str) and given.startswith("[") else given
+        return json.loads(given) if isinstance(given, str) and given.startswith("[") else given
     except (ValueError, RecursionError):
-        found = given
-    return found, None if isinstance(found, list) else "a list of services is wanted."
+        return given
 
 
 def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:

@@ -8,7 +8,10 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.filter import roles
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as pair_layout
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
 from jinja2 import UndefinedError
+from support.plans.pairs import pair
 
 SERVICES = [{"name": "web", "port": 443, "servers": ["192.0.2.31"]}]
 FAMILY = {"runtime_socket": "/run/haproxy/admin.sock", "log_targets": ["/dev/log local0"], "authorities": "/etc/ca.crt"}
@@ -31,6 +34,15 @@ def test_services_may_come_as_json_and_have_the_same_faults(filtered):
 def test_a_text_that_is_no_list_in_json_is_refused(text):
     (fault,) = of_haproxy(text)["faults"]
     assert fault.startswith("haproxy_services is ") and fault.endswith(": a list of services is wanted.")
+
+
+def test_a_user_may_not_write_services_as_json():
+    """A host would not be asked about their names and files."""
+    text = json.dumps(SERVICES)
+    found = components.faults({"haproxy_services": text}) + components.faults({"agent_services": text})
+    found += pair_layout.plan(pair(services=text)).faults
+    assert [fault.split(" ")[0] for fault in found] == ["haproxy_services", "agent_services", "pair_services"]
+    assert all(" wanted." in fault for fault in found)
 
 
 def test_the_model_becomes_haproxy_cfg():

@@ -70,7 +70,7 @@ def test_a_plan_becomes_mappings_and_lists_alone():
     assert data["members"]["lb1"]["router"]["instances"] == plan.members["lb1"].router.instances
     assert data["vips"][0] == plan.vips[0]._asdict()
     balancer = data["members"]["lb1"]["balancer"]
-    assert read_services(balancer["services"], "services") == (plan.members["lb1"].balancer.services, [])
+    assert read_services(json.loads(balancer["services"]), "services") == (plan.members["lb1"].balancer.services, [])
 
 
 OVER_IPV6 = ["192.0.2.10", "2001:db8::10"]
