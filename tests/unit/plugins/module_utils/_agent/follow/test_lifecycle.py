@@ -228,7 +228,7 @@ def test_a_token_that_rotates_is_not_noticed(server, follow, haproxy, token):
     server.cut()
     server.put(node("c", "10.0.0.3"))
     until(lambda: haproxy.present() == THREE)
-    assert not follow.lines("401")
+    assert not follow.lines("(401)")
 
 
 def test_a_token_that_is_not_renewed_is_a_sentence_with_the_mend(server, follow, haproxy, token):
