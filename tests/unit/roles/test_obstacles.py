@@ -27,6 +27,7 @@ NEEDED = {
         "keepalived.service",
         "/etc/keepalived/keepalived.conf",
         "/etc/systemd/system/keepalived.service.d/onprem-lb.conf",
+        "/usr/local/lib/onprem-lb-keepalived/last-will",
     ],
 }
 OBSTACLES = {name: f"{name} is in the way." for names in NEEDED.values() for name in names}

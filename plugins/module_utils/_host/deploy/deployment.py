@@ -21,7 +21,6 @@ from . import steps
 from .system import Failed, Host
 from .units import Options, option_faults, unit
 
-Move = Callable[[str, str], None]
 BY_UNIT = {daemon.unit: daemon for daemon in DAEMONS}
 PARSERS = {PROXY: proxy_config.parse, VRRP: vrrp_config.parse}
 
@@ -51,7 +50,7 @@ class Result(NamedTuple):
 class Deployment:
     """One run."""
 
-    def __init__(self, host: Host, move: Move) -> None:
+    def __init__(self, host: Host, move: files.Move) -> None:
         """
         :param move: (source, destination), atomic
         """

@@ -7,18 +7,10 @@ Importing the agent's command line is enough, because that imports all of the ag
 
 from __future__ import annotations
 
-import os
-import zipimport
-from typing import cast
-
 from ..._agent import cli
 from . import archive
 
 
 def build() -> bytes:
     """Return the agent as one file, byte for byte as the controller would build it."""
-    folder = os.path.dirname(os.path.abspath(cli.__file__))
-    if os.path.isdir(folder):  # a checkout, or a module that was unpacked for debugging
-        return archive.build(folder)
-    payload = cast(zipimport.zipimporter, cli.__loader__).archive
-    return archive.rebuild(payload, os.path.relpath(folder, payload))
+    return archive.pack(archive.carried(cli))
