@@ -90,6 +90,8 @@ class Cluster:
     def kill(self, name):
         """Kill every process of a keepalived; its last will follows, as its unit has it."""
         end(self.running.pop(name), signal.SIGKILL)
+        for file in (self.folder / name).glob("*.pid"):
+            file.unlink()  # nobody may have reaped its child yet, and then the next keepalived takes that for another one
         self.execute_will(name)
 
     def execute_will(self, name):

@@ -73,7 +73,7 @@ def test_a_host_is_asked_about_every_file_that_the_variables_name():
 
 
 def names_of(role):
-    return {**defaults(role), f"__{role}_unit_path": "/x", f"__{role}_sysctl_path": "/y"}
+    return {**defaults(role), f"__{role}_unit_path": "/x", f"__{role}_sysctl_path": "/y", f"__{role}_last_will": "/z"}
 
 
 @pytest.mark.parametrize("role", NEEDED)
