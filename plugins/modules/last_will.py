@@ -14,8 +14,8 @@ author:
 description:
   - Builds the program on the host from the sources in this module's payload. Nothing is downloaded or started.
   - systemd runs it with the path of keepalived's configuration, after keepalived has ended in any way.
-  - If keepalived was killed while it held VIPs, the program removes them from their interfaces and advertises priority 0,
-    so that another member takes them over at once. Otherwise it does nothing.
+  - If keepalived was killed while it held VIPs, the program removes them from their interfaces and advertises
+    priority 0, so that another member takes them over at once. Otherwise it does nothing.
 options:
   path:
     description: The path of the program. The folder is created.

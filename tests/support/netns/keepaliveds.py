@@ -91,7 +91,7 @@ class Cluster:
         """Kill every process of a keepalived; its last will follows, as its unit has it."""
         end(self.running.pop(name), signal.SIGKILL)
         for file in (self.folder / name).glob("*.pid"):
-            file.unlink()  # nobody may have reaped its child yet, and then the next keepalived takes that for another one
+            file.unlink()  # or the next keepalived takes a child that nobody has reaped for another keepalived
         self.execute_will(name)
 
     def execute_will(self, name):

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import tempfile
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..._agent.proxy import config as proxy_config
 from ..._agent.vrrp import config as vrrp_config

@@ -20,7 +20,7 @@ SECOND = machine.SECOND
 PROPAGATION = 10  # until the effect of an event has arrived everywhere
 # How a member fails. A mute one hears the others, and its own Advertisements are lost.
 SERVICE, STOP, CRASH, CUT, MUTE = "service", "stop", "crash", "cut", "mute"
-# After so long the unit of a killed keepalived has removed its addresses and resigned: systemd reacts and Python starts.
+# After so long the unit of a killed keepalived has removed its addresses and resigned: systemd reacts, Python starts.
 LAST_WILL = SECOND // 5
 # How long the addresses of a killed router stay on its interface at most: systemd starts it again after 250 ms, and it
 # has to come up.
