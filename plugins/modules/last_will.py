@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: last_will
 short_description: Write the program that resigns for a keepalived that was killed
-version_added: 1.0.0
+version_added: 1.1.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:
