@@ -130,7 +130,15 @@ def test_version_3_has_no_password_and_the_checksum_of_keepalived(host):
     assert packet.decode(message, source, to) == expected._replace(checksum=packet.RFC5798)
 
 
+def test_a_password_that_keepalived_ignores_in_version_3_is_not_sent(host):
+    ((*_where, source, to, message),) = sent(host, PAIR.replace("version 2", "version 3"), (VIP, "eth0"))
+    assert packet.decode(message, source, to).auth_pass == b""
+
+
 def test_ipv6_is_sent_from_the_link_local_address_that_is_no_vip(host):
+    host.netlink.take_away("fe80::1/64")
+    host.netlink.put("fe80::10/128")
+    host.netlink.put("fe80::1/64")  # the kernel may name the VIP first
     left = ("fe80::10/128", "eth0"), ("2001:db8::10/64", "eth0")
     ((interface, _index, source, to, message),) = sent(host, IPV6, *left)
     assert (interface, source, to) == ("eth0", "fe80::1", "ff02::12")
