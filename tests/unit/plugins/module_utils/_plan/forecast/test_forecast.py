@@ -197,6 +197,13 @@ def test_of_members_with_different_engines_only_those_with_keepalived_have_a_las
     assert killed(drafted([first, second]))["outage_ms"] == 3072
 
 
+def test_a_failure_is_simulated_until_a_last_will_was_heard_even_if_all_else_is_faster():
+    plan = drafted(pair(vrrp_version=3, advert_interval=0.01))
+    for planned in plan["members"].values():
+        planned["instances"][0].update(track_scripts=[], track_files=[])
+    assert scenario.cluster_of(plan).settling_time > scenario.LAST_WILL
+
+
 def test_a_last_will_that_comes_after_the_takeover_leaves_two_holders_until_then():
     """At 10 ms the next one takes over two intervals and the skew after the death at the earliest."""
     found = killed(drafted(pair(vrrp_version=3, advert_interval=0.01)))
