@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 from typing import Any, Callable, Iterable, List, NamedTuple, Sequence, Tuple
 
-from ..net import netlink
+from ..net import netlink, sockets
 from ..runtime.log import Log
 from ..vrrp.core import packet
 from . import conf
@@ -132,8 +132,6 @@ def _reason(error: Exception) -> str:
 
 def main(path: str) -> int:
     """Carry out the last will of the keepalived with this configuration; return the exit code."""
-    from ..net import sockets
-
     log = Log()
     try:
         with open(path, encoding="utf-8", errors=UNDECODED) as file:
