@@ -47,47 +47,16 @@ python:
   returned: success
 """
 
-import os
 import sys
-import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import files
+from ansible_collections.onprem.lb.plugins.module_utils._host import programs
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import embedded
-
-
-def differs(path, content):
-    try:
-        with open(path, "rb") as file:
-            return file.read() != content
-    except FileNotFoundError:
-        return True
-
-
-def write(path, content, move):
-    """Replace the file at once; a process that runs it goes on with the old one."""
-    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
-    handle, candidate = tempfile.mkstemp(dir=os.path.dirname(path))
-    try:
-        with os.fdopen(handle, "wb") as file:
-            os.fchmod(handle, 0o755)
-            file.write(content)
-        move(candidate, path)
-    except OSError:
-        os.unlink(candidate)
-        raise
 
 
 def main():
     module = AnsibleModule(argument_spec={"path": {"type": "path", "required": True}}, supports_check_mode=True)
-    path, content = module.params["path"], embedded.build()
-    try:
-        changed = differs(path, content)
-        if changed and not module.check_mode:
-            write(path, content, files.mover(module))
-    except OSError as error:
-        module.fail_json(msg=f"{path} cannot be written: {error.strerror}.")
-    module.exit_json(changed=changed, python=sys.executable)
+    programs.keep(module, module.params["path"], embedded.build(), python=sys.executable)
 
 
 if __name__ == "__main__":

@@ -322,11 +322,11 @@ import concurrent.futures
 import os
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf as keepalived_conf
 from ansible_collections.onprem.lb.plugins.module_utils._host import (
     facts,
     held_back,
     in_force,
-    keepalived_conf,
     named_files,
     obstacles,
     ownership,

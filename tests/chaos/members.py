@@ -16,6 +16,7 @@ import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import last_will
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pair import ALIVE
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import MemberPlan
@@ -168,7 +169,10 @@ class Member:
         balancer, router = self._commands()
         log, hooks = folder / "log", (self._balancer_started, self._balancer_ended, self._balancer_stops, self._died)
         self.balancer = Program(node, balancer, log, self._listens, *hooks)
-        self.router = Program(node, router, log, lambda: True)
+        self.last_will = folder / "last-will"
+        self.last_will.write_bytes(last_will.build(sys.executable))
+        self.last_will.chmod(0o755)
+        self.router = Program(node, router, log, lambda: True, ended=self._router_ended)
 
     def configure(self, plan: MemberPlan, auth_pass: str) -> None:
         """Write the files of a plan. The programs that run do not see them before they are reloaded."""
@@ -235,6 +239,14 @@ class Member:
     def _balancer_ended(self) -> None:
         self._set_down(True)
         self._died()
+
+    def _router_ended(self) -> None:
+        """keepalived's unit has its last will carried out; the agent adopts its addresses when it is back."""
+        if self.plan.engine == "native":
+            with open(self.folder / "log", "a", encoding="utf-8") as log:
+                inside_it = ["ip", "netns", "exec", self.node.namespace]
+                will = [str(self.last_will), str(self.folder / "keepalived.conf")]
+                subprocess.run([*inside_it, *will], check=False, stdout=log, stderr=log)
 
     def _died(self) -> None:
         self.changed("died")

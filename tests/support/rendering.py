@@ -80,4 +80,5 @@ def keepalived_unit(**variables):
     """Return the drop-in of keepalived's unit."""
     model = keepalived_model({"instances": []}, **variables)
     assert model["faults"] == []
-    return render("keepalived", "unit.conf.j2", config_path=model["daemon"]["config_path"])
+    last_will = _variables("keepalived", "vars")["__keepalived_last_will"]
+    return render("keepalived", "unit.conf.j2", config_path=model["daemon"]["config_path"], last_will=last_will)

@@ -20,7 +20,7 @@ UTILS = f"{PACKAGE}.plugins.module_utils."
 AGENT_PARTS = ("_agent.checks", "_agent.net", "_agent.runtime", "_agent.config")
 # Each room, by the beginning of its modules' names, with the rooms that it may import beside itself.
 MAY_IMPORT = {
-    "modules": ("_host", "_shared"),
+    "modules": ("_host", "_shared", "_agent.keepalived.conf"),
     "action": ("_plan.model",),
     "filter": ("_plan", "_shared"),
     "_plan.dns": ("_agent.config.schema",),
@@ -38,6 +38,7 @@ MAY_IMPORT = {
         "_shared",
         "_agent.config.schema",
         "_agent.config.host",  # whether a program is fit for use is the same question to both
+        "_agent.keepalived.conf",
         "_agent.net",
         "_agent.vrrp.core.packet",
         "_agent.runtime.status_socket",
@@ -45,7 +46,7 @@ MAY_IMPORT = {
     # It carries the agent to the target, and asks it whether its configuration is good.
     "_host.deploy": (
         *("_host", "_shared", "_agent", "_agent.cli", "_agent.vrrp.config", "_agent.proxy.config"),
-        *("_agent.vrrp.core.packet", "_agent.runtime.status_socket"),
+        *("_agent.vrrp.core.packet", "_agent.runtime.status_socket", "_agent.keepalived.last_will"),
     ),
     "_shared": ("_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),
     "_agent": (),
@@ -57,6 +58,7 @@ MAY_IMPORT = {
     "_agent.proxy.worker": ("_agent.proxy.settings",),
     "_agent.proxy.views": ("_agent.proxy.settings", "_agent.runtime"),
     "_agent.metrics": ("_agent.vrrp", "_agent.vrrp.core", *AGENT_PARTS),
+    "_agent.keepalived": ("_agent.net", "_agent.runtime", "_agent.vrrp.core.packet"),
     "_agent.follow": ("_agent.VERSION", "_agent.proxy.config", "_agent.metrics.certificates", *AGENT_PARTS),
     "_agent.checks": ("_agent.net", "_agent.runtime", "_agent.config"),
     "_agent.net": ("_agent.vrrp.core.packet",),

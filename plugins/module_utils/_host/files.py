@@ -21,6 +21,7 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tu
 from . import keepalived_test, masking, ownership
 from .reader import Find, Run
 
+Move = Callable[[str, str], None]  # from a path to another, atomic
 # What haproxy says of lines that have no effect. A format of log lines has none where there is no log, as is usual.
 IGNORED = re.compile(r"(?<!log format )\bignored\b")
 
@@ -183,10 +184,9 @@ class Checked(NamedTuple):
     warnings: List[str]
 
 
-def replace_all(pending: List[Change], find: Find, run: Run, move: Callable[[str, str], None], dry: bool) -> Checked:
+def replace_all(pending: List[Change], find: Find, run: Run, move: Move, dry: bool) -> Checked:
     """Check every change, then make them all.
 
-    :param move: (source, destination), atomic
     :param dry: check only
     :raises Refused: before the first file is touched
     """
@@ -223,7 +223,7 @@ def _write_candidate(change: Change, beside: bool) -> str:
     return candidate
 
 
-def _move_all(pending: List[Change], candidates: Dict[str, str], move: Callable[[str, str], None]) -> None:
+def _move_all(pending: List[Change], candidates: Dict[str, str], move: Move) -> None:
     """Move every candidate into place; if one cannot be moved, restore the earlier files."""
     done: List[Change] = []
     try:
@@ -255,7 +255,7 @@ def _bring_back(path: str) -> None:
         os.unlink(kept)  # of two names for one file rename(2) leaves both
 
 
-def _restore(change: Change, move: Callable[[str, str], None]) -> None:
+def _restore(change: Change, move: Move) -> None:
     if change.puts_back:
         os.rename(change.path, ownership.kept(change.path))
     elif change.keeps:
@@ -266,7 +266,7 @@ def _restore(change: Change, move: Callable[[str, str], None]) -> None:
         move(_write_candidate(change._replace(after=change.before), beside=True), change.path)
 
 
-def mover(module: Any) -> Callable[[str, str], None]:
+def mover(module: Any) -> Move:
     """Return a move that keeps the destination's SELinux context, but not its permissions as AnsibleModule's does."""
 
     def move(source: str, destination: str) -> None:

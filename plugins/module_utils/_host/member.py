@@ -7,8 +7,9 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
+from .._agent.keepalived import conf as keepalived_conf
 from .._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, PROGRAMS, PROXY, UNITS, VRRP, Daemon, is_own
-from . import balancer, facts, held_back, in_force, keepalived_conf
+from . import balancer, facts, held_back, in_force
 from .reader import Reader
 
 ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link

@@ -13,8 +13,9 @@ import os
 import re
 from typing import Any, Collection, Dict, Iterator, List, NamedTuple, Sequence
 
+from .._agent.keepalived import conf as keepalived_conf
 from .._shared.engines import HAPROXY
-from . import cgroups, facts, keepalived_conf, ownership, start_options
+from . import cgroups, facts, ownership, start_options
 from .processes import Process
 from .reader import Reader
 

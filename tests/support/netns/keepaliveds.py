@@ -16,7 +16,10 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
+
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import last_will
 
 from support.netns.links import Link, sh
 from support.netns.recorder import Recorder
@@ -24,7 +27,8 @@ from support.rendering import keepalived as render
 
 STEADY = 0.4  # seconds: longer than the second round of announcements, or a late announcement of the loser, takes
 AUTH_PASS = "0f3a9c1e"
-EVENTS = ("haproxy_killed", "keepalived_stopped", "host_cut")
+EVENTS = ("haproxy_killed", "keepalived_stopped", "keepalived_killed", "host_cut")
+ROUTER_ENDS = {"keepalived_stopped": "stop", "keepalived_killed": "kill"}
 
 
 class Cluster:
@@ -35,12 +39,16 @@ class Cluster:
         self.plan, self.folder, self.aborted = plan, folder, aborted
         self.link = Link(len(plan.members))
         self.nodes = {node.name: node for node in self.link.members}
+        self.last_will = folder / "last-will"
         self.running = {}
         self.recorder = None
 
     def __enter__(self):
         try:
             self.link.start()
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.last_will.write_bytes(last_will.build(sys.executable))
+            self.last_will.chmod(0o755)
             self.recorder = Recorder(self.link, self.aborted)
             for name in self.nodes:
                 self._prepare(name)
@@ -79,6 +87,19 @@ class Cluster:
     def stop(self, name):
         end(self.running.pop(name), signal.SIGTERM)
 
+    def kill(self, name):
+        """Kill every process of a keepalived; its last will follows, as its unit has it."""
+        end(self.running.pop(name), signal.SIGKILL)
+        for file in (self.folder / name).glob("*.pid"):
+            file.unlink()  # or the next keepalived takes a child that nobody has reaped for another keepalived
+        self.execute_will(name)
+
+    def execute_will(self, name):
+        """Do what the unit does after every end of keepalived; return what it says."""
+        command = ["ip", "netns", "exec", self.nodes[name].namespace, self.last_will]
+        config = self.folder / name / "keepalived.conf"
+        return subprocess.run([*command, config], capture_output=True, text=True, check=True).stderr
+
     def _set_haproxy(self, name, alive):
         """Do as HAProxy's unit does: a killed HAProxy has ended before ExecStopPost writes the track file."""
         own = self.folder / name
@@ -103,9 +124,9 @@ class Cluster:
 
     def fail(self, event, name):
         """Have a member fail; return when that began, by the clock that stamps frames."""
-        if event == "keepalived_stopped":
+        if event in ROUTER_ENDS:
             at = time.time()
-            self.stop(name)
+            getattr(self, ROUTER_ENDS[event])(name)
             return at
         at = self.recorder.record(name, "cut" if event == "host_cut" else "died")
         if event == "host_cut":
@@ -116,7 +137,7 @@ class Cluster:
 
     def revert(self, event, name):
         at = time.time()
-        if event == "keepalived_stopped":
+        if event in ROUTER_ENDS:
             self.start(name)
         elif event == "host_cut":
             self._set_port(name, "master", "br0")

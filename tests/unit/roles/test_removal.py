@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
 from support.paths import ROLES
 from support.roles import calls, variables_of
 
-FILES = "onprem.lb.config_files"
+FILES, WILL, DELETED = "onprem.lb.config_files", "onprem.lb.last_will", "ansible.builtin.file"
 
 
 @pytest.mark.parametrize("layout, variable", [("pair", "pair_services"), ("ipi", "ipi_machine_networks")])
@@ -40,3 +40,20 @@ def test_what_other_programs_may_use_is_installed_and_not_recorded_for_a_removal
     found = dict(calls("keepalived", variables, FILES, "ansible.builtin.apt", tasks_from="install.yml"))
     assert json.loads(found[FILES]["files"][0]["content"]) == ["haproxy", "keepalived"]
     assert found["ansible.builtin.apt"]["name"] == host["missing_packages"]
+
+
+def test_the_last_will_is_written_before_the_drop_in_that_names_it_and_deleted_after_it():
+    host = {"takeover": {"keepalived": {"stop": False, "set_aside": [], "keep": []}}, "selinux": False}
+    host.update(restarting_units=[], active_units=[], enabled_units=[], missing_packages=[])
+    variables = {**variables_of("keepalived"), "__keepalived_host": host, "ansible_check_mode": False}
+    variables.update({"__keepalived_files": [], "__keepalived_secrets": [], "__keepalived_written": {"changed": True}})
+    path = variables["__keepalived_last_will"]
+    written = calls("keepalived", variables, WILL, FILES, tasks_from="configure.yml")
+    assert [module for module, _given in written] == [WILL, FILES] and written[0][1] == {"path": path}
+    read = {"own_units": [], "own_packages": [], "recorded_packages": [], "existing_units": [], "missing_packages": []}
+    read.update({"takeover": {"keepalived": {"put_back": []}}, "unremovable": {}, "os_family": "Debian"})
+    variables.update({"__keepalived_host_read": read, "keepalived_packages": [], "keepalived_config_path": "/x"})
+    variables["keepalived_state"] = "absent"
+    removed = calls("keepalived", variables, DELETED, FILES, tasks_from="remove.yml")
+    assert removed[-2][1]["files"] == [{"path": variables["__keepalived_unit_path"], "state": "absent"}]
+    assert removed[-1] == (DELETED, {"path": "/usr/local/lib/onprem-lb-keepalived", "state": "absent"})

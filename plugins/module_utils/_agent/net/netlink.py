@@ -17,7 +17,7 @@ import os
 import socket
 import struct
 from functools import partial
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Collection, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import linux, messages, routing
 from .messages import Message
@@ -65,6 +65,30 @@ class Address(NamedTuple):
     address: str  # as inet_ntop writes it, without prefix or scope
     prefix: int
     usable: bool  # duplicate address detection is over and found none
+
+
+def primary_address(
+    addresses: Iterable[Address], index: int, family: int, virtual: Collection[str] = ()
+) -> Optional[str]:
+    """Return the address from which a VRRP router on an interface sends (RFC 9568 section 6.1).
+
+    For IPv4 it is the first one, for IPv6 the link-local one.
+
+    :param virtual: the virtual addresses, without prefix length, which come and go
+    """
+    for found in addresses:
+        mine = found.index == index and found.usable and found.address not in virtual
+        if mine and (_is_link_local(found.address) if family == 6 else ":" not in found.address):
+            return found.address
+    return None
+
+
+def _is_link_local(address: str) -> bool:
+    """Whether an address is in fe80::/10 (RFC 4291, 2.5.6)."""
+    if ":" not in address:
+        return False
+    first, second = socket.inet_pton(socket.AF_INET6, address)[:2]
+    return first == 0xFE and second & 0xC0 == 0x80
 
 
 class LinkUpdated(NamedTuple):

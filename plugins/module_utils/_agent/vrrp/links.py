@@ -8,7 +8,6 @@ program: so everything here is looked up by the name that is in force now.
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ..net import netlink
@@ -103,8 +102,8 @@ class Links:
     def egress(self, interface: str, family: int, source: Optional[str], virtual: Set[str]) -> Egress:
         """Return where a Virtual Router sends from.
 
-        RFC 9568 section 6.1 requires the primary address: the first one for IPv4, the link-local one for IPv6.
-        A source that the user names may be on any interface, for VIPs that are routed to.
+        It is the primary address of the interface. A source that the user names may be on any interface, for VIPs that
+        are routed to.
 
         :param virtual: the virtual addresses, without prefix length, which come and go
         """
@@ -114,21 +113,8 @@ class Links:
         if source:
             there = any(found.address == source and found.usable for found in self._every_address())
             return Egress(link, source if there else None)
-        own = [
-            found.address
-            for found in self._every_address()
-            if found.index == link.index
-            and found.usable
-            and found.address not in virtual
-            and _fits(found.address, family)
-        ]
-        return Egress(link, own[0] if own else None)
+        return Egress(link, netlink.primary_address(self._every_address(), link.index, family, virtual))
 
     def _every_address(self) -> Iterator[netlink.Address]:
         for by_prefix in self._addresses.values():
             yield from by_prefix.values()
-
-
-def _fits(address: str, family: int) -> bool:
-    number = ipaddress.ip_address(address)
-    return number.version == family and (family == 4 or number.is_link_local)

@@ -11,7 +11,9 @@ import io
 import os
 import sys
 import zipfile
-from typing import Dict
+import zipimport
+from types import ModuleType
+from typing import Dict, cast
 
 SHEBANG = b"#!/usr/bin/env python3\n"
 ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in a zip file
@@ -45,9 +47,24 @@ def rebuild(archive: str, folder: str) -> bytes:
     :param archive: the path of the other archive
     :param folder: the folder's path in it
     """
+    return pack(packed_sources(archive, folder))
+
+
+def carried(module: ModuleType) -> Dict[str, bytes]:
+    """Return the sources of a package, of which a module is at the top: as they are on the controller, or as an
+    AnsiballZ payload carries them."""
+    folder = os.path.dirname(os.path.abspath(module.__file__ or ""))
+    if os.path.isdir(folder):  # a checkout, or a module that was unpacked for debugging
+        return sources(folder)
+    payload = cast(zipimport.zipimporter, module.__loader__).archive
+    return packed_sources(payload, os.path.relpath(folder, payload))
+
+
+def packed_sources(archive: str, folder: str) -> Dict[str, bytes]:
+    """Return the same as `sources` from another archive."""
     with zipfile.ZipFile(archive) as source:
         inside = {name[len(folder) + 1 :]: name for name in source.namelist() if name.startswith(f"{folder}/")}
-        return pack({path: source.read(name) for path, name in inside.items() if path.endswith(".py")})
+        return {path: source.read(name) for path, name in inside.items() if path.endswith(".py")}
 
 
 def sources(folder: str) -> Dict[str, bytes]:
@@ -62,11 +79,11 @@ def sources(folder: str) -> Dict[str, bytes]:
     return found
 
 
-def pack(modules: Dict[str, bytes]) -> bytes:
-    """Return the archive of these modules."""
-    files = {"__main__.py": START, **{f"_agent/{path}": text for path, text in modules.items()}}
+def pack(modules: Dict[str, bytes], start: bytes = START, shebang: bytes = SHEBANG) -> bytes:
+    """Return the archive of these modules, and of what starts them."""
+    files = {"__main__.py": start, **{f"_agent/{path}": text for path, text in modules.items()}}
     archive = io.BytesIO()
-    archive.write(SHEBANG)
+    archive.write(shebang)
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as target:
         for path in sorted(files):
             entry = zipfile.ZipInfo(path, ZIP_EPOCH)

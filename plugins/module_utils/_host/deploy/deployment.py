@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import tempfile
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..._agent.proxy import config as proxy_config
 from ..._agent.vrrp import config as vrrp_config
@@ -21,7 +21,6 @@ from . import steps
 from .system import Failed, Host
 from .units import Options, option_faults, unit
 
-Move = Callable[[str, str], None]
 BY_UNIT = {daemon.unit: daemon for daemon in DAEMONS}
 PARSERS = {PROXY: proxy_config.parse, VRRP: vrrp_config.parse}
 
@@ -51,7 +50,7 @@ class Result(NamedTuple):
 class Deployment:
     """One run."""
 
-    def __init__(self, host: Host, move: Move) -> None:
+    def __init__(self, host: Host, move: files.Move) -> None:
         """
         :param move: (source, destination), atomic
         """

@@ -2,23 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The agent's sources as shipped in the AnsiballZ payload: Ansible packs what a module imports, directly or not.
 
-Importing the agent's command line is enough, because that imports all of the agent, in functions too.
+The agent's command line imports all of the agent, in functions too, but for the last will of keepalived, which is a
+program of its own.
 """
 
 from __future__ import annotations
 
-import os
-import zipimport
-from typing import cast
-
 from ..._agent import cli
+from ..._agent.keepalived import last_will as _last_will  # noqa: F401
 from . import archive
 
 
 def build() -> bytes:
     """Return the agent as one file, byte for byte as the controller would build it."""
-    folder = os.path.dirname(os.path.abspath(cli.__file__))
-    if os.path.isdir(folder):  # a checkout, or a module that was unpacked for debugging
-        return archive.build(folder)
-    payload = cast(zipimport.zipimporter, cli.__loader__).archive
-    return archive.rebuild(payload, os.path.relpath(folder, payload))
+    return archive.pack(archive.carried(cli))

@@ -94,6 +94,7 @@ def _differ_in_rank_alone(cluster: Cluster) -> bool:
             advertisement=instance.advertisement._replace(priority=0),
             peers=None if instance.peers is None else frozenset(),
             keeps_addresses_on_stop=False,
+            last_will=None,
         )
         for instance in cluster.instances
     }
@@ -201,9 +202,14 @@ class ReducedElection(Election):
         seen = [self._ranked[place] for place in sorted(map(self._places.__getitem__, names))]
         ranks = [self._priorities[at.member] for at in seen]
         return tuple(
-            (at.member in holders, at.member == failing and (True, at.keeps_addresses_on_stop), ranks.index(rank))
+            (at.member in holders, at.member == failing and _ways_to_end(at), ranks.index(rank))
             for at, rank in zip(seen, ranks)
         )
+
+
+def _ways_to_end(instance: Instance) -> Hashable:
+    """Return what becomes of the addresses of an instance that stops or is killed."""
+    return instance.keeps_addresses_on_stop, instance.last_will
 
 
 def _undisturbed(instance: Instance, trackers: List[Tracker]) -> int:

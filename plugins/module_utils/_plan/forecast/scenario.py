@@ -20,6 +20,8 @@ SECOND = machine.SECOND
 PROPAGATION = 10  # until the effect of an event has arrived everywhere
 # How a member fails. A mute one hears the others, and its own Advertisements are lost.
 SERVICE, STOP, CRASH, CUT, MUTE = "service", "stop", "crash", "cut", "mute"
+# After so long the unit of a killed keepalived has removed its addresses and resigned: systemd reacts, Python starts.
+LAST_WILL = SECOND // 5
 # How long the addresses of a killed router stay on its interface at most: systemd starts it again after 250 ms, and it
 # has to come up.
 RESTART = SECOND // 2
@@ -128,7 +130,7 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
     """Return the cluster of a plan.
 
     :param plan: ``{members: {NAME: {instances, engine, sync_groups}}, track: {scripts}}``, the instances as
-        `read_instances` returns them; a member without an engine runs keepalived
+        `read_instances` returns them; a member without an engine runs keepalived, without this collection's unit
     """
     scripts = {script["name"]: script for script in plan.get("track", {}).get("scripts", [])}
     found = Cluster([], [], {}, {}, [])
@@ -142,12 +144,16 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
             found.vips.setdefault(instance["name"], []).append(len(found.instances))
             first = instance["addresses"][0].partition("/")[0]
             found.addresses.setdefault(instance["name"], labels.get(instance["name"], first))
-            keeps_addresses = planned.get("engine") == engines.AGENT
-            router = simulated(member, instance, trackers)
-            found.instances.append(router._replace(keeps_addresses_on_stop=keeps_addresses))
+            found.instances.append(
+                simulated(member, instance, trackers)._replace(
+                    keeps_addresses_on_stop=planned.get("engine") == engines.AGENT,
+                    last_will=LAST_WILL if planned.get("engine") == engines.NATIVE else None,
+                )
+            )
             found.trackers.append(trackers)
-    slowest = max((max(t.hang_detection, t.up_detection) for some in found.trackers for t in some), default=0)
-    return found._replace(settling_time=slowest + simulator.settling_time(found.instances))
+    delays = [max(t.hang_detection, t.up_detection) for some in found.trackers for t in some]
+    delays += [instance.last_will or 0 for instance in found.instances]
+    return found._replace(settling_time=max(delays, default=0) + simulator.settling_time(found.instances))
 
 
 def _trackers(instance: Dict[str, Any], scripts: Dict[str, Dict[str, Any]]) -> List[Tracker]:
@@ -318,9 +324,10 @@ def _shared(cluster: Cluster, vip: str, run: Run) -> int:
     instances = frozenset(cluster.vips[vip])
     since = run.during.now if run.failure.kind == CUT else run.before.now
     shared = _duration(run.after, lambda holding: len(holding & instances) > 1, since, run.after.now)
-    held = [instance for instance in run.before.instances_of(run.member) if instance in run.before.holding & instances]
-    if run.failure.kind == CRASH and held:
-        kept = max(_kept_after_crash(cluster.instances[instance]) for instance in held)
+    held = run.before.holding & instances & frozenset(run.before.instances_of(run.member))
+    without_will = [each for each in map(cluster.instances.__getitem__, held) if each.last_will is None]
+    if run.failure.kind == CRASH and without_will:
+        kept = max(map(_kept_after_crash, without_will))
         shared += _duration(run.after, lambda holding: bool(holding & instances), since, since + kept)
     return shared
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import heapq
+from functools import partial
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..._agent.vrrp.core import effects, machine, packet, sync_group, tracking
@@ -29,6 +30,7 @@ class Instance(NamedTuple):
     peers: Optional[FrozenSet[str]] = None  # the addresses that it sends to; None is multicast
     # When stopped it keeps its addresses until another member has taken them, as the agent does (keepalived does not).
     keeps_addresses_on_stop: bool = False
+    last_will: Optional[int] = None  # so long after it was killed its host resigns for it; None is never
     compares_addresses: bool = False  # keepalived before 2.3.3 discards an Advertisement with other addresses
 
     def accepts(self, other: Instance) -> bool:
@@ -120,10 +122,18 @@ class Simulation:
             self.running.discard(member)
 
     def crash(self, member: str) -> None:
-        """Kill a member. Its addresses count as gone, because nothing serves them any more."""
+        """Kill a member. Its addresses count as gone, because nothing serves them any more.
+
+        Those of a router with a last will stay until that removes them.
+        """
         self.running.discard(member)
         for instance in self.instances_of(member):
-            self.remove(instance)
+            will = self.instances[instance].last_will
+            if will is None or instance not in self.holding:
+                self.remove(instance)
+            else:
+                self.states[instance] = machine.State()
+                self.call_at(self.now + will, partial(Simulation._execute_will, instance=instance))
 
     def reconfigure(self, before: int, after: int) -> None:
         """Let a router go on with the settings of another instance of its member, as it does at a reload."""
@@ -138,6 +148,10 @@ class Simulation:
         """End an instance at once. Its member does not resign."""
         self.states[instance] = machine.State()
         self._hold(instance, False)
+
+    def _execute_will(self, instance: int) -> None:
+        self._hold(instance, False)
+        self._send(instance, 0)
 
     def pause(self, member: str, until: int) -> None:
         """Suspend a member until then; what arrives meanwhile waits."""

@@ -46,7 +46,7 @@ def test_each_event_has_its_own_worst_outage():
         "haproxy_stopped": round(2000 + skew + switch),
         "haproxy_hung": round(2500 + skew + switch),
         "keepalived_stopped": round(skew + switch),
-        "keepalived_killed": round(down + skew + switch),
+        "keepalived_killed": round(skew + switch),
         "host_cut": round(down + skew + switch),
         "vrrp_lost": switch,
         "haproxy_reloaded": 0,
@@ -108,7 +108,7 @@ def test_a_holder_that_runs_the_agent_serves_on_until_the_next_one_does(peer):
     found = {line["event"]: line for line in forecast_of(first, second)["outages"]}
     stopped = found["keepalived_stopped"]
     assert (stopped["after"], stopped["outage_ms"], stopped["back"]) == ("lb2", forecast.SWITCH_MS, "lb1")
-    assert found["keepalived_killed"]["outage_ms"] == worst()["keepalived_killed"]
+    assert found["keepalived_killed"]["outage_ms"] == worst()["host_cut"]
 
 
 def test_the_worst_moment_is_found_also_where_the_poll_is_out_of_step_with_the_advertisements():
@@ -161,10 +161,55 @@ def test_a_killed_router_leaves_its_address_behind_for_longer_than_a_short_inter
     """After a death just before an Advertisement the next one takes over two intervals and the skew later."""
     restart, skew = scenario.RESTART / 1000, 100 * (256 - 253) / 256
     quick = {"vrrp_version": 3, "advert_interval": 0.1}
-    assert two_holders(**quick)["keepalived_killed"] == round(restart - (200 + skew) + forecast.SWITCH_MS)
     assert two_holders(**quick)["host_cut"] == 160
-    slower = two_holders(**quick, engine="agent")["keepalived_killed"] - two_holders(**quick)["keepalived_killed"]
+    without_will = killed(without_engine(drafted(pair(**quick))))
+    assert without_will["two_holders_ms"] == round(restart - (200 + skew) + forecast.SWITCH_MS)
+    slower = two_holders(**quick, engine="agent")["keepalived_killed"] - without_will["two_holders_ms"]
     assert slower == 100  # until it has heard the other
+
+
+def without_engine(plan):
+    """The plan of a user who runs keepalived without this collection's unit."""
+    for planned in plan["members"].values():
+        del planned["engine"]
+    return plan
+
+
+def killed(plan):
+    return next(line for line in forecast.forecast(plan)["outages"] if line["event"] == "keepalived_killed")
+
+
+def test_a_keepalived_with_a_last_will_is_gone_for_no_longer_than_one_that_is_stopped():
+    for settings in ({}, {"preempt": False}, {"priorities": [100, 98]}, {"vrrp_version": 3, "advert_interval": 0.1}):
+        found = lines(**settings)
+        gone, stopped = found["keepalived_killed"], found["keepalived_stopped"]
+        assert {**gone, "event": ""} == {**stopped, "event": ""}
+        assert gone["two_holders_ms"] == 0
+    assert killed(without_engine(drafted(pair())))["outage_ms"] == worst()["host_cut"] == 3072
+
+
+def test_of_members_with_different_engines_only_those_with_keepalived_have_a_last_will():
+    """The agent is back before the others miss it; should it not be, they wait."""
+    first, second = pair(preempt=False)
+    second["settings"]["engine"] = "agent"
+    assert killed(drafted([first, second]))["outage_ms"] == 72
+    first["settings"]["engine"], second["settings"]["engine"] = "agent", "native"
+    assert killed(drafted([first, second]))["outage_ms"] == 3072
+
+
+def test_a_failure_is_simulated_until_a_last_will_was_heard_even_if_all_else_is_faster():
+    plan = drafted(pair(vrrp_version=3, advert_interval=0.01))
+    for planned in plan["members"].values():
+        planned["instances"][0].update(track_scripts=[], track_files=[])
+    assert scenario.cluster_of(plan).settling_time > scenario.LAST_WILL
+
+
+def test_a_last_will_that_comes_after_the_takeover_leaves_two_holders_until_then():
+    """At 10 ms the next one takes over two intervals and the skew after the death at the earliest."""
+    found = killed(drafted(pair(vrrp_version=3, advert_interval=0.01)))
+    earliest = 20 + 10 * (256 - 253) / 256
+    assert found["two_holders_ms"] == pytest.approx(scenario.LAST_WILL / 1000 - earliest + forecast.SWITCH_MS, abs=1)
+    assert (found["after"], found["back"]) == ("lb2", "lb1")
 
 
 def test_an_agent_that_stops_serves_on_beside_its_successor():

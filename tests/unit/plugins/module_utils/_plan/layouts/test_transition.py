@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import keepalived_conf
+from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf as keepalived_conf
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from support.members import RECORD
 from support.plans.pairs import pair, running

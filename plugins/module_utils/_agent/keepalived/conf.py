@@ -5,12 +5,42 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Tuple
+import socket
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 # A quoted text, a brace, a word; a comment begins with # or ! and ends with its line.
 TOKEN = re.compile(r'"([^"]*)"|([{}])|([^\s{}"#!][^\s{}"]*)|([#!].*)')
 INCLUDE = re.compile("include[a-z]?")  # with a letter from keepalived 2.3 on
 Statement = Tuple[List[str], List[Any]]  # the words, and the statements in braces after them
+SOURCES = ("unicast_src_ip", "mcast_src_ip")
+HELD = ("virtual_ipaddress", "virtual_ipaddress_excluded")  # the latter are not in Advertisements
+
+
+class VirtualAddress(NamedTuple):
+    """An address that an instance holds while it is Active, as the kernel has it then."""
+
+    interface: str
+    address: str  # as inet_ntop writes it
+    prefix: int
+
+
+class Router(NamedTuple):
+    """What an instance sends, and from where; and what it holds."""
+
+    name: str
+    interface: str
+    vrid: int
+    version: int
+    interval: float  # seconds
+    auth_pass: str
+    source: str  # '' for the interface's own
+    peers: Tuple[str, ...]  # none for multicast
+    advertised: Tuple[str, ...]
+    held: Tuple[VirtualAddress, ...]
+
+    @property
+    def family(self) -> int:
+        return 6 if ":" in self.advertised[0] else 4
 
 
 def instances(text: str) -> List[Dict[str, Any]]:
@@ -18,12 +48,13 @@ def instances(text: str) -> List[Dict[str, Any]]:
 
     A value that is not there is keepalived's default. The interval is in seconds. One without a VRID is left out.
     """
-    statements = _statements(text)
-    default = next(
-        (words[1] for words, _nested in _block(statements, "global_defs") if words[:1] == ["vrrp_version"]), "2"
-    )
-    found = [_instance(words, block, default) for words, block in statements if words[:1] == ["vrrp_instance"]]
-    return [instance for instance in found if instance["vrid"]]
+    return [instance for instance, _block in _instances(_statements(text))]
+
+
+def routers(text: str) -> List[Router]:
+    """Return each instance that has addresses to advertise, as a router."""
+    found = (_router(instance, block) for instance, block in _instances(_statements(text)))
+    return [router for router in found if router.advertised]
 
 
 def track_files(text: str) -> List[str]:
@@ -47,6 +78,46 @@ def _all(statements: List[Statement]) -> Iterator[Statement]:
         if words:
             yield words, block
         yield from _all(block)
+
+
+def _instances(statements: List[Statement]) -> List[Tuple[Dict[str, Any], List[Statement]]]:
+    """Return each instance that has a VRID, with its statements."""
+    default = next(
+        (words[1] for words, _nested in _block(statements, "global_defs") if words[:1] == ["vrrp_version"]), "2"
+    )
+    found = [(_instance(words, block, default), block) for words, block in statements if words[:1] == ["vrrp_instance"]]
+    return [(instance, block) for instance, block in found if instance["vrid"]]
+
+
+def _router(instance: Dict[str, Any], block: List[Statement]) -> Router:
+    held = {
+        name: [_virtual_address(words, instance["interface"]) for words, _nested in _block(block, name)]
+        for name in HELD
+    }
+    advertised = tuple(each.address for each in held[HELD[0]] if each)
+    return Router(
+        **{key: instance[key] for key in ("name", "interface", "vrid", "auth_pass")},
+        # There is no version 2 for IPv6, and keepalived takes version 3 for it whatever is written.
+        version=3 if any(":" in address for address in advertised) else instance["version"],
+        interval=instance["advert_interval"],
+        source=next((words[1] for words, _nested in block if words[0] in SOURCES and len(words) > 1), ""),
+        peers=tuple(instance["peers"]),
+        advertised=advertised,
+        held=tuple(each for name in HELD for each in held[name] if each),
+    )
+
+
+def _virtual_address(words: List[str], interface: str) -> Optional[VirtualAddress]:
+    """Read a line such as ``192.0.2.10/24 dev eth1``; None if it begins with no address."""
+    address, _slash, prefix = words[0].partition("/")
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        packed = socket.inet_pton(family, address)
+        length = int(prefix) if prefix else 8 * len(packed)
+    except (OSError, ValueError):
+        return None
+    named = dict(zip(words, words[1:])).get("dev", interface)
+    return VirtualAddress(named, socket.inet_ntop(family, packed), length)
 
 
 def _instance(words: List[str], block: List[Statement], version: str) -> Dict[str, Any]:

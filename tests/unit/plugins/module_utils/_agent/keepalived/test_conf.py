@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import keepalived_conf
+from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf as keepalived_conf
 from support.paths import GOLDEN
 
 BY_HAND = """\
@@ -70,6 +70,47 @@ def test_a_file_written_by_hand_is_read_too():
 )
 def test_what_is_no_configuration_has_no_instances(text):
     assert keepalived_conf.instances(text) == []
+
+
+def test_a_router_sends_and_holds_what_its_instance_says():
+    front, back, weighted = keepalived_conf.routers((GOLDEN / "every-instance.keepalived.conf").read_text())
+    assert front == keepalived_conf.Router(
+        name="front",
+        interface="eth0",
+        vrid=16,
+        version=3,
+        interval=0.1,
+        auth_pass="",
+        source="192.0.2.1",
+        peers=(),
+        advertised=("192.0.2.10", "192.0.2.11"),
+        held=(("eth0", "192.0.2.10", 24), ("eth0", "192.0.2.11", 24)),
+    )
+    assert (back.version, back.auth_pass, back.source) == (2, "abcd1234", "")
+    assert back.peers == ("198.51.100.2", "198.51.100.3")
+    assert weighted.advertised == ("198.51.100.11",)  # without those that are excluded
+    assert weighted.held == (
+        ("eth0", "198.51.100.11", 32),
+        ("eth1", "2001:db8::11", 64),
+        ("ens192", "203.0.113.11", 32),
+    )
+
+
+def test_a_router_has_its_addresses_as_the_kernel_writes_them_and_no_others():
+    text = BY_HAND.replace("192.0.2.11\n", "2001:DB8:0::B\n nonsense\n 192.0.2.12/x\n")
+    (found,) = keepalived_conf.routers(text)
+    assert found.held == (("eth0", "192.0.2.10", 24), ("eth0", "2001:db8::b", 128))
+
+
+def test_a_router_of_ipv6_speaks_version_3_whatever_is_written():
+    text = BY_HAND.replace("vrrp_version 3", "vrrp_version 2").replace("192.0.2.10/24", "fe80::10/64")
+    (found,) = keepalived_conf.routers(text)
+    assert (found.version, found.family) == (3, 6)
+
+
+def test_an_instance_without_addresses_is_no_router():
+    text = BY_HAND.replace("virtual_ipaddress", "virtual_ipaddress_excluded")
+    assert keepalived_conf.instances(text) and keepalived_conf.routers(text) == []
 
 
 def test_a_number_that_is_none_is_no_error():

@@ -1,0 +1,143 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The last will of keepalived: what is left to do for one that was killed.
+
+A keepalived that is stopped advertises priority 0 and removes its addresses. One that was killed does neither: its
+addresses stay, and the others wait for three intervals. systemd runs this after every end (ExecStopPost=). Addresses
+that are still there show of which Virtual Routers keepalived was Active. This removes them first, so that no two hosts
+have them, and then advertises priority 0. Where nothing is left over it sends nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Any, Callable, Iterable, List, NamedTuple, Sequence, Tuple
+
+from ..net import netlink, sockets
+from ..runtime.log import Log
+from ..vrrp.core import packet
+from . import conf
+
+UNDECODED = "surrogateescape"  # a file may have any bytes
+Send = Callable[[], Any]
+
+
+class Left(NamedTuple):
+    """A Virtual Router of which keepalived was Active when it ended, and the addresses that are still there."""
+
+    router: conf.Router
+    addresses: Sequence[netlink.Address]
+
+
+def left_by(
+    routers: Iterable[conf.Router], links: Iterable[netlink.Link], addresses: Iterable[netlink.Address]
+) -> List[Left]:
+    """Return the Virtual Routers of which some addresses are on this host as keepalived adds them."""
+    indexes = {link.name: link.index for link in links}
+    there = {(each.index, each.address, each.prefix): each for each in addresses}
+    found = []
+    for router in routers:
+        keys = [(indexes.get(each.interface), each.address, each.prefix) for each in router.held]
+        left = [there[key] for key in keys if key in there]
+        if left:
+            found.append(Left(router, left))
+    return found
+
+
+def resignation(router: conf.Router) -> packet.Advertisement:
+    """Return the Advertisement with which a Virtual Router gives its addresses up.
+
+    Its peers discard one that differs from the others of this router in anything but the priority.
+    """
+    password = router.auth_pass.encode(errors=UNDECODED)[: packet.PASSWORD_SIZE] if router.version == 2 else b""
+    return packet.Advertisement(
+        version=router.version,
+        vrid=router.vrid,
+        priority=0,
+        interval=round(router.interval * packet.SECOND / packet.CENTISECOND) * packet.CENTISECOND,
+        addresses=router.advertised,
+        auth_type=packet.PASSWORD if password else packet.NO_AUTHENTICATION,
+        auth_pass=password,
+    )
+
+
+def destinations(router: conf.Router) -> Tuple[str, ...]:
+    return router.peers or (packet.GROUP6 if router.family == 6 else packet.GROUP,)
+
+
+class LastWill:
+    """Carries the last will out, for all Virtual Routers at once."""
+
+    def __init__(self, kernel: Any, open_socket: Callable[[str, int, int, bool], Any], log: Any) -> None:
+        """
+        :param kernel: a `netlink.Netlink`
+        :param open_socket: `sockets.open_socket`
+        """
+        self._kernel, self._open_socket, self._log = kernel, open_socket, log
+
+    def execute(self, routers: Iterable[conf.Router]) -> None:
+        """Remove what is left over, then resign. The sockets are ready before the first address goes."""
+        links, addresses = self._kernel.links(), self._kernel.addresses()
+        ready = [(left, self._senders(left, links, addresses)) for left in left_by(routers, links, addresses)]
+        gone = [(left, senders) for left, senders in ready if self._remove(left)]
+        for left, senders in gone:
+            self._resign(left, senders)
+
+    def _senders(
+        self, left: Left, links: Sequence[netlink.Link], addresses: Sequence[netlink.Address]
+    ) -> List[Tuple[str, Send]]:
+        """Return a call for each destination that sends the resignation."""
+        router = left.router
+        index = next((link.index for link in links if link.name == router.interface), 0)
+        virtual = [each.address for each in router.held]
+        source = router.source or netlink.primary_address(addresses, index, router.family, virtual)
+        try:
+            if not source:
+                raise ValueError(f"{router.interface} has no address to send from")
+            port = self._open_socket(router.interface, index, router.family, False)
+            message = resignation(router)
+            return [(to, port.sending(packet.encode(message, source, to), source, to)) for to in destinations(router)]
+        except (OSError, ValueError) as error:
+            self._log.warning(f"{router.name}: priority 0 cannot be sent: {_reason(error)}.")
+            return []
+
+    def _remove(self, left: Left) -> bool:
+        """Return whether none of the addresses is left. Where one stays, the others must not take them over yet."""
+        for each in left.addresses:
+            text = f"{each.address}/{each.prefix}"
+            try:
+                self._kernel.delete(each.index, text)
+            except OSError as error:
+                if error.errno != errno.EADDRNOTAVAIL:  # it is gone already
+                    self._log.warning(f"{left.router.name}: {text} cannot be removed: {_reason(error)}.")
+                    return False
+        return True
+
+    def _resign(self, left: Left, senders: Sequence[Tuple[str, Send]]) -> None:
+        reached = []
+        for to, send in senders:
+            try:
+                send()
+                reached.append(to)
+            except OSError as error:
+                self._log.warning(f"{left.router.name}: priority 0 cannot be sent to {to}: {_reason(error)}.")
+        removed = ", ".join(f"{each.address}/{each.prefix}" for each in left.addresses)
+        told = f", and priority 0 was sent to {', '.join(reached)}" if reached else ""
+        self._log.info(f"{left.router.name}: keepalived had left {removed}: removed{told}.")
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error)
+
+
+def main(path: str) -> int:
+    """Carry out the last will of the keepalived with this configuration; return the exit code."""
+    log = Log()
+    try:
+        with open(path, encoding="utf-8", errors=UNDECODED) as file:
+            text = file.read()
+        LastWill(netlink.Netlink(), sockets.open_socket, log).execute(conf.routers(text))
+    except OSError as error:
+        log.warning(f"{error.filename or 'The network'} cannot be read: {_reason(error)}.")
+        return 1
+    return 0

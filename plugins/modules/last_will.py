@@ -1,0 +1,65 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: last_will
+short_description: Write the program that resigns for a keepalived that was killed
+version_added: 1.1.0
+author:
+  - The onprem.lb authors (!UNKNOWN)
+description:
+  - Builds the program on the host from the sources in this module's payload. Nothing is downloaded or started.
+  - systemd runs it with the path of keepalived's configuration, after keepalived has ended in any way.
+  - If keepalived was killed while it held VIPs, the program removes them from their interfaces and advertises
+    priority 0, so that another member takes them over at once. Otherwise it does nothing.
+options:
+  path:
+    description: The path of the program. The folder is created.
+    type: path
+    required: true
+extends_documentation_fragment:
+  - ansible.builtin.action_common_attributes
+attributes:
+  check_mode:
+    support: full
+    description: Says whether the file differs.
+  diff_mode:
+    support: none
+    description: The file is an archive.
+  platform:
+    support: full
+    platforms: posix
+    description: The file is renamed within its folder.
+"""
+
+EXAMPLES = r"""
+- name: Write the last will of keepalived
+  onprem.lb.last_will:
+    path: /usr/local/lib/mine/last-will
+"""
+
+RETURN = r"""
+python:
+  description: The Python that runs this module, and will run the program.
+  type: str
+  returned: success
+"""
+
+import sys
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.onprem.lb.plugins.module_utils._host import programs
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import last_will
+
+
+def main():
+    module = AnsibleModule(argument_spec={"path": {"type": "path", "required": True}}, supports_check_mode=True)
+    programs.keep(module, module.params["path"], last_will.build(sys.executable), python=sys.executable)
+
+
+if __name__ == "__main__":
+    main()
