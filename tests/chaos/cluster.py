@@ -22,6 +22,7 @@ from chaos.members import SERVICE_PORT, Member
 from chaos.plays import Fault, Play
 
 SERVER_PORTS = (9001, 9002, 9003)
+FLAP_S = 0.05  # shorter than any interval of a play
 STEADY_S = 0.4  # longer than the second round of announcements, or a late announcement of the loser, takes
 PASSWORDS = ("0f3a9c1e", "5b7d20c4")
 
@@ -102,7 +103,9 @@ class Cluster:
             plays.KEEPALIVED_RELOADED: one.reload_router,
             events.BOTH_RELOADED: lambda: self._reload(one),
             events.HOST_CUT: lambda: self._cut(fault.member),
-            plays.HOST_REBOOTED: lambda: self._shut_down(one),
+            events.PORT_DOWN: lambda: self._lose_link(fault.member),
+            events.LINK_FLAPPING: lambda: self._flap(fault.member),
+            events.HOST_REBOOTED: lambda: self._shut_down(one),
         }
         actions[fault.event]()
 
@@ -113,17 +116,38 @@ class Cluster:
             events.HAPROXY_HUNG: one.balancer.resume,
             events.KEEPALIVED_STOPPED: one.router.start,
             events.HOST_CUT: lambda: self._join(fault.member),
-            plays.HOST_REBOOTED: lambda: self._boot(one),
+            events.PORT_DOWN: lambda: self._regain_link(fault.member),
+            events.LINK_FLAPPING: lambda: self._regain_link(fault.member),
+            events.HOST_REBOOTED: lambda: self._boot(one),
         }
         actions.get(fault.event, one.balancer.wait_until_ready)()
 
     def _cut(self, name: str) -> None:
         self.recorder.record(name, "cut")
-        sh("ip", "-n", self.link.bridge, "link", "set", self.members[name].node.port, "nomaster")
+        self._set_port(name, "nomaster")
 
     def _join(self, name: str) -> None:
-        sh("ip", "-n", self.link.bridge, "link", "set", self.members[name].node.port, "master", "br0")
+        self._set_port(name, "master", "br0")
         self.recorder.record(name, "joined")
+
+    def _lose_link(self, name: str) -> None:
+        self.recorder.record(name, "cut")
+        self._set_port(name, "down")
+
+    def _regain_link(self, name: str) -> None:
+        self._set_port(name, "up")
+        self.recorder.record(name, "joined")
+
+    def _flap(self, name: str) -> None:
+        """Take the link away, give it back, and take it away again."""
+        self._lose_link(name)
+        self.pause(FLAP_S)
+        self._set_port(name, "up")
+        self.pause(FLAP_S)
+        self._set_port(name, "down")
+
+    def _set_port(self, name: str, *setting: str) -> None:
+        sh("ip", "-n", self.link.bridge, "link", "set", self.members[name].node.port, *setting)
 
     @staticmethod
     def _reload(one: Member) -> None:

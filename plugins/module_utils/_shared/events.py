@@ -11,7 +11,8 @@ HAPROXY_KILLED, HAPROXY_STOPPED, HAPROXY_RELOADED = "haproxy_killed", "haproxy_s
 KEEPALIVED_KILLED, KEEPALIVED_STOPPED = "keepalived_killed", "keepalived_stopped"
 HAPROXY_HUNG = "haproxy_hung"
 BOTH_RELOADED = "both_reloaded"
-HOST_CUT, VRRP_LOST = "host_cut", "vrrp_lost"
+HOST_CUT, HOST_REBOOTED, VRRP_LOST = "host_cut", "host_rebooted", "vrrp_lost"
+PORT_DOWN, LINK_FLAPPING = "port_down", "link_flapping"
 
 EVENTS = (
     HAPROXY_KILLED,
@@ -22,7 +23,16 @@ EVENTS = (
     KEEPALIVED_STOPPED,
     BOTH_RELOADED,
     HOST_CUT,
+    PORT_DOWN,
+    LINK_FLAPPING,
     VRRP_LOST,
+    HOST_REBOOTED,
 )
-# Two members hold a VIP for as long as it lasts, whatever the plan: a drill injects it on request only.
-COSTLY = (VRRP_LOST,)
+# What a drill injects on request only: two members hold a VIP for as long as it lasts, whatever the plan; or the drill
+# cannot revert it.
+ON_REQUEST = (VRRP_LOST, HOST_REBOOTED)
+
+
+def flap_seconds(advert_interval: float) -> float:
+    """Return for how long a link that flaps is down, and then up: too short for its router to become Active again."""
+    return min(1.0, advert_interval)

@@ -46,4 +46,4 @@ def test_every_event_and_change_is_drawn_with_every_engine_and_version():
 
 
 def test_chaos_has_every_event_of_a_drill_but_those_that_give_a_vip_two_holders():
-    assert set(events.EVENTS) - set(events.COSTLY) <= set(plays.LASTING + plays.AT_ONCE)
+    assert set(events.EVENTS) - set(events.ON_REQUEST) <= set(plays.LASTING + plays.AT_ONCE)

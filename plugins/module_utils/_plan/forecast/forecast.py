@@ -13,18 +13,19 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from ..._shared import events
 from ..model.instances import TRACKING, read_instances
+from .cluster import Cluster, cluster_of
 from .plays import Progress, play_all
 from .scenario import (
     CRASH,
     CUT,
+    FLAP,
     MUTE,
+    PORT,
     SERVICE,
     STOP,
-    Cluster,
     Failure,
     Outcome,
     Watched,
-    cluster_of,
 )
 
 # What takes time outside the protocol: systemd's reaction, the kernel adding the address, one gratuitous ARP.
@@ -42,9 +43,12 @@ class Scenario(NamedTuple):
 
 
 HOST_FAILURES = (
-    Scenario(Failure(STOP), [events.KEEPALIVED_STOPPED], "keepalived is stopped on {}"),
+    # A host that reboots stops keepalived before anything that it depends on.
+    Scenario(Failure(STOP), [events.KEEPALIVED_STOPPED, events.HOST_REBOOTED], "keepalived is stopped on {}"),
     Scenario(Failure(CRASH), [events.KEEPALIVED_KILLED], "keepalived is killed on {}"),
     Scenario(Failure(CUT), [events.HOST_CUT], "{} is lost"),
+    Scenario(Failure(PORT), [events.PORT_DOWN], "the switch port of {} is down"),
+    Scenario(Failure(FLAP), [events.LINK_FLAPPING], "the link of {} flaps"),
     Scenario(Failure(MUTE), [events.VRRP_LOST], "the Advertisements of {} are lost"),
 )
 RELOADS = {events.HAPROXY_RELOADED: 0, events.BOTH_RELOADED: 0}
