@@ -251,7 +251,7 @@ def _set_link(sim: simulator.Simulation, member: str, up: bool) -> None:
 
 def _flap(cluster: Cluster, sim: simulator.Simulation, member: str) -> None:
     """Take a member's link away and give it back in turn, as long as the failure lasts."""
-    interval = min(sim.instances[instance].router.interval for instance in sim.instances_of(member))
+    interval = min((sim.instances[at].router.interval for at in sim.instances_of(member)), default=SECOND)
     pace = round(events.flap_seconds(interval / SECOND) * SECOND)
     for turn, at in enumerate(range(sim.now, sim.now + cluster.settling_time, pace)):
         sim.call_at(at, functools.partial(_set_link, member=member, up=turn % 2 == 1))
