@@ -30,11 +30,11 @@ options:
         C(netdev onprem_lb_drill). Needs the package nftables and Linux 5.16 or later.
       - V(vrrp_lost) drops the VRRP Advertisements that leave O(interface), so that the other members take over while
         this one still holds its addresses. Reverted like V(host_cut), and needs the same.
-      - V(port_down) sets O(interface) down, as a switch does whose port goes down. Reverting sets it up, waits for its link,
-        and puts back the routes over gateways and the IPv6 addresses, which the kernel would have removed.
+      - V(port_down) sets O(interface) down, as a switch does whose port goes down. Reverting sets it up, waits for its
+        link, and puts back the routes over gateways. The IPv6 addresses are kept.
       - V(link_flapping) does the same every O(flap_seconds), and sets it up in between.
-      - V(host_rebooted) reboots the host with C(systemctl reboot). Nothing reverts it. A container ends, and starts again only
-        if the program that runs it starts it. Refused unless the balancer and the router start at boot.
+      - V(host_rebooted) reboots the host with C(systemctl reboot). Nothing reverts it. A container ends, and starts
+        again only if the program that runs it starts it. Refused unless the balancer and the router start at boot.
       - Any other needs O(command).
       - V(none) reverts now what is left of an earlier drill and removes its timers.
     type: str

@@ -9,7 +9,6 @@ from typing import Dict, Iterator, List, NamedTuple, Tuple
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.forecast import SWITCH_MS
 from support.netns.recorder import View
 
-from chaos import plays
 from chaos.load import Answer
 from chaos.plays import Round
 

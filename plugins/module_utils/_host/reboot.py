@@ -27,7 +27,7 @@ def reason(reader: Reader, flag: str = FLAG, kernels: str = KERNELS) -> str:
 
 
 def booted(reader: Reader) -> str:
-    """Return when systemd has started: at another time after each boot, of a container as well. '' if it is not known."""
+    """Return when systemd has started, which is another time after each boot, also of a container; '' if unknown."""
     return show(reader.run, [], ["UserspaceTimestamp"])[0].get("UserspaceTimestamp", "")
 
 

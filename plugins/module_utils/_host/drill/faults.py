@@ -71,7 +71,10 @@ class Target(NamedTuple):
     flap_seconds: float = 1.0
 
 
-def script_for(event: str, target: Target = Target(), own: Optional[Dict[str, str]] = None) -> Script:
+NOWHERE = Target()
+
+
+def script_for(event: str, target: Target = NOWHERE, own: Optional[Dict[str, str]] = None) -> Script:
     """Return the shell commands of an event, without ``$`` and ``%``, which systemd would expand.
 
     :param own: the commands of a user's own event, ``{inject, revert}``
@@ -205,9 +208,7 @@ def check(script: Script, interface: str, interfaces: Sequence[str], run: Run, h
     # This asks the kernel and changes nothing.
     rc, _out, err = run(["nft", "--check", script.rules])
     if rc:
-        raise Refused(
-            f"The event needs Linux with the netdev egress hook (5.16 or later); nft says: {first_line(err)}"
-        )
+        raise Refused(f"The event needs Linux with the netdev egress hook (5.16 or later); nft says: {first_line(err)}")
 
 
 def arm(specs: Sequence[TimerSpec], run: Run) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from ..._agent.config.schema import Faults, Field, boolean, integer, list_of, number, one_of, read, text, word
-from ..._shared.events import ON_REQUEST, EVENTS
+from ..._shared.events import EVENTS, ON_REQUEST
 
 LONGEST_MS = 60_000
 MILLISECONDS = number(0, LONGEST_MS, " ms")

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A port that goes down and comes back with all that it had: the commands. What a kernel makes of them: test_drill_events."""
+"""A port that goes down and comes back with all that it had: the commands. The kernel's part: test_drill_events."""
 
 from __future__ import annotations
 

@@ -345,4 +345,6 @@ def test_an_event_that_a_member_cannot_have_is_named_with_the_member_and_the_rea
     assert drill.refusals([{"item": item, "changed": True}, refused]) == [
         "port_down is not for lb1: eth0 has no link: its port cannot go down."
     ]
-    assert drill.refusals([{"item": item, "unreachable": True, "msg": "no route"}]) == ["port_down is not for lb1: no route"]
+    assert drill.refusals([{"item": item, "unreachable": True, "msg": "no route"}]) == [
+        "port_down is not for lb1: no route"
+    ]
