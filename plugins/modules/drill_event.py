@@ -33,6 +33,9 @@ options:
       - V(port_down) sets O(interface) down, as a switch does whose port goes down. Reverting sets it up, waits for its
         link, and puts back the routes over gateways. The IPv6 addresses are kept.
       - V(link_flapping) does the same every O(flap_seconds), and sets it up in between.
+      - V(slow_backend) makes the servers slow for the balancer of this host. It drops the first SYN of each connection
+        to them, which the kernel sends again a second later. Reverting removes the nftables table
+        C(inet onprem_lb_drill). Refused where the balancer has no user of its own.
       - V(host_rebooted) reboots the host with C(systemctl reboot). Nothing reverts it. A container ends, and starts
         again only if the program that runs it starts it. Refused unless the balancer and the router start at boot.
       - Any other needs O(command).
@@ -86,7 +89,7 @@ attributes:
     support: full
 requirements:
   - systemd
-  - nftables for O(event=host_cut) and O(event=vrrp_lost)
+  - nftables for O(event=host_cut), O(event=vrrp_lost) and O(event=slow_backend)
 """
 
 EXAMPLES = r"""
@@ -144,7 +147,9 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill import faults, ports
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, faults, ports
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import UNITS
+from ansible_collections.onprem.lb.plugins.module_utils._shared.events import SLOW_BACKEND
 
 
 def target_of(params, run):
@@ -153,6 +158,8 @@ def target_of(params, run):
     if params["event"] in faults.LINKS:
         faults.refuse_name(params["event"], target.interface)
         target = target._replace(port=ports.read(target.interface, run))
+    if params["event"] == SLOW_BACKEND:
+        target = target._replace(uids=backend.users(UNITS[target.engine].balancer))
     return target
 
 

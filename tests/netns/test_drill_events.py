@@ -22,7 +22,7 @@ import threading
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill import faults, ports
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, faults, ports
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.forecast import SWITCH_MS
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
@@ -189,6 +189,21 @@ def test_a_port_that_goes_down_moves_the_vip_as_forecast_and_comes_back_with_all
     assert cluster.recorder.overlap(VIP, began, time.time()) <= SWITCH_MS
     assert f"2001:db8::{lb1.number}/64" in lb1.output("ip", "-6", "address", "show", "dev", "eth0")
     assert read_port(lb1) == port
+
+
+def test_servers_are_slow_for_the_balancers_user_and_for_nobody_else(cluster):
+    """The process that connects has another user than those whose SYN is lost, and then the same one."""
+    lb1, server = cluster.nodes["lb1"], f"192.0.2.{cluster.link.client.number}"
+
+    def takes(uid):
+        program = "import os, socket, sys, time; os.setuid(int(sys.argv[1])); began = time.monotonic(); "
+        program += "socket.create_connection((sys.argv[2], int(sys.argv[3])), 5); print(time.monotonic() - began)"
+        return float(lb1.output(sys.executable, "-c", program, str(uid), server, str(PORT)))
+
+    lb1.output("nft", backend.rules([12345]))
+    assert takes(12346) < 0.5 < 0.9 < takes(12345) < 2
+    lb1.output("nft", backend.DELETE_TABLE)
+    assert takes(12345) < 0.5
 
 
 def test_a_balancer_with_all_of_its_connections_keeps_its_vip(cluster):

@@ -13,6 +13,7 @@ HAPROXY_HUNG = "haproxy_hung"
 BOTH_RELOADED = "both_reloaded"
 HOST_CUT, HOST_REBOOTED, VRRP_LOST = "host_cut", "host_rebooted", "vrrp_lost"
 PORT_DOWN, LINK_FLAPPING = "port_down", "link_flapping"
+SLOW_BACKEND = "slow_backend"
 
 EVENTS = (
     HAPROXY_KILLED,
@@ -26,11 +27,14 @@ EVENTS = (
     PORT_DOWN,
     LINK_FLAPPING,
     VRRP_LOST,
+    SLOW_BACKEND,
     HOST_REBOOTED,
 )
-# What a drill injects on request only: two members hold a VIP for as long as it lasts, whatever the plan; or the drill
-# cannot revert it.
-ON_REQUEST = (VRRP_LOST, HOST_REBOOTED)
+# What a drill injects on request only: two members hold a VIP for as long as it lasts, whatever the plan; every client
+# waits meanwhile; or the drill cannot revert it.
+ON_REQUEST = (VRRP_LOST, SLOW_BACKEND, HOST_REBOOTED)
+SLOW_CONNECT_MS = 1000  # a first SYN that is lost is sent again so much later (RFC 6298, section 2)
+SLOW_FOR_MS = 6000  # how long a drill lets servers be slow: longer than a few checks of them
 
 
 def flap_seconds(advert_interval: float) -> float:

@@ -20,10 +20,11 @@ from ..._shared.events import (
     HOST_REBOOTED,
     LINK_FLAPPING,
     PORT_DOWN,
+    SLOW_BACKEND,
     VRRP_LOST,
 )
 from ..reader import Run, show
-from . import ports
+from . import backend, ports
 from .script import Refused, Script, first_line
 
 INJECT = "onprem-lb-drill-inject"
@@ -63,12 +64,14 @@ class Target(NamedTuple):
     """Where an event happens.
 
     :ivar flap_seconds: how long a link that flaps is down, and then up
+    :ivar uids: the users that the balancer connects as, for servers that are slow
     """
 
     interface: str = ""
     engine: str = "native"
     port: Optional[ports.Port] = None  # what is known of the interface, for an event that takes its link away
     flap_seconds: float = 1.0
+    uids: Sequence[int] = ()
 
 
 NOWHERE = Target()
@@ -87,6 +90,8 @@ def script_for(event: str, target: Target = NOWHERE, own: Optional[Dict[str, str
         return _on_interface(event, target)
     if event == HOST_REBOOTED:
         return Script(UNITS[target.engine], "systemctl reboot", "", boots=True)
+    if event == SLOW_BACKEND:
+        return backend.slow(UNITS[target.engine].balancer, target.uids)
     return _on_units(event, target.engine)
 
 
@@ -182,9 +187,10 @@ def clear(run: Run, have_nft: bool) -> List[str]:
     if f"{REVERT}.timer" in found:
         _done(run, ["systemctl", "start", f"{REVERT}.service"])
         run(["systemctl", "stop", f"{REVERT}.timer"])
-    if have_nft and run(["nft", "list", "table", *TABLE.split()])[0] == 0:
-        _done(run, ["nft", DELETE_TABLE])
-        found.append(f"table {TABLE}")
+    for table, delete in ((TABLE, DELETE_TABLE), (backend.TABLE, backend.DELETE_TABLE)):
+        if have_nft and run(["nft", "list", "table", *table.split()])[0] == 0:
+            _done(run, ["nft", delete])
+            found.append(f"table {table}")
     return found
 
 
@@ -203,12 +209,12 @@ def check(script: Script, interface: str, interfaces: Sequence[str], run: Run, h
     if not have_nft:
         raise Refused("The event needs the command nft: install the package nftables.")
     # nft accepts a chain for an interface that does not exist yet.
-    if interface not in interfaces:
+    if interface and interface not in interfaces:
         raise Refused(f"There is no interface {interface} on this host.")
     # This asks the kernel and changes nothing.
     rc, _out, err = run(["nft", "--check", script.rules])
     if rc:
-        raise Refused(f"The event needs Linux with the netdev egress hook (5.16 or later); nft says: {first_line(err)}")
+        raise Refused(f"The event needs {script.needs}; nft says: {first_line(err)}")
 
 
 def arm(specs: Sequence[TimerSpec], run: Run) -> None:

@@ -18,6 +18,7 @@ class Script(NamedTuple):
     inject: str
     revert: str
     rules: str = ""  # of nft, which the injection loads
+    needs: str = "Linux with the netdev egress hook (5.16 or later)"  # what the rules need
     boots: bool = False  # whether it boots the host, which then has to start the units
 
 

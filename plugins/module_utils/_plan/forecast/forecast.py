@@ -51,6 +51,7 @@ HOST_FAILURES = (
     Scenario(Failure(FLAP), [events.LINK_FLAPPING], "the link of {} flaps"),
     Scenario(Failure(MUTE), [events.VRRP_LOST], "the Advertisements of {} are lost"),
 )
+SLOW = events.SLOW_FOR_MS + events.SLOW_CONNECT_MS
 RELOADS = {events.HAPROXY_RELOADED: 0, events.BOTH_RELOADED: 0}
 HAPROXY = {"fatal": [events.HAPROXY_KILLED, events.HAPROXY_STOPPED], "harmless": RELOADS}
 # Its process is there, and answers nobody.
@@ -81,8 +82,8 @@ def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
     :param progress: called before each step with the number of steps that are done, and that of all
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
         ``{event, vip, member, before, after, outage_ms, back, back_ms, two_holders_ms}``; ``back`` is the holder after
-        the failure. A line with ``lasts_ms`` is of a failure that lasts that long, and whose holder keeps the VIP
-        beside another one
+        the failure. A line with ``lasts_ms`` is of a failure that lasts that long, and whose holder keeps the VIP,
+        beside another one or with answers that are late
     """
     cluster = cluster_of(plan)
     watched = plan.get("watched") or {"haproxy": {**HAPROXY, "instances": list(cluster.vips), **_blind_links(plan)}}
@@ -184,7 +185,8 @@ def _shared_ms(shared: int) -> int:
 
 def _harmless_line(event: str, vip: str, holder: str, outage_ms: int) -> Dict[str, Any]:
     line = dict.fromkeys(("member", "before", "after", "back"), holder)
-    return {"event": event, "vip": vip, **line, "outage_ms": outage_ms, "back_ms": 0, "two_holders_ms": 0}
+    lasts = {"lasts_ms": events.SLOW_FOR_MS} if event == events.SLOW_BACKEND else {}
+    return {"event": event, "vip": vip, **line, "outage_ms": outage_ms, "back_ms": 0, "two_holders_ms": 0, **lasts}
 
 
 def _faults(
@@ -340,7 +342,8 @@ def _text(line: Dict[str, Any]) -> str:
     length = "while it lasts" if "lasts_ms" in line else f"for {line['two_holders_ms']} ms"
     shared = f"; two holders {length}" if line["two_holders_ms"] else ""
     if line["before"] == line["after"]:
-        return f"{text}{shared}"
+        late = "; answers are late while it lasts" if line["event"] == events.SLOW_BACKEND else ""
+        return f"{text}{shared}{late}"
     back = (
         f"back to {line['back']}, {line['back_ms']} ms" if line["back"] != line["after"] else f"stays on {line['back']}"
     )

@@ -161,8 +161,8 @@ def test_a_cut_that_the_kernel_cannot_make_is_refused_with_nfts_own_first_line()
 
 def test_what_is_left_over_is_reverted_before_its_timer_goes():
     host = Host()
-    found = faults.clear(host, True)
-    assert found == [f"{faults.INJECT}.timer", f"{faults.REVERT}.timer", "table netdev onprem_lb_drill"]
+    found, tables = faults.clear(host, True), ("netdev onprem_lb_drill", "inet onprem_lb_drill")
+    assert found == [f"{faults.INJECT}.timer", f"{faults.REVERT}.timer", *map("table {}".format, tables)]
     # No new failure may start, and the revert must have run before the timer that would still run it is gone.
     assert host.index(f"stop {faults.INJECT}.timer") < host.index(f"start {faults.REVERT}.service")
     assert host.index(f"start {faults.REVERT}.service") < host.index(f"stop {faults.REVERT}.timer")

@@ -205,7 +205,8 @@ def test_no_event_runs_more_than_three_times_because_of_a_fault(rounds, again):
 
 def test_a_harmless_failure_is_watched_for_longer_than_any_check_takes():
     plan = planned()
-    plan["outages"].append({**plan["outages"][-1], "event": "server_lost", "outage_ms": 60})
+    (reload,) = (line for line in plan["outages"] if line["event"] == "haproxy_reloaded")
+    plan["outages"].append({**reload, "event": "server_lost", "outage_ms": 60})
     (found,) = drill.rounds([plan], MEMBERS, ["server_lost"], 1)
     assert found["revert_after"] > 10
 
@@ -348,3 +349,9 @@ def test_an_event_that_a_member_cannot_have_is_named_with_the_member_and_the_rea
     assert drill.refusals([{"item": item, "unreachable": True, "msg": "no route"}]) == [
         "port_down is not for lb1: no route"
     ]
+
+
+def test_servers_are_slow_for_less_long_than_the_plan_allows_for_answers():
+    (found,) = drill.rounds([planned()], MEMBERS, ["slow_backend"], 1)
+    assert found["revert_after"] * 1000 < found["forecast"]["outage_ms"]
+    assert found["forecast"]["before"] == found["forecast"]["after"] == "lb1"

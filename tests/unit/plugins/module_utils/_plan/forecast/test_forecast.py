@@ -55,6 +55,7 @@ def test_each_event_has_its_own_worst_outage():
         "vrrp_lost": switch,
         "haproxy_reloaded": 0,
         "both_reloaded": 0,
+        "slow_backend": 6000 + 1000 + 4000,
     }
 
 
@@ -182,6 +183,16 @@ def test_two_holders_are_forecast_for_each_member_that_may_hold_the_vip():
     second["settings"]["engine"] = "agent"
     found = {line["event"]: line["two_holders_ms"] for line in forecast_of(first, second)["outages"]}
     assert found["keepalived_stopped"] == 110
+
+
+def test_slow_servers_move_no_vip_and_are_up_again_after_their_checks():
+    def slow(**check):
+        services = [{"name": "web", "port": 80, "servers": ["192.0.2.31"], "check": {"type": "tcp", **check}}]
+        return lines(services=services)["slow_backend"]
+
+    usual = slow()
+    assert (usual["before"], usual["after"], usual["two_holders_ms"]) == ("lb1", "lb1", 0)
+    assert slow(rise=3, interval=5)["outage_ms"] - usual["outage_ms"] == 15000 - 4000
 
 
 @pytest.mark.parametrize("event", ["port_down", "link_flapping"])
@@ -313,9 +324,14 @@ def test_the_table_says_all_of_it_in_lines():
     assert table[1].endswith("then back to lb1, 60 ms")
     assert "stays on lb2" in _pair.plan(pair(preempt=False)).table[1]
     shared = {line.split("  ")[1]: line.partition("; ")[2] for line in table if ";" in line}
-    assert shared == {"host cut": "two holders for 1060 ms", "vrrp lost": "two holders while it lasts"}
+    assert shared == {
+        "host cut": "two holders for 1060 ms",
+        "vrrp lost": "two holders while it lasts",
+        "slow backend": "answers are late while it lasts",
+    }
     assert "host cut" in table[7] and table[7].endswith("then back to lb1, 60 ms; two holders for 1060 ms")
-    assert len(table) == 13
+    assert len(table) == 14
+    assert table[-1].endswith("at most 11000 ms; answers are late while it lasts")
 
 
 def test_a_plan_by_hand_needs_only_what_has_no_default():
