@@ -21,6 +21,7 @@ PROPAGATION = 10  # until the effect of an event has arrived everywhere
 # link flaps, notices it; one that is cut off does not.
 SERVICE, STOP, CRASH, CUT, MUTE, PORT, FLAP = "service", "stop", "crash", "cut", "mute", "port", "flap"
 UNREACHABLE = (CUT, PORT, FLAP)
+FLAPS = 5  # down, up and so on, and down at the end
 LINK = "link"  # the tracker of an instance's own interface
 # How long the addresses of a killed router stay on its interface at most: systemd starts it again after 250 ms, and it
 # has to come up.
@@ -224,7 +225,7 @@ def _fail(cluster: Cluster, sim: simulator.Simulation, member: str, failure: Fai
     elif failure.kind == PORT:
         _set_link(sim, member, up=False)
     elif failure.kind == FLAP:
-        _flap(cluster, sim, member)
+        _flap(sim, member)
     else:
         _update_trackers(cluster, sim, member, failure, alive=False)
 
@@ -249,12 +250,12 @@ def _set_link(sim: simulator.Simulation, member: str, up: bool) -> None:
             sim.inject(instance, machine.TrackerUpdate(LINK, tracking.check(0, up)))
 
 
-def _flap(cluster: Cluster, sim: simulator.Simulation, member: str) -> None:
-    """Take a member's link away and give it back in turn, as long as the failure lasts."""
+def _flap(sim: simulator.Simulation, member: str) -> None:
+    """Take a member's link away and give it back in turn; each further turn would be like the last."""
     interval = min((sim.instances[at].router.interval for at in sim.instances_of(member)), default=SECOND)
     pace = round(events.flap_seconds(interval / SECOND) * SECOND)
-    for turn, at in enumerate(range(sim.now, sim.now + cluster.settling_time, pace)):
-        sim.call_at(at, functools.partial(_set_link, member=member, up=turn % 2 == 1))
+    for turn in range(FLAPS):
+        sim.call_at(sim.now + turn * pace, functools.partial(_set_link, member=member, up=turn % 2 == 1))
 
 
 def _noticing_trackers(cluster: Cluster, instance: int, failure: Failure) -> List[Tracker]:
