@@ -22,7 +22,6 @@ from chaos.members import SERVICE_PORT, Member
 from chaos.plays import Fault, Play
 
 SERVER_PORTS = (9001, 9002, 9003)
-FLAP_S = 0.05  # shorter than any interval of a play
 STEADY_S = 0.4  # longer than the second round of announcements, or a late announcement of the loser, takes
 PASSWORDS = ("0f3a9c1e", "5b7d20c4")
 
@@ -104,7 +103,6 @@ class Cluster:
             events.BOTH_RELOADED: lambda: self._reload(one),
             events.HOST_CUT: lambda: self._cut(fault.member),
             events.PORT_DOWN: lambda: self._lose_link(fault.member),
-            events.LINK_FLAPPING: lambda: self._flap(fault.member),
             events.HOST_REBOOTED: lambda: self._shut_down(one),
         }
         actions[fault.event]()
@@ -117,7 +115,6 @@ class Cluster:
             events.KEEPALIVED_STOPPED: one.router.start,
             events.HOST_CUT: lambda: self._join(fault.member),
             events.PORT_DOWN: lambda: self._regain_link(fault.member),
-            events.LINK_FLAPPING: lambda: self._regain_link(fault.member),
             events.HOST_REBOOTED: lambda: self._boot(one),
         }
         actions.get(fault.event, one.balancer.wait_until_ready)()
@@ -137,14 +134,6 @@ class Cluster:
     def _regain_link(self, name: str) -> None:
         self._set_port(name, "up")
         self.recorder.record(name, "joined")
-
-    def _flap(self, name: str) -> None:
-        """Take the link away, give it back, and take it away again."""
-        self._lose_link(name)
-        self.pause(FLAP_S)
-        self._set_port(name, "up")
-        self.pause(FLAP_S)
-        self._set_port(name, "down")
 
     def _set_port(self, name: str, *setting: str) -> None:
         sh("ip", "-n", self.link.bridge, "link", "set", self.members[name].node.port, *setting)

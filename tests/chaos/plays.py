@@ -22,7 +22,6 @@ LASTING = (
     events.KEEPALIVED_STOPPED,
     events.HOST_CUT,
     events.PORT_DOWN,
-    events.LINK_FLAPPING,
     events.HOST_REBOOTED,
 )
 AT_ONCE = (

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from ..._shared import events
 from ..model.instances import TRACKING, read_instances
-from .cluster import Cluster, cluster_of
+from .cluster import SECOND, Cluster, cluster_of
 from .plays import Progress, play_all
 from .scenario import (
     CRASH,
@@ -133,7 +133,7 @@ def _lines(
         return []
     lines = []
     for scenario in scenarios:
-        if _concerns(scenario, vip):
+        if _concerns(scenario, vip) and _is_proved(scenario, cluster):
             outcomes = [r.outcome for r in first if r.scenario is scenario and r.member == holder]
             # Without preemption another member may hold the VIP when it fails.
             shared = max(r.outcome.shared for r in results if r.scenario is scenario and r.member in r.outcome.before)
@@ -150,6 +150,11 @@ def _lines(
 
 def _concerns(scenario: Scenario, vip: str) -> bool:
     return scenario.failure.kind != SERVICE or vip in scenario.failure.vips
+
+
+def _is_proved(scenario: Scenario, cluster: Cluster) -> bool:
+    """Whether measurements have confirmed the forecast: of a link that flaps faster than every second they have not."""
+    return scenario.failure.kind != FLAP or all(at.router.interval >= SECOND for at in cluster.instances)
 
 
 def _line(event: str, vip: str, holder: Optional[str], outcomes: List[Outcome], shared: int) -> Dict[str, Any]:
