@@ -202,6 +202,8 @@ def _start(lab_run: LabRun, host: Host) -> None:
     lab_run.machine.podman(
         *("run", "--detach", "--replace", "--name", name, "--hostname", host.name, *lab_run.lab.labels),
         *("--network", lab_run.net_name, "--network-alias", host.name, "--ip", address),
+        # As a host does that reboots, it comes back when its systemd ends, with the hardware address that it had.
+        *("--restart", "on-failure", "--mac-address", host.mac),
         *(("--ip6", address6) if address6 else ()),
         *("--privileged", "--systemd=always", "--volume", f"{FILES}:/lab:ro"),
         *(lab_run.image, "/sbin/init"),

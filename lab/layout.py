@@ -24,6 +24,11 @@ class Host:
     number: int
     ports: Tuple[int, ...] = ()
 
+    @property
+    def mac(self) -> str:
+        """A locally administered address, which no other host of its network has."""
+        return f"02:00:00:00:00:{self.number:02x}"
+
 
 PAIR = (
     Host("lb1", "pair", 11),

@@ -30,6 +30,14 @@ options:
         C(netdev onprem_lb_drill). Needs the package nftables and Linux 5.16 or later.
       - V(vrrp_lost) drops the VRRP Advertisements that leave O(interface), so that the other members take over while
         this one still holds its addresses. Reverted like V(host_cut), and needs the same.
+      - V(port_down) sets O(interface) down, as a switch does whose port goes down. Reverting sets it up, waits for its
+        link, and puts back the routes over gateways. The IPv6 addresses are kept.
+      - V(link_flapping) does the same every O(flap_seconds), and sets it up in between.
+      - V(slow_backend) makes the servers slow for the balancer of this host. It drops the first SYN of each connection
+        to them, which the kernel sends again a second later. Reverting removes the nftables table
+        C(inet onprem_lb_drill). Refused where the balancer has no user of its own.
+      - V(host_rebooted) reboots the host with C(systemctl reboot). Nothing reverts it. A container ends, and starts
+        again only if the program that runs it starts it. Refused unless the balancer and the router start at boot.
       - Any other needs O(command).
       - V(none) reverts now what is left of an earlier drill and removes its timers.
     type: str
@@ -61,9 +69,13 @@ options:
     default: native
   interface:
     description:
-      - The interface, for O(event=host_cut) and O(event=vrrp_lost).
-      - If Ansible reaches the host through it, Ansible cannot reach the host until a cut is reverted.
+      - The interface, for O(event=host_cut), O(event=vrrp_lost), O(event=port_down) and O(event=link_flapping).
+      - If Ansible reaches the host through it, Ansible cannot reach the host until the event is reverted.
     type: str
+  flap_seconds:
+    description: For O(event=link_flapping), how long the link is down, and then up.
+    type: float
+    default: 1
 attributes:
   check_mode:
     description: Says what it would arm. Changes nothing.
@@ -77,7 +89,7 @@ attributes:
     support: full
 requirements:
   - systemd
-  - nftables for O(event=host_cut) and O(event=vrrp_lost)
+  - nftables for O(event=host_cut), O(event=vrrp_lost) and O(event=slow_backend)
 """
 
 EXAMPLES = r"""
@@ -135,7 +147,20 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill import faults
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, faults, ports
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import UNITS
+from ansible_collections.onprem.lb.plugins.module_utils._shared.events import SLOW_BACKEND
+
+
+def target_of(params, run):
+    """Return where the event happens."""
+    target = faults.Target(params["interface"] or "", params["engine"], None, params["flap_seconds"])
+    if params["event"] in faults.LINKS:
+        faults.refuse_name(params["event"], target.interface)
+        target = target._replace(port=ports.read(target.interface, run))
+    if params["event"] == SLOW_BACKEND:
+        target = target._replace(uids=backend.users(UNITS[target.engine].balancer))
+    return target
 
 
 def run_event(module):
@@ -146,9 +171,11 @@ def run_event(module):
         raise faults.Refused("A drill needs systemd on the host, and this host does not run it.")
     if min(params["after"], params["revert_after"]) < 0:
         raise faults.Refused("after and revert_after cannot be negative.")
+    if params["flap_seconds"] < faults.SHORTEST_FLAP:
+        raise faults.Refused(f"flap_seconds is {params['flap_seconds']:g}: {faults.SHORTEST_FLAP:g} or more is wanted.")
     script = None
     if event != "none":
-        script = faults.script_for(event, params["interface"] or "", params["command"], params["engine"])
+        script = faults.script_for(event, target_of(params, run), params["command"])
     cleared = faults.left_over(run) if module.check_mode else faults.clear(run, have_nft)
     armed = []
     if script is not None:
@@ -173,8 +200,9 @@ def main():
             },
             "engine": {"type": "str", "choices": ["native", "agent"], "default": "native"},
             "interface": {"type": "str"},
+            "flap_seconds": {"type": "float", "default": 1},
         },
-        required_if=[("event", event, ["interface"]) for event in faults.RULES],
+        required_if=[("event", event, ["interface"]) for event in (*faults.RULES, *faults.LINKS)],
         supports_check_mode=True,
     )
     try:

@@ -43,6 +43,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+booted:
+  description: When systemd has started here; empty if that is not known.
+  type: str
+  returned: success
+  sample: Sat 2026-01-31 12:00:00 UTC
 engine:
   description: C(native), C(agent), or nothing where this collection has set up none.
   type: str

@@ -102,7 +102,8 @@ class Cluster:
             plays.KEEPALIVED_RELOADED: one.reload_router,
             events.BOTH_RELOADED: lambda: self._reload(one),
             events.HOST_CUT: lambda: self._cut(fault.member),
-            plays.HOST_REBOOTED: lambda: self._shut_down(one),
+            events.PORT_DOWN: lambda: self._lose_link(fault.member),
+            events.HOST_REBOOTED: lambda: self._shut_down(one),
         }
         actions[fault.event]()
 
@@ -113,17 +114,29 @@ class Cluster:
             events.HAPROXY_HUNG: one.balancer.resume,
             events.KEEPALIVED_STOPPED: one.router.start,
             events.HOST_CUT: lambda: self._join(fault.member),
-            plays.HOST_REBOOTED: lambda: self._boot(one),
+            events.PORT_DOWN: lambda: self._regain_link(fault.member),
+            events.HOST_REBOOTED: lambda: self._boot(one),
         }
         actions.get(fault.event, one.balancer.wait_until_ready)()
 
     def _cut(self, name: str) -> None:
         self.recorder.record(name, "cut")
-        sh("ip", "-n", self.link.bridge, "link", "set", self.members[name].node.port, "nomaster")
+        self._set_port(name, "nomaster")
 
     def _join(self, name: str) -> None:
-        sh("ip", "-n", self.link.bridge, "link", "set", self.members[name].node.port, "master", "br0")
+        self._set_port(name, "master", "br0")
         self.recorder.record(name, "joined")
+
+    def _lose_link(self, name: str) -> None:
+        self.recorder.record(name, "cut")
+        self._set_port(name, "down")
+
+    def _regain_link(self, name: str) -> None:
+        self._set_port(name, "up")
+        self.recorder.record(name, "joined")
+
+    def _set_port(self, name: str, *setting: str) -> None:
+        sh("ip", "-n", self.link.bridge, "link", "set", self.members[name].node.port, *setting)
 
     @staticmethod
     def _reload(one: Member) -> None:

@@ -7,16 +7,12 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, NamedTuple, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.forecast import SWITCH_MS
-from ansible_collections.onprem.lb.plugins.module_utils._shared import events
 from support.netns.recorder import View
 
-from chaos import plays
 from chaos.load import Answer
 from chaos.plays import Round
 
 BLUR_S = 0.02  # what the recorder knows of an address it knows so much later than it happened
-# Events that no forecast has, and the one that does the same to the VIP.
-LIKE = {plays.HOST_REBOOTED: events.KEEPALIVED_STOPPED}
 Views = List[Tuple[float, View]]  # the time from which each was true, the oldest first
 
 
@@ -45,7 +41,7 @@ def bounds(turn: Round, outages: List[Dict], vip: str) -> Bounds:
         return Bounds(SWITCH_MS, SWITCH_MS)
     unserved = two_holders = 0.0
     for fault in turn.faults:
-        lines = [line for line in outages if (line["event"], line["vip"]) == (LIKE.get(fault.event, fault.event), vip)]
+        lines = [line for line in outages if (line["event"], line["vip"]) == (fault.event, vip)]
         for line in lines:
             unserved += line["outage_ms"] + line["back_ms"]
             two_holders += line["two_holders_ms"] + SWITCH_MS

@@ -14,7 +14,6 @@ from typing import Any, Dict, Iterator, NamedTuple, Tuple
 from ansible_collections.onprem.lb.plugins.module_utils._shared import events
 
 ROUNDS = 20  # of a play
-HOST_REBOOTED = "host_rebooted"
 KEEPALIVED_RELOADED = "keepalived_reloaded"
 # These last until they are reverted; the others are over at once, because the unit starts its program again.
 LASTING = (
@@ -22,7 +21,8 @@ LASTING = (
     events.HAPROXY_HUNG,
     events.KEEPALIVED_STOPPED,
     events.HOST_CUT,
-    HOST_REBOOTED,
+    events.PORT_DOWN,
+    events.HOST_REBOOTED,
 )
 AT_ONCE = (
     events.HAPROXY_KILLED,

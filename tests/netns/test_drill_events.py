@@ -1,6 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the forecast says of a drill's events is so: a balancer that hangs, and Advertisements that are lost one way.
+"""What the forecast says of a drill's events is so: a balancer that hangs, Advertisements that are lost one way, a port
+that goes down, a link that flaps.
 
 haproxy and keepalived, or the agent's two daemons, run with what the roles render for a plan. The balancer is suspended
 with SIGSTOP, so that its process is still there, and the kernel still accepts connections for it. A balancer that only
@@ -21,7 +22,8 @@ import threading
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill import faults
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, faults, ports
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.forecast import SWITCH_MS
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 from support import rendering
@@ -150,6 +152,58 @@ def test_lost_advertisements_make_two_holders_until_they_are_heard_again(cluster
     assert cluster.settle({VIP: line["back"]}, LIMIT)
     longer_ms = lasted_ms - line["lasts_ms"]
     assert 0 < cluster.recorder.overlap(VIP, began, time.time()) <= line["two_holders_ms"] + longer_ms
+
+
+@contextlib.contextmanager
+def failing(node, command):
+    """Run a shell command in a namespace; what still runs at the end is ended."""
+    process = subprocess.Popen(["ip", "netns", "exec", node.namespace, "sh", "-c", command], start_new_session=True)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def read_port(node):
+    with inside(node.namespace):
+        return ports.read("eth0", lambda command: (0, node.output(*command), ""))
+
+
+@pytest.mark.parametrize("event", ["port_down", "link_flapping"])
+def test_a_port_that_goes_down_moves_the_vip_as_forecast_and_comes_back_with_all_that_it_had(cluster, event):
+    line, lb1 = forecast(cluster, event), cluster.nodes["lb1"]
+    lb1.ip("route", "add", "198.51.100.0/24", "via", f"192.0.2.{cluster.link.client.number}")
+    port = read_port(lb1)
+    assert len(port.routes) == 1 and port.keeps == "0"
+    script = ports.down(port) if event == "port_down" else ports.flapping(port, 1, "no-unit")
+    began = cluster.recorder.record("lb1", "cut")
+    with failing(lb1, script.inject):
+        assert cluster.settle({VIP: line["after"]}, LIMIT)
+        assert 0 < cluster.outage(VIP, began, time.time()) <= line["outage_ms"]
+    lb1.output("sh", "-c", ports.back(port))
+    back = cluster.recorder.record("lb1", "joined")
+    assert cluster.settle({VIP: line["back"]}, LIMIT)
+    assert cluster.outage(VIP, back, time.time()) <= line["back_ms"]
+    assert cluster.recorder.overlap(VIP, began, time.time()) <= SWITCH_MS
+    assert f"2001:db8::{lb1.number}/64" in lb1.output("ip", "-6", "address", "show", "dev", "eth0")
+    assert read_port(lb1) == port
+
+
+def test_servers_are_slow_for_the_balancers_user_and_for_nobody_else(cluster):
+    """The process that connects has another user than those whose SYN is lost, and then the same one."""
+    lb1, server = cluster.nodes["lb1"], f"192.0.2.{cluster.link.client.number}"
+
+    def takes(uid):
+        program = "import os, socket, sys, time; os.setuid(int(sys.argv[1])); began = time.monotonic(); "
+        program += "socket.socket().connect((sys.argv[2], int(sys.argv[3]))); print(time.monotonic() - began)"
+        return float(lb1.output(sys.executable, "-c", program, str(uid), server, str(PORT)))
+
+    lb1.output("nft", backend.rules([12345]))
+    assert takes(12346) < 0.5 < 0.9 < takes(12345) < 2
+    lb1.output("nft", backend.DELETE_TABLE)
+    assert takes(12345) < 0.5
 
 
 def test_a_balancer_with_all_of_its_connections_keeps_its_vip(cluster):

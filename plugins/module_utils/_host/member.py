@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 
 from .._agent.keepalived import conf as keepalived_conf
 from .._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, PROGRAMS, PROXY, UNITS, VRRP, Daemon, is_own
-from . import balancer, facts, held_back, in_force
+from . import balancer, facts, held_back, in_force, reboot
 from .reader import Reader
 
 ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link
@@ -53,6 +53,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
     configured = [address for instance in own.instances for address in instance["addresses"]]
     every = list(dict.fromkeys([*facts.vip_addresses(vips), *configured]))
     return {
+        "booted": reboot.booted(reader),
         "engine": engine,
         "router": UNITS[engine].router if engine else "",
         "versions": own.versions,

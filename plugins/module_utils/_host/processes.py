@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import glob
 import os
-from typing import Collection, Dict, Iterator, List, NamedTuple
+from typing import Collection, Dict, Iterator, List, NamedTuple, Set
 
 from . import cgroups
 
@@ -51,6 +51,13 @@ def named(programs: Collection[str], root: str = "/proc") -> List[Process]:
             where, network = runs_in(pid, root), _network(root, pid) == _network(root, 1)
             found.setdefault((program, where), Process(program, pid, where, network, _environment(root, pid)))
     return list(found.values())
+
+
+def users(unit: str, root: str = "/proc") -> Set[int]:
+    """Return the users as which the processes of a unit run."""
+    own = [pid for pid in _pids(root) if runs_in(pid, root).name == unit]
+    found = [line.split() for pid in own for line in _text(root, pid, "status").splitlines() if line.startswith("Uid:")]
+    return {int(words[2]) for words in found}  # the effective one
 
 
 def _pids(root: str) -> Iterator[int]:

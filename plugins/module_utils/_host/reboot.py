@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether this host needs a reboot, for what has been updated to be in force."""
+"""Whether this host needs a reboot, for what has been updated to be in force; and when it had the last one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import re
 from typing import List
 
-from .reader import Reader
+from .reader import Reader, show
 
 FLAG = "/run/reboot-required"  # of Debian and Ubuntu
 KERNELS = "/lib/modules"
@@ -24,6 +24,11 @@ def reason(reader: Reader, flag: str = FLAG, kernels: str = KERNELS) -> str:
     running = os.uname().release
     newest = _newest(os.listdir(kernels) if os.path.isdir(kernels) else [], running)
     return f"it runs Linux {running}, and {newest} is installed" if newest != running else ""
+
+
+def booted(reader: Reader) -> str:
+    """Return when systemd has started, which is another time after each boot, also of a container; '' if unknown."""
+    return show(reader.run, [], ["UserspaceTimestamp"])[0].get("UserspaceTimestamp", "")
 
 
 def _newest(installed: List[str], running: str) -> str:

@@ -11,7 +11,9 @@ HAPROXY_KILLED, HAPROXY_STOPPED, HAPROXY_RELOADED = "haproxy_killed", "haproxy_s
 KEEPALIVED_KILLED, KEEPALIVED_STOPPED = "keepalived_killed", "keepalived_stopped"
 HAPROXY_HUNG = "haproxy_hung"
 BOTH_RELOADED = "both_reloaded"
-HOST_CUT, VRRP_LOST = "host_cut", "vrrp_lost"
+HOST_CUT, HOST_REBOOTED, VRRP_LOST = "host_cut", "host_rebooted", "vrrp_lost"
+PORT_DOWN, LINK_FLAPPING = "port_down", "link_flapping"
+SLOW_BACKEND = "slow_backend"
 
 EVENTS = (
     HAPROXY_KILLED,
@@ -22,7 +24,19 @@ EVENTS = (
     KEEPALIVED_STOPPED,
     BOTH_RELOADED,
     HOST_CUT,
+    PORT_DOWN,
+    LINK_FLAPPING,
     VRRP_LOST,
+    SLOW_BACKEND,
+    HOST_REBOOTED,
 )
-# Two members hold a VIP for as long as it lasts, whatever the plan: a drill injects it on request only.
-COSTLY = (VRRP_LOST,)
+# What a drill injects on request only: two members hold a VIP for as long as it lasts, whatever the plan; every client
+# waits meanwhile; or the drill cannot revert it.
+ON_REQUEST = (VRRP_LOST, SLOW_BACKEND, HOST_REBOOTED)
+SLOW_CONNECT_MS = 1000  # a first SYN that is lost is sent again so much later (RFC 6298, section 2)
+SLOW_FOR_MS = 6000  # how long a drill lets servers be slow: longer than a few checks of them
+
+
+def flap_seconds(advert_interval: float) -> float:
+    """Return for how long a link that flaps is down, and then up: too short for its router to become Active again."""
+    return min(1.0, advert_interval)

@@ -83,3 +83,25 @@ def test_a_drill_of_a_pair_with_a_member_held_back_is_refused_with_the_mend(tmp_
 def test_a_drill_without_a_round_is_refused(tmp_path):
     code, said = drill(tmp_path, {"addresses": []}, "-e", '{"drill_events": ["host_cut"]}')
     assert code != 0 and "no forecast has host_cut. There are haproxy_killed in drill_events." in " ".join(said.split())
+
+
+LINE = {"event": "port_down", "vip": "192.0.2.10", **dict.fromkeys(("before", "after", "back"), "lb1"), "outage_ms": 0}
+MEMBER = {
+    "engine": "native",
+    "router": {"instances": [{"interface": "lo", "addresses": ["192.0.2.10/32"], "preempt_delay": 0}]},
+}
+PLAN = {"outages": [LINE], "targets": [["192.0.2.10", 80]], "members": {"lb1": MEMBER}, "advert_interval": 1}
+
+
+def test_an_event_that_a_member_cannot_have_is_refused_before_anything_is_locked_or_injected(tmp_path):
+    known = {
+        "__layout_plans": {"faults": [], "plans": [PLAN]},
+        "__layout_member": {"name": "lb1", "host": {"addresses": []}},
+    }
+    playbook = tmp_path / "drill.yml"
+    plays = [{"hosts": "pair", "gather_facts": False, "tasks": [{"set_fact": known}]}]
+    playbook.write_text(json.dumps(plays + DRILL))
+    wanted = json.dumps({"drill_events": ["port_down"], "drill_history": str(tmp_path), "ansible_connection": "local"})
+    code, said = play(tmp_path, PAIR, str(playbook), "-e", wanted)
+    assert code != 0 and "port_down is not for lb1: " in said
+    assert "Lock the members" not in said and "Measure" not in said

@@ -13,8 +13,19 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ..._shared.engines import HAPROXY, KEEPALIVED, UNITS
-from ..._shared.events import BOTH_RELOADED, EVENTS, HOST_CUT, VRRP_LOST
+from ..._shared.events import (
+    BOTH_RELOADED,
+    EVENTS,
+    HOST_CUT,
+    HOST_REBOOTED,
+    LINK_FLAPPING,
+    PORT_DOWN,
+    SLOW_BACKEND,
+    VRRP_LOST,
+)
 from ..reader import Run, show
+from . import backend, ports
+from .script import Refused, Script, first_line
 
 INJECT = "onprem-lb-drill-inject"
 REVERT = "onprem-lb-drill-revert"
@@ -24,19 +35,6 @@ DELETE_TABLE = f"add table {TABLE}; delete table {TABLE}"
 # Linux allows nearly any name; one with other characters than these would need quoting twice, for the shell and for
 # nft.
 INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,15}")
-
-
-class Refused(Exception):
-    """The event cannot be injected here; the text is one sentence that says why."""
-
-
-class Script(NamedTuple):
-    """A failure: the units that it needs, the command that injects it, and the one that reverts it (or nothing)."""
-
-    units: Sequence[str]
-    inject: str
-    revert: str
-    rules: str = ""  # of nft, which the injection loads
 
 
 def cut_rules(interface: str) -> str:
@@ -58,9 +56,28 @@ def loss_rules(interface: str) -> str:
 
 
 RULES = {HOST_CUT: cut_rules, VRRP_LOST: loss_rules}
+LINKS = (PORT_DOWN, LINK_FLAPPING)
+SHORTEST_FLAP = 0.01  # seconds
 
 
-def script_for(event: str, interface: str = "", own: Optional[Dict[str, str]] = None, engine: str = "native") -> Script:
+class Target(NamedTuple):
+    """Where an event happens.
+
+    :ivar flap_seconds: how long a link that flaps is down, and then up
+    :ivar uids: the users that the balancer connects as, for servers that are slow
+    """
+
+    interface: str = ""
+    engine: str = "native"
+    port: Optional[ports.Port] = None  # what is known of the interface, for an event that takes its link away
+    flap_seconds: float = 1.0
+    uids: Sequence[int] = ()
+
+
+NOWHERE = Target()
+
+
+def script_for(event: str, target: Target = NOWHERE, own: Optional[Dict[str, str]] = None) -> Script:
     """Return the shell commands of an event, without ``$`` and ``%``, which systemd would expand.
 
     :param own: the commands of a user's own event, ``{inject, revert}``
@@ -69,11 +86,34 @@ def script_for(event: str, interface: str = "", own: Optional[Dict[str, str]] = 
         return Script((), _unexpanded(own["inject"]), _unexpanded(own.get("revert", "")))
     if event not in EVENTS:
         raise Refused(f"There is no event {event}; there are {', '.join(EVENTS)}, and any with a command of your own.")
+    if event in (*RULES, *LINKS):
+        return _on_interface(event, target)
+    if event == HOST_REBOOTED:
+        return Script(UNITS[target.engine], "systemctl reboot", "", boots=True)
+    if event == SLOW_BACKEND:
+        return backend.slow(UNITS[target.engine].balancer, target.uids)
+    return _on_units(event, target.engine)
+
+
+def refuse_name(event: str, interface: str) -> None:
+    """Refuse an interface that the shell or nft could misread."""
+    if not INTERFACE.fullmatch(interface):
+        raise Refused(f"{event} needs an interface, and {interface!r} is not the name of one.")
+
+
+def _on_interface(event: str, target: Target) -> Script:
+    interface = target.interface
+    refuse_name(event, interface)
     if event in RULES:
-        if not INTERFACE.fullmatch(interface):
-            raise Refused(f"{event} needs an interface, and {interface!r} is not the name of one.")
         rules = RULES[event](interface)
         return Script((), f"nft '{rules}'", f"nft '{DELETE_TABLE}'", rules)
+    port = target.port or ports.Port(interface)
+    if event == PORT_DOWN:
+        return ports.down(port)
+    return ports.flapping(port, target.flap_seconds, f"{INJECT}.service")
+
+
+def _on_units(event: str, engine: str) -> Script:
     if event == BOTH_RELOADED:
         return Script(UNITS[engine], f"systemctl reload {' '.join(UNITS[engine])}", "")
     program, _underscore, what = event.rpartition("_")
@@ -147,33 +187,34 @@ def clear(run: Run, have_nft: bool) -> List[str]:
     if f"{REVERT}.timer" in found:
         _done(run, ["systemctl", "start", f"{REVERT}.service"])
         run(["systemctl", "stop", f"{REVERT}.timer"])
-    if have_nft and run(["nft", "list", "table", *TABLE.split()])[0] == 0:
-        _done(run, ["nft", DELETE_TABLE])
-        found.append(f"table {TABLE}")
+    for table, delete in ((TABLE, DELETE_TABLE), (backend.TABLE, backend.DELETE_TABLE)):
+        if have_nft and run(["nft", "list", "table", *table.split()])[0] == 0:
+            _done(run, ["nft", delete])
+            found.append(f"table {table}")
     return found
 
 
 def check(script: Script, interface: str, interfaces: Sequence[str], run: Run, have_nft: bool) -> None:
     """Refuse a failure that cannot be injected here, before anything has changed."""
     for unit in script.units:
-        state = show(run, [unit], ["LoadState", "ActiveState"])[0]
+        state = show(run, [unit], ["LoadState", "ActiveState", "UnitFileState"])[0]
         if state.get("LoadState") != "loaded":
             raise Refused(f"There is no {unit} on this host.")
         if state.get("ActiveState") not in ("active", "reloading"):
             raise Refused(f"{unit} is not running ({state.get('ActiveState')}): it cannot fail.")
+        if script.boots and state.get("UnitFileState") != "enabled":
+            raise Refused(f"{unit} does not start at boot ({state.get('UnitFileState')}): enable it.")
     if not script.rules:
         return
     if not have_nft:
         raise Refused("The event needs the command nft: install the package nftables.")
     # nft accepts a chain for an interface that does not exist yet.
-    if interface not in interfaces:
+    if interface and interface not in interfaces:
         raise Refused(f"There is no interface {interface} on this host.")
     # This asks the kernel and changes nothing.
     rc, _out, err = run(["nft", "--check", script.rules])
     if rc:
-        raise Refused(
-            f"The event needs Linux with the netdev egress hook (5.16 or later); nft says: {_first_line(err)}"
-        )
+        raise Refused(f"The event needs {script.needs}; nft says: {first_line(err)}")
 
 
 def arm(specs: Sequence[TimerSpec], run: Run) -> None:
@@ -189,12 +230,7 @@ def arm(specs: Sequence[TimerSpec], run: Run) -> None:
 def _done(run: Run, command: List[str]) -> None:
     rc, out, err = run(command)
     if rc:
-        raise Refused(f"{command[0]} failed (exit code {rc}): {_first_line(err or out)}")
-
-
-def _first_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[0] if lines else "nothing"
+        raise Refused(f"{command[0]} failed (exit code {rc}): {first_line(err or out)}")
 
 
 def schedule(specs: Sequence[TimerSpec], now: float) -> Dict[str, Any]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
+from ..._shared import events as known
 from ..._shared.held_back import mend, why
 
 START_DELAY = 3.0  # seconds between arming an event and the failure, in which the probe starts
 MARGIN = 1.5  # seconds that a failure lasts beyond what the plan allows for the VIP to move
 HARMLESS_DURATION = 10.0  # seconds that a harmless failure lasts: longer than any check takes to notice it
 RETURN_TIMEOUT = 15.0  # seconds to wait for the first holder to be back, besides what the plan itself waits
+BOOT_TIMEOUT = 600.0  # seconds that a host may take until it is back from a reboot
 
 
 def rounds(
@@ -34,6 +36,29 @@ def rounds(
         for line, plan in every
         if line["event"] == event and line["vip"] in ports
         for repeat in range(repeats)
+    ]
+
+
+def asked(rounds_of_drill: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Return which members may have which event, and what `drill_event` needs to know of each: ``{member, ...}``."""
+    found = {
+        (round_["event"], name): {**{key: round_[key] for key in ("event", "flap_seconds")}, "member": name, **target}
+        for round_ in rounds_of_drill
+        for name, target in round_["targets"].items()
+        if round_["holder"] in ("", name)
+    }
+    return list(found.values())
+
+
+def refusals(answers: List[Dict[str, Any]]) -> List[str]:
+    """Return a sentence for each member on which an event cannot be injected.
+
+    :param answers: the results of a loop over `asked`, in which `drill_event` ran in check mode
+    """
+    return [
+        f"{answer['item']['event']} is not for {answer['item']['member']}: {answer['msg']}"
+        for answer in answers
+        if answer.get("failed") or answer.get("unreachable")
     ]
 
 
@@ -60,6 +85,7 @@ def _round(line: Dict[str, Any], plan: Dict[str, Any]) -> Dict[str, Any]:
     revert_after = lasts or max(line["outage_ms"] / 1000, HARMLESS_DURATION if harmless else 0) + MARGIN
     minimum = START_DELAY + revert_after + 0.5
     longest = RETURN_TIMEOUT + 4 * plan["advert_interval"] + max(delays)
+    boots_for = BOOT_TIMEOUT if line["event"] == known.HOST_REBOOTED else 0
     return {
         "event": line["event"],
         "vip": line["vip"],
@@ -68,10 +94,23 @@ def _round(line: Dict[str, Any], plan: Dict[str, Any]) -> Dict[str, Any]:
         # failures the first holder has it again even so: a VIP returns only if it does after each of them.
         "holder": line["before"] if _always_returns(line["vip"], plan) else "",
         "settle": 2 * longest,
-        "revert_after": revert_after,
+        "revert_after": boots_for or revert_after,
         "after": START_DELAY,
         "minimum": minimum,
-        "duration": minimum + longest,
+        "duration": minimum + longest + boots_for,
+        "boots_for": boots_for,
+        "flap_seconds": known.flap_seconds(plan["advert_interval"]),
+        "targets": _targets(line["vip"], plan),
+    }
+
+
+def _targets(vip: str, plan: Dict[str, Any]) -> Dict[str, Dict[str, str]]:
+    """Return the members that may hold a VIP, each with its engine and the interface of the VIP."""
+    return {
+        name: {"engine": member["engine"], "interface": instance["interface"]}
+        for name, member in plan["members"].items()
+        for instance in member["router"]["instances"]
+        if vip in (address.partition("/")[0] for address in instance["addresses"])
     }
 
 

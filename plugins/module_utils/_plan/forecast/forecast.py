@@ -13,18 +13,19 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from ..._shared import events
 from ..model.instances import TRACKING, read_instances
+from .cluster import SECOND, Cluster, cluster_of
 from .plays import Progress, play_all
 from .scenario import (
     CRASH,
     CUT,
+    FLAP,
     MUTE,
+    PORT,
     SERVICE,
     STOP,
-    Cluster,
     Failure,
     Outcome,
     Watched,
-    cluster_of,
 )
 
 # What takes time outside the protocol: systemd's reaction, the kernel adding the address, one gratuitous ARP.
@@ -42,11 +43,15 @@ class Scenario(NamedTuple):
 
 
 HOST_FAILURES = (
-    Scenario(Failure(STOP), [events.KEEPALIVED_STOPPED], "keepalived is stopped on {}"),
+    # A host that reboots stops keepalived before anything that it depends on.
+    Scenario(Failure(STOP), [events.KEEPALIVED_STOPPED, events.HOST_REBOOTED], "keepalived is stopped on {}"),
     Scenario(Failure(CRASH), [events.KEEPALIVED_KILLED], "keepalived is killed on {}"),
     Scenario(Failure(CUT), [events.HOST_CUT], "{} is lost"),
+    Scenario(Failure(PORT), [events.PORT_DOWN], "the switch port of {} is down"),
+    Scenario(Failure(FLAP), [events.LINK_FLAPPING], "the link of {} flaps"),
     Scenario(Failure(MUTE), [events.VRRP_LOST], "the Advertisements of {} are lost"),
 )
+SLOW = events.SLOW_FOR_MS + events.SLOW_CONNECT_MS
 RELOADS = {events.HAPROXY_RELOADED: 0, events.BOTH_RELOADED: 0}
 HAPROXY = {"fatal": [events.HAPROXY_KILLED, events.HAPROXY_STOPPED], "harmless": RELOADS}
 # Its process is there, and answers nobody.
@@ -77,8 +82,8 @@ def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
     :param progress: called before each step with the number of steps that are done, and that of all
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
         ``{event, vip, member, before, after, outage_ms, back, back_ms, two_holders_ms}``; ``back`` is the holder after
-        the failure. A line with ``lasts_ms`` is of a failure that lasts that long, and whose holder keeps the VIP
-        beside another one
+        the failure. A line with ``lasts_ms`` is of a failure that lasts that long, and whose holder keeps the VIP,
+        beside another one or with answers that are late
     """
     cluster = cluster_of(plan)
     watched = plan.get("watched") or {"haproxy": {**HAPROXY, "instances": list(cluster.vips), **_blind_links(plan)}}
@@ -128,7 +133,7 @@ def _lines(
         return []
     lines = []
     for scenario in scenarios:
-        if _concerns(scenario, vip):
+        if _concerns(scenario, vip) and _is_proved(scenario, cluster):
             outcomes = [r.outcome for r in first if r.scenario is scenario and r.member == holder]
             # Without preemption another member may hold the VIP when it fails.
             shared = max(r.outcome.shared for r in results if r.scenario is scenario and r.member in r.outcome.before)
@@ -145,6 +150,11 @@ def _lines(
 
 def _concerns(scenario: Scenario, vip: str) -> bool:
     return scenario.failure.kind != SERVICE or vip in scenario.failure.vips
+
+
+def _is_proved(scenario: Scenario, cluster: Cluster) -> bool:
+    """Whether measurements have confirmed the forecast: of a link that flaps faster than every second they have not."""
+    return scenario.failure.kind != FLAP or all(at.router.interval >= SECOND for at in cluster.instances)
 
 
 def _line(event: str, vip: str, holder: Optional[str], outcomes: List[Outcome], shared: int) -> Dict[str, Any]:
@@ -180,7 +190,8 @@ def _shared_ms(shared: int) -> int:
 
 def _harmless_line(event: str, vip: str, holder: str, outage_ms: int) -> Dict[str, Any]:
     line = dict.fromkeys(("member", "before", "after", "back"), holder)
-    return {"event": event, "vip": vip, **line, "outage_ms": outage_ms, "back_ms": 0, "two_holders_ms": 0}
+    lasts = {"lasts_ms": events.SLOW_FOR_MS} if event == events.SLOW_BACKEND else {}
+    return {"event": event, "vip": vip, **line, "outage_ms": outage_ms, "back_ms": 0, "two_holders_ms": 0, **lasts}
 
 
 def _faults(
@@ -336,7 +347,8 @@ def _text(line: Dict[str, Any]) -> str:
     length = "while it lasts" if "lasts_ms" in line else f"for {line['two_holders_ms']} ms"
     shared = f"; two holders {length}" if line["two_holders_ms"] else ""
     if line["before"] == line["after"]:
-        return f"{text}{shared}"
+        late = "; answers are late while it lasts" if line["event"] == events.SLOW_BACKEND else ""
+        return f"{text}{shared}{late}"
     back = (
         f"back to {line['back']}, {line['back_ms']} ms" if line["back"] != line["after"] else f"stays on {line['back']}"
     )

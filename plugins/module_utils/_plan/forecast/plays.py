@@ -21,7 +21,8 @@ import ipaddress
 from typing import Callable, Collection, Dict, FrozenSet, Hashable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ..._agent.vrrp.core import tracking
-from .scenario import Cluster, Failure, Outcome, Settled, Tracker, failure_times, settle, simulate
+from .cluster import Cluster, Tracker
+from .scenario import Failure, Outcome, Settled, failure_times, settle, simulate
 from .simulator import Instance
 
 BEST = 4  # the holder, the member that fails, the one that takes over, and one that hears it

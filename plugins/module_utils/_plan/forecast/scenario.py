@@ -9,19 +9,20 @@ address) takes no time here.
 from __future__ import annotations
 
 import functools
-import ipaddress
-from typing import Any, Callable, Collection, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
 
-from ..._agent.vrrp.core import machine, packet, tracking
-from ..._shared import engines
+from ..._agent.vrrp.core import machine, tracking
+from ..._shared import events
 from . import simulator
+from .cluster import SECOND, Cluster, Tracker
 
-SECOND = machine.SECOND
 PROPAGATION = 10  # until the effect of an event has arrived everywhere
-# How a member fails. A mute one hears the others, and its own Advertisements are lost.
-SERVICE, STOP, CRASH, CUT, MUTE = "service", "stop", "crash", "cut", "mute"
-# After so long the unit of a killed keepalived has removed its addresses and resigned: systemd reacts, Python starts.
-LAST_WILL = SECOND // 5
+# How a member fails. A mute one hears the others, and its own Advertisements are lost. One whose port is down, or whose
+# link flaps, notices it; one that is cut off does not.
+SERVICE, STOP, CRASH, CUT, MUTE, PORT, FLAP = "service", "stop", "crash", "cut", "mute", "port", "flap"
+UNREACHABLE = (CUT, PORT, FLAP)
+FLAPS = 5  # down, up and so on, and down at the end
+LINK = "link"  # the tracker of an instance's own interface
 # How long the addresses of a killed router stay on its interface at most: systemd starts it again after 250 ms, and it
 # has to come up.
 RESTART = SECOND // 2
@@ -36,50 +37,6 @@ class Failure(NamedTuple):
     vips: FrozenSet[str] = frozenset()  # of which the service fails
     blind_trackers: FrozenSet[str] = frozenset()  # trackers that do not notice it
     hangs: bool = False  # whether the service lets a script wait until its timeout
-
-
-class Tracker(NamedTuple):
-    """A script, file or interface that one instance tracks, and that follows the state of a service."""
-
-    name: str
-    alive: tracking.PriorityDelta
-    dead: tracking.PriorityDelta
-    down_detection: int  # how long it takes to notice, at worst
-    up_detection: int
-    hang_detection: int  # the same for a service that does not answer
-
-    def detection(self, failure: Failure) -> int:
-        return self.hang_detection if failure.hangs else self.down_detection
-
-
-class Cluster(NamedTuple):
-    """The members of a plan as the simulator takes them."""
-
-    instances: List[simulator.Instance]
-    trackers: List[List[Tracker]]  # of each instance
-    vips: Dict[str, List[int]]  # by name: the instances that may hold it
-    addresses: Dict[str, str]  # by name: what to call it
-    groups: List[Tuple[int, ...]]  # the instances of each sync group of a member
-
-    settling_time: int = 0  # how long the effects of a failure, or of its end, last at most
-
-    @property
-    def members(self) -> List[str]:
-        return list(dict.fromkeys(instance.member for instance in self.instances))
-
-    def only(self, vips: Collection[str], members: Collection[str]) -> Cluster:
-        """Return the instances of some VIPs on some members; what follows from all of them stays."""
-        wanted = [at for at, each in enumerate(self.instances) if each.name in vips and each.member in members]
-        numbers = {at: number for number, at in enumerate(wanted)}
-        found = self._replace(
-            instances=[self.instances[at] for at in wanted],
-            trackers=[self.trackers[at] for at in wanted],
-            vips={},
-            groups=[tuple(numbers[at] for at in group) for group in self.groups if numbers.keys() >= set(group)],
-        )
-        for at, instance in enumerate(found.instances):
-            found.vips.setdefault(instance.name, []).append(at)
-        return found
 
 
 class Settled(NamedTuple):
@@ -126,99 +83,6 @@ class Outcome(NamedTuple):
     priorities: Dict[str, int]  # effective, at the end of the failure
 
 
-def cluster_of(plan: Dict[str, Any]) -> Cluster:
-    """Return the cluster of a plan.
-
-    :param plan: ``{members: {NAME: {instances, engine, sync_groups}}, track: {scripts}}``, the instances as
-        `read_instances` returns them; a member without an engine runs keepalived, without this collection's unit
-    """
-    scripts = {script["name"]: script for script in plan.get("track", {}).get("scripts", [])}
-    found = Cluster([], [], {}, {}, [])
-    labels = {vip["name"]: vip["address"] for vip in plan.get("vips", [])}
-    for member, planned in plan["members"].items():
-        numbers = {instance["name"]: at for at, instance in enumerate(planned["instances"], len(found.instances))}
-        groups = planned.get("sync_groups", [])
-        found.groups.extend(tuple(numbers[name] for name in group["instances"]) for group in groups)
-        for instance in planned["instances"]:
-            trackers = _trackers(instance, scripts)
-            found.vips.setdefault(instance["name"], []).append(len(found.instances))
-            first = instance["addresses"][0].partition("/")[0]
-            found.addresses.setdefault(instance["name"], labels.get(instance["name"], first))
-            found.instances.append(
-                simulated(member, instance, trackers)._replace(
-                    keeps_addresses_on_stop=planned.get("engine") == engines.AGENT,
-                    last_will=LAST_WILL if planned.get("engine") == engines.NATIVE else None,
-                )
-            )
-            found.trackers.append(trackers)
-    delays = [max(t.hang_detection, t.up_detection) for some in found.trackers for t in some]
-    delays += [instance.last_will or 0 for instance in found.instances]
-    return found._replace(settling_time=max(delays, default=0) + simulator.settling_time(found.instances))
-
-
-def _trackers(instance: Dict[str, Any], scripts: Dict[str, Dict[str, Any]]) -> List[Tracker]:
-    found = []
-    for item in instance["track_scripts"]:
-        script, weight = scripts.get(item["name"], {}), item["weight"]
-        period = script.get("interval", 0)
-        death, life = (_micro(period * script.get(count, 1)) for count in ("fall", "rise"))
-        hang = _micro(_hang_detection(period, script.get("timeout", period), script.get("fall", 1)))
-        passes, fails = tracking.check(weight, True), tracking.check(weight, False)
-        found.append(Tracker(item["name"], passes, fails, death, life, hang))
-    for item in instance["track_files"]:  # the kernel reports a change at once
-        weight = item["weight"]
-        found.append(Tracker(item["name"], tracking.file(weight, 0), tracking.file(weight, 1), 0, 0, 0))
-    for item in instance["track_interfaces"]:  # as well
-        weight = item["weight"]
-        found.append(Tracker(item["name"], tracking.check(weight, True), tracking.check(weight, False), 0, 0, 0))
-    return found
-
-
-def _hang_detection(interval: float, timeout: float, fall: int) -> float:
-    """Return after how many seconds a script has failed often enough, if each run waits until its timeout.
-
-    The first of these runs begins an interval after the last one that passed. keepalived skips those that are due while
-    one is under way, also the one at its very end.
-    """
-    distance = interval * (timeout // interval + 1) if interval else timeout
-    return interval + (fall - 1) * distance + timeout
-
-
-def simulated(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> simulator.Instance:
-    """Return an instance of a plan as the simulator takes it."""
-    interval = _micro(instance["advert_interval"])
-    router = machine.VirtualRouter(
-        version=instance["version"],
-        priority=instance["priority"],
-        interval=interval,
-        source=instance["source"],
-        preempt=instance["preempt"],
-        # A delay beyond all other timers changes no outcome; it only lengthens the simulation.
-        preempt_delay=min(_micro(instance["preempt_delay"]), machine.MISSED * interval),
-        tracked=frozenset(tracker.name for tracker in trackers),
-    )
-    addresses = tuple(address.partition("/")[0] for address in instance["addresses"])
-    return simulator.Instance(
-        member=member,
-        name=instance["name"],
-        router=router,
-        advertisement=packet.Advertisement(
-            instance["version"],
-            instance["vrid"],
-            instance["priority"],
-            interval,
-            addresses,
-            auth_pass=(instance.get("auth_pass") or "").encode(),
-        ),
-        family=ipaddress.ip_address(addresses[0]).version,
-        peers=None if instance["multicast"] else frozenset(instance["peers"]),
-    )
-
-
-def _micro(seconds: float) -> int:
-    return round(seconds * SECOND)
-
-
 def settle(cluster: Cluster, first: Optional[str]) -> Settled:
     """Start one member before the rest, which matters without preemption; or all of them together, if it is None."""
     sim = simulator.Simulation(cluster.instances, groups=cluster.groups)
@@ -251,7 +115,7 @@ def failure_times(states: List[Settled], member: str, failure: Failure) -> List[
     noticed = {0}
     if failure.kind == SERVICE:
         noticed |= {
-            tracker.detection(failure)
+            tracker.detection(failure.hangs)
             for state, instance in held
             if state.cluster.instances[instance].name in failure.vips
             for tracker in state.cluster.trackers[instance]
@@ -272,7 +136,7 @@ def simulate(initial: Settled, member: str, failure: Failure, at: int) -> Dict[s
     during = before.fork()
     _fail(cluster, during, member, failure)
     during.run(at + cluster.settling_time)
-    if failure.kind in (CUT, MUTE):
+    if failure.kind in (*UNREACHABLE, MUTE):
         _advertise_now(during)
     after = during.fork()
     _recover(cluster, after, member, failure)
@@ -284,7 +148,7 @@ def simulate(initial: Settled, member: str, failure: Failure, at: int) -> Dict[s
 def _outcome(cluster: Cluster, vip: str, run: Run) -> Outcome:
     alone = frozenset([run.member])
     no_members: FrozenSet[str] = frozenset()
-    cut_off = alone if run.failure.kind == CUT else no_members
+    cut_off = alone if run.failure.kind in UNREACHABLE else no_members
     dead = alone if run.failure.kind == SERVICE and vip in run.failure.vips else cut_off
     back = _holders(cluster, run.after, vip, no_members)
     return Outcome(
@@ -322,7 +186,7 @@ def _shared(cluster: Cluster, vip: str, run: Run) -> int:
     A member that is cut off keeps its addresses, but no client can reach it until it returns.
     """
     instances = frozenset(cluster.vips[vip])
-    since = run.during.now if run.failure.kind == CUT else run.before.now
+    since = run.during.now if run.failure.kind in (CUT, PORT) else run.before.now
     shared = _duration(run.after, lambda holding: len(holding & instances) > 1, since, run.after.now)
     held = run.before.holding & instances & frozenset(run.before.instances_of(run.member))
     without_will = [each for each in map(cluster.instances.__getitem__, held) if each.last_will is None]
@@ -359,17 +223,40 @@ def _fail(cluster: Cluster, sim: simulator.Simulation, member: str, failure: Fai
         sim.cut(member)
     elif failure.kind == MUTE:
         sim.mute(member)
+    elif failure.kind == PORT:
+        _set_link(sim, member, up=False)
+    elif failure.kind == FLAP:
+        _flap(sim, member)
     else:
         _update_trackers(cluster, sim, member, failure, alive=False)
 
 
 def _recover(cluster: Cluster, sim: simulator.Simulation, member: str, failure: Failure) -> None:
-    if failure.kind in (CUT, MUTE):
-        sim.heal()
+    if failure.kind in (*UNREACHABLE, MUTE):
+        _set_link(sim, member, up=True)
     elif failure.kind == SERVICE:
         _update_trackers(cluster, sim, member, failure, alive=True)
     else:
         _start(cluster, sim, member)
+
+
+def _set_link(sim: simulator.Simulation, member: str, up: bool) -> None:
+    """Take a member's link away, or give it back. A router that loses it is in FAULT, and nobody hears it resign."""
+    if up:
+        sim.heal()
+    else:
+        sim.cut(member)
+    for instance in sim.instances_of(member):
+        if sim.instances[instance].tracks_link:
+            sim.inject(instance, machine.TrackerUpdate(LINK, tracking.check(0, up)))
+
+
+def _flap(sim: simulator.Simulation, member: str) -> None:
+    """Take a member's link away and give it back in turn; each further turn would be like the last."""
+    interval = min((sim.instances[at].router.interval for at in sim.instances_of(member)), default=SECOND)
+    pace = round(events.flap_seconds(interval / SECOND) * SECOND)
+    for turn in range(FLAPS):
+        sim.call_at(sim.now + turn * pace, functools.partial(_set_link, member=member, up=turn % 2 == 1))
 
 
 def _noticing_trackers(cluster: Cluster, instance: int, failure: Failure) -> List[Tracker]:
@@ -382,7 +269,7 @@ def _update_trackers(cluster: Cluster, sim: simulator.Simulation, member: str, f
     for instance in sim.instances_of(member):
         for tracker in _noticing_trackers(cluster, instance, failure):
             delta = tracker.alive if alive else tracker.dead
-            late = tracker.up_detection if alive else tracker.detection(failure)
+            late = tracker.up_detection if alive else tracker.detection(failure.hangs)
             event = machine.TrackerUpdate(tracker.name, delta)
             sim.call_at(sim.now + late, functools.partial(_inject, instance=instance, event=event))
 

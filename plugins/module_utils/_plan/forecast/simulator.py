@@ -31,6 +31,7 @@ class Instance(NamedTuple):
     # When stopped it keeps its addresses until another member has taken them, as the agent does (keepalived does not).
     keeps_addresses_on_stop: bool = False
     last_will: Optional[int] = None  # so long after it was killed its host resigns for it; None is never
+    tracks_link: bool = True  # whether it is in FAULT while its own interface is down
     compares_addresses: bool = False  # keepalived before 2.3.3 discards an Advertisement with other addresses
 
     def accepts(self, other: Instance) -> bool:

@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, list_of, number, one_of, text
-from ..._shared import engines
-from ..forecast.forecast import HANGING, HAPROXY, Progress, unseen
+from ..._shared import engines, events
+from ..forecast.forecast import HANGING, HAPROXY, RELOADS, SLOW, Progress, unseen
 from ..model import answers, binds, values
 from ..model.plan import Balancer, Plan, Router, Vip
-from ..model.services import ANY, SERVICE, listeners, read_services
+from ..model.services import ANY, SERVICE, backends, listeners, read_services
 from . import checks, loops, openings, pair_api, pair_presets, planner
 from .checked_vips import CheckedVips
 from .members import Member, find_existing, find_placements, priorities
@@ -133,10 +133,18 @@ class Pair(NamedTuple):
             "notify": settings["notify"] or None,
         }
 
+    @property
+    def _back_up_ms(self) -> int:
+        """How long it takes at most until a server is up again whose checks failed."""
+        checks = [backend["check"] for service in self.services for _place, backend in backends(service, "")]
+        return round(1000 * max((check["rise"] * check["interval"] for check in checks), default=0))
+
     def watched(self) -> Dict[str, Dict[str, Any]]:
         """Return what each failure moves, as `forecast.forecast` takes it."""
         vips, others = [vip.name for vip in self.vips], self.checked.names
-        found: Dict[str, Dict[str, Any]] = {"haproxy": {**HAPROXY, "instances": vips, "blind_trackers": others}}
+        harmless = {**RELOADS, events.SLOW_BACKEND: SLOW + self._back_up_ms}
+        own = {"instances": vips, "blind_trackers": others, "harmless": harmless}
+        found: Dict[str, Dict[str, Any]] = {"haproxy": {**HAPROXY, **own}}
         if self.answer_port:
             found["haproxy hangs"] = {**HANGING, "instances": vips, "blind_trackers": [ALIVE, DOWN, *others]}
         return {**found, **self.checked.watched([ALIVE, answers.NAME, DOWN])}

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 from ..._agent.config.schema import Faults
 from ..._shared import engines
-from ..forecast import scenario, simulator
+from ..forecast import cluster, simulator
 from ..forecast import transition as plays
 from ..forecast.transition import RELOAD, START, STOP, Step
 from . import changes
@@ -144,7 +144,7 @@ def to_play(given: List[Turn], alone: str, migrating: List[str]) -> plays.Way:
     return plays.Way(
         configurations={turn.name: _configurations(turn) for turn in seen},
         waves=waves(seen, alone, [name for name in migrating if name in names]),
-        gone={vip: round(seconds * scenario.SECOND) for vip, seconds in longest_gaps(given).items()},
+        gone={vip: round(seconds * cluster.SECOND) for vip, seconds in longest_gaps(given).items()},
         holder=max(seen, key=lambda turn: turn.held).name,
         starts_anew=frozenset(router for turn in seen for router in _starting_anew(turn, found.get(turn.name, []))),
     )
@@ -194,7 +194,7 @@ def _running(turn: Turn, instance: Instance) -> Instance:
 
 
 def _simulated(turn: Turn, instance: Instance, engine: str) -> simulator.Instance:
-    router = scenario.simulated(turn.name, {**instance, "auth_pass": changes.password(instance)}, [])
+    router = cluster.simulated(turn.name, {**instance, "auth_pass": changes.password(instance)}, [])
     return router._replace(
         keeps_addresses_on_stop=engine == engines.AGENT,
         compares_addresses=changes.compares_lists(engine, turn.keepalived),

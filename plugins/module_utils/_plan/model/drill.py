@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from ..._agent.config.schema import Faults, Field, boolean, integer, list_of, number, one_of, read, text, word
-from ..._shared.events import COSTLY, EVENTS
+from ..._shared.events import EVENTS, ON_REQUEST
 
 LONGEST_MS = 60_000
 MILLISECONDS = number(0, LONGEST_MS, " ms")
@@ -30,7 +30,7 @@ def _by_event(what: str) -> Callable[[Any], Tuple[Any, Optional[str]]]:
 COMMANDS = {"inject": Field(_lines, required=True), "revert": Field(_lines, "")}
 SETTINGS = {
     "layout": Field(one_of("pair", "ipi"), "pair"),
-    "events": Field(list_of(word), [event for event in EVENTS if event not in COSTLY]),
+    "events": Field(list_of(word), [event for event in EVENTS if event not in ON_REQUEST]),
     "commands": Field(_by_event("commands"), {}),
     "repeats": Field(integer(1, 1000), 1),
     "send": Field(_lines, ""),

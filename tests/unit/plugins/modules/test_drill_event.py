@@ -19,14 +19,19 @@ class Host(Programs):
     """Runs systemd, nft and a haproxy, and has the timers and tables of earlier drills that it is given."""
 
     def __init__(self, left=(), nft=True, arms=(0, "", "")):
-        answers = {"systemctl": self._systemctl, "systemd-run": lambda _words: arms}
+        answers = {"systemctl": self._systemctl, "systemd-run": lambda _words: arms, "ip": self._ip}
         super().__init__({**answers, **({"nft": self._nft} if nft else {})})
         self.left = left
 
     def _systemctl(self, words):
         if words[1] == "is-active":
             return (0 if words[-1] in self.left else 3), "", ""
-        return 0, "LoadState=loaded\nActiveState=active\n", ""
+        return 0, "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n", ""
+
+    def _ip(self, words):
+        if "route" in words:
+            return 0, "default via 192.0.2.1\n" if words[1] == "-4" else "", ""
+        return 0, f"2: {words[-1]}: <BROADCAST,UP,LOWER_UP>", ""
 
     def _nft(self, words):
         return (1 if words[1] == "list" else 0), "", ""
@@ -53,6 +58,9 @@ def systemd(monkeypatch, tmp_path):
         ({"event": "haproxy_killed", "after": "soon"}, "argument 'after' is of type str"),
         ({"event": "haproxy_killed", "after": -1}, "after and revert_after cannot be negative."),
         ({"event": "haproxy_killed", "engine": "both"}, "value of engine must be one of: native, agent"),
+        ({"event": "port_down"}, "event is port_down but all of the following are missing: interface"),
+        ({"event": "port_down", "interface": "eth0; reboot"}, "'eth0; reboot' is not the name of one."),
+        ({"event": "link_flapping", "interface": "x", "flap_seconds": 0}, "flap_seconds is 0: 0.01 or more is wanted."),
         ({"event": "haproxy_killed", "when": "now"}, "module: when. Supported parameters include"),
     ],
 )
@@ -77,6 +85,9 @@ def test_a_failure_is_armed_after_its_revert():
     [
         KILLED,
         {"event": "host_cut", "interface": "lo"},
+        {"event": "port_down", "interface": "eth0"},
+        {"event": "link_flapping", "interface": "eth0"},
+        {"event": "host_rebooted"},
         {"event": "own", "command": {"inject": "touch /tmp/x", "revert": "rm /tmp/x"}},
         {"event": "none"},
     ],
@@ -120,3 +131,13 @@ def test_what_is_no_running_unit_cannot_fail():
     host = Host()
     host.answers["systemctl"] = lambda words: (3, "LoadState=loaded\nActiveState=failed\n", "")
     assert refusal(drill_event, KILLED, programs=host) == "haproxy.service is not running (failed): it cannot fail."
+
+
+def test_a_link_that_flaps_does_so_as_fast_as_asked_and_comes_back_with_its_routes():
+    done = run(drill_event, {"event": "link_flapping", "interface": "eth0", "flap_seconds": 0.25}, Host())
+    assert done["commands"]["inject"].count("sleep 0.25") == 2
+    assert "ip -4 route replace default via 192.0.2.1 dev eth0" in done["commands"]["revert"]
+
+
+def test_a_host_that_reboots_is_not_reverted():
+    assert run(drill_event, {"event": "host_rebooted"}, Host())["units"] == ["onprem-lb-drill-inject.timer"]

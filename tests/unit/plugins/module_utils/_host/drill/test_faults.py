@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 events = st.sampled_from(faults.EVENTS)
 seconds = st.floats(0, 3600, allow_nan=False)
+ON_ETH0 = faults.Target("eth0")
 
 
 class Host:
@@ -33,7 +34,7 @@ RUNNING = {"systemctl show": "LoadState=loaded\nActiveState=active\n"}
 
 @given(events, seconds, seconds)
 def test_what_reverts_a_failure_is_armed_before_it_and_fires_after_it(event, after, revert_after):
-    script = faults.script_for(event, "eth0")
+    script = faults.script_for(event, ON_ETH0)
     armed = faults.timers(event, script, after, revert_after)
     assert [a.name for a in armed] == ([faults.REVERT, faults.INJECT] if script.revert else [faults.INJECT])
     assert armed[-1].in_s == after
@@ -42,13 +43,13 @@ def test_what_reverts_a_failure_is_armed_before_it_and_fires_after_it(event, aft
 
 @given(events)
 def test_no_command_holds_anything_that_systemd_would_expand(event):
-    script = faults.script_for(event, "eth0")
+    script = faults.script_for(event, ON_ETH0)
     assert not set("$%") & set(script.inject + script.revert)
 
 
-@pytest.mark.parametrize("event", [e for e in faults.EVENTS if not e.endswith("_reloaded")])
-def test_everything_but_a_reload_is_reverted(event):
-    assert faults.script_for(event, "eth0").revert
+@pytest.mark.parametrize("event", [e for e in faults.EVENTS if not e.endswith(("_reloaded", "_rebooted"))])
+def test_everything_but_a_reload_and_a_reboot_is_reverted(event):
+    assert faults.script_for(event, ON_ETH0).revert
     assert faults.script_for("haproxy_reloaded").revert == ""
 
 
@@ -63,6 +64,16 @@ def test_what_hangs_goes_on_and_starts_where_a_watchdog_has_ended_it():
     assert script.inject == "systemctl kill --signal=STOP haproxy.service"
     first, *then = script.revert.split("; ")
     assert (first, then[-1]) == ("systemctl kill --signal=CONT haproxy.service", "systemctl start haproxy.service")
+
+
+def test_a_host_reboots_only_if_both_programs_start_at_boot():
+    script = faults.script_for("host_rebooted")
+    assert (script.inject, script.revert) == ("systemctl reboot", "")
+    shown = RUNNING["systemctl show"]
+    faults.check(script, "", [], Host({"systemctl show": f"{shown}UnitFileState=enabled\n"}), False)
+    with pytest.raises(faults.Refused, match=r"^keepalived.service does not start at boot \(disabled\): enable it\.$"):
+        states = {"keepalived.service": f"{shown}UnitFileState=disabled\n"}
+        faults.check(script, "", [], Host({**states, "systemctl show": f"{shown}UnitFileState=enabled\n"}), False)
 
 
 @pytest.mark.parametrize("down", ["haproxy.service", "keepalived.service"])
@@ -89,13 +100,13 @@ def test_lost_advertisements_are_dropped_on_their_way_out_and_nothing_else():
         "ip6 nexthdr 112 drop",
     ]
     assert 'hook egress device "eth0"' in faults.loss_rules("eth0") and "policy accept" in rules
-    assert faults.script_for("vrrp_lost", "eth0").revert == faults.script_for("host_cut", "eth0").revert
+    assert faults.script_for("vrrp_lost", ON_ETH0).revert == faults.script_for("host_cut", ON_ETH0).revert
 
 
 @given(st.text(max_size=20))
 def test_an_interface_that_the_shell_or_nft_could_misread_is_refused(name):
     try:
-        script = faults.script_for("host_cut", name)
+        script = faults.script_for("host_cut", faults.Target(name))
     except faults.Refused:
         return
     assert faults.INTERFACE.fullmatch(name)
@@ -133,25 +144,25 @@ def test_a_running_unit_is_accepted():
 
 def test_a_cut_without_nft_names_the_package():
     with pytest.raises(faults.Refused, match="install the package nftables"):
-        faults.check(faults.script_for("host_cut", "eth0"), "eth0", ["eth0"], Host(), False)
+        faults.check(faults.script_for("host_cut", ON_ETH0), "eth0", ["eth0"], Host(), False)
 
 
 def test_a_cut_of_no_interface_is_refused_because_nft_would_not():
     with pytest.raises(faults.Refused, match=r"^There is no interface eth9 on this host\.$"):
-        faults.check(faults.script_for("host_cut", "eth9"), "eth9", ["eth0"], Host(), True)
+        faults.check(faults.script_for("host_cut", faults.Target("eth9")), "eth9", ["eth0"], Host(), True)
 
 
 def test_a_cut_that_the_kernel_cannot_make_is_refused_with_nfts_own_first_line():
     host = Host(fails=["nft --check"])
     with pytest.raises(faults.Refused, match=r"5\.16 or later.*Error: no such thing$"):
-        faults.check(faults.script_for("host_cut", "eth0"), "eth0", ["eth0"], host, True)
+        faults.check(faults.script_for("host_cut", ON_ETH0), "eth0", ["eth0"], host, True)
     assert len(host.ran) == 1
 
 
 def test_what_is_left_over_is_reverted_before_its_timer_goes():
     host = Host()
-    found = faults.clear(host, True)
-    assert found == [f"{faults.INJECT}.timer", f"{faults.REVERT}.timer", "table netdev onprem_lb_drill"]
+    found, tables = faults.clear(host, True), ("netdev onprem_lb_drill", "inet onprem_lb_drill")
+    assert found == [f"{faults.INJECT}.timer", f"{faults.REVERT}.timer", *map("table {}".format, tables)]
     # No new failure may start, and the revert must have run before the timer that would still run it is gone.
     assert host.index(f"stop {faults.INJECT}.timer") < host.index(f"start {faults.REVERT}.service")
     assert host.index(f"start {faults.REVERT}.service") < host.index(f"stop {faults.REVERT}.timer")
@@ -206,5 +217,5 @@ def test_an_unknown_event_is_refused_with_those_there_are():
     ],
 )
 def test_on_a_host_of_the_agent_its_own_daemons_fail(event, unit):
-    script = faults.script_for(event, engine="agent")
+    script = faults.script_for(event, faults.Target(engine="agent"))
     assert script.units == (unit,) and unit in script.inject and "haproxy" not in script.inject + script.revert

@@ -205,7 +205,8 @@ def test_no_event_runs_more_than_three_times_because_of_a_fault(rounds, again):
 
 def test_a_harmless_failure_is_watched_for_longer_than_any_check_takes():
     plan = planned()
-    plan["outages"].append({**plan["outages"][-1], "event": "server_lost", "outage_ms": 60})
+    (reload,) = (line for line in plan["outages"] if line["event"] == "haproxy_reloaded")
+    plan["outages"].append({**reload, "event": "server_lost", "outage_ms": 60})
     (found,) = drill.rounds([plan], MEMBERS, ["server_lost"], 1)
     assert found["revert_after"] > 10
 
@@ -311,3 +312,46 @@ def test_an_event_may_have_a_budget_of_its_own_or_none():
 def test_members_are_known_by_all_their_addresses_on_the_wire():
     (found,) = drill.rounds([planned()], MEMBERS, ["host_cut"], 1)
     assert found["members"][0] == {"name": "lb1", "macs": ["02:00:00:00:00:01"]}
+
+
+def test_a_host_that_reboots_is_waited_for_and_no_other():
+    reboot, cut = (drill.rounds([planned()], MEMBERS, [event], 1)[0] for event in ("host_rebooted", "host_cut"))
+    assert (reboot["boots_for"], cut["boots_for"]) == (drill.BOOT_TIMEOUT, 0)
+    assert reboot["duration"] > drill.BOOT_TIMEOUT > cut["duration"]
+    assert reboot["minimum"] < 10
+
+
+def test_an_event_happens_on_the_interface_that_carries_the_vip():
+    plan = planned(vips=["192.0.2.10", "192.0.2.11"])
+    for member in plan["members"].values():
+        member["router"]["instances"][1]["interface"] = "eth1"
+    found = {round_["vip"]: round_["targets"] for round_ in drill.rounds([plan], MEMBERS, ["port_down"], 1)}
+    assert found["192.0.2.10"] == dict.fromkeys(("lb1", "lb2"), {"engine": "native", "interface": "eth0"})
+    assert found["192.0.2.11"]["lb2"]["interface"] == "eth1"
+
+
+@pytest.mark.parametrize("preempt, members", [(True, ["lb1"]), (False, ["lb1", "lb2"])])
+def test_each_member_that_may_have_an_event_is_asked_for_it_once(preempt, members):
+    asked = drill.asked(drill.rounds([planned(preempt=preempt)], MEMBERS, ["host_cut", "link_flapping"], 2))
+    assert [(each["event"], each["member"]) for each in asked] == [
+        (event, member) for event in ("host_cut", "link_flapping") for member in members
+    ]
+    target = {"engine": "native", "interface": "eth0", "flap_seconds": 1.0}
+    assert all(target.items() <= each.items() for each in asked)
+
+
+def test_an_event_that_a_member_cannot_have_is_named_with_the_member_and_the_reason():
+    item = {"event": "port_down", "member": "lb1"}
+    refused = {"item": item, "failed": True, "msg": "eth0 has no link: its port cannot go down."}
+    assert drill.refusals([{"item": item, "changed": True}, refused]) == [
+        "port_down is not for lb1: eth0 has no link: its port cannot go down."
+    ]
+    assert drill.refusals([{"item": item, "unreachable": True, "msg": "no route"}]) == [
+        "port_down is not for lb1: no route"
+    ]
+
+
+def test_servers_are_slow_for_less_long_than_the_plan_allows_for_answers():
+    (found,) = drill.rounds([planned()], MEMBERS, ["slow_backend"], 1)
+    assert found["revert_after"] * 1000 < found["forecast"]["outage_ms"]
+    assert found["forecast"]["before"] == found["forecast"]["after"] == "lb1"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast, scenario
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.cluster import LAST_WILL, cluster_of
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
@@ -46,11 +47,15 @@ def test_each_event_has_its_own_worst_outage():
         "haproxy_stopped": round(2000 + skew + switch),
         "haproxy_hung": round(2500 + skew + switch),
         "keepalived_stopped": round(skew + switch),
+        "host_rebooted": round(skew + switch),
         "keepalived_killed": round(skew + switch),
         "host_cut": round(down + skew + switch),
+        "port_down": round(down + skew + switch),
+        "link_flapping": round(down + skew + switch),
         "vrrp_lost": switch,
         "haproxy_reloaded": 0,
         "both_reloaded": 0,
+        "slow_backend": 6000 + 1000 + 4000,
     }
 
 
@@ -92,12 +97,12 @@ def test_each_run_that_waits_in_vain_takes_its_timeout(interval, timeout, fall, 
     plan = drafted(members)
     script = {"name": answers.NAME, "interval": interval, "timeout": timeout, "fall": fall, "rise": 1}
     plan["track"]["scripts"] = [*plan["track"]["scripts"], script]
-    found = {tracker.name: tracker for tracker in scenario.cluster_of(plan).trackers[0]}
+    found = {tracker.name: tracker for tracker in cluster_of(plan).trackers[0]}
     assert found[answers.NAME].hang_detection == seconds * machine.SECOND
 
 
 def test_what_notices_a_death_after_fall_polls_notices_life_after_rise():
-    for tracker, _answers in scenario.cluster_of(drafted(pair(track_rise=3, track_fall=2, **POLLED))).trackers:
+    for tracker, _answers in cluster_of(drafted(pair(track_rise=3, track_fall=2, **POLLED))).trackers:
         assert (tracker.down_detection, tracker.up_detection) == (2 * machine.SECOND, 3 * machine.SECOND)
 
 
@@ -152,7 +157,7 @@ def test_a_holder_that_is_not_heard_gives_way_to_a_better_one_that_it_hears(prio
     plan = drafted(pair(preempt=False))
     for planned, priority in zip(plan["members"].values(), priorities):
         planned["instances"][0]["priority"] = priority
-    settled = scenario.settle(scenario.cluster_of(plan), "lb1")
+    settled = scenario.settle(cluster_of(plan), "lb1")
     (found,) = scenario.simulate(settled, "lb1", scenario.Failure(scenario.MUTE), settled.sim.now).values()
     assert (found.before, found.after, found.outage) == (("lb1",), holders, 0)
 
@@ -201,14 +206,14 @@ def test_a_failure_is_simulated_until_a_last_will_was_heard_even_if_all_else_is_
     plan = drafted(pair(vrrp_version=3, advert_interval=0.01))
     for planned in plan["members"].values():
         planned["instances"][0].update(track_scripts=[], track_files=[])
-    assert scenario.cluster_of(plan).settling_time > scenario.LAST_WILL
+    assert cluster_of(plan).settling_time > LAST_WILL
 
 
 def test_a_last_will_that_comes_after_the_takeover_leaves_two_holders_until_then():
     """At 10 ms the next one takes over two intervals and the skew after the death at the earliest."""
     found = killed(drafted(pair(vrrp_version=3, advert_interval=0.01)))
     earliest = 20 + 10 * (256 - 253) / 256
-    assert found["two_holders_ms"] == pytest.approx(scenario.LAST_WILL / 1000 - earliest + forecast.SWITCH_MS, abs=1)
+    assert found["two_holders_ms"] == pytest.approx(LAST_WILL / 1000 - earliest + forecast.SWITCH_MS, abs=1)
     assert (found["after"], found["back"]) == ("lb2", "lb1")
 
 
@@ -223,6 +228,42 @@ def test_two_holders_are_forecast_for_each_member_that_may_hold_the_vip():
     second["settings"]["engine"] = "agent"
     found = {line["event"]: line["two_holders_ms"] for line in forecast_of(first, second)["outages"]}
     assert found["keepalived_stopped"] == 110
+
+
+def test_slow_servers_move_no_vip_and_are_up_again_after_their_checks():
+    def slow(**check):
+        services = [{"name": "web", "port": 80, "servers": ["192.0.2.31"], "check": {"type": "tcp", **check}}]
+        return lines(services=services)["slow_backend"]
+
+    usual = slow()
+    assert (usual["before"], usual["after"], usual["two_holders_ms"]) == ("lb1", "lb1", 0)
+    assert slow(rise=3, interval=5)["outage_ms"] - usual["outage_ms"] == 15000 - 4000
+
+
+@pytest.mark.parametrize("event", ["port_down", "link_flapping"])
+@pytest.mark.parametrize("settings", [{}, {"engine": "agent"}, {"vrrp_version": 3, "advert_interval": 2}])
+def test_a_member_whose_link_goes_gives_its_vip_up_and_takes_it_back_when_the_link_stays(event, settings):
+    """It is in FAULT, which nobody hears; while it flaps, it is never Backup for long enough to become Active."""
+    line, cut = lines(**settings)[event], lines(**settings)["host_cut"]
+    assert {**line, "event": "", "two_holders_ms": 0} == {**cut, "event": "", "two_holders_ms": 0}
+    assert line["two_holders_ms"] == 0
+
+
+@pytest.mark.parametrize("event", ["port_down", "link_flapping"])
+def test_without_preemption_a_link_that_returns_brings_no_vip_back(event):
+    assert lines(preempt=False)[event]["back"] == "lb2"
+
+
+def test_a_link_that_flaps_faster_than_every_second_is_not_forecast():
+    assert {"port_down", "link_flapping"} - set(lines(vrrp_version=3, advert_interval=0.1)) == {"link_flapping"}
+
+
+def test_a_router_that_does_not_track_its_interface_keeps_its_address_without_a_link():
+    def blind(_name, instance):
+        instance["dont_track_primary"] = True
+
+    (down,) = (line for line in forecast_of(change=blind)["outages"] if line["event"] == "port_down")
+    assert down == {**lines()["host_cut"], "event": "port_down"} and down["two_holders_ms"] == 1060
 
 
 def test_the_first_member_comes_back_and_the_change_costs_one_switch():
@@ -332,9 +373,14 @@ def test_the_table_says_all_of_it_in_lines():
     assert table[1].endswith("then back to lb1, 60 ms")
     assert "stays on lb2" in _pair.plan(pair(preempt=False)).table[1]
     shared = {line.split("  ")[1]: line.partition("; ")[2] for line in table if ";" in line}
-    assert shared == {"host cut": "two holders for 1060 ms", "vrrp lost": "two holders while it lasts"}
-    assert "host cut" in table[6] and table[6].endswith("then back to lb1, 60 ms; two holders for 1060 ms")
-    assert len(table) == 10
+    assert shared == {
+        "host cut": "two holders for 1060 ms",
+        "vrrp lost": "two holders while it lasts",
+        "slow backend": "answers are late while it lasts",
+    }
+    assert "host cut" in table[7] and table[7].endswith("then back to lb1, 60 ms; two holders for 1060 ms")
+    assert len(table) == 14
+    assert table[-1].endswith("at most 11000 ms; answers are late while it lasts")
 
 
 def test_a_plan_by_hand_needs_only_what_has_no_default():

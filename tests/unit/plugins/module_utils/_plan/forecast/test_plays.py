@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast, plays, scenario
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast, plays
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.cluster import cluster_of
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from hypothesis import given, settings
@@ -87,7 +88,7 @@ def in_full(monkeypatch, plan, play_all=full_play.play_all):
 @given(plan=layouts())
 def test_a_reduced_forecast_is_that_of_all_plays_and_none_that_is_left_out_has_another_outcome(plan):
     """What `forecast` does not show is compared too: every outcome, to the microsecond."""
-    cluster = scenario.cluster_of(plan)
+    cluster = cluster_of(plan)
     failures = [case.failure for case in forecast._scenarios(plan["watched"])]
     full, reduced = (list(play(cluster, failures, forecast.unseen)) for play in (full_play.play_all, plays.play_all))
     assert set(map(shape, reduced)) == set(map(shape, full))

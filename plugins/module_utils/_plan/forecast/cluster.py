@@ -1,0 +1,154 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The members of a plan as the simulator takes them. Times are integers in microseconds."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, Collection, Dict, List, NamedTuple, Tuple
+
+from ..._agent.vrrp.core import machine, packet, tracking
+from ..._shared import engines
+from . import simulator
+
+SECOND = machine.SECOND
+# After so long the unit of a killed keepalived has removed its addresses and resigned: systemd reacts, Python starts.
+LAST_WILL = SECOND // 5
+
+
+class Tracker(NamedTuple):
+    """A script, file or interface that one instance tracks, and that follows the state of a service."""
+
+    name: str
+    alive: tracking.PriorityDelta
+    dead: tracking.PriorityDelta
+    down_detection: int  # how long it takes to notice, at worst
+    up_detection: int
+    hang_detection: int  # the same for a service that does not answer
+
+    def detection(self, hangs: bool) -> int:
+        return self.hang_detection if hangs else self.down_detection
+
+
+class Cluster(NamedTuple):
+    """The members of a plan as the simulator takes them."""
+
+    instances: List[simulator.Instance]
+    trackers: List[List[Tracker]]  # of each instance
+    vips: Dict[str, List[int]]  # by name: the instances that may hold it
+    addresses: Dict[str, str]  # by name: what to call it
+    groups: List[Tuple[int, ...]]  # the instances of each sync group of a member
+
+    settling_time: int = 0  # how long the effects of a failure, or of its end, last at most
+
+    @property
+    def members(self) -> List[str]:
+        return list(dict.fromkeys(instance.member for instance in self.instances))
+
+    def only(self, vips: Collection[str], members: Collection[str]) -> Cluster:
+        """Return the instances of some VIPs on some members; what follows from all of them stays."""
+        wanted = [at for at, each in enumerate(self.instances) if each.name in vips and each.member in members]
+        numbers = {at: number for number, at in enumerate(wanted)}
+        found = self._replace(
+            instances=[self.instances[at] for at in wanted],
+            trackers=[self.trackers[at] for at in wanted],
+            vips={},
+            groups=[tuple(numbers[at] for at in group) for group in self.groups if numbers.keys() >= set(group)],
+        )
+        for at, instance in enumerate(found.instances):
+            found.vips.setdefault(instance.name, []).append(at)
+        return found
+
+
+def cluster_of(plan: Dict[str, Any]) -> Cluster:
+    """Return the cluster of a plan.
+
+    :param plan: ``{members: {NAME: {instances, engine, sync_groups}}, track: {scripts}}``, the instances as
+        `read_instances` returns them; a member without an engine runs keepalived, without this collection's unit
+    """
+    scripts = {script["name"]: script for script in plan.get("track", {}).get("scripts", [])}
+    found = Cluster([], [], {}, {}, [])
+    labels = {vip["name"]: vip["address"] for vip in plan.get("vips", [])}
+    for member, planned in plan["members"].items():
+        numbers = {instance["name"]: at for at, instance in enumerate(planned["instances"], len(found.instances))}
+        groups = planned.get("sync_groups", [])
+        found.groups.extend(tuple(numbers[name] for name in group["instances"]) for group in groups)
+        for instance in planned["instances"]:
+            trackers = _trackers(instance, scripts)
+            found.vips.setdefault(instance["name"], []).append(len(found.instances))
+            first = instance["addresses"][0].partition("/")[0]
+            found.addresses.setdefault(instance["name"], labels.get(instance["name"], first))
+            found.instances.append(
+                simulated(member, instance, trackers)._replace(
+                    keeps_addresses_on_stop=planned.get("engine") == engines.AGENT,
+                    last_will=LAST_WILL if planned.get("engine") == engines.NATIVE else None,
+                )
+            )
+            found.trackers.append(trackers)
+    delays = [max(t.hang_detection, t.up_detection) for some in found.trackers for t in some]
+    delays += [instance.last_will or 0 for instance in found.instances]
+    return found._replace(settling_time=max(delays, default=0) + simulator.settling_time(found.instances))
+
+
+def _trackers(instance: Dict[str, Any], scripts: Dict[str, Dict[str, Any]]) -> List[Tracker]:
+    found = []
+    for item in instance["track_scripts"]:
+        script, weight = scripts.get(item["name"], {}), item["weight"]
+        period = script.get("interval", 0)
+        death, life = (_micro(period * script.get(count, 1)) for count in ("fall", "rise"))
+        hang = _micro(_hang_detection(period, script.get("timeout", period), script.get("fall", 1)))
+        passes, fails = tracking.check(weight, True), tracking.check(weight, False)
+        found.append(Tracker(item["name"], passes, fails, death, life, hang))
+    for item in instance["track_files"]:  # the kernel reports a change at once
+        weight = item["weight"]
+        found.append(Tracker(item["name"], tracking.file(weight, 0), tracking.file(weight, 1), 0, 0, 0))
+    for item in instance["track_interfaces"]:  # as well
+        weight = item["weight"]
+        found.append(Tracker(item["name"], tracking.check(weight, True), tracking.check(weight, False), 0, 0, 0))
+    return found
+
+
+def _hang_detection(interval: float, timeout: float, fall: int) -> float:
+    """Return after how many seconds a script has failed often enough, if each run waits until its timeout.
+
+    The first of these runs begins an interval after the last one that passed. keepalived skips those that are due while
+    one is under way, also the one at its very end.
+    """
+    distance = interval * (timeout // interval + 1) if interval else timeout
+    return interval + (fall - 1) * distance + timeout
+
+
+def simulated(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> simulator.Instance:
+    """Return an instance of a plan as the simulator takes it."""
+    interval = _micro(instance["advert_interval"])
+    router = machine.VirtualRouter(
+        version=instance["version"],
+        priority=instance["priority"],
+        interval=interval,
+        source=instance["source"],
+        preempt=instance["preempt"],
+        # A delay beyond all other timers changes no outcome; it only lengthens the simulation.
+        preempt_delay=min(_micro(instance["preempt_delay"]), machine.MISSED * interval),
+        tracked=frozenset(tracker.name for tracker in trackers),
+    )
+    addresses = tuple(address.partition("/")[0] for address in instance["addresses"])
+    return simulator.Instance(
+        member=member,
+        name=instance["name"],
+        router=router,
+        advertisement=packet.Advertisement(
+            instance["version"],
+            instance["vrid"],
+            instance["priority"],
+            interval,
+            addresses,
+            auth_pass=(instance.get("auth_pass") or "").encode(),
+        ),
+        family=ipaddress.ip_address(addresses[0]).version,
+        peers=None if instance["multicast"] else frozenset(instance["peers"]),
+        tracks_link=not instance.get("dont_track_primary"),
+    )
+
+
+def _micro(seconds: float) -> int:
+    return round(seconds * SECOND)
