@@ -105,9 +105,12 @@ def numbered(way: Way) -> Numbered:
     instances: List[Instance] = []
     numbers: Dict[Tuple[str, int], List[int]] = {}
     for member, configurations in way.configurations.items():
+        known: Dict[Instance, int] = {}  # what is the same in two configurations has one number
         for number, some in enumerate(configurations):
-            numbers[member, number] = list(range(len(instances), len(instances) + len(some)))
-            instances += some
+            for instance in (each for each in some if each not in known):
+                known[instance] = len(instances)
+                instances.append(instance)
+            numbers[member, number] = [known[instance] for instance in some]
     vips = sorted({vip for instance in instances for vip in instance.advertisement.addresses})
     interval = max(instance.router.interval for instance in instances)
     settled = -(-simulator.settling_time(instances) // interval) * interval

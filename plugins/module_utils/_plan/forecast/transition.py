@@ -3,17 +3,14 @@
 """Plays the way from the settings that run to those that are planned, in every order that a run may take.
 
 `moves` says what may happen at each moment. All of it is played, the plays with the fewest steps and faults first, so
-that the counterexample that is returned is the shortest.
-
-Two moments are alike if the same may follow: the routers are in the same states at the same distance from their
-timers, the same Advertisements are on the link, and the same is left to do. Only the first of them is played on.
+that the counterexample that is returned is the shortest. `Seen` leaves out what would only repeat a play.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from typing import AbstractSet, Hashable, Iterator, List, Set, Tuple
+from typing import AbstractSet, Dict, FrozenSet, Hashable, Iterator, List, Tuple
 
 from ..._agent.vrrp.core import machine
 from . import moves, simulator
@@ -23,6 +20,37 @@ __all__ = ["RELOAD", "START", "STOP", "Step", "Way", "counterexample"]
 MILLISECOND = 1000
 # For how long two members may have a VIP in a handover: the agent that resigns serves until its successor is announced.
 HANDOVER = machine.LINGER_AFTER_SUCCESSOR + MILLISECOND
+
+
+class Seen:
+    """The moments from which a play has gone on.
+
+    Two moments are alike if the routers are in the same states at the same distance from their timers, the same
+    Advertisements are on the link, and the same steps are left. What may follow after more faults may also follow after
+    fewer, and is judged no milder there: it need not be played twice.
+    """
+
+    def __init__(self, way: Way, every: Numbered) -> None:
+        self._way, self._every = way, every
+        self._faults: Dict[Hashable, List[Tuple[int, int, FrozenSet[str]]]] = {}
+
+    def is_new(self, moment: Moment) -> bool:
+        """Return whether no moment has been seen from which at least as much may follow, and note this one."""
+        alike = self._faults.setdefault(self._likeness(moment), [])
+        left, messages, lost = moment.faults, moment.messages_lost, moment.lost
+        if any(other[0] >= left and other[1] <= messages and other[2] <= lost for other in alike):
+            return False
+        alike.append((left, messages, lost))
+        return True
+
+    def _likeness(self, moment: Moment) -> Hashable:
+        now = moment.sim.now
+        states = tuple(
+            (state.name, None if state.deadline is None else state.deadline - now, state.active_interval)
+            for state in moment.sim.states
+        )
+        unusual = tuple(now - _since(self._way, self._every, moment, vip) for vip in self._every.vips)
+        return states, moment.sim.in_flight(), frozenset(moment.running.items()), unusual, moment.waves
 
 
 def counterexample(way: Way, faults: int = 0) -> List[str]:
@@ -36,14 +64,14 @@ def counterexample(way: Way, faults: int = 0) -> List[str]:
     way, every = _judged(way, every, begun)
     serial = itertools.count()
     queue = [(0, next(serial), begun, "")]
-    seen: Set[Hashable] = set()
+    seen = Seen(way, every)
     while queue:
         _length, _serial, moment, wrong = heapq.heappop(queue)
         if wrong:
             return timeline(every, begin, moment, wrong)
         for after, is_long in _following(way, every, moment, seen):
             after, wrong = _judge(way, every, after, is_long)
-            if wrong or (after.waves and _is_new(seen, _likeness(way, every, after))):
+            if wrong or (after.waves and seen.is_new(after)):
                 heapq.heappush(queue, (len(after.said), next(serial), after, wrong))
     return []
 
@@ -55,22 +83,15 @@ def _judged(way: Way, every: Numbered, begun: Moment) -> Tuple[Way, Numbered]:
     return way._replace(gone=gone), every._replace(vips=[vip for vip in every.vips if holders[vip] < 2])
 
 
-def _following(way: Way, every: Numbered, moment: Moment, seen: Set[Hashable]) -> Iterator[Tuple[Moment, bool]]:
+def _following(way: Way, every: Numbered, moment: Moment, seen: Seen) -> Iterator[Tuple[Moment, bool]]:
     """Yield what may follow, each with whether a long time has passed since the move."""
     if not moment.said:  # an Advertisement may be lost before the first step
         yield from ((after, False) for after in moves.passing(moment, every.short) if after.messages_lost)
     for moved in moves.moves(way, every, moment):
-        if _is_new(seen, _likeness(way, every, moved)):
+        if seen.is_new(moved):
             if moved.waves:
                 yield from ((after, False) for after in moves.passing(moved, every.short))
             yield from ((after, True) for after in moves.passing(moved, every.long))
-
-
-def _is_new(seen: Set[Hashable], alike: Hashable) -> bool:
-    if alike in seen:
-        return False
-    seen.add(alike)
-    return True
 
 
 def _judge(way: Way, every: Numbered, moment: Moment, is_long: bool) -> Tuple[Moment, str]:
@@ -160,18 +181,6 @@ def _forget(way: Way, every: Numbered, moment: Moment) -> None:
     since = min((_since(way, every, moment, vip) for vip in every.vips), default=moment.sim.now)
     while len(history) > 1 and history[1].at <= since:
         del history[0]
-
-
-def _likeness(way: Way, every: Numbered, moment: Moment) -> Hashable:
-    """Return what moments have in common that go on in the same way."""
-    now = moment.sim.now
-    states = tuple(
-        (state.name, None if state.deadline is None else state.deadline - now, state.active_interval)
-        for state in moment.sim.states
-    )
-    unusual = tuple(now - _since(way, every, moment, vip) for vip in every.vips)
-    left = (moment.waves, moment.faults, moment.messages_lost, moment.lost)
-    return states, moment.sim.in_flight(), frozenset(moment.running.items()), unusual, left
 
 
 def timeline(every: Numbered, begin: simulator.Moment, moment: Moment, wrong: str) -> List[str]:

@@ -137,15 +137,15 @@ def has_changes(found: Mapping[str, Any]) -> bool:
 
 
 def unproved(wave: Mapping[str, Any], proofs: Iterable[Sequence[Any]]) -> List[str]:
-    """Return a sentence if members that have changed could not take over, so that the next ones must not change.
+    """Return a sentence for each member that has changed and could not take over, so that the next ones must not change.
 
     :param wave: the next one, as data
     :param proofs: ``[name, what `layout_info` returned]`` of each host
     """
-    wrong = [
-        f"{name} has changed and could not take over: {' '.join(proof.get('faults') or [proof.get('msg', 'no answer')])}"
+    left = " and ".join(wave["members"])
+    return [
+        f"{name} has changed and could not take over, so this run stops before it changes {left}, which goes on as before: "
+        f"{' '.join(proof.get('faults') or [proof.get('msg', 'no answer')])} Mend that, and repeat the run."
         for name, proof in proofs
         if name in wave["proves"] and not proof.get("skipped") and proof.get("faults") != []
     ]
-    left = " and ".join(wave["members"])
-    return [*wrong, f"So the run stops before {left}, which goes on serving as before. Mend that and repeat it."] if wrong else []

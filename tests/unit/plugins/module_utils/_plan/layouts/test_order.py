@@ -179,8 +179,8 @@ def test_a_backup_that_is_not_proved_stops_the_run_before_the_holder(proof, why)
     wave = {"members": ["lb1"], "proves": ["lb2"], "hands_over": []}
     assert order.unproved(wave, [["lb1", {}], ["lb2", proof]]) == (
         [
-            f"lb2 has changed and could not take over: {why}",
-            "So the run stops before lb1, which goes on serving as before. Mend that and repeat it.",
+            "lb2 has changed and could not take over, so this run stops before it changes lb1, which goes on as before: "
+            f"{why} Mend that, and repeat the run."
         ]
         if why
         else []
