@@ -151,10 +151,14 @@ def passing(moved: Moment, pause: int) -> Iterator[Moment]:
         after.sim.run(after.sim.now + pause)
         yield after
         if after.faults:
-            heard = [link for link in after.link.used if link[1] in after.running]
-            more = [losing | {link} for link in heard if losing | {link} not in tried]
+            more = [losing | {used} for used in _heard(after) if losing | {used} not in tried]
             tried.update(more)
             todo += more
+
+
+def _heard(moment: Moment) -> List[Link]:
+    """Return the links by which an Advertisement has come since the last move, or would have."""
+    return [used for used in moment.link.used if used[1] in moment.sim.running]
 
 
 def _lossy(moved: Moment, losing: FrozenSet[Link]) -> Moment:

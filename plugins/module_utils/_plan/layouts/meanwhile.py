@@ -50,7 +50,7 @@ def handovers(planned: Mapping[str, MemberPlan], order: Collection[Any]) -> List
     :param order: of the members; without one there is no other that could take over
     """
     return [
-        f"On the way: {name}'s change stops {member.interrupted}, so it hands its VIPs over first, to a member that is "
+        f"On the way: {name}'s change stops {member.interrupted}, so it first hands its VIPs over, to a member that is "
         "proved by then."
         for name, member in planned.items()
         if order and member.interrupted

@@ -8,7 +8,7 @@ A change that fails then does so where no client notices, and the holder goes on
 from __future__ import annotations
 
 import itertools
-from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 from ..._shared.engines import NATIVE
 from ..model.plan import Expected, MemberPlan
@@ -137,14 +137,14 @@ def has_changes(found: Mapping[str, Any]) -> bool:
 
 
 def unproved(wave: Mapping[str, Any], proofs: Iterable[Sequence[Any]]) -> List[str]:
-    """Return a sentence for each member that has changed and could not take over, so that the next ones must not change.
+    """Return a sentence for each member that has changed and could not take over: the next ones must not change.
 
     :param wave: the next one, as data
     :param proofs: ``[name, what `layout_info` returned]`` of each host
     """
     left = " and ".join(wave["members"])
     return [
-        f"{name} has changed and could not take over, so this run stops before it changes {left}, which goes on as before: "
+        f"{name} has changed and could not take over, so {left} is not changed and goes on serving: "
         f"{' '.join(proof.get('faults') or [proof.get('msg', 'no answer')])} Mend that, and repeat the run."
         for name, proof in proofs
         if name in wave["proves"] and not proof.get("skipped") and proof.get("faults") != []

@@ -164,7 +164,7 @@ def _way(prefix: str, given: List[Member], judged: Judged, every: List[Turn]) ->
 def _in_order(
     judged: Judged, planned: Dict[str, MemberPlan], every: List[Turn], way: transition.Way
 ) -> Dict[str, MemberPlan]:
-    """Return the members' plans with what the order of the run needs: how each is proved, and who hands its VIPs over."""
+    """Return the members' plans with what the order of the run needs: how each is proved, and what a change stops."""
     hosts = {member["name"]: member["host"] for member in judged.members}
     kept = order.kept(every)
     return {
