@@ -12,6 +12,7 @@ A long time is also what a run leaves that ends there.
 
 from __future__ import annotations
 
+import functools
 from typing import Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 from ..._agent.vrrp.core import machine
@@ -20,6 +21,7 @@ from .simulator import Instance, Simulation
 
 STOP, RELOAD, START = "stop", "reload", "start"
 Link = Tuple[str, str]  # the member that sends, and the one that receives
+Links = FrozenSet[Link]
 
 
 class Step(NamedTuple):
@@ -95,10 +97,24 @@ class Moment(NamedTuple):
         assert isinstance(self.sim.network, Lossy)
         return self.sim.network
 
-    def forked(self, what: str) -> Moment:
-        """Return a copy that may go on in its own way."""
-        sim = self.sim.fork()
-        return self._replace(sim=sim, running=dict(self.running), said=(*self.said, (sim.now, what)))
+    def begin(self, what: str, losing: Links) -> Moment:
+        """Return a copy in which a move begins, with what is lost from here on."""
+        sim, count = self.sim.fork(), len(losing)
+        links = " and ".join(f"from {sender} to {receiver}" for sender, receiver in sorted(losing))
+        said = [what] if what else []
+        said += [f"the next Advertisement {links} is lost"] if losing else []
+        after = self._replace(
+            sim=sim,
+            running=dict(self.running),
+            faults=self.faults - count,
+            messages_lost=self.messages_lost + count,
+            said=(*self.said, *((sim.now, line) for line in said)),
+        )
+        after.link.losing, after.link.used = losing, ()
+        return after
+
+
+Move = Callable[[Links], Moment]  # does it, and loses the first Advertisement on each of these links
 
 
 def numbered(way: Way) -> Numbered:
@@ -131,23 +147,22 @@ def first(way: Way, every: Numbered, faults: int) -> Moment:
     return Moment(sim, waves, running, faults)
 
 
-def moves(way: Way, every: Numbered, moment: Moment) -> Iterator[Moment]:
+def moves(way: Way, every: Numbered, moment: Moment) -> Iterator[Move]:
     """Yield each move that is possible now: a step of the first wave, or the loss of a member."""
     for step in sorted(moment.waves[0]) if moment.waves else []:
-        yield _step(way, every, moment, step)
+        yield functools.partial(_step, way, every, moment, step)
     if moment.faults and moment.waves:
         for member in sorted(way.configurations.keys() - moment.lost):
-            yield _lose(moment, member)
+            yield functools.partial(_lose, moment, member)
 
 
-def passing(moved: Moment, pause: int) -> Iterator[Moment]:
-    """Yield what a pause after a move leads to: all Advertisements arrive, or some are lost."""
-    tried: Set[FrozenSet[Link]] = {frozenset()}
+def passing(move: Move, pause: int) -> Iterator[Moment]:
+    """Yield what a move and a pause lead to: all Advertisements arrive, or some are lost."""
+    tried: Set[Links] = {frozenset()}
     todo = [*tried]
     while todo:
         losing = todo.pop(0)
-        after = _lossy(moved, losing) if losing else moved._replace(sim=moved.sim.fork())
-        after.link.losing, after.link.used = losing, ()
+        after = move(losing)
         after.sim.run(after.sim.now + pause)
         yield after
         if after.faults:
@@ -157,20 +172,13 @@ def passing(moved: Moment, pause: int) -> Iterator[Moment]:
 
 
 def _heard(moment: Moment) -> List[Link]:
-    """Return the links by which an Advertisement has come since the last move, or would have."""
+    """Return the links by which an Advertisement has come since the move, or would have."""
     return [used for used in moment.link.used if used[1] in moment.sim.running]
 
 
-def _lossy(moved: Moment, losing: FrozenSet[Link]) -> Moment:
-    links = " and ".join(f"from {sender} to {receiver}" for sender, receiver in sorted(losing))
-    lossy = moved.forked(f"the next Advertisement {links} is lost")
-    count = len(losing)
-    return lossy._replace(faults=moved.faults - count, messages_lost=moved.messages_lost + count)
-
-
-def _step(way: Way, every: Numbered, moment: Moment, step: Step) -> Moment:
+def _step(way: Way, every: Numbered, moment: Moment, step: Step, losing: Links) -> Moment:
     """Do what a run does."""
-    after = moment.forked(str(step))._replace(waves=_without(moment.waves, lambda each: each == step))
+    after = moment.begin(str(step), losing)._replace(waves=_without(moment.waves, lambda each: each == step))
     if step.verb == STOP:
         after.running.pop(step.member, None)
         after.sim.stop(step.member)
@@ -188,13 +196,13 @@ def _without(waves: Tuple[FrozenSet[Step], ...], is_over: Callable[[Step], bool]
     return tuple(wave for wave in left if wave)
 
 
-def _lose(moment: Moment, member: str) -> Moment:
+def _lose(moment: Moment, member: str, losing: Links) -> Moment:
     """Crash a member; the run passes it by from now on."""
-    after = moment.forked(f"{member} is lost")
+    after = moment.begin(f"{member} is lost", losing)
     after.sim.crash(member)
     after.running.pop(member, None)
     waves = _without(moment.waves, lambda step: step.member == member)
-    return after._replace(waves=waves, lost=moment.lost | {member}, faults=moment.faults - 1)
+    return after._replace(waves=waves, lost=moment.lost | {member}, faults=after.faults - 1)
 
 
 def _start(sim: Simulation, every: Numbered, member: str, configuration: int) -> None:

@@ -8,6 +8,7 @@ that the counterexample that is returned is the shortest. `Seen` leaves out what
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 from typing import AbstractSet, Dict, FrozenSet, Hashable, Iterator, List, Tuple
@@ -86,12 +87,14 @@ def _judged(way: Way, every: Numbered, begun: Moment) -> Tuple[Way, Numbered]:
 def _following(way: Way, every: Numbered, moment: Moment, seen: Seen) -> Iterator[Tuple[Moment, bool]]:
     """Yield what may follow, each with whether a long time has passed since the move."""
     if not moment.said:  # an Advertisement may be lost before the first step
-        yield from ((after, False) for after in moves.passing(moment, every.short) if after.messages_lost)
-    for moved in moves.moves(way, every, moment):
+        waiting = functools.partial(moment.begin, "")
+        yield from ((after, False) for after in moves.passing(waiting, every.short) if after.messages_lost)
+    for move in moves.moves(way, every, moment):
+        moved = move(frozenset())
         if seen.is_new(moved):
             if moved.waves:
-                yield from ((after, False) for after in moves.passing(moved, every.short))
-            yield from ((after, True) for after in moves.passing(moved, every.long))
+                yield from ((after, False) for after in moves.passing(move, every.short))
+            yield from ((after, True) for after in moves.passing(move, every.long))
 
 
 def _judge(way: Way, every: Numbered, moment: Moment, is_long: bool) -> Tuple[Moment, str]:
@@ -111,9 +114,13 @@ def _judge(way: Way, every: Numbered, moment: Moment, is_long: bool) -> Tuple[Mo
 
 
 def _split(every: Numbered, moment: Moment) -> str:
-    """A lost Advertisement may be the one to which another member would have given way: then the next one counts."""
+    """A lost Advertisement may be the one to which a member would have given way: then the next one counts.
+
+    An agent that resigns waits for no longer than its successor needs at most.
+    """
+    allowed = HANDOVER + moment.messages_lost * (every.interval + machine.LINGER_MAX)
     for vip in every.vips:
-        if _longest(every, moment, vip, two=True) > HANDOVER + moment.messages_lost * every.interval:
+        if _longest(every, moment, vip, two=True) > allowed:
             last = next(each for each in reversed(moment.sim.history) if len(_holders(every, each.holding, vip)) > 1)
             return f"{vip} is held by {' and '.join(_holders(every, last.holding, vip))}"
     return ""
