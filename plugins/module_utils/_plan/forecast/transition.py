@@ -47,7 +47,7 @@ class Seen:
     def _likeness(self, moment: Moment) -> Hashable:
         now = moment.sim.now
         states = tuple(
-            (state.name, None if state.deadline is None else state.deadline - now, state.active_interval)
+            (state.name, state.active_interval, *(at and at - now for at in (state.deadline, state.preempt_at)))
             for state in moment.sim.states
         )
         unusual = tuple(now - _since(self._way, self._every, moment, vip) for vip in self._every.vips)
