@@ -15,6 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import fo
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
     ipi,
     members,
+    order,
     outcome,
     pair,
     planner,
@@ -91,6 +92,15 @@ def _read(given):
     ]
 
 
+def layout_waves(plans, checked):
+    """Return the waves of a run.
+
+    :param checked: ``[name, what each check of its files returned, ...]`` of each host
+    """
+    changing = [name for name, *found in checked if any(map(order.has_changes, found))]
+    return as_data(order.waves(plans, changing))
+
+
 def auth_pass(given):
     return members.auth_pass(_read(given), new_uuid=lambda: str(uuid.uuid4()))
 
@@ -104,6 +114,8 @@ class FilterModule:
             "layout_forecast": with_netaddr(layout_forecast, no_plans),
             "layout_plans": with_netaddr(layout_plans, no_plans),
             "layout_outcome": outcome.lines,
+            "layout_unproved": order.unproved,
+            "layout_waves": layout_waves,
             "members_auth_pass": auth_pass,
             "vrrp_forecast": forecast.vrrp_forecast,
         }

@@ -35,9 +35,11 @@ def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
     for service in plan["services"]:
         if service["port"] not in served:
             found.append(f"{programs[0]} does not listen on port {service['port']} for service {service['name']}.")
+    vips = [vip["address"] for vip in plan["vips"]]
     for address, port in plan["targets"]:
         if f"{address} {port}" not in observed["reached"]:
-            found.append(f"nothing answers through the VIP at {address} port {port}.")
+            through = "through the VIP " if address in vips else ""
+            found.append(f"nothing answers {through}at {address} port {port}.")
     return found
 
 

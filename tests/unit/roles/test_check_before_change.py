@@ -8,6 +8,7 @@ import pytest
 import yaml
 from support.paths import ROLES
 
+CONFIGURING = ("configure.yml", "wave.yml", "router.yml")
 CHANGES_NOTHING = ("plan.yml", "preflight.yml", "check.yml")
 
 
@@ -38,7 +39,7 @@ def test_a_layout_has_its_files_checked_before_the_first_change_or_right_after_t
 
 def test_what_a_layout_configures_is_what_it_has_checked():
     checked = {role for role, _file in map(included, tasks("layout", "check.yml"))}
-    configured = {role for name in ("configure.yml", "router.yml") for role, _f in map(included, tasks("layout", name))}
+    configured = {role for name in CONFIGURING for role, _f in map(included, tasks("layout", name))}
     assert checked == configured - {""} == {"haproxy", "keepalived", "agent", "ipi"}
 
 

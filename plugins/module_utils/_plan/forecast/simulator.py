@@ -104,6 +104,11 @@ class Simulation:
             setattr(other, name, copy.copy(getattr(self, name)))
         return other
 
+    def in_flight(self) -> Tuple[Tuple[int, int, machine.Event], ...]:
+        """Return what is on the link: for each packet after how long it arrives where."""
+        packets = [entry for entry in self._agenda if not isinstance(entry[3], int)]
+        return tuple((at - self.now, instance, packet) for at, _serial, instance, packet in sorted(packets))
+
     def instances_of(self, member: str) -> List[int]:
         """Return the numbers of a member's instances."""
         return [at for at, instance in enumerate(self.instances) if instance.member == member]

@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Collection, Dict, List, Tuple
+from typing import Any, Collection, Dict, List, Mapping, Tuple
 
 from ..._shared import held_back
 from ..forecast.forecast import SWITCH_MS
+from ..model.plan import MemberPlan
 from . import changes
 from .changes import HARMLESS, MOVES, SPLITS
 from .turns import Row, Turn, rows
@@ -41,6 +42,19 @@ def _text(row: Row, everybody: Tuple[str, ...]) -> str:
     gone = round(row.gone * 1000 + SWITCH_MS) if row.kind == MOVES or row.gone else 0
     where = "" if row.members == everybody else f", on {', '.join(row.members)}"
     return f"  {row.label:<20} {values:<24} at most {gone:>5} ms   {WORDS[row.kind]}{where}"
+
+
+def handovers(planned: Mapping[str, MemberPlan], order: Collection[Any]) -> List[str]:
+    """Return a sentence for each holder that hands its VIPs over before its own change.
+
+    :param order: of the members; without one there is no other that could take over
+    """
+    return [
+        f"On the way: {name}'s change stops {member.interrupted}, so it first hands its VIPs over, to a member that is "
+        "proved by then."
+        for name, member in planned.items()
+        if order and member.interrupted
+    ]
 
 
 def given_up(members: List[Dict[str, Any]], vips: Collection[str]) -> List[str]:

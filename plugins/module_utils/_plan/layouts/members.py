@@ -141,12 +141,10 @@ def vrrp_conflicts(members: List[Member], vips: List[Vip], where: Dict[str, Dict
     return found
 
 
-def held_vips(members: List[Member], vips: List[Vip]) -> Dict[str, int]:
-    """Return how many VIPs each member carries now."""
-    floating = {vip.address for vip in vips}
-    return {
-        member["name"]: sum(info["address"] in floating for info in member["host"]["addresses"]) for member in members
-    }
+def held_vips(member: Member, vips: List[Vip]) -> List[str]:
+    """Return the VIPs that a member carries now."""
+    own = {info["address"] for info in member["host"]["addresses"]}
+    return [vip.address for vip in vips if vip.address in own]
 
 
 def choose_engines(members: List[Member], prefix: str, faults: Faults) -> Dict[str, Choice]:

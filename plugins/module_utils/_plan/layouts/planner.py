@@ -21,7 +21,7 @@ from ..model import agent, answers, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
-from . import engine_choice, identity, meanwhile, openings, silent, transition
+from . import engine_choice, identity, meanwhile, openings, order, silent, transition
 from .departed import departed, record
 from .engine_choice import Choice
 from .members import (
@@ -88,7 +88,7 @@ class Judged(NamedTuple):
     @property
     def held(self) -> Dict[str, int]:
         """How many VIPs each member holds now."""
-        return held_vips(self.members, self.found.vips)
+        return {member["name"]: len(held_vips(member, self.found.vips)) for member in self.members}
 
 
 def plan(layout: Layout, given: List[Member], progress: forecast.Progress = forecast.unseen) -> Plan:
@@ -118,8 +118,9 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
         faults += read_instances(member_plan.router.instances, f"{name}: instances")[1]
     if faults:
         return _refused(layout, faults)
-    way = _way(layout.prefix, given, judged, turns(judged.members, planned, password, judged.held))
-    return _refused(layout, way.faults) if way.faults else _whole(judged, planned, way)
+    every = turns(judged.members, planned, password, judged.found.vips)
+    way = _way(layout.prefix, given, judged, every)
+    return _refused(layout, way.faults) if way.faults else _whole(judged, _in_order(judged, planned, every, way), way)
 
 
 def vips(layout: Layout, given: List[Member]) -> List[Vip]:
@@ -160,6 +161,23 @@ def _way(prefix: str, given: List[Member], judged: Judged, every: List[Turn]) ->
     return way._replace(warnings=[*way.warnings, *meanwhile.on_the_way(every, way.sole_router)])
 
 
+def _in_order(
+    judged: Judged, planned: Dict[str, MemberPlan], every: List[Turn], way: transition.Way
+) -> Dict[str, MemberPlan]:
+    """Return the members' plans with what the order of the run needs: how each is proved, and what a change stops."""
+    hosts = {member["name"]: member["host"] for member in judged.members}
+    kept = order.kept(every)
+    return {
+        turn.name: member._replace(
+            proof=order.proof(member.expected, turn, kept, judged.found.listeners(turn.name))
+            if order.is_provable(turn)
+            else None,
+            interrupted=order.interruption(hosts[turn.name], member) if turn.holds and not way.routers_together else "",
+        )
+        for turn, member in ((turn, planned[turn.name]) for turn in every)
+    }
+
+
 def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) -> Plan:
     """Return the plan of all members, with the way to it from what they run."""
     members, settings, found, choices = judged
@@ -180,6 +198,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
             *given_up,
             *leaving,
             *way.warnings,
+            *meanwhile.handovers(planned, way.order),
             *meanwhile.members_let_go(members),
         ],
         vips=found.vips,
@@ -189,6 +208,8 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
         advert_interval=settings["advert_interval"],
         migration_order=way.migrating,
         sole_router=alone,
+        order=way.order,
+        routers_together=way.routers_together,
         joining=way.joining,
         departed=former,
         record=record(members, {name: member_plan.router.sources for name, member_plan in planned.items()}),

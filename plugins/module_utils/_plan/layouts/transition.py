@@ -16,7 +16,7 @@ from ..._shared import engines
 from ..forecast import cluster, simulator
 from ..forecast import transition as plays
 from ..forecast.transition import RELOAD, START, STOP, Step
-from . import changes
+from . import changes, order
 from .changes import SPLITS, Change, Instance
 from .turns import Turn, changed, longest_gaps
 
@@ -31,6 +31,8 @@ class Way(NamedTuple):
     sole_router: str = ""  # the member whose router alone runs while settings change that all must share
     migrating: List[str] = []  # the members that change their engine, one after the other
     joining: List[str] = []
+    order: List[List[str]] = []  # as `order.order` returns it
+    routers_together: bool = False
 
 
 def way(given: List[Turn], migrating: List[str], prefix: str, accepts_split: bool) -> Way:
@@ -39,7 +41,9 @@ def way(given: List[Turn], migrating: List[str], prefix: str, accepts_split: boo
     :param migrating: the members that change their engine, in their order
     :param prefix: of the layout's variables
     """
-    found = Way([], [], sole_router(given), migrating, joining(given))
+    alone = sole_router(given)
+    together = order.routers_together(given, alone)
+    found = Way([], [], alone, migrating, joining(given), order.order(given), together)
     left = left_behind(given)
     accepting = f"-e {prefix}_accept_split=true"
     if accepts_split:
@@ -111,16 +115,18 @@ def joining(given: List[Turn]) -> List[str]:
     return [turn.name for turn in given if turn.after and not turn.before and not turn.is_left]
 
 
-def waves(given: List[Turn], alone: str, migrating: List[str]) -> List[List[Step]]:
+def waves(given: List[Turn], alone: str, migrating: List[str], in_order: List[List[str]]) -> List[List[Step]]:
     """Return the steps of a run as `roles/layout` takes them. Those of one wave come in any order.
 
     :param alone: the sole router, or nothing
     :param migrating: the members that change their engine, in their order
+    :param in_order: the members whose routers change one wave after the other; nothing if all change at one time
     """
     runs = [turn.name for turn in given if turn.is_changed]
     found = [[Step(STOP, name) for name in runs if alone and name != alone], [Step(RELOAD, alone, 1)] if alone else []]
     verb, late = START if alone else RELOAD, joining(given)
-    found.append([Step(verb, name, 1) for name in runs if name not in (alone, *migrating)])
+    for names in in_order or [runs]:
+        found.append([Step(verb, name, 1) for name in names if name in runs and name not in (alone, *migrating)])
     for name in migrating:
         found += [[Step(STOP, name)] if name in runs else [], [Step(START, name, 2)] if name in [*runs, *late] else []]
     return [*found, [Step(START, name, 1) for name in late if name not in migrating]]
@@ -141,9 +147,10 @@ def to_play(given: List[Turn], alone: str, migrating: List[str]) -> plays.Way:
     found = changed(given)
     seen = _in_play(given, found, alone)
     names = [turn.name for turn in seen]
+    in_order = [] if order.routers_together(given, alone) else order.order(given)
     return plays.Way(
         configurations={turn.name: _configurations(turn) for turn in seen},
-        waves=waves(seen, alone, [name for name in migrating if name in names]),
+        waves=waves(seen, alone, [name for name in migrating if name in names], in_order),
         gone={vip: round(seconds * cluster.SECOND) for vip, seconds in longest_gaps(given).items()},
         holder=max(seen, key=lambda turn: turn.held).name,
         starts_anew=frozenset(router for turn in seen for router in _starting_anew(turn, found.get(turn.name, []))),

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
-from ..model.plan import MemberPlan
+from ..model.plan import MemberPlan, Vip
 from . import changes
 from .changes import MOVES, Change, Instance
+from .members import held_vips
 
 
 class Turn(NamedTuple):
@@ -22,7 +23,11 @@ class Turn(NamedTuple):
     is_left: bool  # this run leaves it as it is
     is_silent: bool  # it does not answer
     keepalived: str  # its version, or nothing
-    held: int  # how many VIPs it holds
+    holds: List[str]  # the plan's VIPs that it holds
+
+    @property
+    def held(self) -> int:
+        return len(self.holds)
 
     @property
     def running_engine(self) -> str:
@@ -44,13 +49,14 @@ class Turn(NamedTuple):
 
 
 def turns(
-    members: List[Dict[str, Any]], planned: Mapping[str, MemberPlan], password: str, held: Mapping[str, int]
+    members: List[Dict[str, Any]], planned: Mapping[str, MemberPlan], password: str, vips: List[Vip]
 ) -> List[Turn]:
     """Return the turn of each member.
 
     :param members: as in `planner`
     :param planned: the plan of each member
     :param password: the plan's; '' if it makes a new one, or none
+    :param vips: the plan's
     """
     return [
         Turn(
@@ -62,7 +68,7 @@ def turns(
             is_left=bool(member.get("outside_limit")),
             is_silent=bool(member.get("silent")),
             keepalived=member["host"].get("keepalived_version", ""),
-            held=held[member["name"]],
+            holds=held_vips(member, vips),
         )
         for member in members
     ]

@@ -108,6 +108,8 @@ class MemberPlan(NamedTuple):
     expected: Expected
     # The plan for the engine that goes, where this member's router alone runs while the settings on the link change.
     replaced_router: Optional[Router] = None
+    proof: Optional[Expected] = None  # what it must show before the next members change
+    interrupted: str = ""  # the program that its change stops, so that it hands its VIPs over first
 
 
 class Departed(NamedTuple):
@@ -129,6 +131,8 @@ class Plan(NamedTuple):
     advert_interval: float = 1
     migration_order: List[str] = []  # the members that change their engine
     sole_router: str = ""  # the member whose router alone runs while settings change that all must share
+    order: List[List[str]] = []  # of the members, for a change: the Backups, then each holder; nothing for all at once
+    routers_together: bool = False  # whether the routers change at one time, after the balancers
     joining: List[str] = []  # the members that run no router yet while others do: they start when all send to them
     departed: List[Departed] = []  # to be stopped before the others change
     record: Dict[str, List[str]] = {}  # the addresses of each member, which the next run reads

@@ -1,0 +1,151 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""In which order a run changes its members: the Backups first, and once they are proved each holder of a VIP. Pure.
+
+A change that fails then does so where no client notices, and the holder goes on serving as before.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Set, Tuple
+
+from ..._shared.engines import NATIVE
+from ..model.plan import Expected, MemberPlan
+from ..model.services import ANY
+from . import changes
+from .turns import Turn
+
+
+class Wave(NamedTuple):
+    """The members that a run changes at one time, and what it does before."""
+
+    members: List[str]
+    proves: List[str] = []  # the members of the wave before: each must be able to take over
+    hands_over: List[str] = []  # those of this wave whose routers stop, so that the others take over
+
+
+def order(given: List[Turn]) -> List[List[str]]:
+    """Return the members of a run in the order in which they change; [] if all of them change at once.
+
+    They do where nobody serves who could be interrupted, and where a VIP has no holder, or several: what mends that
+    must reach all of them.
+    """
+    here = [turn for turn in given if not turn.is_left]
+    holding = sorted((turn for turn in here if turn.holds), key=lambda turn: len(turn.holds))
+    backups = [turn.name for turn in here if not turn.holds]
+    found = [*([backups] if backups else []), *([turn.name] for turn in holding)]
+    return found if holding and len(found) > 1 and _each_has_one_holder(given) else []
+
+
+def _each_has_one_holder(given: List[Turn]) -> bool:
+    held = sorted(vip for turn in given for vip in turn.holds)
+    return held == sorted(kept(given))
+
+
+def kept(given: List[Turn]) -> Set[str]:
+    """Return the VIPs that run and will run."""
+    before, after = (changes.vips([*itertools.chain(*some)]) for some in zip(*((t.before, t.after) for t in given)))
+    return before & after
+
+
+def routers_together(given: List[Turn], alone: str) -> bool:
+    """Return whether the routers change at one time, after the balancers.
+
+    A member that runs a Virtual Router before the others do would hear nobody, and take its VIPs.
+
+    :param alone: the sole router, or nothing
+    """
+    return bool(alone) or any(_routers(turn.before) != _routers(turn.after) for turn in given if turn.is_changed)
+
+
+def _routers(instances: List[changes.Instance]) -> Set[Tuple[Any, ...]]:
+    return {(changes.key(instance), frozenset(changes.vips([instance]))) for instance in instances}
+
+
+def proof(expected: Expected, turn: Turn, vips: Collection[str], listeners: Iterable[Mapping[str, Any]]) -> Expected:
+    """Return what must be so on a member that has changed, before the next ones do: it could take over.
+
+    Its services answer at its own addresses; those of the VIPs are on a member that has not changed.
+
+    :param expected: of it at the end of the run
+    :param vips: that run and will run
+    :param listeners: what its balancer binds
+    """
+    sources = dict.fromkeys(instance["source"] for instance in turn.after)
+    wildcards = {source: "::" if ":" in source else ANY for source in sources}
+    targets = [
+        [source, listener["port"]]
+        for source, wildcard in wildcards.items()
+        for listener in listeners
+        if not {source, wildcard}.isdisjoint(listener["bind"])
+    ]
+    return expected._replace(vips=[vip for vip in expected.vips if vip.address in vips], targets=targets)
+
+
+def is_provable(turn: Turn) -> bool:
+    """Return whether a member could take over as soon as it has changed.
+
+    One that joins, or that changes its engine, does so later.
+    """
+    return turn.is_changed and bool(turn.after) and not turn.replaces
+
+
+def interruption(host: Mapping[str, Any], member: MemberPlan) -> str:
+    """Return the program that the change of a member stops for some seconds; '' if all of them go on.
+
+    A reload stops none. A unit of others that starts its program in another way goes only with a restart.
+
+    :param host: as `host_info` returns it
+    """
+    takeover: Mapping[str, Any] = host.get("takeover", {}) if member.engine == NATIVE and not member.replaces else {}
+    return next((program for program, found in takeover.items() if found.get("stop")), "")
+
+
+def waves(plans: Sequence[Mapping[str, Any]], changing: Collection[str]) -> List[Wave]:
+    """Return the waves of a run with several plans. Those of different plans come at one time.
+
+    A member that does not change belongs to the first wave, whose tasks find nothing to do. There is no second one
+    unless a holder changes.
+
+    :param plans: each as data
+    :param changing: the members that change
+    """
+    every = [_of_plan(plan, changing) for plan in plans]
+    merged = itertools.zip_longest(*every, fillvalue=Wave([]))
+    return [Wave(*([*itertools.chain(*parts)] for parts in zip(*some))) for some in merged]
+
+
+def _of_plan(plan: Mapping[str, Any], changing: Collection[str]) -> List[Wave]:
+    members: Dict[str, Any] = plan["members"]
+    later = [wave for wave in plan["order"][1:] if not set(changing).isdisjoint(wave)]
+    moved = {name for wave in later for name in wave}
+    at_first = [name for name in members if name not in moved]
+    found = []
+    for before, wave in zip([[], at_first, *later], [at_first, *later]):
+        proves = [name for name in before if members[name]["proof"]]
+        found.append(Wave(wave, proves, [name for name in wave if plan["order"] and members[name]["interrupted"]]))
+    return found
+
+
+def has_changes(found: Mapping[str, Any]) -> bool:
+    """Return whether the check of a member's files has found something to do.
+
+    :param found: what `config_files` or `agent` returned in check mode; nothing if it was not called
+    """
+    return any(found.get(key) for key in ("paths", "stale", "steps"))
+
+
+def unproved(wave: Mapping[str, Any], proofs: Iterable[Sequence[Any]]) -> List[str]:
+    """Return a sentence for each member that has changed and could not take over: the next ones must not change.
+
+    :param wave: the next one, as data
+    :param proofs: ``[name, what `layout_info` returned]`` of each host
+    """
+    left = " and ".join(wave["members"])
+    return [
+        f"{name} has changed and could not take over, so {left} is not changed and goes on serving: "
+        f"{' '.join(proof.get('faults') or [proof.get('msg', 'no answer')])} Mend that, and repeat the run."
+        for name, proof in proofs
+        if name in wave["proves"] and not proof.get("skipped") and proof.get("faults") != []
+    ]

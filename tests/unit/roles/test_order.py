@@ -1,0 +1,65 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the tasks of a wave do on a member: in the wave, before its turn, and where another stage changes its router."""
+
+from __future__ import annotations
+
+import pytest
+from support.roles import calls
+
+ROLE, SYSTEMD, PROOF = "ansible.builtin.include_role", "ansible.builtin.systemd_service", "onprem.lb.layout_info"
+WAVE = {"members": ["lb1"], "proves": ["lb2"], "hands_over": []}
+KNOWN = {
+    "__layout_plan": {"routers_together": False, "joining": []},
+    "__layout_me": {"replaces": "", "proof": {"vips": []}},
+    "__layout_is_native": True,
+    "__layout_has_balancer": True,
+    "__layout_has_router": True,
+    "ansible_check_mode": False,
+    "layout_definition": {"verify": True},
+    "item": "keepalived.service",
+}
+
+
+def wave(*modules, on, of=None, **known):
+    variables = {**KNOWN, "inventory_hostname": on, "__layout_wave": {**WAVE, **(of or {})}, **known}
+    return [call for _module, call in calls("layout", variables, *modules, tasks_from="wave.yml")]
+
+
+def configured(on, **known):
+    return [call["name"] for call in wave(ROLE, on=on, **known)]
+
+
+def test_only_the_members_of_the_wave_change():
+    assert configured("lb1") == ["onprem.lb.haproxy", "onprem.lb.keepalived"]
+    assert configured("lb2") == []
+
+
+@pytest.mark.parametrize(
+    "plan", [{"routers_together": True, "joining": []}, {"routers_together": False, "joining": ["lb1"]}]
+)
+def test_a_router_that_starts_or_changes_later_is_left_alone_in_the_wave(plan):
+    assert configured("lb1", __layout_plan=plan) == ["onprem.lb.haproxy"]
+
+
+def test_a_member_that_changes_its_engine_does_so_in_its_migration():
+    assert configured("lb1", __layout_me={"replaces": "agent"}) == []
+
+
+@pytest.mark.parametrize("on, proofs", [("lb1", []), ("lb2", [{"plan": {"vips": []}}])])
+def test_the_members_of_the_wave_before_are_proved(on, proofs):
+    assert wave(PROOF, on=on) == proofs
+    assert wave(PROOF, on=on, of={"proves": []}) == []
+    assert wave(PROOF, on=on, ansible_check_mode=True) == []
+
+
+def test_a_router_stops_only_where_its_member_hands_its_vips_over():
+    assert wave(SYSTEMD, on="lb1") == []
+    handing = {"hands_over": ["lb1"]}
+    assert wave(SYSTEMD, on="lb1", of=handing) == [{"name": "keepalived.service", "state": "stopped"}]
+    assert wave(SYSTEMD, on="lb2", of=handing) == []
+
+
+def test_a_router_that_was_stopped_starts_again():
+    (start,) = wave(SYSTEMD, on="lb1", __layout_router_stopped={"changed": True})
+    assert start == {"name": "keepalived.service", "state": "started"}
