@@ -13,7 +13,7 @@ A long time is also what a run leaves that ends there.
 from __future__ import annotations
 
 import functools
-from typing import Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Sequence, Set, Tuple
+from typing import Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Sequence, Set, Tuple, cast
 
 from ..._agent.vrrp.core import machine
 from . import simulator
@@ -94,8 +94,7 @@ class Moment(NamedTuple):
 
     @property
     def link(self) -> Lossy:
-        assert isinstance(self.sim.network, Lossy)
-        return self.sim.network
+        return cast(Lossy, self.sim.network)
 
     def begin(self, what: str, losing: Links) -> Moment:
         """Return a copy in which a move begins, with what is lost from here on."""
