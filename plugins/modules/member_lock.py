@@ -73,6 +73,11 @@ held_by:
     user: anna
     purpose: setting the pair up
     since: "2026-01-31 12:00:00 UTC"
+interrupted:
+  description: How this member takes back what an interrupted run has changed, which is due or under way; else empty.
+  returned: success
+  type: str
+  sample: first
 taken:
   description: Whether this run did not hold the lock before, and so is to release it.
   returned: always
@@ -83,6 +88,7 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import lock
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import arming
 
 
 def main():
@@ -110,7 +116,8 @@ def main():
         module.fail_json(msg=str(refused))
     except OSError as fault:
         module.fail_json(msg=f"{lock.PATH} cannot be written: {fault.strerror}.")
-    module.exit_json(changed=False, held_by=done.held_by, taken=done.is_new)
+    interrupted = arming.due().get("role", "")
+    module.exit_json(changed=False, held_by=done.held_by, taken=done.is_new, interrupted=interrupted)
 
 
 if __name__ == "__main__":

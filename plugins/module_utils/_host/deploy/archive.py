@@ -45,9 +45,14 @@ def rebuild(archive: str, folder: str) -> bytes:
     :param archive: the path of the other archive
     :param folder: the folder's path in it
     """
+    return pack(packed(archive, folder))
+
+
+def packed(archive: str, folder: str) -> Dict[str, bytes]:
+    """Return the text of each module in a folder of an archive, by its path from the folder on."""
     with zipfile.ZipFile(archive) as source:
         inside = {name[len(folder) + 1 :]: name for name in source.namelist() if name.startswith(f"{folder}/")}
-        return pack({path: source.read(name) for path, name in inside.items() if path.endswith(".py")})
+        return {path: source.read(name) for path, name in inside.items() if path.endswith(".py")}
 
 
 def sources(folder: str) -> Dict[str, bytes]:
@@ -62,9 +67,12 @@ def sources(folder: str) -> Dict[str, bytes]:
     return found
 
 
-def pack(modules: Dict[str, bytes]) -> bytes:
-    """Return the archive of these modules."""
-    files = {"__main__.py": START, **{f"_agent/{path}": text for path, text in modules.items()}}
+def pack(modules: Dict[str, bytes], package: str = "_agent", start: bytes = START) -> bytes:
+    """Return the archive of these modules.
+
+    :param start: the text of what python3 runs
+    """
+    files = {"__main__.py": start, **{f"{package}/{path}": text for path, text in modules.items()}}
     archive = io.BytesIO()
     archive.write(SHEBANG)
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as target:

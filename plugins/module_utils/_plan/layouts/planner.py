@@ -19,7 +19,7 @@ from ..._shared import engines
 from ..forecast import forecast
 from ..model import agent, values
 from ..model.instances import read_instances, shared_faults
-from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
+from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Undo, Vip
 from ..model.variables import as_role_variables, read_given
 from . import engine_choice, identity, openings, transition
 from .departed import departed, record
@@ -36,6 +36,7 @@ from .members import (
 )
 from .openings import Clients
 from .subnets import Placement, placeholder_host
+from .undo import undo
 
 PER_MEMBER = ("interface", "engine")  # the settings that may differ between members
 # What the tasks of the layouts read; each member has its own.
@@ -45,6 +46,7 @@ TASKS = {
     "firewall": Field(boolean, True),
     "verify": Field(boolean, True),
     "break_lock": Field(boolean, False),
+    "undo_after": Field(number(0, 3600, " seconds"), 35),
     "retired": Field(values.words, []),
 }
 KERNEL_HOP_LIMIT = 64  # Linux's net.ipv6.conf.*.hop_limit, unless a Router Advertisement changes it
@@ -171,6 +173,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], password: str) -> Pla
         advert_interval=settings["advert_interval"],
         migration_order=order,
         sole_router=alone,
+        undo=Undo() if order else undo(members, instances, password, alone, held),
         departed=former,
         record=record(members, {name: member_plan.router.sources for name, member_plan in planned.items()}),
         engines=engine_choice.table(carrying, order),

@@ -115,6 +115,14 @@ class Departed(NamedTuple):
     address: str
 
 
+class Undo(NamedTuple):
+    """Who returns to the settings of before, unless the run confirms the new ones."""
+
+    members: List[str] = []  # none where there is nothing to go back to
+    first: str = ""  # the one to return before the routers of the others start again; '' if nothing on the link changes
+    settle: float = 0  # for how many seconds a router waits at most before it takes VIPs that nobody holds
+
+
 class Plan(NamedTuple):
     """The plan of a layout. With faults everything else is empty."""
 
@@ -127,6 +135,7 @@ class Plan(NamedTuple):
     advert_interval: float = 1
     migration_order: List[str] = []  # the members that change their engine
     sole_router: str = ""  # the member whose router alone runs while settings change that all must share
+    undo: Undo = Undo()
     departed: List[Departed] = []  # to be stopped before the others change
     record: Dict[str, List[str]] = {}  # the addresses of each member, which the next run reads
     engines: List[str] = []  # a line for each member: its engine, and why

@@ -1,0 +1,55 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which members return to their settings of before unless the run is proved, and which of them first. Pure.
+
+What each member then does by itself is decided by `_host/states/undoing`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Sequence
+
+from ..._shared import engines
+from ..model.plan import Undo
+from . import transition
+
+Instance = Dict[str, Any]
+ROUTERS = {units.router for units in engines.UNITS.values()}
+
+
+def undo(
+    members: Sequence[Dict[str, Any]],
+    planned: Mapping[str, List[Instance]],
+    auth_pass: str,
+    alone: str,
+    held: Mapping[str, int],
+) -> Undo:
+    """Return the undo of a run; one without members where there is nothing to go back to.
+
+    That is a first deployment, which the next run completes. A change of the engine and an adoption are left to the next
+    run as well: packages go with the former, and files of others are set aside in the latter.
+
+    :param members: as in `planner`; none of them changes its engine
+    :param planned: the instances of each member in the plan
+    :param alone: the sole router; '' if none is needed
+    :param held: how many VIPs each member holds
+    """
+    here = [member for member in members if not member.get("outside_limit")]
+    serving = [member["name"] for member in here if _runs_ours(member["host"])]
+    if not serving or any(_takes_over(member["host"]) for member in here):
+        return Undo()
+    settle = max(
+        transition.settle(member["host"].get("instances", []), planned[member["name"]], auth_pass) for member in here
+    )
+    first = alone or max(serving, key=lambda name: held[name])
+    return Undo([member["name"] for member in here], first if settle else "", settle)
+
+
+def _runs_ours(host: Dict[str, Any]) -> bool:
+    """Whether a router of this collection runs."""
+    return bool(ROUTERS & {*host.get("own_units", [])} & {*host.get("active_units", [])})
+
+
+def _takes_over(host: Dict[str, Any]) -> bool:
+    """Whether a run keeps files of others beside its own, or sets them aside."""
+    return any(each.get("keep") or each.get("set_aside") for each in host.get("takeover", {}).values())
