@@ -88,7 +88,7 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import lock
-from ansible_collections.onprem.lb.plugins.module_utils._host.states import arming
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import records
 
 
 def main():
@@ -116,7 +116,7 @@ def main():
         module.fail_json(msg=str(refused))
     except OSError as fault:
         module.fail_json(msg=f"{lock.PATH} cannot be written: {fault.strerror}.")
-    interrupted = arming.due().get("role", "")
+    interrupted = records.due().get("role", "")
     module.exit_json(changed=False, held_by=done.held_by, taken=done.is_new, interrupted=interrupted)
 
 

@@ -12,17 +12,13 @@ import contextlib
 import os
 import shlex
 import sys
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import List, NamedTuple, Optional
 
 from ..reader import Run, show
 from . import undoing
+from .records import DUE, UNDO, due, forget, read, write
 from .snapshot import ROUTERS
-from .store import FOLDER, forget, read, write
 
-UNDO = f"{FOLDER}/undo"
-DUE = f"{UNDO}/due.json"  # ``{run, id, role, after, settle, boot}`` while an undo is armed or under way
-    f"{UNDO}/unconfirmed.json"  # ``{id}``: the last proved state, while a repeated run mends an interrupted one
-)
 DONE = f"{UNDO}/done.json"  # ``{run, id, at}`` of the last undo
 PROGRAM = f"{UNDO}/undo.pyz"
 NAME = "onprem-lb-undo"
@@ -83,11 +79,6 @@ class Due(NamedTuple):
     after: float  # seconds without a sign of life of the controller
     settle: float
     boot: str = ""
-
-
-def due() -> Dict[str, Any]:
-    """Return the record of the undo that is armed or under way; {} if there is none."""
-    return read(DUE)
 
 
 def boot_id() -> str:

@@ -26,6 +26,8 @@ def build() -> bytes:
     states = os.path.dirname(os.path.abspath(undo.__file__))
     folder = os.path.dirname(os.path.dirname(states))
     if os.path.isdir(folder):  # a checkout, or a module that was unpacked for debugging
-        return archive.pack(archive.sources(folder), "lb", START)
-    payload = cast(zipimport.zipimporter, undo.__loader__).archive
-    return archive.pack(archive.packed(payload, os.path.relpath(folder, payload)), "lb", START)
+        modules = archive.sources(folder)
+    else:
+        payload = cast(zipimport.zipimporter, undo.__loader__).archive
+        modules = archive.packed(payload, os.path.relpath(folder, payload))
+    return archive.pack({"__init__.py": b"", **modules}, "lb", START)

@@ -7,16 +7,13 @@ A state has the ID of the run that saved it, the same on all members. IDs sort b
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import re
-import tempfile
-from typing import Any, Dict, List, NamedTuple
+from typing import List, NamedTuple
 
 from . import snapshot
+from .records import FOLDER, read, write
 
-FOLDER = "/var/lib/onprem.lb"
 STATES = f"{FOLDER}/states"
 KEPT = 5
 ID = re.compile(r"\d{8}T\d{6}Z")
@@ -63,36 +60,3 @@ def load(wanted: str, folder: str = STATES) -> State:
         return State(data["id"], data["purpose"], snapshot.of_data(data["saved"]))
     except (KeyError, TypeError, ValueError) as error:
         raise Refused(f"The state {wanted} is damaged: {folder}/{wanted}.json cannot be read ({error}).") from None
-
-
-def read(path: str) -> Dict[str, Any]:
-    """Return a record; {} if there is none."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-    except FileNotFoundError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def forget(path: str) -> None:
-    """Remove a record, if there is one."""
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-
-
-def write(path: str, data: Dict[str, Any]) -> None:
-    """Write a record so that it survives a loss of power: whole, or not at all."""
-    folder = os.path.dirname(path)
-    os.makedirs(os.path.dirname(folder), mode=0o755, exist_ok=True)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    handle, candidate = tempfile.mkstemp(prefix=".", dir=folder)  # which only its owner may read
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(data, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(candidate, path)
-    except OSError:
-        forget(candidate)
-        raise

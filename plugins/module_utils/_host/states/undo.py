@@ -20,7 +20,7 @@ from ..._agent.runtime.sd_notify import Notifier
 from ..._shared.vrrp_routers import LinkView
 from ..firewall.system import Host
 from ..link import neighbours, sniffer
-from . import arming, changes, restoring, snapshot, store, undoing
+from . import arming, changes, records, restoring, snapshot, store, undoing
 from .snapshot import ROUTERS, Instance, Snapshot
 
 LISTENS_S = 1.5  # for Advertisements, at least
@@ -156,7 +156,7 @@ class Undo:
 
 
 def main() -> int:
-    found = arming.due()
+    found = records.due()
     if not found:
         return 0
     notifier, machine = Notifier(), Machine()
@@ -164,7 +164,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: setattr(undo, "ends", True))
     if undo.go(notifier.ready):
         at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-        store.write(arming.DONE, {"run": found["run"], "id": found["id"], "at": at})
+        records.write(arming.DONE, {"run": found["run"], "id": found["id"], "at": at})
         arming.clear(machine.run_command)
     return 0
 

@@ -26,8 +26,8 @@ def undo(
 ) -> Undo:
     """Return the undo of a run; one without members where there is nothing to go back to.
 
-    That is a first deployment, which the next run completes. A change of the engine and an adoption are left to the next
-    run as well: packages go with the former, and files of others are set aside in the latter.
+    That is a first deployment, which the next run completes. A change of the engine and an adoption are left to the
+    next run as well: packages go with the former, and files of others are set aside in the latter.
 
     :param members: as in `planner`; none of them changes its engine
     :param planned: the instances of each member in the plan
