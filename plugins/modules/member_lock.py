@@ -110,6 +110,8 @@ def main():
     try:
         if not module.check_mode and module.params["state"] == "present":
             done = lock.take(lock.PATH, mine, module.params["replaces"])
+            if done.is_new:  # what an earlier run must not change any more, this one may
+                records.forget(records.RETURNED)
         elif not module.check_mode:
             lock.release(lock.PATH, mine)
     except lock.Refused as refused:

@@ -23,11 +23,12 @@ options:
       - V(armed) saves the state and arms the return to it.
       - V(postponed) lets the timer begin anew. It fails if the return has begun.
       - V(confirmed) disarms it because the change is proved. It fails if the return has begun.
+      - V(abandoned) is for a run that has failed. A member that has returned already does so again.
       - V(taken_over) postpones what an interrupted run has armed. If the return has begun, it ends it after its step.
       - V(listed) compares the saved states with the present one.
       - V(restored) returns to the state O(id) at once.
     type: str
-    choices: [armed, postponed, confirmed, taken_over, listed, restored]
+    choices: [armed, postponed, confirmed, abandoned, taken_over, listed, restored]
     required: true
   run:
     description: The ID of the run, the same on all members, such as V(20260131T120000Z). Its state gets this ID.
@@ -145,7 +146,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.states import (
 ARGUMENTS = {
     "state": {
         "type": "str",
-        "choices": ["armed", "postponed", "confirmed", "taken_over", "listed", "restored"],
+        "choices": ["armed", "postponed", "confirmed", "abandoned", "taken_over", "listed", "restored"],
         "required": True,
     },
     "run": {"type": "str", "default": ""},
@@ -177,6 +178,8 @@ def do(params, member, dry):
         arming.postpone(member.run, due, program.build())
     elif state == "confirmed":
         arming.confirm(member.run, due if params["run"] else None, program.build())
+    elif state == "abandoned":
+        arming.abandon(member.run, due, program.build())
     else:
         arming.take_over(member.run)
     return {}

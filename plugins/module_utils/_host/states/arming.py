@@ -16,10 +16,9 @@ from typing import List, NamedTuple, Optional
 
 from ..reader import Run, show
 from . import undoing
-from .records import DUE, UNDO, due, forget, read, write
+from .records import DUE, RETURNED, UNDO, due, forget, has_returned, read, write
 from .snapshot import ROUTERS
 
-DONE = f"{UNDO}/done.json"  # ``{run, id, at}`` of the last undo
 PROGRAM = f"{UNDO}/undo.pyz"
 NAME = "onprem-lb-undo"
 UNITS = "/etc/systemd/system"
@@ -133,6 +132,12 @@ def confirm(run: Run, wanted: Optional[Due], program: bytes) -> None:
         end(run)
 
 
+def abandon(run: Run, wanted: Due, program: bytes) -> None:
+    """Let the member return, because the run has failed. One that has returned already may have been changed since."""
+    if not due():
+        _begin_again(run, wanted, program)
+
+
 def take_over(run: Run) -> None:
     """Postpone what an interrupted run has armed, for the run that mends it.
 
@@ -183,16 +188,20 @@ def begun(run: Run) -> bool:
 
 
 def _require_armed(run: Run, wanted: Due, program: bytes) -> None:
-    if due().get("run") == wanted.run and not begun(run):
+    if due().get("run") == wanted.run and not has_returned():
         return
-    done = read(DONE)
-    if not due():  # the run may have changed something since
-        arm(run, wanted._replace(id=done["id"]) if done.get("run") == wanted.run else wanted, program)
-    _must(run, ["systemctl", "restart", "--no-block", f"{NAME}.service"])
+    _begin_again(run, wanted, program)
     raise Refused(
         f"The run gave no sign of life for {undoing.delay(wanted.role, wanted.after):g} s, so this member returns to "
         "its settings of before. Repeat the run; where hosts are slow, with a larger undo_after."
     )
+
+
+def _begin_again(run: Run, wanted: Due, program: bytes) -> None:
+    """Begin the undo now. It may be over, and the run may have changed something since."""
+    if not due():
+        arm(run, wanted._replace(id=read(RETURNED).get("id", wanted.run)), program)
+    _must(run, ["systemctl", "restart", "--no-block", f"{NAME}.service"])
 
 
 def _write(path: str, content: bytes, mode: int = 0o644) -> None:

@@ -14,10 +14,17 @@ FOLDER = "/var/lib/onprem.lb"
 UNDO = f"{FOLDER}/undo"
 DUE = f"{UNDO}/due.json"  # ``{run, id, role, after, settle, boot}`` while an undo is armed or under way
 
+RETURNED = f"{UNDO}/returned.json"  # ``{run, id, at}`` from the beginning of an undo until the next run
+
 
 def due() -> Dict[str, Any]:
     """Return the record of the undo that is armed or under way; {} if there is none."""
     return read(DUE)
+
+
+def has_returned() -> bool:
+    """Whether this member has begun to return, so that the run which it returns from must not change it any more."""
+    return os.path.exists(RETURNED)
 
 
 def read(path: str) -> Dict[str, Any]:

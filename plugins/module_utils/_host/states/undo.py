@@ -162,9 +162,9 @@ def main() -> int:
     notifier, machine = Notifier(), Machine()
     undo = Undo(arming.Due(**found), store.load(found["id"]).saved, machine, say=_say)
     signal.signal(signal.SIGTERM, lambda *_: setattr(undo, "ends", True))
+    at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    records.write(records.RETURNED, {"run": found["run"], "id": found["id"], "at": at})
     if undo.go(notifier.ready):
-        at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-        records.write(arming.DONE, {"run": found["run"], "id": found["id"], "at": at})
         arming.clear(machine.run_command)
     return 0
 
