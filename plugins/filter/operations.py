@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The status of members, and the steps of a switchover and of a rollback: see the .yml of each filter beside this file."""
+"""The status of members, a switchover, a rollback: see the .yml of each filter beside this file."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ class World:
 
     def spans(self, count: Callable[[int], bool]) -> List[float]:
         """Return for how many seconds the number of holders was so, each time since the run began."""
-        moments = [moment for moment in self.sim.history]
+        moments = list(self.sim.history)
         ends = [moment.at for moment in moments[1:]] + [self.sim.now]
         found: List[float] = []
         for moment, end in zip(moments, ends):

@@ -228,8 +228,8 @@ def _move_all(pending: List[Change], candidates: Dict[str, str], move: Callable[
     """Move every candidate into place; if one cannot be moved, restore the earlier files."""
     if pending and records.has_returned():
         raise Refused(
-            "This member has returned to its settings of before, because the run gave no sign of life for too long: repeat "
-            "onprem.lb.site."
+            "This member has returned to its settings of before, because the run gave no sign of life for too long: "
+            "repeat onprem.lb.site."
         )
     done: List[Change] = []
     try:

@@ -80,8 +80,8 @@ def _refusals(layout: Layout, chosen: str, found: States, engines: Dict[str, str
     ]
     if others and any(state["changes_link"] for state in found.values()):
         faults.append(
-            f"{', '.join(others)} has no state {chosen}, and the others would no longer agree with it: it would hold the "
-            "VIPs beside them. Change the inventory and run onprem.lb.site."
+            f"{', '.join(others)} has no state {chosen}, and the others would no longer agree with it: it would hold "
+            "the VIPs beside them. Change the inventory and run onprem.lb.site."
         )
     return faults
 
