@@ -42,10 +42,6 @@ options:
     description: What the run does, for a list of the states.
     type: str
     default: a run
-  interrupted:
-    description: For V(armed), whether this run has taken over what another one had armed. It returns to the same state.
-    type: bool
-    default: false
   role:
     description:
       - V(alone) where nothing changes on the link.
@@ -152,7 +148,6 @@ ARGUMENTS = {
     "run": {"type": "str", "default": ""},
     "id": {"type": "str", "default": ""},
     "purpose": {"type": "str", "default": "a run"},
-    "interrupted": {"type": "bool", "default": False},
     "role": {"type": "str", "choices": list(undoing.ROLES), "default": undoing.ALONE},
     "after": {"type": "float", "default": 40.0},
     "settle": {"type": "float", "default": 5.0},
@@ -173,7 +168,7 @@ def do(params, member, dry):
     if dry:
         return {}
     if state == "armed":
-        manager.arm(member, due, params["purpose"], params["interrupted"])
+        manager.arm(member, due, params["purpose"])
     elif state == "postponed":
         arming.postpone(member.run, due, program.build())
     elif state == "confirmed":

@@ -85,15 +85,14 @@ def boot_id() -> str:
         return file.read().strip()
 
 
-def target(wanted: Due, taken_over: bool) -> str:
+def target(wanted: Due) -> str:
     """Return the state to return to: that of before an interrupted run, if this one has taken over what it had armed.
 
-    :raises Refused: if the member has returned since
+    :raises Refused: if the member has returned since the run began
     """
-    found = due()
-    if taken_over and not found:
+    if has_returned():
         raise Refused("This member has returned to its settings of before while the run was planned: repeat the run.")
-    return str(found.get("id", wanted.run))
+    return str(due().get("id", wanted.run))
 
 
 def arm(run: Run, wanted: Due, program: bytes) -> None:
@@ -134,7 +133,7 @@ def confirm(run: Run, wanted: Optional[Due], program: bytes) -> None:
 
 def abandon(run: Run, wanted: Due, program: bytes) -> None:
     """Let the member return, because the run has failed. One that has returned already may have been changed since."""
-    if not due():
+    if has_returned() and not due():
         _begin_again(run, wanted, program)
 
 

@@ -30,12 +30,12 @@ class Member(NamedTuple):
         return snapshot.take(self.run, self.configs, openings, self.interfaces)
 
 
-def arm(member: Member, wanted: Due, purpose: str, taken_over: bool) -> None:
+def arm(member: Member, wanted: Due, purpose: str) -> None:
     """Save the state as it is, and arm the return to it. After an interrupted run it is the state before that one.
 
     :raises arming.Refused, restoring.Failed, store.Refused: nothing is armed
     """
-    target = arming.target(wanted, taken_over)
+    target = arming.target(wanted)
     store.save(store.State(wanted.run, purpose, member.now()))
     arming.arm(member.run, wanted._replace(id=target), program.build())
 

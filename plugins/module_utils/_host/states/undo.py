@@ -160,7 +160,14 @@ def main() -> int:
     if not found:
         return 0
     notifier, machine = Notifier(), Machine()
-    undo = Undo(arming.Due(**found), store.load(found["id"]).saved, machine, say=_say)
+    try:
+        then = store.load(found["id"]).saved
+    except store.Refused as refused:
+        _say(f"This member stays as it is. {refused}")
+        notifier.ready()
+        arming.clear(machine.run_command)
+        return 1
+    undo = Undo(arming.Due(**found), then, machine, say=_say)
     signal.signal(signal.SIGTERM, lambda *_: setattr(undo, "ends", True))
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     records.write(records.RETURNED, {"run": found["run"], "id": found["id"], "at": at})

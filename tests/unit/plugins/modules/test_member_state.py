@@ -34,8 +34,7 @@ GIVEN = {"run": RUN, "role": "first"}
 @pytest.mark.parametrize(
     "given, call",
     [
-        ({"state": "armed", **GIVEN, "purpose": "a test"}, ("arm", DUE, "a test", False)),
-        ({"state": "armed", **GIVEN, "interrupted": True}, ("arm", DUE, "a run", True)),
+        ({"state": "armed", **GIVEN, "purpose": "a test"}, ("arm", DUE, "a test")),
         ({"state": "postponed", **GIVEN}, ("postpone", DUE, b"program")),
         ({"state": "confirmed", **GIVEN}, ("confirm", DUE, b"program")),
         ({"state": "confirmed"}, ("confirm", None, b"program")),
