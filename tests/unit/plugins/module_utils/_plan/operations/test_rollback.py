@@ -83,8 +83,8 @@ def test_a_member_that_was_left_out_of_that_run_stays_as_it_is():
         (
             pair(state(FIRST, link=True), states=()),
             "",
-            f"lb2 has no state {FIRST}, and the others would no longer agree with it: it would hold the VIPs beside them. "
-            "Change the inventory and run onprem.lb.site.",
+            f"lb2 has no state {FIRST}, and the others would no longer agree with it: it would hold the VIPs beside "
+            "them. Change the inventory and run onprem.lb.site.",
         ),
         (
             pair(state(FIRST), engine="agent"),
@@ -130,7 +130,8 @@ def test_the_states_are_listed_with_their_dates():
     [
         (
             {"to": "yesterday"},
-            "rollback_to is 'yesterday': the ID of a state is wanted, such as 20260131T120000Z; -e rollback_list=true lists them.",
+            "rollback_to is 'yesterday': the ID of a state is wanted, such as 20260131T120000Z; -e rollback_list=true "
+            "lists them.",
         ),
         ({"list": "perhaps"}, "rollback_list is 'perhaps': true or false is wanted."),
         ({"undo_after": -1}, "rollback_undo_after is -1: a number from 0 to 3600 seconds is wanted."),
