@@ -46,14 +46,16 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
 .PHONY: demo
-demo: setup ## start hosts, set a pair up, fail it over, print the table
+demo: setup ## start hosts, set a pair up, fail it over, print the table, write the report
 	$(call say,demo: five systemd hosts)
 	$(PYTHON) lab up --scenario demo
 	$(call say,demo: the pair)
 	ansible-playbook -i $(DEMO) -i lab/demo.yml playbooks/site.yml
 	$(call say,demo: the drill)
-	ansible-playbook -i $(DEMO) -i lab/demo.yml playbooks/drill.yml -e drill_repeats=$(REPEATS) -e drill_report=$(CURDIR)/.cache/drill.json
-	@echo 'The figures are in .cache/drill.json; `python3 lab ssh --scenario demo lb1` enters a host, `make down` removes them all.'
+	ansible-playbook -i $(DEMO) -i lab/demo.yml playbooks/drill.yml -e drill_repeats=$(REPEATS) \
+	  -e drill_report=$(CURDIR)/.cache/drill.json -e drill_html=$(CURDIR)/.cache/drill.html -e drill_history=$(CURDIR)/.cache/drills
+	@echo 'The report is $(CURDIR)/.cache/drill.html, its figures are in drill.json beside it, and earlier drills in drills.'
+	@echo '`python3 lab ssh --scenario demo lb1` enters a host, `make down` removes them all.'
 
 .PHONY: test
 test: ## what every change must pass, in 12 minutes; SCOPE=full: everything
@@ -134,6 +136,10 @@ simulate: setup ## random schedules through the state machine: SCHEDULES, a mill
 .PHONY: fuzz
 fuzz: setup ## broken packets through the decoder: PACKETS, a million
 	python tests/fuzz_packets.py --packets $(PACKETS) $(if $(SEED),--seed $(SEED))
+
+.PHONY: chaos
+chaos: setup packages ## as root: random failures and changes of running layouts under load, ROUNDS of them, a thousand
+	python tests/chaos $(if $(SEED),--seed $(SEED)) --rounds $(or $(ROUNDS),1000)
 
 .PHONY: bench
 bench: setup packages ## side by side with keepalived, haproxy, other roles and decoders

@@ -70,6 +70,7 @@ CASES = (
     Case("forecast, 10,000 backends", "forecast", Size(backends=10_000), 4),
     Case("forecast, 3 masters, 30 workers", "forecast", Size(3, workers=30), 10),
     Case("forecast, 3 masters, 100 workers", "forecast", Size(3, workers=100), 30),
+    Case("status, pair of 2", "status", Size(), 3),
     Case("rendered, pair of 2, native", "site", Size()),
     Case("rendered, 10,000 backends, native", "site", Size(backends=10_000), 8),
     Case("rendered, 10,000 backends, agent", "site", Size(backends=10_000), 10, "agent"),
@@ -103,7 +104,8 @@ def inventory(size: Size, engine: str) -> Dict[str, Any]:
     own = settings(size)
     prefix = "ipi" if size.is_cluster else "pair"
     masters = own.pop("masters", list(names(size)))
-    hosts = {name: {"ansible_host": address} for name, address in names(size).items()}
+    hosts: Dict[str, Any] = {name: {"ansible_host": address} for name, address in names(size).items()}
+    hosts[masters[0]]["recorded_holds"] = own.get("vips", [])
     groups = {"ipi_masters": masters, "ipi_workers": [name for name in hosts if name not in masters]}
     found = groups if size.is_cluster else {"pair": masters}
     return {
@@ -166,7 +168,7 @@ def playbook(case: Case) -> None:
         sys.exit(done.stdout[-4000:] + done.stderr[-4000:])
 
 
-KINDS: Dict[str, Callable[[Case], None]] = {"plan": plan, "forecast": playbook, "site": playbook}
+KINDS: Dict[str, Callable[[Case], None]] = {"plan": plan, "forecast": playbook, "site": playbook, "status": playbook}
 
 
 def measure(case: Case) -> None:

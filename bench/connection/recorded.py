@@ -9,7 +9,7 @@ import json
 
 import yaml
 from ansible.plugins.connection import ConnectionBase
-from ansible_collections.onprem.lb.plugins.modules import host_info
+from ansible_collections.onprem.lb.plugins.modules import host_info, member_info
 
 DOCUMENTATION = """
 name: recorded
@@ -23,13 +23,20 @@ options:
   balancer:
     description: The program that listens on the service's port.
     vars: [{name: recorded_balancer}]
+  holds:
+    description: The VIPs that it holds.
+    type: list
+    elements: str
+    default: []
+    vars: [{name: recorded_holds}]
 """
 
 LINK = {"interface": "eth0", "prefix": 16, "mac": ""}
-# What any module of a run returns, but for `host_info`, of which the documentation says it.
+# What any module of a run returns, but for `host_info` and `member_info`, of which the documentation says it.
 OF_OTHER_MODULES = {"stale": [], "heard": [], "faults": []}
 EMPTY = {"list": [], "dict": {}, "str": "", "bool": False, "int": 0, "float": 0}
 FACTS = yaml.safe_load(host_info.RETURN)
+OF_MEMBER = yaml.safe_load(member_info.RETURN)
 UNITS = [
     f"{name}.{kind}"
     for name in ("haproxy", "keepalived", "onprem-lb-proxy", "onprem-lb-vrrp", "onprem-lb-down-file")
@@ -58,7 +65,10 @@ class Connection(ConnectionBase):
     def _facts(self):
         return {
             **OF_OTHER_MODULES,
+            **empty(OF_MEMBER),
             **empty(FACTS),
+            "servers": {"total": 0, "up": 0, "others": []},
+            "held": [{"address": vip, "seconds": 60} for vip in self.get_option("holds")],
             "changed": False,
             "os_family": "Debian",
             "addresses": [{**LINK, "address": self.get_option("address")}],

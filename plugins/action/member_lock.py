@@ -14,7 +14,7 @@ import uuid
 from pathlib import Path
 from typing import Any, Dict, Optional
 
-from ansible.errors import AnsibleError
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
@@ -55,6 +55,7 @@ class ActionModule(ActionBase):
             if self._task.args.get("state") == "absent":
                 raise  # as an unreachable host, which the task ignores
             result.update(failed=True, msg=f"{name} cannot be reached as root: {cause(str(error))}")
+            result["answered"] = not isinstance(error, AnsibleConnectionFailure)
         else:
             if result.get("held_by") is not None:
                 variable = self._task.args.get("break_variable")

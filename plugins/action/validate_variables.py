@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Evaluates each variable of the collection by itself, so that an error is told with the variable's name.
 
-Ansible imports an action plugin before it forks a worker for each task of each host. Without the filters here, each of
-those workers would compile them anew, which takes longer than what they do.
+A role that is used without a playbook of this collection begins with it, so it imports the filters and lookups.
 """
 
 from __future__ import annotations
@@ -13,10 +12,12 @@ from typing import Any, Dict, Iterator, List, Optional
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.onprem.lb.plugins.filter import plan as _filters  # noqa: F401
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components, values
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
+from ansible_collections.onprem.lb.plugins.plugin_utils.preload import import_filters_and_lookups
 from jinja2 import TemplateSyntaxError
+
+import_filters_and_lookups()
 
 OWN = ("pair_", "ipi_", "dns_")  # the prefixes that no other project has variables with
 
@@ -41,19 +42,10 @@ def faults(known: Dict[str, Any], evaluate: Any) -> List[str]:
         if not name.startswith(OWN) and not components.knows(name):
             continue
         try:
-            given[name] = known[name] if is_plain(known[name]) else evaluate(known[name])
+            given[name] = known[name] if values.is_plain(known[name]) else evaluate(known[name])
         except AnsibleError as error:
             found.append(unevaluable(name, error))
     return found + components.faults(given)
-
-
-def is_plain(value: Any) -> bool:
-    """Return whether a value has no template: thousands of servers would take a second to evaluate."""
-    if isinstance(value, dict):
-        return all(map(is_plain, value.values())) and all(map(is_plain, value))
-    if isinstance(value, list):
-        return all(map(is_plain, value))
-    return "{" not in value if isinstance(value, str) else value is None or isinstance(value, (int, float))
 
 
 def unevaluable(name: str, error: BaseException) -> str:

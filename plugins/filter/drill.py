@@ -4,11 +4,26 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report, rounds
+from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import history, page, report, rounds
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+
+
+def drill_history(given, about, kept):
+    return history.history(given, about, kept)._asdict()
+
+
+def drill_page(results, found, compared):
+    return as_data(page.page(results, found, compared))
 
 
 class FilterModule:
     """The class that Ansible loads from this file."""
 
     def filters(self):
-        return {"drill_report": report.report, "drill_rounds": rounds.rounds}
+        return {
+            "drill_history": drill_history,
+            "drill_held_back": rounds.held_back,
+            "drill_page": drill_page,
+            "drill_report": report.report,
+            "drill_rounds": rounds.rounds,
+        }

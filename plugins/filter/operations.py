@@ -1,11 +1,18 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The status of members, a switchover, a rollback: see the .yml of each filter beside this file."""
+"""The status of members, a switchover, a maintenance and a rollback: see the .yml of each filter beside this file."""
 
 from __future__ import annotations
 
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import maintenance as settings
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import rollback as rollback_model
-from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import rollback, status, switchover
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import (
+    maintenance,
+    rollback,
+    status,
+    steps,
+    switchover,
+)
 
 
 def members_status(given, drill=None):
@@ -20,14 +27,36 @@ def rollback_steps(given, to="", only_list=False):
     return rollback.steps(given, to, only_list)._asdict()
 
 
+def maintenance_settings(given, names):
+    return settings.model(given, names)._asdict()
+
+
+def maintenance_plan(given, wanted, work):
+    return maintenance.plan(given, wanted, work)._asdict()
+
+
+def maintenance_drain(given, name, work, done):
+    return maintenance.drain(given, name, work, done)._asdict()
+
+
+def maintenance_give_back(given, name):
+    return maintenance.give_back(given, name)._asdict()
+
+
 class FilterModule:
     """The class that Ansible loads from this file."""
 
     def filters(self):
         return {
+            "maintenance_drain": maintenance_drain,
+            "maintenance_give_back": maintenance_give_back,
+            "maintenance_plan": maintenance_plan,
+            "maintenance_settings": maintenance_settings,
+            "maintenance_stopped": maintenance.stopped,
+            "maintenance_unproved": maintenance.unproved,
             "members_status": members_status,
             "rollback_faults": rollback_model.faults,
             "rollback_steps": rollback_steps,
-            "switchover_measured": switchover.measured,
+            "switchover_measured": steps.measured,
             "switchover_steps": switchover_steps,
         }

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import sys
 import time
 import uuid
@@ -12,7 +13,6 @@ import uuid
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
-    identity,
     ipi,
     members,
     outcome,
@@ -43,6 +43,10 @@ def with_netaddr(function, refused):
     return guarded
 
 
+def no_plans(faults):
+    return as_data(several.Plans(faults))
+
+
 def progress_of(what, clock=time.monotonic, show=DISPLAY.display):
     """Return a callback that tells the user every few seconds how far a long computation is."""
     last = clock()
@@ -57,22 +61,38 @@ def progress_of(what, clock=time.monotonic, show=DISPLAY.display):
     return progress
 
 
-def layout_plans(given, layout, left_out=(), with_plans=True):
+def layout_plans(given, layout, left_out=()):
+    return as_data(_forecast(_read(given), layout, left_out))
+
+
+def layout_forecast(given, layout, left_out=()):
+    given = _read(given)
+    found = _forecast(given, layout, left_out)
+    compares = layout == "ipi" and not found.faults
+    comparison = ipi.compare_presets(given, progress_of("The presets' forecasts")) if compares else []
+    return {**as_data(found._replace(plans=[])), "comparison": comparison}
+
+
+def _forecast(given, layout, left_out):
+    """Return the plans of members that `_read` has returned."""
     progress = progress_of(f"The forecast of {len(given)} members")
-    found = several.draw(LAYOUTS[layout], given, functools.partial(planner.plan, progress=progress), left_out)
-    return as_data(found if with_plans else found._replace(plans=[]))
+    return several.draw(LAYOUTS[layout], given, functools.partial(planner.plan, progress=progress), left_out)
 
 
 def layout_faults(given, layout, left_out=()):
-    return several.draw(LAYOUTS[layout], given, planner.draft, left_out).faults
+    return several.draw(LAYOUTS[layout], _read(given), planner.draft, left_out).faults
 
 
-def compare_presets(given):
-    return ipi.compare_presets(given, progress_of(f"The presets' forecasts of {len(given)} members"))
+def _read(given):
+    """Return the members with their settings, which the lookup `layout_member` returns as JSON."""
+    return [
+        {**each, "settings": json.loads(each["settings"]) if isinstance(each["settings"], str) else each["settings"]}
+        for each in given
+    ]
 
 
 def auth_pass(given):
-    return members.auth_pass(given, new_uuid=lambda: str(uuid.uuid4()))
+    return members.auth_pass(_read(given), new_uuid=lambda: str(uuid.uuid4()))
 
 
 class FilterModule:
@@ -80,11 +100,10 @@ class FilterModule:
 
     def filters(self):
         return {
-            "ipi_preset_comparison": with_netaddr(compare_presets, list),
             "layout_faults": with_netaddr(layout_faults, list),
-            "layout_plans": with_netaddr(layout_plans, lambda faults: as_data(several.Plans(faults))),
+            "layout_forecast": with_netaddr(layout_forecast, no_plans),
+            "layout_plans": with_netaddr(layout_plans, no_plans),
             "layout_outcome": outcome.lines,
-            "member_name_faults": identity.of_names,
             "members_auth_pass": auth_pass,
             "vrrp_forecast": forecast.vrrp_forecast,
         }

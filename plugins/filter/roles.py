@@ -4,14 +4,72 @@
 
 from __future__ import annotations
 
+import functools
+import json
+
 from ansible.utils.display import Display
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy, instances, variables
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
+    agent,
+    haproxy,
+    instances,
+    services,
+    services_on_hosts,
+    variables,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY
+from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 
 DISPLAY = Display()
 
 
+def evaluated_once(function):
+    """Return the last result again while the arguments are the same.
+
+    Ansible evaluates a variable at each of its uses, of which a task has several. Thousands of servers show that.
+    """
+    last = {}
+
+    @functools.wraps(function)
+    def remembering(*arguments, **keywords):
+        given = json.dumps(_plain([arguments, keywords]), default=str)
+        if given not in last:
+            last.clear()
+            last[given] = function(*arguments, **keywords)
+        return last[given]
+
+    return remembering
+
+
+def _plain(value):
+    """Return a variable whose templates Ansible evaluates when they are looked at, with all of them evaluated."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _with_planned(settings):
+    """Return a role's settings with the services of a plan, which are JSON, as a list."""
+    known = _plain(settings)
+    return {**known, "services": services.planned(known["services"])} if "services" in known else known
+
+
+@evaluated_once
 def agent_config(settings, listeners=(), host="", addresses=()):
-    return agent.translate(settings, listeners=listeners, host=host, addresses=addresses)
+    """Return what the agent is given. Its module takes the configuration of the proxy as JSON, too."""
+    found = agent.translate(_with_planned(settings), listeners=listeners, host=host, addresses=addresses)
+    return {**found, PROXY: json.dumps(found[PROXY]) if found[PROXY] else None}
+
+
+@evaluated_once
+def haproxy_model(settings, listeners, host, addresses=(), resolved=None):
+    """Return the model with its services as JSON, as its template takes them."""
+    found = haproxy.model(_with_planned(settings), listeners, host, addresses, resolved or {})
+    ports = [service["port"] for service in found["services"]]
+    return {**found, "services": json.dumps(found["services"]), "service_ports": ports}
+
+
+def role_template(name, **variables):
+    return templates.render(name, variables)
 
 
 def unknown_variables(names, known, owner="role", shared=False):
@@ -28,9 +86,10 @@ class FilterModule:
     def filters(self):
         return {
             "agent_config": agent_config,
-            "haproxy_model": haproxy.model,
+            "haproxy_model": haproxy_model,
             "keepalived_model": instances.keepalived_model,
-            "overruled_variables": variables.overruled_variables,
+            "role_template": role_template,
+            "services_to_ask": services_on_hosts.to_ask,
             "unfit_faults": variables.unfit_faults,
             "unknown_variables": unknown_variables,
         }

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: agent_info
 short_description: Read the status of the embedded agent, and whether it could run here
-version_added: 0.1.0
+version_added: 1.0.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:

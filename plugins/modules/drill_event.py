@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: drill_event
 short_description: Inject one failure on a host, and revert it later
-version_added: 0.1.0
+version_added: 1.0.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:
@@ -23,9 +23,13 @@ options:
       - V(haproxy_killed) and V(keepalived_killed) kill every process of the service with SIGKILL. A service
         that restarts itself does so. Reverting starts the service if it is not running.
       - V(haproxy_stopped) and V(keepalived_stopped) stop the service. Reverting starts it.
-      - V(haproxy_reloaded) reloads HAProxy. There is nothing to revert.
+      - V(haproxy_hung) suspends every process of HAProxy with SIGSTOP. It keeps its sockets and answers nobody.
+        Reverting continues them with SIGCONT, and starts the service if a watchdog has ended it.
+      - V(haproxy_reloaded) reloads HAProxy, and V(both_reloaded) HAProxy and keepalived. There is nothing to revert.
       - V(host_cut) drops every frame on O(interface), both ways, ARP too. Reverting removes the nftables table
         C(netdev onprem_lb_drill). Needs the package nftables and Linux 5.16 or later.
+      - V(vrrp_lost) drops the VRRP Advertisements that leave O(interface), so that the other members take over while
+        this one still holds its addresses. Reverted like V(host_cut), and needs the same.
       - Any other needs O(command).
       - V(none) reverts now what is left of an earlier drill and removes its timers.
     type: str
@@ -57,8 +61,8 @@ options:
     default: native
   interface:
     description:
-      - The interface to cut, for O(event=host_cut).
-      - If Ansible reaches the host through it, Ansible cannot reach the host until the cut is reverted.
+      - The interface, for O(event=host_cut) and O(event=vrrp_lost).
+      - If Ansible reaches the host through it, Ansible cannot reach the host until a cut is reverted.
     type: str
 attributes:
   check_mode:
@@ -73,7 +77,7 @@ attributes:
     support: full
 requirements:
   - systemd
-  - nftables for O(event=host_cut)
+  - nftables for O(event=host_cut) and O(event=vrrp_lost)
 """
 
 EXAMPLES = r"""
@@ -170,7 +174,7 @@ def main():
             "engine": {"type": "str", "choices": ["native", "agent"], "default": "native"},
             "interface": {"type": "str"},
         },
-        required_if=[("event", "host_cut", ["interface"])],
+        required_if=[("event", event, ["interface"]) for event in faults.RULES],
         supports_check_mode=True,
     )
     try:

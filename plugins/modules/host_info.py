@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: host_info
 short_description: Read what the plan of a load balancer needs to know about a host
-version_added: 0.1.0
+version_added: 1.0.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:
@@ -281,10 +281,18 @@ instances:
       interface: eth0
       vrid: 240
       version: 2
+      priority: 254
+      preempt: true
       advert_interval: 1
       auth_pass: ""
       addresses: [192.0.2.10/32]
       peers: [192.0.2.12]
+keepalived_version:
+  description: The version of keepalived that is installed; empty where none is, or where O(configs) does not
+    name it.
+  type: str
+  returned: success
+  sample: 2.2.7
 members:
   description: The members that O(members_record) has, and the addresses of each; empty without such a file.
   type: dict
@@ -295,8 +303,8 @@ heard:
   type: list
   elements: dict
   returned: success
-switchover:
-  description: As RV(onprem.lb.member_info#module:switchover).
+held_back:
+  description: As RV(onprem.lb.member_info#module:held_back).
   type: dict
   returned: success
 selinux:
@@ -316,6 +324,7 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import (
     facts,
+    held_back,
     in_force,
     keepalived_conf,
     named_files,
@@ -325,7 +334,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     rivals,
     served_certificates,
     server_names,
-    switchover,
     takeover,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
@@ -384,10 +392,11 @@ def read_host(params, reader):
         "uncovered": uncovered(params),
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "instances": instances(params, reader),
+        "keepalived_version": reader.version(KEEPALIVED) if KEEPALIVED in params["configs"] else "",
         "takeover": others,
         "members": facts.members(reader.text(params["members_record"])) if params["members_record"] else {},
         "stale": in_force.unloaded_units(reader, params["loaded"]),
-        "switchover": switchover.in_force(reader),
+        "held_back": held_back.in_force(reader),
         "selinux": facts.has_selinux(),
         "problems": problems,
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: member_info
 short_description: Read what a member of a pair or cluster holds, and whether it could take over
-version_added: 0.1.0
+version_added: 1.0.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:
@@ -25,6 +25,10 @@ options:
   members_record:
     description: The file in which the last run has recorded the members.
     type: path
+  asks_reboot:
+    description: Whether to find out if this host needs a reboot, which takes longer where dnf is to say so.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - onprem.lb.attributes.reads_only
 seealso:
@@ -90,13 +94,13 @@ servers:
   type: dict
   returned: success
   sample: {"total": 4, "up": 3, "others": [{"service": "web", "name": "app1", "state": "down"}]}
-switchover:
-  description: The member C(to) which the VIPs were handed over, since when and by whom, while that keeps the router
-    stopped here; else empty.
+held_back:
+  description: The member C(to) which the VIPs were handed over, since when and by whom, while a switchover or a
+    maintenance (C(during)) keeps the router stopped here; else empty.
   type: dict
   returned: success
 unable:
-  description: A sentence for each reason why this member could not take over, besides RV(switchover).
+  description: A sentence for each reason why this member could not take over, besides RV(held_back).
   type: list
   elements: str
   returned: success
@@ -109,10 +113,15 @@ members:
   description: The members that O(members_record) has, and the addresses of each.
   type: dict
   returned: success
+reboot:
+  description: Why this host needs a reboot, empty if nothing says so.
+  type: str
+  returned: with O(asks_reboot)
+  sample: /run/reboot-required is there
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import member
+from ansible_collections.onprem.lb.plugins.module_utils._host import member, reboot
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 
@@ -121,13 +130,17 @@ def main():
         argument_spec={
             "vips": {"type": "list", "elements": "raw", "default": []},
             "members_record": {"type": "path"},
+            "asks_reboot": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
+    reader = Reader.of(module)
     try:
-        found = member.read(Reader.of(module), module.params["vips"], module.params["members_record"] or "")
+        found = member.read(reader, module.params["vips"], module.params["members_record"] or "")
     except PermissionError:
         module.fail_json(msg="There is no right to open raw sockets: use become, or give the container NET_RAW.")
+    if module.params["asks_reboot"]:
+        found["reboot"] = reboot.reason(reader)
     module.exit_json(**found)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: member_lock
 short_description: Let only one run at a time change a host
-version_added: 0.1.0
+version_added: 1.0.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:
@@ -73,6 +73,10 @@ held_by:
     user: anna
     purpose: setting the pair up
     since: "2026-01-31 12:00:00 UTC"
+answered:
+  description: Whether the host could be connected to. The action plugin says so of a host that it could not use.
+  returned: if the module did not run
+  type: bool
 interrupted:
   description: How this member takes back what an interrupted run has changed, which is due or under way; else empty.
   returned: success

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: member_state
 short_description: Save the state of a member, return to one, and let the member do that by itself unless a run confirms
-version_added: 0.1.0
+version_added: 1.1.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: nft_table
 short_description: Put a table of nftables in force
-version_added: 0.1.0
+version_added: 1.0.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: validate_variables
 short_description: Refuse variables of this collection that no host could use
-version_added: 0.1.0
+version_added: 1.0.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:

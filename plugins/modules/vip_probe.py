@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: vip_probe
 short_description: Measure how a floating address serves while it fails over
-version_added: 0.1.0
+version_added: 1.0.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:
@@ -48,6 +48,11 @@ options:
     description: Text to send when connected. An attempt then succeeds only if at least one byte comes back. That proves
       that the service answers, and not only that the kernel accepts connections for it.
     type: str
+  lasting:
+    description: How many connections to open before, and to leave open and silent until the end. RV(lasting) says how
+      many of them ended. A server that closes silent connections sooner ends them, too.
+    type: int
+    default: 0
   members:
     description: The possible holders, to call them by name. Any other holder is called by its MAC.
     type: list
@@ -179,6 +184,13 @@ failback:
     RV(takeover).
   returned: success
   type: dict
+lasting:
+  description: The connections of O(lasting).
+  returned: success
+  type: dict
+  contains:
+    held: {description: How many could be opened., type: int}
+    lost: {description: How many of these ended before the end., type: int}
 timeline:
   description:
     - Who held the address, from RV(timeline[].at_ms) on, starting at 0.
@@ -221,6 +233,19 @@ settled:
   description: Whether the condition of O(until) held at the end. False without O(until).
   returned: success
   type: bool
+series:
+  description:
+    - What became of each connection, one word for each interval of O(interval_ms).
+    - A number is the latency of an answer, in tenths of a millisecond.
+    - C(-) is a sample that was skipped, C(t) a timeout, C(r) a connection that was refused, C(x) one that was reset,
+      C(c) closed, C(s) slow, C(e) another error.
+  returned: success
+  type: str
+  sample: 7 6 7 - t t r 12 7
+started_at:
+  description: When the probe started, in seconds since 1970, by this host's own clock.
+  returned: success
+  type: float
 probed_ms:
   description: How long the probe ran.
   returned: success
@@ -264,6 +289,7 @@ ARGUMENTS = {
     "timeout_ms": {"type": "float", "default": 300},
     "duration": {"type": "float", "default": 10},
     "send": {"type": "str"},
+    "lasting": {"type": "int", "default": 0},
     "members": {"type": "list", "elements": "dict", "default": [], "options": MEMBER},
     "settle": {"type": "dict", "options": SETTLE},
     "until": {"type": "dict", "options": UNTIL},
@@ -279,6 +305,7 @@ def settings_of(params):
         timeout_ms=params["timeout_ms"],
         duration_ms=params["duration"] * 1000.0,
         send=(params["send"] or "").encode(),
+        lasting=params["lasting"],
         names={mac.lower(): member["name"] for member in params["members"] for mac in member["macs"]},
         settle=settle and prober.Goal(holder=settle["holder"] or "", successes=settle["successes"]),
         settle_limit_ms=settle["limit"] * 1000.0 if settle else 0.0,

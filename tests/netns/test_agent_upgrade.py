@@ -37,7 +37,7 @@ class ArchivedAgent(ReloadableAgent):
 
     def prepare(self):
         super().prepare()
-        self.install("0.1.0")
+        self.install("1.0.0")
 
     def install(self, version="", content=b""):
         """Replace the archive atomically; the running process keeps its own."""
@@ -182,7 +182,7 @@ def test_a_broken_version_leaves_the_old_one_in_service_and_a_good_one_can_follo
         agent.process.send_signal(signal.SIGUSR2)
         until(lambda count=refusals: agent.log().count("does not take over") > count, "the log does not report it")
         assert "it has ended" in agent.report()["config_fault"]
-        assert (agent.report()["pid"], agent.report()["version"]) == (pid, "0.1.0")
+        assert (agent.report()["pid"], agent.report()["version"]) == (pid, "1.0.0")
     assert persistent_state(agent) == before
     upgrade_repeatedly(agent, 1)
     assert stage.address_changes(begin) == [] and max(gaps(stage.advertisements(begin))) < 2 * INTERVAL

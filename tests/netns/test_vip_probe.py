@@ -15,6 +15,7 @@ import time
 from threading import Event
 
 import pytest
+from support.waiting import until as wait_until
 
 VIP, VIP6 = "192.0.2.100", "2001:db8::100"
 PORT = 8443
@@ -145,6 +146,21 @@ def test_an_outage_and_the_time_without_a_holder_are_measured(serving, address):
     assert [step["holders"] for step in report["timeline"]] == [["lb1"], [], ["lb2"]]
     assert report["failback"]["failed"] == 0
     assert report["failback"]["tried"] > 0
+
+
+@pytest.mark.parametrize("address", [VIP, VIP6])
+def test_lasting_connections_end_when_another_member_has_the_address(link, address):
+    for node in (link.lb1, link.lb2):
+        assert node.python(MUTE, PORT).stdout.readline() == "ready\n"
+    link.lb1.take_over(address)
+    assert result(probing(link, address, lasting=5))["lasting"] == {"held": 5, "lost": 0}
+    until = {**TAKEN_OVER["until"], "quiet_ms": 2500}  # in which the kernel asks for the connections
+    process = probing(link, address, lasting=5, **{**TAKEN_OVER, "until": until})
+    keepalive = ("ss", "-Htno", "state", "established", "dport", "=", f":{PORT}")
+    wait_until(lambda: link.client.output(*keepalive).count("keepalive") == 5)
+    link.lb1.release(address)
+    link.lb2.take_over(address)
+    assert result(process)["lasting"] == {"held": 5, "lost": 5}
 
 
 def test_a_probe_reports_a_stall_of_its_host_and_an_outage_that_is_shorter_by_no_more(serving):

@@ -9,7 +9,7 @@ from typing import Any, Dict, List
 VIP, SECOND = "192.0.2.10", "192.0.2.20"
 NAMES = ("lb1", "lb2")
 VERSIONS = {"haproxy": "2.6.12", "keepalived": "2.2.7"}
-RECORD = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna"}
+RECORD = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna", "during": "switchover"}
 DOWN = {"unreachable": True, "msg": "Failed to connect to the host via ssh: ssh: connect to host: No route to host"}
 
 
@@ -28,7 +28,7 @@ def seen(number: int, holds: Any = (), **values: Any) -> Dict[str, Any]:
         "macs": [f"02:00:00:00:00:0{number}"],
         "ports": [443],
         "servers": {"total": 2, "up": 2, "others": []},
-        "switchover": {},
+        "held_back": {},
         "unable": [],
         "stale": [],
         "members": {},

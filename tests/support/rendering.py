@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import functools
+import json
 
 import yaml
-from ansible_collections.onprem.lb.plugins.filter import quoting
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy as _haproxy
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 
 from support.paths import ROLES
 
@@ -26,18 +26,8 @@ NOTHING = {"sync_groups": [], "scripts": [], "track_files": [], "auth_pass": ""}
 
 
 def render(role, template, **variables):
-    """Render a template with a role's defaults and other variables, with Ansible's settings of Jinja."""
-    return _templates(role).get_template(template).render({**_variables(role, "defaults"), **variables})
-
-
-@functools.lru_cache(maxsize=None)
-def _templates(role):
-    """Return a role's templates, each of which is compiled once."""
-    folder = FileSystemLoader(ROLES / role / "templates")
-    jinja = Environment(loader=folder, trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
-    filters = quoting.FilterModule().filters()
-    jinja.filters.update({f"onprem.lb.{name}": function for name, function in filters.items()})
-    return jinja
+    """Render a template with its variables, as the filter `role_template` does."""
+    return templates.render(f"{role}/{template}", variables)
 
 
 @functools.lru_cache(maxsize=None)
@@ -57,14 +47,15 @@ def haproxy(services, of="Debian", monitors=(), **variables):
     """Return haproxy.cfg for a family of distributions."""
     model = haproxy_model(services, monitors, **variables)
     assert model["faults"] == []
-    return render("haproxy", "haproxy.cfg.j2", __haproxy_model=model, __haproxy_family=_family(of), **variables)
+    model["services"] = json.dumps(model["services"])
+    return render("haproxy", "haproxy.cfg.j2", model=model, family=_family(of))
 
 
 def haproxy_unit(of="Debian", **variables):
     """Return the drop-in of haproxy's unit."""
     model = haproxy_model(**variables)
     assert model["faults"] == []
-    return render("haproxy", "unit.conf.j2", __haproxy_model=model, __haproxy_family=_family(of))
+    return render("haproxy", "unit.conf.j2", tuning=model["tuning"], family=_family(of))
 
 
 def _family(name):
@@ -82,11 +73,11 @@ def keepalived(settings, name, **variables):
     """Return keepalived.conf for a member."""
     model = keepalived_model(settings, name, **variables)
     assert model["faults"] == []
-    return render("keepalived", "keepalived.conf.j2", __keepalived_model=model)
+    return render("keepalived", "keepalived.conf.j2", model=model)
 
 
 def keepalived_unit(**variables):
     """Return the drop-in of keepalived's unit."""
     model = keepalived_model({"instances": []}, **variables)
     assert model["faults"] == []
-    return render("keepalived", "unit.conf.j2", __keepalived_model=model)
+    return render("keepalived", "unit.conf.j2", config_path=model["daemon"]["config_path"])

@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "action": ("_plan.model",),
     "filter": ("_plan", "_shared"),
     "_plan.dns": ("_agent.config.schema",),
-    "_plan.drill": ("_shared",),
+    "_plan.drill": ("_shared", "_agent.VERSION"),
     "_plan.operations": ("_shared",),
     "_plan.layouts": ("_plan.dns", "_plan.forecast", "_plan.model", "_shared", "_agent.config.schema"),
     "_plan.forecast": ("_plan.model", "_shared", "_agent.vrrp.core"),
@@ -53,7 +53,7 @@ MAY_IMPORT = {
     "_host.states.records": (),  # also read before a file is written
     "_shared": ("_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),
     "_agent": (),
-    "_agent.cli": ("_agent", "_agent.vrrp", "_agent.proxy", "_agent.metrics", *AGENT_PARTS),
+    "_agent.cli": ("_agent", "_agent.vrrp", "_agent.proxy", "_agent.metrics", "_agent.follow", *AGENT_PARTS),
     "_agent.vrrp": ("_agent.VERSION", "_agent.vrrp.core", *AGENT_PARTS),
     "_agent.vrrp.core": (),  # the protocol itself: pure, and of the standard library alone
     "_agent.proxy": AGENT_PARTS,
@@ -61,6 +61,7 @@ MAY_IMPORT = {
     "_agent.proxy.worker": ("_agent.proxy.settings",),
     "_agent.proxy.views": ("_agent.proxy.settings", "_agent.runtime"),
     "_agent.metrics": ("_agent.vrrp", "_agent.vrrp.core", *AGENT_PARTS),
+    "_agent.follow": ("_agent.VERSION", "_agent.proxy.config", "_agent.metrics.certificates", *AGENT_PARTS),
     "_agent.checks": ("_agent.net", "_agent.runtime", "_agent.config"),
     "_agent.net": ("_agent.vrrp.core.packet",),
     "_agent.runtime": (),

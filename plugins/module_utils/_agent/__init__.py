@@ -4,4 +4,4 @@
 
 from __future__ import annotations
 
-VERSION = "0.1.0"  # the collection's
+VERSION = "1.0.0"  # the collection's

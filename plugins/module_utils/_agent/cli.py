@@ -18,7 +18,8 @@ FORMATS = ("table", "json", "prometheus")
 CONFIGURED = (
     ("vrrp", "be a VRRP router"),
     ("proxy", "balance TCP connections"),
-    ("check-config", "say what is wrong with a configuration of either"),
+    ("follow", "keep the servers of a balancer at the nodes of a cluster"),
+    ("check-config", "say what is wrong with a configuration of any of them"),
 )
 
 
@@ -28,6 +29,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     commands = {
         "vrrp": _vrrp,
         "proxy": _proxy,
+        "follow": _follow,
         "check-config": _check_config,
         "status": _status,
         "server": _server,
@@ -107,6 +109,22 @@ def _proxy(options: Any) -> int:
     return lifecycle.main(options.config, settings, Log(), Notifier(), environ)
 
 
+def _follow(options: Any) -> int:
+    import os
+
+    environ = dict(os.environ)
+    from .follow import config
+
+    settings, faults = config.load(options.config)
+    if settings is None:
+        return _refuse(*faults)
+    from .follow import lifecycle
+    from .runtime.log import Log
+    from .runtime.sd_notify import Notifier
+
+    return lifecycle.main(options.config, settings, Log(), Notifier(), environ)
+
+
 def _missing_privilege() -> Optional[str]:
     """Return which privilege is missing that the agent cannot do without, if any."""
     import socket
@@ -123,8 +141,10 @@ def _missing_privilege() -> Optional[str]:
 
 def _check_config(options: Any) -> int:
     from .config import file, host, lines
+    from .follow.config import kubeconfig
 
     text, faults = file.load(options.config)
+    faults = faults or kubeconfig(text, options.config)
     if faults:
         return _refuse(*faults)
     parsed, faults = file.parse(text, options.config)
@@ -133,7 +153,7 @@ def _check_config(options: Any) -> int:
     kind, faults = file.kind(parsed, options.config)
     if faults:
         return _refuse(*faults)
-    counts, notes, faults = {file.VRRP: _count_vrrp, file.PROXY: _count_proxy}[kind](text, options.config, host)
+    counts, notes, faults = COUNTS[kind](text, options.config, host)
     if faults:
         return _refuse(*lines.numbered(text, faults))
     _print("".join([f"{options.config} is good: {', '.join(counts)}.\n", *(f"Note: {note}\n" for note in notes)]))
@@ -163,6 +183,21 @@ def _count_proxy(text: str, path: str, host: Any) -> Tuple[List[str], List[str],
     return counts, [], []
 
 
+def _count_follow(text: str, path: str, host: Any) -> Tuple[List[str], List[str], List[str]]:
+    from .follow import config
+
+    settings, faults = config.parse(text, path, host)
+    if settings is None:
+        return [], [], faults
+    backends = settings.haproxy.backends if settings.haproxy else ()
+    services = settings.proxy.services if settings.proxy else ()
+    counts = [_count(settings.api.servers, "API server"), _count(backends, "backend"), _count(services, "service")]
+    return counts, [], []
+
+
+COUNTS = {"vrrp": _count_vrrp, "proxy": _count_proxy, "follow": _count_follow}
+
+
 def _count(items: Any, name: str) -> str:
     return f"{len(items)} {name}{'' if len(items) == 1 else 's'}"
 
@@ -171,13 +206,15 @@ def _status(options: Any) -> int:
     """Ask the agent at a socket, or each one that has a socket at a default path."""
     import os
 
+    from .follow.settings import STATUS_SOCKET as FOLLOW
     from .proxy.settings import Settings as Proxy
     from .runtime import status_socket
     from .vrrp.settings import Settings as Vrrp
 
     defaults = [Vrrp(()).status_socket, Proxy(()).status_socket]
     exit_code = GOOD
-    for path in [options.socket] if options.socket else [path for path in defaults if os.path.exists(path)] or defaults:
+    there = [path for path in (*defaults, FOLLOW) if os.path.exists(path)]
+    for path in [options.socket] if options.socket else there or defaults:
         try:
             _print(_formatted(status_socket.fetch(path), options.format))
         except status_socket.Refused as refused:
@@ -191,6 +228,10 @@ def _formatted(report: Any, form: str) -> str:
 
     if form == "json":
         return json.dumps(report, indent=2) + "\n"
+    if "balancers" in report:
+        from .follow import show as follow
+
+        return follow.prometheus(report) if form == "prometheus" else follow.table(report, time.time())
     if "services" in report:
         from .proxy.views import metrics, text
 

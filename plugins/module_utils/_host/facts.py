@@ -25,6 +25,8 @@ INSTANCE: Dict[str, Any] = {
     "interface": "",
     "vrid": 0,
     "version": 2,
+    "priority": 100,
+    "preempt": True,
     "advert_interval": 1,
     "auth_pass": "",
     "addresses": [],

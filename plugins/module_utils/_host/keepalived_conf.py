@@ -14,7 +14,7 @@ Statement = Tuple[List[str], List[Any]]  # the words, and the statements in brac
 
 
 def instances(text: str) -> List[Dict[str, Any]]:
-    """Return ``{name, interface, vrid, version, advert_interval, auth_pass, addresses, peers}`` of each instance.
+    """Return each instance, with the keys of `facts.INSTANCE`.
 
     A value that is not there is keepalived's default. The interval is in seconds. One without a VRID is left out.
     """
@@ -24,17 +24,6 @@ def instances(text: str) -> List[Dict[str, Any]]:
     )
     found = [_instance(words, block, default) for words, block in statements if words[:1] == ["vrrp_instance"]]
     return [instance for instance in found if instance["vrid"]]
-
-
-def elections(text: str) -> Dict[str, Dict[str, Any]]:
-    """Return ``{priority, preempt}`` of each instance, by its name."""
-    found = {}
-    for words, block in _statements(text):
-        if words[:1] == ["vrrp_instance"] and len(words) > 1:
-            given = {statement[0]: statement[1:] for statement, _nested in block if statement}
-            priority = int(_number("".join(given.get("priority", ["100"])[:1])))
-            found[words[1]] = {"priority": priority, "preempt": "nopreempt" not in given}
-    return found
 
 
 def track_files(text: str) -> List[str]:
@@ -62,6 +51,7 @@ def _all(statements: List[Statement]) -> Iterator[Statement]:
 
 def _instance(words: List[str], block: List[Statement], version: str) -> Dict[str, Any]:
     values = {statement[0]: statement[1] for statement, _nested in block if len(statement) > 1}
+    flags = {statement[0] for statement, _nested in block if statement}
     secrets = {
         statement[0]: statement[1] for statement, _nested in _block(block, "authentication") if len(statement) > 1
     }
@@ -70,6 +60,8 @@ def _instance(words: List[str], block: List[Statement], version: str) -> Dict[st
         "interface": values.get("interface", ""),
         "vrid": int(_number(values.get("virtual_router_id", "0"))),
         "version": int(_number(values.get("version", version))),
+        "priority": int(_number(values.get("priority", "100"))),
+        "preempt": "nopreempt" not in flags,
         "advert_interval": _number(values.get("advert_int", "1")),
         "auth_pass": secrets.get("auth_pass", ""),
         "addresses": [statement[0] for statement, _nested in _block(block, "virtual_ipaddress")],

@@ -4,21 +4,20 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from .._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, PROGRAMS, PROXY, UNITS, VRRP, Daemon, is_own
-from . import balancer, facts, in_force, keepalived_conf, switchover
+from . import balancer, facts, held_back, in_force, keepalived_conf
 from .reader import Reader
 
 ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link
+CONNECT_TIMEOUT = 1.0  # seconds for the balancer to accept a connection of its own host
 CONFIGS = {
     UNITS[NATIVE].balancer: "/etc/haproxy/haproxy.cfg",
     UNITS[NATIVE].router: "/etc/keepalived/keepalived.conf",
     UNITS[AGENT].router: "/etc/onprem-lb-agent/vrrp.json",
 }
-VERSION = re.compile(r"(?:HAProxy version|HA-Proxy version|Keepalived v)\s*(\d+(?:\.\d+)+)")
 WILDCARDS = ("0.0.0.0", "::")
 ACTIVE = "Active"
 NOT_SET_UP = "nothing of this collection is set up here: run onprem.lb.site."
@@ -48,7 +47,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
     units = [unit for unit in UNITS[engine] if facts.is_ours(unit)] if engine else []
     daemons = {unit: in_force.read(reader, unit) for unit in units}
     own = READERS[engine](reader, daemons) if engine else Own()
-    held_back = switchover.in_force(reader)
+    record = held_back.in_force(reader)
     addresses = reader.addresses() or []
     configured = [address for instance in own.instances for address in instance["addresses"]]
     every = list(dict.fromkeys([*facts.vip_addresses(vips), *configured]))
@@ -60,10 +59,10 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
         "held": held(every, addresses, own),
         "answering": reader.answering(every, ANSWER_TIMEOUT, addresses),
         "macs": sorted({info["mac"] for info in addresses if info["interface"] != "lo" and info["mac"]}),
-        "ports": ports(facts.listeners(), engine, every),
+        "ports": ports(facts.listeners(), engine, every, own_address(addresses, own)),
         "servers": balancer.summary(own.servers),
-        "switchover": held_back,
-        "unable": list(unable(daemons, own, _down(reader, own.track_files), held_back)) if engine else [NOT_SET_UP],
+        "held_back": record,
+        "unable": list(unable(daemons, own, _down(reader, own.track_files), record)) if engine else [NOT_SET_UP],
         "stale": [line for line in (in_force.unloaded(unit, found) for unit, found in daemons.items()) if line],
         "members": facts.members(reader.text(members_record)) if members_record else {},
     }
@@ -76,15 +75,15 @@ def engine_of(reader: Reader) -> str:
     return routers[[*active, *routers][0]] if routers else ""
 
 
-def unable(daemons: Daemons, own: Own, down: Dict[str, str], held_back: Dict[str, str]) -> Iterator[str]:
+def unable(daemons: Daemons, own: Own, down: Dict[str, str], record: Dict[str, str]) -> Iterator[str]:
     """Yield a sentence for each reason why this member could not take over.
 
     :param down: what the track files say that are not 0
-    :param held_back: the switchover that has stopped the router, which is no reason here
+    :param record: of what has stopped the router on purpose, which is no reason here
     """
     routers = [units.router for units in UNITS.values()]
     for unit, daemon in daemons.items():
-        if not daemon.active and not (held_back and unit in routers):
+        if not daemon.active and not (record and unit in routers):
             yield f"{unit} does not run."
         for instance, why in daemon.in_fault.items() if daemon.active else ():
             yield f"{instance} is in FAULT{': ' + why if why else ''}."
@@ -94,10 +93,24 @@ def unable(daemons: Daemons, own: Own, down: Dict[str, str], held_back: Dict[str
         yield own.silent
 
 
-def ports(listeners: List[Dict[str, Any]], engine: str, vips: List[str]) -> List[int]:
-    """Return the ports at which the balancer answers through the VIPs."""
+def ports(listeners: List[Dict[str, Any]], engine: str, vips: List[str], address: str) -> List[int]:
+    """Return the ports at which the balancer answers through the VIPs.
+
+    :param address: its own, at which it answers like a VIP where it listens on any; '' if it has none
+    """
     own = [each for each in listeners if engine and is_own(each, PROGRAMS[engine])]
-    return sorted({each["port"] for each in own if each["address"] in (*WILDCARDS, *vips)})
+    anywhere = {each["port"] for each in own if each["address"] in WILDCARDS}
+    reached = facts.reachable([(address, port) for port in sorted(anywhere)], CONNECT_TIMEOUT) if address else []
+    silent = {port for port in anywhere if address and f"{address} {port}" not in reached}
+    return sorted({each["port"] for each in own if each["address"] in (*WILDCARDS, *vips)} - silent)
+
+
+def own_address(addresses: List[Dict[str, Any]], own: Own) -> str:
+    """Return an address of this host on a link of its routers; '' if there is none."""
+    links = {instance["interface"] for instance in own.instances}
+    vips = {address for instance in own.instances for address in instance["addresses"]}
+    found = [info["address"] for info in addresses if info["interface"] in links and info["address"] not in vips]
+    return next((address for address in found if not address.startswith("fe80:")), "")
 
 
 def held(vips: List[str], addresses: List[Dict[str, Any]], own: Own) -> List[Dict[str, Any]]:
@@ -123,20 +136,19 @@ def _down(reader: Reader, paths: List[str]) -> Dict[str, str]:
     return {path: value for path, value in values.items() if value not in ("", "0")}
 
 
-def _instance(known: Dict[str, Any], election: Dict[str, Any]) -> Dict[str, Any]:
+def _instance(known: Dict[str, Any]) -> Dict[str, Any]:
     addresses = [address.partition("/")[0] for address in known["addresses"]]
-    return {"name": known["name"], "interface": known["interface"], "addresses": addresses, **election}
+    return {**{key: known[key] for key in ("name", "interface", "priority", "preempt")}, "addresses": addresses}
 
 
 def native(reader: Reader, daemons: Daemons) -> Own:
     """Read haproxy and keepalived."""
     haproxy, keepalived = UNITS[NATIVE]
     text = reader.text(daemons[keepalived].config or CONFIGS[keepalived])
-    elections = keepalived_conf.elections(text)
     servers, silent = _haproxy_servers(reader, daemons[haproxy]) if haproxy in daemons else ([], "")
     return Own(
-        versions={name: version for name in (HAPROXY, KEEPALIVED) for version in _version(reader, name)},
-        instances=[_instance(each, elections[each["name"]]) for each in keepalived_conf.instances(text)],
+        versions={name: version for name in (HAPROXY, KEEPALIVED) for version in [reader.version(name)] if version},
+        instances=[*map(_instance, keepalived_conf.instances(text))],
         states=in_force.keepalived_states(reader) if daemons[keepalived].active else {},
         track_files=keepalived_conf.track_files(text),
         servers=servers,
@@ -153,25 +165,16 @@ def _haproxy_servers(reader: Reader, daemon: in_force.InForce) -> Tuple[List[bal
     return balancer.of_statistics(text or ""), "" if text else f"haproxy does not answer at {path}."
 
 
-def _version(reader: Reader, program: str) -> List[str]:
-    path = reader.find(program)
-    return VERSION.findall("".join(reader.run([path, "-v"])[1:]))[:1] if path else []
-
-
 def agent(reader: Reader, daemons: Daemons) -> Own:
     """Read the agent."""
     balancer_unit, router_unit = UNITS[AGENT]
     text = reader.text(daemons[router_unit].config or CONFIGS[router_unit])
     config = facts.agent_config(text)
-    elections = {
-        each.get("name"): {"priority": each.get("priority", 100), "preempt": each.get("preempt", True)}
-        for each in config.get("instances", [])
-    }
     router, proxy = in_force.report_of(Daemon(VRRP)), in_force.report_of(Daemon(PROXY))
     serves, answer = balancer_unit in daemons and daemons[balancer_unit].active, router or proxy
     return Own(
         versions={AGENT: answer["version"]} if answer else {},
-        instances=[_instance(each, elections[each["name"]]) for each in facts.agent_instances(text)],
+        instances=[*map(_instance, facts.agent_instances(text))],
         states={each["name"]: in_force.State(each["state"], each["since"]) for each in router.get("instances", [])},
         track_files=[check["file"] for check in config.get("checks", []) if check.get("type") == "file"],
         servers=balancer.of_report(proxy),

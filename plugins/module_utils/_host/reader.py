@@ -7,6 +7,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -24,6 +25,7 @@ APT_SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/
 APT_SETTINGS = ("/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*")
 YUM_SOURCES = ("/etc/yum.repos.d/*.repo",)
 YUM_SETTINGS = ("/etc/dnf/dnf.conf",)
+VERSION = re.compile(r"(?:HAProxy version|HA-Proxy version|Keepalived v)\s*(\d+(?:\.\d+)+)")
 DPKG_JOURNAL = "/var/lib/dpkg/updates/[0-9]*"  # what dpkg had begun and not finished when it ended
 
 
@@ -61,6 +63,12 @@ class Reader:
                 return file.read()
         except OSError:
             return ""
+
+    def version(self, program: str) -> str:
+        """Return the version of haproxy or keepalived, '' where it is not installed."""
+        path = self.find(program)
+        found = VERSION.search("".join(self.run([path, "-v"])[1:])) if path else None
+        return found.group(1) if found else ""
 
     def addresses(self) -> Optional[List[Dict[str, Any]]]:
         """Return the host's addresses, or None without the program ip."""

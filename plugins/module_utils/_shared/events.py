@@ -9,6 +9,20 @@ from __future__ import annotations
 
 HAPROXY_KILLED, HAPROXY_STOPPED, HAPROXY_RELOADED = "haproxy_killed", "haproxy_stopped", "haproxy_reloaded"
 KEEPALIVED_KILLED, KEEPALIVED_STOPPED = "keepalived_killed", "keepalived_stopped"
-HOST_CUT = "host_cut"
+HAPROXY_HUNG = "haproxy_hung"
+BOTH_RELOADED = "both_reloaded"
+HOST_CUT, VRRP_LOST = "host_cut", "vrrp_lost"
 
-EVENTS = (HAPROXY_KILLED, HAPROXY_STOPPED, HAPROXY_RELOADED, KEEPALIVED_KILLED, KEEPALIVED_STOPPED, HOST_CUT)
+EVENTS = (
+    HAPROXY_KILLED,
+    HAPROXY_STOPPED,
+    HAPROXY_HUNG,
+    HAPROXY_RELOADED,
+    KEEPALIVED_KILLED,
+    KEEPALIVED_STOPPED,
+    BOTH_RELOADED,
+    HOST_CUT,
+    VRRP_LOST,
+)
+# Two members hold a VIP for as long as it lasts, whatever the plan: a drill injects it on request only.
+COSTLY = (VRRP_LOST,)

@@ -23,6 +23,7 @@ from support.netns.recorder import Recorder
 from support.rendering import keepalived as render
 
 STEADY = 0.4  # seconds: longer than the second round of announcements, or a late announcement of the loser, takes
+AUTH_PASS = "0f3a9c1e"
 EVENTS = ("haproxy_killed", "keepalived_stopped", "host_cut")
 
 
@@ -57,17 +58,26 @@ class Cluster:
         self.link.stop()
 
     def _prepare(self, name):
+        (self.folder / name).mkdir(parents=True)
+        self.configure(name, self.plan.members[name].router)
+        self._set_haproxy(name, alive=True)
+
+    def configure(self, name, router, auth_pass=AUTH_PASS):
+        """Write a member's configuration; keepalived reads it at its start or reload."""
         own = self.folder / name
-        own.mkdir(parents=True)
-        router = self.plan.members[name].router
         settings = {
             "instances": router.instances,
             "scripts": [{**script, "command": f"{shutil.which('test')} -e {own}/alive"} for script in router.scripts],
             "track_files": [{**file, "path": str(own / "down")} for file in router.track_files],
-            "auth_pass": "0f3a9c1e",
+            "auth_pass": auth_pass,
         }
         (own / "keepalived.conf").write_text(render(settings, name))
-        self._set_haproxy(name, alive=True)
+
+    def reload(self, name):
+        self.running[name].send_signal(signal.SIGHUP)
+
+    def stop(self, name):
+        end(self.running.pop(name), signal.SIGTERM)
 
     def _set_haproxy(self, name, alive):
         """Do as HAProxy's unit does: a killed HAProxy has ended before ExecStopPost writes the track file."""
@@ -95,7 +105,7 @@ class Cluster:
         """Have a member fail; return when that began, by the clock that stamps frames."""
         if event == "keepalived_stopped":
             at = time.time()
-            end(self.running.pop(name), signal.SIGTERM)
+            self.stop(name)
             return at
         at = self.recorder.record(name, "cut" if event == "host_cut" else "died")
         if event == "host_cut":

@@ -70,7 +70,7 @@ WEB = {
 API = {**WEB, "name": "api", "port": 6443, "state": "down", "usable": 0, "servers": [UNCHECKED], **NOTHING}
 REPORT = {
     "agent": "onprem.lb",
-    "version": "0.1.0",
+    "version": "1.0.0",
     "pid": 815,
     "host": "lb1",
     "since": NOW - 3 * 86400 - 4 * 3600,

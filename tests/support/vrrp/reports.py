@@ -64,7 +64,7 @@ NEW = {
 }
 REPORT = {
     "agent": "onprem.lb",
-    "version": "0.1.0",
+    "version": "1.0.0",
     "pid": 4711,
     "since": NOW - 3 * 86400 - 4 * 3600,
     "config": "/etc/onprem-lb-agent/vrrp.json",

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.members import RECORD
 from support.playbooks import play
 
 DRILL = [{"hosts": "probe", "gather_facts": False, "roles": ["onprem.lb.drill"]}]
@@ -62,14 +63,23 @@ def test_a_wrong_variable_is_refused_before_a_host_is_reached(tmp_path, given):
     assert code != 0 and given.replace("=", " is '") in printed and "UNREACHABLE" not in printed
 
 
-def test_a_drill_without_a_round_is_refused(tmp_path):
+def drill(folder, host, *arguments):
+    """Drill a pair whose members are read already, each as the same host."""
     plan = {"outages": [{"event": "haproxy_killed", "vip": "192.0.2.10"}], "targets": [], "members": {}}
-    known = {
-        "__layout_plans": {"faults": [], "plans": [plan]},
-        "__layout_member": {"name": "lb1", "host": {"addresses": []}},
-    }
+    known = {"__layout_plans": {"faults": [], "plans": [plan]}, "__layout_member": {"name": "lb1", "host": host}}
     plays = [{"hosts": "pair", "gather_facts": False, "tasks": [{"set_fact": known}]}]
-    playbook = tmp_path / "drill.yml"
+    playbook = folder / "drill.yml"
     playbook.write_text(json.dumps(plays + DRILL))
-    code, said = play(tmp_path, PAIR, str(playbook), "-e", '{"drill_events": ["host_cut"]}')
+    return play(folder, PAIR, str(playbook), *arguments)
+
+
+@pytest.mark.parametrize("during, mend", [("switchover", "-e switchover_back"), ("maintenance", "goes on with it")])
+def test_a_drill_of_a_pair_with_a_member_held_back_is_refused_with_the_mend(tmp_path, during, mend):
+    code, said = drill(tmp_path, {"addresses": [], "held_back": {**RECORD, "during": during}})
+    assert code != 0 and "Nothing is drilled while lb1 is held back: its router is stopped since 2026-01-31" in said
+    assert f"onprem.lb.{during} {mend}" in said
+
+
+def test_a_drill_without_a_round_is_refused(tmp_path):
+    code, said = drill(tmp_path, {"addresses": []}, "-e", '{"drill_events": ["host_cut"]}')
     assert code != 0 and "no forecast has host_cut. There are haproxy_killed in drill_events." in " ".join(said.split())

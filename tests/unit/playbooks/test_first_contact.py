@@ -78,3 +78,27 @@ def test_a_removal_asks_for_a_confirmation_before_it_connects_to_a_host(tmp_path
 def test_a_dry_run_of_a_removal_needs_no_confirmation(tmp_path):
     code, said = play(tmp_path, PAIR, "onprem.lb.remove", "--check")
     assert code != 0 and "-e confirm=true" not in said and "lb1]: UNREACHABLE!" in said
+
+
+ALONE = """
+[pair]
+lb1 ansible_connection=local ansible_become=false ansible_python_interpreter=/nonexistent/python3
+lb2 ansible_host=127.0.0.1 ansible_port=1 ansible_ssh_executable=ssh ansible_ssh_pipelining=false
+
+[pair:vars]
+pair_vips=["192.0.2.10"]
+pair_masters=["192.0.2.21"]
+pair_infra_nodes=["192.0.2.31"]
+"""
+
+
+def test_a_member_that_does_not_answer_is_named_with_the_command_for_the_others(tmp_path):
+    _code, said = play(tmp_path, ALONE, "onprem.lb.site")
+    assert "lb2 cannot be reached as root" in said
+    assert "To change the members that answer, repeat the same command with --limit '!lb2'." in said
+
+
+def test_with_limit_it_is_not_asked_for(tmp_path):
+    """lb1 alone is then in the way, for its Python."""
+    _code, said = play(tmp_path, ALONE, "onprem.lb.site", "--limit", "!lb2")
+    assert "lb1: Ansible finds no Python" in said and "lb2 cannot be reached" not in said

@@ -151,3 +151,21 @@ def test_where_there_is_nothing_to_paste_no_task_says_so(tmp_path):
     assert code == 0 and "held by lb1, then lb2" in said, said
     after = said.partition("held by lb1, then lb2")[2]
     assert "tls-san" not in after and "skipping: [" not in after
+
+
+def test_the_transition_is_forecast_from_the_living_hosts_alone(tmp_path):
+    """Without forecast_transition no host is connected to, as all other tests here show."""
+    code, said = play(tmp_path, PAIR, "onprem.lb.forecast", "-e", "forecast_transition=true")
+    assert code == 2 and "lb1 cannot be reached as root" in said
+
+
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        ("forecast_transition=perhaps", "forecast_transition is 'perhaps': true or false is wanted."),
+        ("forecast_transitions=true", "forecast_transitions is no variable of the playbook: did you mean"),
+    ],
+)
+def test_a_variable_of_the_forecast_is_judged_before_a_host_is_connected_to(tmp_path, given, sentence):
+    code, said = play(tmp_path, PAIR, "onprem.lb.forecast", "-e", given)
+    assert code == 2 and sentence in said and "cannot be reached" not in said

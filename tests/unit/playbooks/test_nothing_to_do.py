@@ -22,6 +22,7 @@ MISSPELT = "[pairs]\nlb1\nlb2\n[backends]\nnode1\n"
         ("dns", "pair or ipi_masters"),
         ("status", "pair or ipi_masters or ipi_workers"),
         ("switchover", "pair"),
+        ("maintenance", "pair"),
     ],
 )
 def test_a_misspelt_group_is_refused(tmp_path, playbook, groups):

@@ -1,14 +1,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbooks status and switchover where no host answers, and with wrong variables."""
+"""The playbooks status, switchover and maintenance where no host answers, and with wrong variables."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils._shared import switchover
+from ansible_collections.onprem.lb.plugins.module_utils._shared import held_back
 from support.paths import PLAYBOOKS, ROLES
 from support.playbooks import PAIR, play, printed
 
@@ -74,6 +75,23 @@ def test_the_last_drill_is_read_where_its_report_is(tmp_path):
             "switchover_too=lb2",
             "switchover_too is no variable of the playbook: did you mean switchover_to?",
         ),
+        (
+            "maintenance",
+            "maintenance_rebot=always",
+            "maintenance_rebot is no variable of the playbook: did you mean maintenance_reboot?",
+        ),
+        (
+            "maintenance",
+            "maintenance_reboot=1",
+            "maintenance_reboot is '1': one of never, always, if_needed is",
+        ),
+        (
+            "maintenance",
+            "maintenance_members=lb9",
+            "maintenance_members has 'lb9', which is no member: choose of lb1",
+        ),
+        ("maintenance", "maintenance_members=lb1", "A maintenance would do nothing: set maintenance_packages, "),
+        ("maintenance", "maintenance_tasks=~/none.yml", "maintenance_tasks is ~/none.yml, and there is no file "),
     ],
 )
 def test_a_wrong_variable_is_one_sentence_before_a_host_is_reached(tmp_path, playbook, given, sentence):
@@ -81,22 +99,24 @@ def test_a_wrong_variable_is_one_sentence_before_a_host_is_reached(tmp_path, pla
     assert code == 2 and sentence in said and "there_is_none" not in said
 
 
-@pytest.mark.parametrize("playbook", ["status", "switchover"])
+@pytest.mark.parametrize("playbook", ["status", "switchover", "maintenance"])
 def test_a_tag_that_no_task_has_is_refused(tmp_path, playbook):
     code, said = play(tmp_path, PAIR, f"onprem.lb.{playbook}", "--tags", "verify")
     assert code == 2 and "verify" in said and "there_is_none" not in said
 
 
-def test_a_switchover_needs_every_member_before_it_changes_one(tmp_path):
-    code, said = play(tmp_path, PAIR, "onprem.lb.switchover", "--check")
+@pytest.mark.parametrize("given", [("switchover",), ("maintenance", "-e", "maintenance_reboot=always")])
+def test_every_member_is_needed_before_one_changes(tmp_path, given):
+    playbook, *arguments = given
+    code, said = play(tmp_path, PAIR, f"onprem.lb.{playbook}", "--check", *arguments)
     assert code == 2 and "lb1 cannot be reached as root" in said and "Say what moves" not in said
 
 
-def test_who_writes_reads_and_removes_the_record_of_a_switchover_mean_the_same_file():
-    (_required, hand_over) = yaml.safe_load((PLAYBOOKS / "switchover.yml").read_text())
+def test_who_writes_reads_and_removes_the_record_of_what_holds_a_member_back_mean_the_same_files():
     layout = yaml.safe_load((ROLES / "layout" / "vars" / "main.yml").read_text())
-    paths = [hand_over["vars"]["__switchover_path"], layout["__layout_switchover_path"]]
-    assert paths == [switchover.PATH] * 2
-    for tasks in ("configure.yml", "absent.yml"):
-        text = (ROLES / "layout" / "tasks" / tasks).read_text()
-        assert '{path: "{{ __layout_switchover_path }}", state: absent}' in text
+    pair = yaml.safe_load((PLAYBOOKS / "vars" / "pair.yml").read_text())
+    absent = [{"path": path, "state": "absent"} for path in held_back.PATHS.values()]
+    assert layout["__layout_held_back_files"] == pair["__steps_no_record"] == absent
+    removal = (ROLES / "layout" / "tasks" / "absent.yml").read_text()
+    assert f"{{path: {held_back.PATHS['switchover']}, state: absent}}" in removal
+    assert f"path: {Path(held_back.PATHS['maintenance']).parent}\n    state: absent" in removal

@@ -14,6 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+from support import drills
 from support.paths import GOLDEN
 from support.plans.clusters import cluster
 from support.plans.pairs import pair
@@ -50,12 +51,17 @@ def of_cluster(preset, what, name="master-0", **settings):
 
 
 def agent_of_pair(name, what):
-    """A member's configuration of the agent, or its unit, for the same plan as keepalived's and haproxy's."""
-    return agent(given_to_agent(_pair.plan(pair()).members[name]), what)
+    """A member's configuration of the agent, or its unit, for the settings of which keepalived's and haproxy's are."""
+    return agent(given_to_agent(_pair.plan(pair(engine="agent")).members[name]), what)
+
+
+def haproxy_of(planned):
+    """A member's haproxy.cfg, as the role `pair` hands it to the role `haproxy`."""
+    return haproxy(planned.balancer.services, haproxy_answer_port=planned.balancer.answer_port)
 
 
 def given_to_agent(planned):
-    balancer = {"services": planned.balancer.services, "down_file": planned.balancer.down_file}
+    balancer = {key: getattr(planned.balancer, key) for key in ("services", "down_file", "answer_port")}
     return {**planned.router._asdict(), **balancer, "auth_pass": "0f3a9c1e"}
 
 
@@ -257,13 +263,13 @@ def of_preset(name, what):
     plan = _pair.plan(pair(**PRESETS[name]))
     assert plan.faults == []
     planned = plan.members["lb1"]
-    return agent(given_to_agent(planned), what) if what == "proxy" else haproxy(planned.balancer.services)
+    return agent(given_to_agent(planned), what) if what == "proxy" else haproxy_of(planned)
 
 
 CASES = {
     **{f"pair-{name}.haproxy.cfg": partial(of_preset, name, "haproxy") for name in PRESETS},
     "pair-rke2.agent-proxy.json": partial(of_preset, "rke2", "proxy"),
-    "pair.haproxy.cfg": lambda: haproxy(_pair.plan(pair()).members["lb1"].balancer.services),
+    "pair.haproxy.cfg": lambda: haproxy_of(_pair.plan(pair()).members["lb1"]),
     "pair.redhat.haproxy.cfg": lambda: haproxy(
         _pair.plan(pair()).members["lb1"].balancer.services, of="RedHat", haproxy_metrics_path=""
     ),
@@ -328,10 +334,10 @@ CASES = {
     "metrics.service": lambda: render(
         "layout",
         "metrics.service.j2",
-        __layout_metrics_command="/usr/bin/python3 -I /usr/local/lib/onprem-lb-metrics/agent.pyz metrics "
+        command="/usr/bin/python3 -I /usr/local/lib/onprem-lb-metrics/agent.pyz metrics "
         "--file /var/lib/prometheus/node-exporter/onprem-lb.prom --certificate '/etc/haproxy/100%.pem'",
-        __layout_metrics_file="/var/lib/prometheus/node-exporter/onprem-lb.prom",
-        __layout_metrics_folder="/var/lib/prometheus/node-exporter",
+        file="/var/lib/prometheus/node-exporter/onprem-lb.prom",
+        folder="/var/lib/prometheus/node-exporter",
     ),
     "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
 }
@@ -346,4 +352,4 @@ def test_it_renders_what_the_golden_file_holds(name):
 
 
 def test_there_is_no_golden_file_without_a_case():
-    assert sorted(path.name for path in GOLDEN.iterdir()) == sorted(CASES)
+    assert sorted(path.name for path in GOLDEN.iterdir()) == sorted([*CASES, drills.FILE.name])

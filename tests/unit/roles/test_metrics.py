@@ -28,7 +28,7 @@ def called(host, *modules, file=FILE, check=False, archive=False, unit=False):
         "ansible_check_mode": check,
         "__layout_host": host,
         "__layout_settings": {"metrics_file": file},
-        "__layout_me": {"router": {"instances": [{}]}, "balancer": {"services": []}},
+        "__layout_me": {"router": {"instances": [{}]}, "balancer": {"services": "[]"}},
         "__layout_metrics_files": [],
         "__layout_metrics_written": {"changed": archive, "python": "/usr/bin/python3"},
         "__layout_metrics_unit_written": {"changed": unit},
@@ -85,7 +85,7 @@ def test_the_command_names_each_certificate_once():
     variables = {
         **variables_of("layout"),
         "__layout_settings": {"metrics_file": FILE},
-        "__layout_me": {"router": {"instances": [{}]}, "balancer": {"services": services}},
+        "__layout_me": {"router": {"instances": [{}]}, "balancer": {"services": json.dumps(services)}},
         "__layout_metrics_written": {"python": "/usr/bin/python3"},
     }
     found = Templar(loader=DataLoader(), variables=variables).template(variables["__layout_metrics_command"])

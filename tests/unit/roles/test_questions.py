@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import services_on_hosts
 from support.paths import ROLES
 from support.roles import variables_of
 
@@ -22,12 +25,13 @@ def asked(**settings):
     known = {**variables_of("layout"), **variables_of("pair"), **given}
     known["layout_definition"] = known["__pair_layout"]
     known["__layout_settings"] = {key[len("pair_") :]: value for key, value in given.items()}
+    known["__layout_services"] = services_on_hosts.to_ask(json.dumps(known["__layout_settings"]))
     loader = DataLoader()
     tasks = loader.load_from_file(str(ROLES / "layout" / "tasks" / "plan.yml"), trusted_as_template=True)
     arguments = next(task["module_defaults"] for task in tasks if "module_defaults" in task)["onprem.lb.host_info"]
     return {
         key: Templar(loader=loader, variables=known).template(arguments[key])
-        for key in ("servers", "api", "sets_booleans", "pings")
+        for key in ("servers", "named", "api", "sets_booleans", "pings")
     }
 
 
@@ -36,6 +40,20 @@ def test_the_names_of_all_servers_are_resolved():
     assert found["servers"] == [SERVICE, *MASTERS, *ROUTERS]
     assert asked()["servers"] == []
     assert found["sets_booleans"] is True
+
+
+def test_a_host_is_not_told_of_servers_that_have_an_address():
+    servers = ["192.0.2.31", {"name": "s2", "address": "2001:db8::32"}, {"name": "s3", "address": "app3.example.com"}]
+    route = {"name": "shop", "check": {"ca": "/etc/shop.pem"}, "servers": ["192.0.2.41", "app4.example.com"]}
+    service = {**SERVICE, "tls": {"certificate": "/etc/web.pem"}, "servers": servers, "routes": [route]}
+    found = asked(services=[service])
+    told = {**service, "servers": servers[2:], "routes": [{**route, "servers": ["app4.example.com"]}]}
+    assert found["servers"] == found["named"]["services"] == [told]
+
+
+@pytest.mark.parametrize("services", [None, "web", 5, [5, "web", None], {"name": "web"}, [{"servers": {"a": 1}}]])
+def test_a_host_is_told_of_services_that_are_none_as_they_are(services):
+    assert asked(services=services)["named"]["services"] == (services or [])
 
 
 @pytest.mark.parametrize(

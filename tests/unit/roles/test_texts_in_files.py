@@ -139,7 +139,7 @@ def test_haproxy_reads_back_what_the_user_wrote(values, authority, tmp_path):
         ["listen", found["haproxy_monitors:name"]],
         ["monitor-uri", found["haproxy_monitors:path"]],
         [*SEND, found["haproxy_services:path"], "ver", "HTTP/1.1", "hdr", "Host", host],
-        ["server", server, f"[{at}]:443" if ":" in at else f"{at}:443", "weight", "1", *shlex.split(option)],
+        ["server", server, f"[{at.lower()}]:443" if ":" in at else f"{at}:443", "weight", "1", *shlex.split(option)],
         ["timeout", "client", found.get("haproxy_timeout_client", "1m")],
         ["hard-stop-after", found.get("haproxy_hard_stop_after", "1h")],
     ]

@@ -9,7 +9,7 @@ import re
 import socket
 from typing import Any, Callable, Optional, Tuple
 
-from .schema import Field, number, text, word
+from .schema import Field, ip_address, number, text, word
 
 Checked = Tuple[Any, Optional[str]]
 
@@ -50,7 +50,7 @@ def address(value: Any) -> Checked:
     if "%" in str(value):
         return None, SCOPED
     try:
-        return as_the_kernel_writes(ipaddress.ip_address(str(value))), None
+        return as_the_kernel_writes(ip_address(str(value))), None
     except ValueError:
         return None, "an IPv4 or IPv6 address is wanted."
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Configuration files: reads them, and tells the VRRP router's from the proxy's."""
+"""Configuration files: reads them, and tells whose they are."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Settings = TypeVar("Settings")
 MAX_SIZE = 16 * 1024 * 1024  # bytes
 WHOLE = "configuration"  # what a configuration is called where it has no path
 
-VRRP, PROXY = "vrrp", "proxy"
-# The keys that only one of the two configurations has.
+VRRP, PROXY, FOLLOW = "vrrp", "proxy", "follow"
+# The keys that only one of the configurations has.
 OWN = {
     VRRP: ("instances", "sync_groups", "checks", "script_user"),
     PROXY: (
@@ -32,6 +32,7 @@ OWN = {
         "stop_within",
         "page",
     ),
+    FOLLOW: ("api", "nodes", "haproxy", "proxy", "drain_for", "state_file"),
 }
 
 
@@ -92,7 +93,7 @@ def _repeated_keys(value: Any, place: str) -> Iterator[str]:
 
 
 class Format(Generic[Parts, Settings]):
-    """What reads one of the two configurations."""
+    """What reads one of the configurations."""
 
     def __init__(
         self,
@@ -135,8 +136,8 @@ def kind(data: Any, path: str) -> Tuple[str, Faults]:
     found = [name for name, own in OWN.items() if keys & set(own)]
     if len(found) == 1:
         return found[0], []
-    which = "the one of a VRRP router has the key 'instances', that of a proxy has 'services'."
+    which = "the one of a VRRP router has the key 'instances', that of a proxy 'services', that of follow 'api'."
     if not isinstance(data, dict):
         return "", [f"{path} is {shown(data)}: a mapping is wanted, and {which}"]
-    has = "keys of both configurations" if found else "keys of neither configuration"
+    has = "keys of several configurations" if found else "keys of no configuration"
     return "", [f"{path} has {has}: {which}"]

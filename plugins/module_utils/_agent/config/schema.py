@@ -9,6 +9,7 @@ defaults, and do not reach the filters. A schema is a dict of key -> Field; ``re
 from __future__ import annotations
 
 import collections
+import functools
 import ipaddress
 import re
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
@@ -20,6 +21,8 @@ ENDS = frozenset("\0\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which no file can have
 SECRET = re.compile(r"((?:auth_pass|password)\b).+")  # with what follows, in a text that was to be a list or a mapping
 MAX_SHOWN = 200  # characters of a value in a sentence
+# Reading a server takes the address apart several times, which is most of the time for ten thousand servers.
+ip_address = functools.lru_cache(maxsize=1 << 15)(ipaddress.ip_address)
 
 
 class Field(NamedTuple):
@@ -155,7 +158,7 @@ def address(value: Any) -> Tuple[Any, Optional[str]]:
     if "%" in str(value):
         return None, "leave out the % and what follows."
     try:
-        return str(ipaddress.ip_address(str(value))), None
+        return str(ip_address(str(value))), None
     except ValueError:
         return None, "an IPv4 or IPv6 address is wanted."
 

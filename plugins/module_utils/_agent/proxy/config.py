@@ -8,7 +8,6 @@ start and a reload share ``load``. In the file times are seconds, in the setting
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Type
 
 from ..config import fields, file
@@ -18,6 +17,7 @@ from ..config.schema import (
     anything,
     boolean,
     integer,
+    ip_address,
     list_of,
     one_of,
     place_of,
@@ -49,7 +49,7 @@ def _listen_address(value: Any) -> fields.Checked:
     found, wrong = fields.address(value)
     if wrong:
         return None, "'*', '::' or an IPv4 or IPv6 address is wanted."
-    ip = ipaddress.ip_address(found)
+    ip = ip_address(found)
     if ip.is_multicast or (ip.is_link_local and ip.version == 6):
         return None, "nobody can listen there: an address of one host, not link-local, is wanted."
     return found, None
@@ -59,7 +59,7 @@ def server_address(value: Any) -> fields.Checked:
     found, wrong = fields.address(value)
     if wrong:
         return None, wrong
-    ip = ipaddress.ip_address(found)
+    ip = ip_address(found)
     if not (fields.reachable(ip) or ip.is_loopback) or (ip.is_link_local and ip.version == 6):
         return None, fields.UNREACHABLE
     return found, None

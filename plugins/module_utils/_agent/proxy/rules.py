@@ -8,11 +8,10 @@ Services, monitors and the page are dicts as ``config`` reads them; a value that
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 from itertools import chain, combinations
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
-from ..config.schema import Faults, repeated
+from ..config.schema import Faults, ip_address, repeated
 from .settings import NONE, Place, places
 
 Item = Dict[str, Any]
@@ -62,7 +61,7 @@ def _is_own(server: Item, own: List[Place]) -> bool:
 def is_loopback(address: str) -> bool:
     """Whether an address is this host's own. A name, which the collection's model knows for HAProxy, is not."""
     with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(address).is_loopback
+        return bool(ip_address(address).is_loopback)
     return False
 
 

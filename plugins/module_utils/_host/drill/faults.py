@@ -13,7 +13,7 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ..._shared.engines import HAPROXY, KEEPALIVED, UNITS
-from ..._shared.events import EVENTS, HOST_CUT
+from ..._shared.events import BOTH_RELOADED, EVENTS, HOST_CUT, VRRP_LOST
 from ..reader import Run, show
 
 INJECT = "onprem-lb-drill-inject"
@@ -31,12 +31,12 @@ class Refused(Exception):
 
 
 class Script(NamedTuple):
-    """A failure: the unit that it needs, the command that injects it, and the one that reverts it (or nothing)."""
+    """A failure: the units that it needs, the command that injects it, and the one that reverts it (or nothing)."""
 
-    unit: str
+    units: Sequence[str]
     inject: str
     revert: str
-    cuts: bool = False  # the host off
+    rules: str = ""  # of nft, which the injection loads
 
 
 def cut_rules(interface: str) -> str:
@@ -50,28 +50,45 @@ def cut_rules(interface: str) -> str:
     return "; ".join([f"add table {TABLE}"] + chains)
 
 
+def loss_rules(interface: str) -> str:
+    """Return the rules that drop the Advertisements that leave the host, and nothing else."""
+    chain = f'{TABLE} egress {{ type filter hook egress device "{interface}" priority -500; policy accept; }}'
+    drops = [f"add rule {TABLE} egress {header} 112 drop" for header in ("ip protocol", "ip6 nexthdr")]
+    return "; ".join([f"add table {TABLE}", f"add chain {chain}", *drops])
+
+
+RULES = {HOST_CUT: cut_rules, VRRP_LOST: loss_rules}
+
+
 def script_for(event: str, interface: str = "", own: Optional[Dict[str, str]] = None, engine: str = "native") -> Script:
     """Return the shell commands of an event, without ``$`` and ``%``, which systemd would expand.
 
     :param own: the commands of a user's own event, ``{inject, revert}``
     """
     if own:
-        return Script("", _unexpanded(own["inject"]), _unexpanded(own.get("revert", "")))
+        return Script((), _unexpanded(own["inject"]), _unexpanded(own.get("revert", "")))
     if event not in EVENTS:
         raise Refused(f"There is no event {event}; there are {', '.join(EVENTS)}, and any with a command of your own.")
-    if event == HOST_CUT:
+    if event in RULES:
         if not INTERFACE.fullmatch(interface):
-            raise Refused(f"host_cut needs the interface to cut, and {interface!r} is not the name of one.")
-        return Script("", f"nft '{cut_rules(interface)}'", f"nft '{DELETE_TABLE}'", cuts=True)
+            raise Refused(f"{event} needs an interface, and {interface!r} is not the name of one.")
+        rules = RULES[event](interface)
+        return Script((), f"nft '{rules}'", f"nft '{DELETE_TABLE}'", rules)
+    if event == BOTH_RELOADED:
+        return Script(UNITS[engine], f"systemctl reload {' '.join(UNITS[engine])}", "")
     program, _underscore, what = event.rpartition("_")
     unit = dict(zip((HAPROXY, KEEPALIVED), UNITS[engine]))[program]
     # After several kills within the start limit `start` alone would be refused.
     start = f"systemctl reset-failed {unit}; systemctl start {unit}"
     scripts = {
         # Every process of the unit's control group at once: workers too, and those of an unfinished reload.
-        "killed": Script(unit, f"systemctl kill --signal=KILL {unit}", start),
-        "stopped": Script(unit, f"systemctl stop {unit}", start),
-        "reloaded": Script(unit, f"systemctl reload {unit}", ""),
+        "killed": Script((unit,), f"systemctl kill --signal=KILL {unit}", start),
+        # A watchdog may have killed it meanwhile.
+        "hung": Script(
+            (unit,), f"systemctl kill --signal=STOP {unit}", f"systemctl kill --signal=CONT {unit}; {start}"
+        ),
+        "stopped": Script((unit,), f"systemctl stop {unit}", start),
+        "reloaded": Script((unit,), f"systemctl reload {unit}", ""),
     }
     return scripts[what]
 
@@ -138,24 +155,25 @@ def clear(run: Run, have_nft: bool) -> List[str]:
 
 def check(script: Script, interface: str, interfaces: Sequence[str], run: Run, have_nft: bool) -> None:
     """Refuse a failure that cannot be injected here, before anything has changed."""
-    if script.unit:
-        state = show(run, [script.unit], ["LoadState", "ActiveState"])[0]
+    for unit in script.units:
+        state = show(run, [unit], ["LoadState", "ActiveState"])[0]
         if state.get("LoadState") != "loaded":
-            raise Refused(f"There is no {script.unit} on this host.")
+            raise Refused(f"There is no {unit} on this host.")
         if state.get("ActiveState") not in ("active", "reloading"):
-            raise Refused(f"{script.unit} is not running ({state.get('ActiveState')}): it cannot fail.")
-        return
-    if not script.cuts:
+            raise Refused(f"{unit} is not running ({state.get('ActiveState')}): it cannot fail.")
+    if not script.rules:
         return
     if not have_nft:
-        raise Refused("host_cut needs the command nft: install the package nftables.")
+        raise Refused("The event needs the command nft: install the package nftables.")
     # nft accepts a chain for an interface that does not exist yet.
     if interface not in interfaces:
         raise Refused(f"There is no interface {interface} on this host.")
     # This asks the kernel and changes nothing.
-    rc, _out, err = run(["nft", "--check", cut_rules(interface)])
+    rc, _out, err = run(["nft", "--check", script.rules])
     if rc:
-        raise Refused(f"host_cut needs Linux with the netdev egress hook (5.16 or later); nft says: {_first_line(err)}")
+        raise Refused(
+            f"The event needs Linux with the netdev egress hook (5.16 or later); nft says: {_first_line(err)}"
+        )
 
 
 def arm(specs: Sequence[TimerSpec], run: Run) -> None:

@@ -17,6 +17,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
+from ..._shared import series
+from .lasting import Lasting
 from .measurement import MISSED_ALONE, Attempt, Transcript, report
 
 # A lost SYN is sent again after 1 s (RFC 6298, 2): for this long after its timeout an attempt may still be answered. It
@@ -54,6 +56,7 @@ class Settings:
     settle: Optional[Goal] = None
     settle_limit_ms: float = 30000.0
     until: Optional[Goal] = None
+    lasting: int = 0  # connections that stay open
 
 
 def refusal(settings: Settings) -> str:
@@ -65,6 +68,8 @@ def refusal(settings: Settings) -> str:
             f"timeout_ms {settings.timeout_ms:g} with interval_ms {settings.interval_ms:g} needs more than "
             f"{MAX_OPEN} connections at once: probe less often or give up sooner."
         )
+    if not 0 <= settings.lasting <= MAX_OPEN:
+        return f"lasting is {settings.lasting}: a number from 0 to {MAX_OPEN} is wanted."
     known = set(settings.names.values())
     for goal in (settings.settle, settings.until):
         if goal and goal.holder and goal.holder not in known:
@@ -313,6 +318,15 @@ def probe(settings: Settings, neighbours: Any = None, make: Callable[..., Prober
         before = make(settings, neighbours).run(settings.settle_limit_ms, settings.settle)
         if not before.settled:
             raise NotSettled(unsettled(settings, before, neighbours is not None))
-    return report(
-        make(settings, neighbours).run(settings.duration_ms, settings.until), settings.names, neighbours is not None
-    )
+    lasting = Lasting.open(settings.address, settings.port, settings.lasting)
+    try:
+        started_at = time.time()
+        seen = make(settings, neighbours).run(settings.duration_ms, settings.until)
+    finally:
+        ended = lasting.close()
+    return {
+        **report(seen, settings.names, neighbours is not None),
+        "lasting": ended,
+        "started_at": round(started_at, 3),
+        "series": series.encode(seen.attempts, settings.interval_ms),
+    }

@@ -13,6 +13,7 @@ import re
 import stat
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
+from ..._shared import held_back
 from ..._shared.engines import AGENT, KEEPALIVED, NATIVE, UNITS
 from .. import facts, keepalived_conf
 from ..reader import Run, show
@@ -29,7 +30,7 @@ OWN_FILES = (
     "/etc/onprem-lb-*-members.json",
     "/usr/local/lib/onprem-lb-agent/*",
     "/usr/local/lib/onprem-lb-metrics/*",
-    "/run/onprem-lb-switchover.json",
+    *held_back.PATHS.values(),
 )
 AGENT_CONFIG = "/etc/onprem-lb-agent/vrrp.json"
 # In the order in which they start.

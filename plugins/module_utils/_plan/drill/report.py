@@ -9,9 +9,10 @@ measured). One that repeats another has ``because``.
 from __future__ import annotations
 
 import statistics
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from ..._shared import events, markdown
+from . import budgets
 
 # A response gap includes the probe's own interval and the way to the server and back, an outage does not.
 SLACK_MS = 15.0
@@ -32,6 +33,7 @@ COLUMNS: Dict[str, Callable[[Dict[str, Any]], str]] = {
     "plan": lambda row: f"{row['limit_ms']} ms",
     "return": lambda row: f"{row['failback_ms']:.0f} ms",
     "failed/tried": lambda row: f"{row['failed']}/{row['tried']}",
+    "lasting lost": lambda row: f"{row['lasting_lost']}/{row['lasting_held']}",
     "two holders/plan": lambda row: f"{row['two_holders_ms']:.0f}/{row['two_holders_limit_ms']} ms",
     "faulty/rounds": lambda row: f"{row['faulty']}/{row['rounds']}",
     "repeated": lambda row: str(row["repeated"]),
@@ -39,17 +41,29 @@ COLUMNS: Dict[str, Callable[[Dict[str, Any]], str]] = {
 }
 
 
-def report(results: List[Dict[str, Any]]) -> Dict[str, Any]:
+def report(
+    results: List[Dict[str, Any]], budget: float = 0, own_budgets: Optional[Mapping[str, float]] = None
+) -> Dict[str, Any]:
     """Return ``{rows, table, faults, again}``: one row for each event and VIP, and the rounds to repeat.
 
-    Each round is judged by itself. A row fails when more than a third of its rounds are faulty.
+    Each round is judged by itself. A row fails when more than a third of its rounds are faulty, or when one was over
+    the budget.
+
+    :param budget: for how many milliseconds the VIP may go unserved; 0 is no budget
+    :param own_budgets: those of events that have another one
     """
     groups = _grouped(results)
-    rows = [_row(group) for group in groups]
+    own = own_budgets or {}
+    rows = [{**_row(group), "budget_ms": budgets.of(group[0]["event"], budget, own)} for group in groups]
     faults = [f"{row['vip']}, {row['event']}: {why}" for row in rows for why in row["faults"]]
     again = [repeat for group in groups for repeat in _repeats(group)]
-    table = markdown.table([list(COLUMNS), *([cell(row) for cell in COLUMNS.values()] for row in rows)])
-    return {"rows": rows, "table": table, "faults": faults, "again": again}
+    table = markdown.table(cells(rows))
+    return {"rows": rows, "table": table, "faults": faults + budgets.over(rows, own), "again": again}
+
+
+def cells(rows: List[Dict[str, Any]]) -> List[List[str]]:
+    """Return the lines of the table, its head first."""
+    return [list(COLUMNS), *([cell(row) for cell in COLUMNS.values()] for row in rows)]
 
 
 def _repeats(results: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
@@ -82,11 +96,14 @@ def _row(results: List[Dict[str, Any]]) -> Dict[str, Any]:
         "outage_ms": round(statistics.median(outages), 1),
         "outages_ms": outages,
         "worst_ms": max(outages),
+        "unserved_ms": round(max(map(_unserved, seen)), 1),
         "limit_ms": group[0]["forecast"]["outage_ms"],
         "response_gap_ms": round(statistics.median(item["takeover"]["response_gap_ms"] for item in seen), 1),
         "failback_ms": round(statistics.median(item["failback"]["outage_ms"] for item in seen), 1),
         "tried": sum(item["tried"] for item in seen),
         "failed": sum(item["failed_attempts"] for item in seen),
+        "lasting_held": sum(_lasting(item)["held"] for item in seen),
+        "lasting_lost": sum(_lasting(item)["lost"] for item in seen),
         "most_holders": max(item["most_holders"] for item in seen),
         "two_holders_ms": max(item["two_holders_ms"] for item in seen),
         "two_holders_limit_ms": group[0]["forecast"]["two_holders_ms"],
@@ -98,6 +115,17 @@ def _row(results: List[Dict[str, Any]]) -> Dict[str, Any]:
         "broken": broken,
         "faults": broken if ENOUGH_ROUNDS * faulty > len(results) else [],
     }
+
+
+def _lasting(seen: Dict[str, Any]) -> Dict[str, int]:
+    """Return how many lasting connections the probe held and lost; the record of an earlier version has none."""
+    return seen.get("lasting") or {"held": 0, "lost": 0}
+
+
+def _unserved(seen: Dict[str, Any]) -> float:
+    """Return for how long the VIP was not served at most, its return included."""
+    takeover = seen["takeover"]
+    return max(takeover["outage_ms"], takeover["response_gap_ms"] - SLACK_MS, seen["failback"]["outage_ms"])
 
 
 def _first_fault(results: List[Dict[str, Any]]) -> str:

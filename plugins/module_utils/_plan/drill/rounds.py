@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
+from ..._shared.held_back import mend, why
+
 START_DELAY = 3.0  # seconds between arming an event and the failure, in which the probe starts
 MARGIN = 1.5  # seconds that a failure lasts beyond what the plan allows for the VIP to move
 HARMLESS_DURATION = 10.0  # seconds that a harmless failure lasts: longer than any check takes to notice it
@@ -35,12 +37,27 @@ def rounds(
     ]
 
 
+def held_back(members: List[Dict[str, Any]]) -> List[str]:
+    """Return a sentence for each member that is held back: no plan is for a pair without it.
+
+    :param members: as for `rounds`
+    """
+    records = {member["name"]: member["host"].get("held_back") for member in members}
+    return [
+        f"Nothing is drilled while {name} is held back: {why(record)} {mend(record)}"
+        for name, record in records.items()
+        if record
+    ]
+
+
 def _round(line: Dict[str, Any], plan: Dict[str, Any]) -> Dict[str, Any]:
     """Return one event on one VIP: how long it lasts, how long it is watched, and what the plan forecasts."""
     routers = [member["router"] for member in plan["members"].values()]
     delays = [instance["preempt_delay"] for router in routers for instance in router["instances"]]
-    harmless = line["before"] == line["after"] and line["outage_ms"] > 0
-    revert_after = max(line["outage_ms"] / 1000, HARMLESS_DURATION if harmless else 0) + MARGIN
+    lasts = line.get("lasts_ms", 0) / 1000
+    harmless = line["before"] == line["after"] and line["outage_ms"] > 0 and not lasts
+    # What the plan says of the two holders is for a failure that lasts no longer.
+    revert_after = lasts or max(line["outage_ms"] / 1000, HARMLESS_DURATION if harmless else 0) + MARGIN
     minimum = START_DELAY + revert_after + 0.5
     longest = RETURN_TIMEOUT + 4 * plan["advert_interval"] + max(delays)
     return {

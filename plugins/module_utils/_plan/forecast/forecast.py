@@ -17,6 +17,7 @@ from .plays import Progress, play_all
 from .scenario import (
     CRASH,
     CUT,
+    MUTE,
     SERVICE,
     STOP,
     Cluster,
@@ -44,8 +45,12 @@ HOST_FAILURES = (
     Scenario(Failure(STOP), [events.KEEPALIVED_STOPPED], "keepalived is stopped on {}"),
     Scenario(Failure(CRASH), [events.KEEPALIVED_KILLED], "keepalived is killed on {}"),
     Scenario(Failure(CUT), [events.HOST_CUT], "{} is lost"),
+    Scenario(Failure(MUTE), [events.VRRP_LOST], "the Advertisements of {} are lost"),
 )
-HAPROXY = {"fatal": [events.HAPROXY_KILLED, events.HAPROXY_STOPPED], "harmless": {events.HAPROXY_RELOADED: 0}}
+RELOADS = {events.HAPROXY_RELOADED: 0, events.BOTH_RELOADED: 0}
+HAPROXY = {"fatal": [events.HAPROXY_KILLED, events.HAPROXY_STOPPED], "harmless": RELOADS}
+# Its process is there, and answers nobody.
+HANGING = {"fatal": [events.HAPROXY_HUNG], "harmless": {}, "hangs": True, "failure": "haproxy hangs"}
 
 
 class Result(NamedTuple):
@@ -66,13 +71,14 @@ def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
     """Return ``{faults, outages}`` of a plan.
 
     :param plan: as `cluster_of` takes it; with ``watched`` unless all VIPs follow haproxy:
-        ``{SERVICE: {instances, fatal, harmless, blind_trackers, failure}}``: the events that move the VIP, those that
-        do not and the milliseconds that they may cost nevertheless, the trackers that notice none of them, and what
-        happens, in words; by default the service dies
+        ``{SERVICE: {instances, fatal, harmless, blind_trackers, hangs, failure}}``: the events that move the VIP,
+        those that do not and the milliseconds that they may cost nevertheless, the trackers that notice none of them,
+        whether a script that asks the service waits in vain, and what happens, in words; by default the service dies
     :param progress: called before each step with the number of steps that are done, and that of all
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
         ``{event, vip, member, before, after, outage_ms, back, back_ms, two_holders_ms}``; ``back`` is the holder after
-        the failure
+        the failure. A line with ``lasts_ms`` is of a failure that lasts that long, and whose holder keeps the VIP
+        beside another one
     """
     cluster = cluster_of(plan)
     watched = plan.get("watched") or {"haproxy": {**HAPROXY, "instances": list(cluster.vips), **_blind_links(plan)}}
@@ -87,7 +93,12 @@ def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
 def _scenarios(watched: Watched) -> List[Scenario]:
     services = [
         Scenario(
-            Failure(SERVICE, frozenset(spec["instances"]), frozenset(spec.get("blind_trackers", []))),
+            Failure(
+                SERVICE,
+                frozenset(spec["instances"]),
+                frozenset(spec.get("blind_trackers", [])),
+                spec.get("hangs", False),
+            ),
             spec["fatal"],
             f"{spec.get('failure', f'{service} dies')} on {{}}",
         )
@@ -121,7 +132,9 @@ def _lines(
             outcomes = [r.outcome for r in first if r.scenario is scenario and r.member == holder]
             # Without preemption another member may hold the VIP when it fails.
             shared = max(r.outcome.shared for r in results if r.scenario is scenario and r.member in r.outcome.before)
-            lines += [_line(event, cluster.addresses[vip], holder, outcomes, shared) for event in scenario.events]
+            for event in scenario.events:
+                line = _line(event, cluster.addresses[vip], holder, outcomes, shared)
+                lines.append(_lasting(line, cluster) if scenario.failure.kind == MUTE else line)
     for spec in watched.values():
         if vip in spec["instances"]:
             lines += [
@@ -150,6 +163,11 @@ def _line(event: str, vip: str, holder: Optional[str], outcomes: List[Outcome], 
         "back_ms": round(back.back_outage / 1000 + SWITCH_MS) if returned != after else 0,
         "two_holders_ms": _shared_ms(shared),
     }
+
+
+def _lasting(line: Dict[str, Any], cluster: Cluster) -> Dict[str, Any]:
+    """Return the line of a failure during which the holder and another member may both hold the VIP."""
+    return {**line, "after": line["after"] or line["before"], "lasts_ms": round(cluster.settling_time / 1000)}
 
 
 def _shared_ms(shared: int) -> int:
@@ -192,7 +210,7 @@ def _wrong(result: Result) -> str:
     for when, holders in (("", outcome.after), (" afterwards", outcome.back)):
         if not holders:
             return f"nobody holds the VIP{when}"
-        if len(holders) > 1:
+        if len(holders) > 1 and (when or result.scenario.failure.kind != MUTE):
             return f"{' and '.join(holders)} both hold the VIP{when}"
     if outcome.served:
         return ""
@@ -315,10 +333,11 @@ def table(plan: Plan, outages: List[Dict[str, Any]]) -> List[str]:
 def _text(line: Dict[str, Any]) -> str:
     moves = f"{line['before']} -> {line['after']}" if line["before"] != line["after"] else line["before"]
     text = f"  {line['event'].replace('_', ' '):<20} {moves:<24} at most {line['outage_ms']:>5} ms"
+    length = "while it lasts" if "lasts_ms" in line else f"for {line['two_holders_ms']} ms"
+    shared = f"; two holders {length}" if line["two_holders_ms"] else ""
     if line["before"] == line["after"]:
-        return text
+        return f"{text}{shared}"
     back = (
         f"back to {line['back']}, {line['back_ms']} ms" if line["back"] != line["after"] else f"stays on {line['back']}"
     )
-    shared = f"; two holders for {line['two_holders_ms']} ms" if line["two_holders_ms"] else ""
     return f"{text}   then {back}{shared}"

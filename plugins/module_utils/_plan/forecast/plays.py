@@ -62,14 +62,13 @@ def _moments(states: List[Settled], members: List[str], failure: Failure) -> Ite
 
 
 def _initial_states(elections: List[Election], members: List[str]) -> List[Optional[str]]:
-    """Return the members that lead to different holders when they start before the rest; None if all start together.
+    """Return the members that lead to different states when they start before the rest; None if all start together.
 
     Without preemption it matters who started first.
     """
-    found: Dict[Holders, Optional[str]] = {}
+    found: Dict[Hashable, Optional[str]] = {}
     for first in [None, *members]:
-        holders = frozenset(holder for election in elections for holder in election.holders(first))
-        found.setdefault(holders, first)
+        found.setdefault(tuple(election.state(first) for election in elections), first)
     return list(found.values())
 
 
@@ -129,6 +128,10 @@ class Election:
     def holders(self, first: Optional[str]) -> Holders:
         return self.settled(first).holders
 
+    def state(self, first: Optional[str]) -> Hashable:
+        """Return what the states have in common in which every failure has the same outcome."""
+        return self.holders(first)
+
     def play(self, first: Optional[str], failing: str, kind: int, failure: Failure, at: int) -> Dict[str, Outcome]:
         """Return the outcome for each VIP when a member fails at a given time; nothing if an earlier play was alike.
 
@@ -174,6 +177,9 @@ class ReducedElection(Election):
         example = self._first_below.setdefault(shares_highest, first)
         return frozenset((vip, first if name == example else name) for vip, name in super().holders(example))
 
+    def state(self, first: Optional[str]) -> Hashable:
+        return self._pattern(first)
+
     def play(self, first: Optional[str], failing: str, kind: int, failure: Failure, at: int) -> Dict[str, Outcome]:
         outcomes = super().play(first, failing, kind, failure, at)
         return {
@@ -188,7 +194,7 @@ class ReducedElection(Election):
         distances = tuple(at - timer for timer in self.settled(first).timers(failing))
         return self._patterns[first, failing], distances
 
-    def _pattern(self, first: Optional[str], failing: str) -> Hashable:
+    def _pattern(self, first: Optional[str], failing: str = "") -> Hashable:
         """Return the order of the members in play, without their names: who holds, who fails, and who are equal."""
         holders = {name for _vip, name in self.holders(first)}
         names = self._best | holders | {failing} & self._all

@@ -18,7 +18,8 @@ from . import simulator
 
 SECOND = machine.SECOND
 PROPAGATION = 10  # until the effect of an event has arrived everywhere
-SERVICE, STOP, CRASH, CUT = "service", "stop", "crash", "cut"  # how a member fails
+# How a member fails. A mute one hears the others, and its own Advertisements are lost.
+SERVICE, STOP, CRASH, CUT, MUTE = "service", "stop", "crash", "cut", "mute"
 # How long the addresses of a killed router stay on its interface at most: systemd starts it again after 250 ms, and it
 # has to come up.
 RESTART = SECOND // 2
@@ -32,6 +33,7 @@ class Failure(NamedTuple):
     kind: str
     vips: FrozenSet[str] = frozenset()  # of which the service fails
     blind_trackers: FrozenSet[str] = frozenset()  # trackers that do not notice it
+    hangs: bool = False  # whether the service lets a script wait until its timeout
 
 
 class Tracker(NamedTuple):
@@ -42,6 +44,10 @@ class Tracker(NamedTuple):
     dead: tracking.PriorityDelta
     down_detection: int  # how long it takes to notice, at worst
     up_detection: int
+    hang_detection: int  # the same for a service that does not answer
+
+    def detection(self, failure: Failure) -> int:
+        return self.hang_detection if failure.hangs else self.down_detection
 
 
 class Cluster(NamedTuple):
@@ -137,10 +143,10 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
             first = instance["addresses"][0].partition("/")[0]
             found.addresses.setdefault(instance["name"], labels.get(instance["name"], first))
             keeps_addresses = planned.get("engine") == engines.AGENT
-            simulated = _simulated(member, instance, trackers)
-            found.instances.append(simulated._replace(keeps_addresses_on_stop=keeps_addresses))
+            router = simulated(member, instance, trackers)
+            found.instances.append(router._replace(keeps_addresses_on_stop=keeps_addresses))
             found.trackers.append(trackers)
-    slowest = max((max(t.down_detection, t.up_detection) for some in found.trackers for t in some), default=0)
+    slowest = max((max(t.hang_detection, t.up_detection) for some in found.trackers for t in some), default=0)
     return found._replace(settling_time=slowest + simulator.settling_time(found.instances))
 
 
@@ -150,17 +156,30 @@ def _trackers(instance: Dict[str, Any], scripts: Dict[str, Dict[str, Any]]) -> L
         script, weight = scripts.get(item["name"], {}), item["weight"]
         period = script.get("interval", 0)
         death, life = (_micro(period * script.get(count, 1)) for count in ("fall", "rise"))
-        found.append(Tracker(item["name"], tracking.check(weight, True), tracking.check(weight, False), death, life))
+        hang = _micro(_hang_detection(period, script.get("timeout", period), script.get("fall", 1)))
+        passes, fails = tracking.check(weight, True), tracking.check(weight, False)
+        found.append(Tracker(item["name"], passes, fails, death, life, hang))
     for item in instance["track_files"]:  # the kernel reports a change at once
         weight = item["weight"]
-        found.append(Tracker(item["name"], tracking.file(weight, 0), tracking.file(weight, 1), 0, 0))
+        found.append(Tracker(item["name"], tracking.file(weight, 0), tracking.file(weight, 1), 0, 0, 0))
     for item in instance["track_interfaces"]:  # as well
         weight = item["weight"]
-        found.append(Tracker(item["name"], tracking.check(weight, True), tracking.check(weight, False), 0, 0))
+        found.append(Tracker(item["name"], tracking.check(weight, True), tracking.check(weight, False), 0, 0, 0))
     return found
 
 
-def _simulated(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> simulator.Instance:
+def _hang_detection(interval: float, timeout: float, fall: int) -> float:
+    """Return after how many seconds a script has failed often enough, if each run waits until its timeout.
+
+    The first of these runs begins an interval after the last one that passed. keepalived skips those that are due while
+    one is under way, also the one at its very end.
+    """
+    distance = interval * (timeout // interval + 1) if interval else timeout
+    return interval + (fall - 1) * distance + timeout
+
+
+def simulated(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> simulator.Instance:
+    """Return an instance of a plan as the simulator takes it."""
     interval = _micro(instance["advert_interval"])
     router = machine.VirtualRouter(
         version=instance["version"],
@@ -226,7 +245,7 @@ def failure_times(states: List[Settled], member: str, failure: Failure) -> List[
     noticed = {0}
     if failure.kind == SERVICE:
         noticed |= {
-            tracker.down_detection
+            tracker.detection(failure)
             for state, instance in held
             if state.cluster.instances[instance].name in failure.vips
             for tracker in state.cluster.trackers[instance]
@@ -247,7 +266,7 @@ def simulate(initial: Settled, member: str, failure: Failure, at: int) -> Dict[s
     during = before.fork()
     _fail(cluster, during, member, failure)
     during.run(at + cluster.settling_time)
-    if failure.kind == CUT:
+    if failure.kind in (CUT, MUTE):
         _advertise_now(during)
     after = during.fork()
     _recover(cluster, after, member, failure)
@@ -331,12 +350,14 @@ def _fail(cluster: Cluster, sim: simulator.Simulation, member: str, failure: Fai
         sim.crash(member)
     elif failure.kind == CUT:
         sim.cut(member)
+    elif failure.kind == MUTE:
+        sim.mute(member)
     else:
         _update_trackers(cluster, sim, member, failure, alive=False)
 
 
 def _recover(cluster: Cluster, sim: simulator.Simulation, member: str, failure: Failure) -> None:
-    if failure.kind == CUT:
+    if failure.kind in (CUT, MUTE):
         sim.heal()
     elif failure.kind == SERVICE:
         _update_trackers(cluster, sim, member, failure, alive=True)
@@ -354,7 +375,7 @@ def _update_trackers(cluster: Cluster, sim: simulator.Simulation, member: str, f
     for instance in sim.instances_of(member):
         for tracker in _noticing_trackers(cluster, instance, failure):
             delta = tracker.alive if alive else tracker.dead
-            late = tracker.up_detection if alive else tracker.down_detection
+            late = tracker.up_detection if alive else tracker.detection(failure)
             event = machine.TrackerUpdate(tracker.name, delta)
             sim.call_at(sim.now + late, functools.partial(_inject, instance=instance, event=event))
 

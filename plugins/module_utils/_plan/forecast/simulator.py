@@ -29,6 +29,7 @@ class Instance(NamedTuple):
     peers: Optional[FrozenSet[str]] = None  # the addresses that it sends to; None is multicast
     # When stopped it keeps its addresses until another member has taken them, as the agent does (keepalived does not).
     keeps_addresses_on_stop: bool = False
+    compares_addresses: bool = False  # keepalived before 2.3.3 discards an Advertisement with other addresses
 
     def accepts(self, other: Instance) -> bool:
         """Whether it would accept an Advertisement of another instance as one of its own Virtual Router."""
@@ -37,6 +38,8 @@ class Instance(NamedTuple):
         if (self.peers is None) != (other.peers is None):  # keepalived drops multicast when it expects unicast
             return False
         if other.peers is not None and self.router.source not in other.peers:
+            return False
+        if self.compares_addresses and set(other.advertisement.addresses) != set(self.advertisement.addresses):
             return False
         return packet.mismatch(other.advertisement, self.advertisement) is None
 
@@ -120,8 +123,21 @@ class Simulation:
         """Kill a member. Its addresses count as gone, because nothing serves them any more."""
         self.running.discard(member)
         for instance in self.instances_of(member):
-            self.states[instance] = machine.State()
-            self._hold(instance, False)
+            self.remove(instance)
+
+    def reconfigure(self, before: int, after: int) -> None:
+        """Let a router go on with the settings of another instance of its member, as it does at a reload."""
+        state, self.states[before] = self.states[before], machine.State()
+        self.states[after] = machine.reconfigured(self.instances[after].router, state, self._local(after))
+        if before in self.holding:
+            self.holding.remove(before)
+            self._hold(after, True)
+        self._arm(after, None)
+
+    def remove(self, instance: int) -> None:
+        """End an instance at once. Its member does not resign."""
+        self.states[instance] = machine.State()
+        self._hold(instance, False)
 
     def pause(self, member: str, until: int) -> None:
         """Suspend a member until then; what arrives meanwhile waits."""
@@ -131,6 +147,11 @@ class Simulation:
         """Cut a member off, in both directions."""
         others = {instance.member for instance in self.instances if instance.member != member}
         self.network.blocked |= {pair for other in others for pair in ((member, other), (other, member))}
+
+    def mute(self, member: str) -> None:
+        """Lose what a member sends."""
+        others = {instance.member for instance in self.instances if instance.member != member}
+        self.network.blocked |= {(member, other) for other in others}
 
     def heal(self) -> None:
         self.network.blocked = frozenset()

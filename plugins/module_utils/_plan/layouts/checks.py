@@ -28,7 +28,7 @@ CHECK = {
     INTERFACE: Field(values.interface),
     "weight": Field(integer(-253, 253, "a weight"), 0),
     "interval": SCRIPT["interval"],
-    "timeout": SCRIPT["timeout"]._replace(default=None),  # the interval
+    "timeout": SCRIPT["timeout"]._replace(default=None),  # half the interval
     "rise": SCRIPT["rise"],
     "fall": SCRIPT["fall"]._replace(default=3),  # a single ping that is lost says nothing
 }
@@ -69,8 +69,9 @@ class Check(NamedTuple):
         same = {key: getattr(self, key) for key in OF_SCRIPTS}
         if self.kind == URL:
             return {**same, "any_of": [[self.target]]}
-        ping = f"/usr/bin/ping -n -q -c 1 -W {math.ceil(self.timeout)} {self.target}"
-        return {**same, "command": ping if self.kind == GATEWAY else self.target}
+        seconds = math.ceil(self.timeout)  # keepalived and ping count whole ones
+        ping = f"/usr/bin/ping -n -q -c 1 -W {seconds} {self.target}"
+        return {**same, "timeout": seconds, "command": ping if self.kind == GATEWAY else self.target}
 
     def program(self, engine: str) -> str:
         """Return the program that it takes and that no role installs with an engine; '' if there is none."""
@@ -116,8 +117,9 @@ def _check(fields: Mapping[str, Any]) -> Check:
     target = fields[kind]
     times = {key: fields[key] for key in ("weight", "interval", "rise", "fall")}
     name = fields["name"] or (target if kind == INTERFACE else f"{kind}-{_short(kind, target)}")
-    timeout, vips = fields["timeout"] or fields["interval"], fields.get("vips") or ""
-    return Check(name=name, kind=kind, target=target, timeout=timeout, vips=vips, **times)
+    # A run that lasts as long as the interval would have keepalived skip the next one.
+    timeout = fields["timeout"] or max(1, fields["interval"] // 2)
+    return Check(name=name, kind=kind, target=target, timeout=timeout, vips=fields.get("vips") or "", **times)
 
 
 def _short(kind: str, target: str) -> str:

@@ -42,6 +42,8 @@ def _choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
     family, missing = host.get("os_family"), ", ".join(host.get("missing_packages", []))
     if family and family not in platforms.FAMILIES:
         return Choice(AGENT, f"this is {family}, whose packages the roles do not know")
+    if host.get("silent"):
+        return Choice(NATIVE, "as is assumed, because it does not answer")
     if host.get("assumed"):  # it was not asked, as in a forecast
         return Choice(NATIVE, "if its packages are installed or can be")
     if not missing:

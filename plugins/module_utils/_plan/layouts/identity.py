@@ -22,6 +22,20 @@ MEMBERS = {"pair": "pair_members", "ipi": "ipi_masters and ipi_workers"}
 Placements = Dict[str, Dict[str, Placement]]  # by member and address of a VIP
 
 
+def names_in(settings: Dict[str, Any], layout: str) -> Any:
+    """Return the names of a layout's members, best first: they may be anything until `of_names` has judged them.
+
+    :param settings: the layout's variables, without their prefix
+    """
+    if layout == "pair":
+        return settings["members"]
+    return [*_listed(settings["masters"]), *_listed(settings["workers"])]
+
+
+def _listed(names: Any) -> List[Any]:
+    return names if isinstance(names, list) else [names]
+
+
 def of_names(names: Any, inventory: Collection[str], host: str, layout: str) -> Faults:
     """Return what is wrong with the names of a layout's members, before anything is known of them.
 

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 from ..._agent.config.schema import Faults, Field, one_of
 from ..._shared import engines, events
 from ..dns import names
-from ..forecast.forecast import Progress, unseen
+from ..forecast.forecast import HANGING, RELOADS, Progress, unseen
 from ..model import url_checks
 from ..model.plan import Balancer, Plan, Redirect, Router, Vip
 from . import checks, ipi_api, ipi_cluster, ipi_presets, ipi_services, loops, nft_guard, planner
@@ -124,7 +124,7 @@ class Ipi(NamedTuple):
             "name": check.name,
             "any_of": ipi_presets.urls_of(check, values),
             "interval": check.interval,
-            "timeout": check.interval,
+            "timeout": check.timeout or check.interval,
             "rise": check.rise,
             "fall": check.fall,
         }
@@ -178,9 +178,10 @@ class Ipi(NamedTuple):
             "haproxy": {
                 "instances": api_vips,
                 "fatal": [events.HAPROXY_KILLED, events.HAPROXY_STOPPED],
-                "harmless": {events.HAPROXY_RELOADED: 0, **({API_FAILING: LOST_WITH_A_SERVER} if keeps_vip else {})},
+                "harmless": {**RELOADS, **({API_FAILING: LOST_WITH_A_SERVER} if keeps_vip else {})},
                 "blind_trackers": blind_to_haproxy,
             },
+            "haproxy hangs": {**HANGING, "instances": api_vips, "blind_trackers": [*blind_to_haproxy, DOWN]},
             **({} if keeps_vip else {"API server": {**api_server, "blind_trackers": [*blind_to_api, DOWN]}}),
             "router": {
                 "instances": [vip.name for vip in self.cluster.ingress.vips],

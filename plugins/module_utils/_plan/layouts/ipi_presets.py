@@ -34,6 +34,7 @@ class Check(NamedTuple):
     rise: int
     fall: int
     weight: int = 0  # FAULT
+    timeout: float = 0  # 0: the interval
     sees_haproxy: bool = True  # fails when haproxy (or the router) dies
     sees_local_api: bool = False  # fails when this node's API server does
 
@@ -89,7 +90,11 @@ PRESETS = {
         multicast=False,
         named_passwords=False,
         # The VIP stays while any API server answers: haproxy handles a restart of the local one.
-        api_checks=(Check("chk_api", ((LB_SERVES,),), interval=2, rise=2, fall=2),),
+        # One that hangs has to be found sooner: it still takes the clients' connections.
+        api_checks=(
+            Check("chk_api", ((LB_SERVES,),), interval=2, rise=2, fall=2),
+            Check("chk_haproxy", ((LB_READY,),), interval=1, rise=2, fall=2, timeout=0.5),
+        ),
         ingress_checks=(Check("chk_ingress", ((ROUTER_READY,),), interval=1, rise=2, fall=2),),
         server_check=SERVER_CHECK,
         server_weight=256,

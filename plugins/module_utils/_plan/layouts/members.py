@@ -66,6 +66,8 @@ def find_placements(
 ) -> Dict[str, Dict[str, Placement]]:
     """Return where each member would carry each VIP that it may hold: ``{member: {vip address: Placement}}``."""
     floating = {vip.address for vip in vips}
+    # One that does not answer may be the host that answers for a VIP.
+    all_are_known = not any(member.get("silent") for member in members)
     macs = {found["mac"] for member in members for found in member["host"]["addresses"]}
     found: Dict[str, Dict[str, Placement]] = {}
     for member in members:
@@ -81,7 +83,7 @@ def find_placements(
                     faults.append(f"{member['name']}: {wrong}")
                 else:
                     on_member[vip.address] = placement
-            faults.extend(_duplicate_addresses(member, vip, macs))
+            faults.extend(_duplicate_addresses(member, vip, macs) if all_are_known else [])
     return found
 
 
@@ -197,7 +199,7 @@ def known_pass(members: List[Member]) -> str:
 
 
 def _instances(members: List[Member]) -> List[Dict[str, Any]]:
-    return [each for member in members for each in member["host"].get("instances", [])]
+    return [each for member in members for each in (member["host"] or {}).get("instances", [])]
 
 
 def _instances_of_the_vips(members: List[Member]) -> List[Dict[str, Any]]:

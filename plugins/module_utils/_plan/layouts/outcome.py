@@ -9,7 +9,7 @@ installed, the files that were written, the agent's steps, and the variables of 
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Sequence
 
 from ..._agent.config.schema import read
 from ..._shared.engines import AGENT
@@ -18,11 +18,12 @@ from ..model.haproxy import STATS
 Member = Dict[str, Any]
 
 
-def lines(members: List[Member], outside: List[str], dry: bool) -> List[str]:
+def lines(members: List[Member], outside: List[str], dry: bool, silent: Sequence[str] = ()) -> List[str]:
     """Return the lines.
 
     :param outside: the names of the members outside `--limit`
     :param dry: whether it was a run in check mode
+    :param silent: those of them that do not answer
     """
     said = [*_holders(members), *_changes(members, dry)]
     if not dry:
@@ -30,6 +31,8 @@ def lines(members: List[Member], outside: List[str], dry: bool) -> List[str]:
     said += _statistics(members)
     if dry:
         return [*said, "Next: the same without --check."]
+    if silent:
+        said.append(f"Next: when {', '.join(silent)} answers, the same without --limit, which brings it up to date.")
     return [*said, "Next: onprem.lb.drill causes each failure, and measures for how long a VIP is gone."]
 
 

@@ -8,8 +8,8 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, list_of, number, one_of, text
 from ..._shared import engines
-from ..forecast.forecast import HAPROXY, Progress, unseen
-from ..model import binds, values
+from ..forecast.forecast import HANGING, HAPROXY, Progress, unseen
+from ..model import answers, binds, values
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, listeners, read_services
 from . import checks, loops, openings, pair_api, pair_presets, planner
@@ -49,6 +49,7 @@ SETTINGS = {
     "track_rise": Field(integer(1, 100), 1),
     "track_events": Field(boolean, True),
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
+    "answer_port": answers.PORT_FIELD._replace(default=answers.PORT),
     "metrics_file": Field(values.optional(values.metrics_file), ""),
     "checks": Field(anything, []),
     "sync": Field(boolean, False),
@@ -72,11 +73,16 @@ class Pair(NamedTuple):
         settings = self.settings
         return settings["down_file"] if settings["track_events"] and not settings["track_weight"] else ""
 
+    @property
+    def answer_port(self) -> int:
+        """Where the balancer is asked whether it hangs; 0 with a weight, for the same reason."""
+        return 0 if self.settings["track_weight"] else int(self.settings["answer_port"])
+
     def balancer(self, _name: str, _engine: str) -> Balancer:
-        return Balancer(self.services, down_file=self.down_file)
+        return Balancer(self.services, down_file=self.down_file, answer_port=self.answer_port)
 
     def router(self, name: str, engine: str) -> Router:
-        """The balancer is tracked by a file, which its unit writes at once, and by a script that polls.
+        """The balancer is tracked by a file, which its unit writes at once, and by two scripts that poll.
 
         What the user has checked besides is tracked by every VIP.
         """
@@ -89,7 +95,8 @@ class Pair(NamedTuple):
             "fall": self.settings["track_fall"],
         }
         files = [{"name": DOWN, "path": self.down_file}] if self.down_file else []
-        scripts = [script, *self.checked.scripts(name)]
+        asking = [answers.script(engine, self.answer_port)] if self.answer_port else []
+        scripts = [script, *asking, *self.checked.scripts(name)]
         return Router([self._instance(name, vip) for vip in self.vips], scripts, files, self._sync_groups)
 
     @property
@@ -116,7 +123,11 @@ class Pair(NamedTuple):
             "source": placement.address,
             "peers": [self.placements[other][vip.address].address for other in vip.order if other != name],
             "addresses": [vip.with_prefix],
-            "track_scripts": [{"name": ALIVE, "weight": settings["track_weight"]}, *tracked["track_scripts"]],
+            "track_scripts": [
+                {"name": ALIVE, "weight": settings["track_weight"]},
+                *([{"name": answers.NAME, "weight": 0}] if self.answer_port else []),
+                *tracked["track_scripts"],
+            ],
             "track_files": [{"name": DOWN, "weight": 0}] if self.down_file else [],
             "track_interfaces": tracked["track_interfaces"],
             "notify": settings["notify"] or None,
@@ -124,10 +135,11 @@ class Pair(NamedTuple):
 
     def watched(self) -> Dict[str, Dict[str, Any]]:
         """Return what each failure moves, as `forecast.forecast` takes it."""
-        if not self.checked.checks:
-            return {}
-        haproxy = {**HAPROXY, "instances": [vip.name for vip in self.vips], "blind_trackers": self.checked.names}
-        return {"haproxy": haproxy, **self.checked.watched([ALIVE, DOWN])}
+        vips, others = [vip.name for vip in self.vips], self.checked.names
+        found: Dict[str, Dict[str, Any]] = {"haproxy": {**HAPROXY, "instances": vips, "blind_trackers": others}}
+        if self.answer_port:
+            found["haproxy hangs"] = {**HANGING, "instances": vips, "blind_trackers": [ALIVE, DOWN, *others]}
+        return {**found, **self.checked.watched([ALIVE, answers.NAME, DOWN])}
 
     def targets(self) -> List[List[Any]]:
         """Return every service through every VIP that it is bound to: ``[address, port]``."""
@@ -155,7 +167,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         vips=vips,
         placements=placements,
         targets=pair.targets(),
-        listeners=lambda _name: listeners(services),
+        listeners=lambda _name: [*listeners(services), *answers.monitors(pair.answer_port)],
         balancer=pair.balancer,
         router=pair.router,
         clients=lambda _name: openings.of_listeners(listeners(services)),
@@ -190,7 +202,8 @@ def _services(settings: Dict[str, Any], vips: List[Vip], members: List[Member], 
     given = [*own, *pair_presets.services(settings)] if isinstance(own, list) else own
     services, wrong = read_services(given, place)
     wrong += loops.faults(services, vips, members, place)
-    wrong += binds.clashes(services, binds.of_services(services, place))
+    answering = binds.of_answers(settings["answer_port"], "pair_answer_port")
+    wrong += binds.clashes(services, [*answering, *binds.of_services(services, place)])
     wrong += pair_presets.shut_out(settings, services)
     faults.extend(pair_presets.as_written(fault, settings) for fault in wrong)
     if any(vip.version == 6 for vip in vips):
@@ -208,7 +221,7 @@ def _checked(
     faults: Faults,
 ) -> CheckedVips:
     """Return what the members check besides the balancer."""
-    found = checks.read_checks(checks.CHECK, settings["checks"], CHECKS, (ALIVE, DOWN), faults)
+    found = checks.read_checks(checks.CHECK, settings["checks"], CHECKS, (ALIVE, answers.NAME, DOWN), faults)
     checked = CheckedVips(CHECKS, found, vips, placements, in_group=settings["sync"] and len(vips) > 1)
     faults += checked.faults(members, "pair")
     if checked.in_group:

@@ -7,7 +7,7 @@ Pure: the same members give the same plan. Faults are collected, never raised, s
 A member is ``{name, address, groups, settings, host, outside_limit, elsewhere}``: its name in the inventory, the
 address by which Ansible reaches it, its groups, the role's variables without their prefix as this member has them, what
 `host_info` returned there, or None if it was not read, whether this run leaves it as it is, and the VRIDs of the other
-pairs of this run (`several`).
+pairs of this run (`several`). One that does not answer is ``silent``.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 from ..._agent.config.schema import Faults, Field, boolean, number, one_of, read
 from ..._shared import engines
 from ..forecast import forecast
-from ..model import agent, values
+from ..model import agent, answers, values
 from ..model.instances import read_instances, shared_faults
-from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Undo, Vip
+from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
-from . import engine_choice, identity, openings, transition
+from . import engine_choice, identity, meanwhile, openings, silent, transition
 from .departed import departed, record
 from .engine_choice import Choice
 from .members import (
@@ -36,6 +36,7 @@ from .members import (
 )
 from .openings import Clients
 from .subnets import Placement, placeholder_host
+from .turns import Turn, turns
 from .undo import undo
 
 PER_MEMBER = ("interface", "engine")  # the settings that may differ between members
@@ -46,6 +47,7 @@ TASKS = {
     "firewall": Field(boolean, True),
     "verify": Field(boolean, True),
     "break_lock": Field(boolean, False),
+    "accept_split": Field(boolean, False),
     "undo_after": Field(number(0, 3600, " seconds"), 35),
     "retired": Field(values.words, []),
 }
@@ -85,6 +87,11 @@ class Judged(NamedTuple):
     found: Draft
     choices: Dict[str, Choice]
 
+    @property
+    def held(self) -> Dict[str, int]:
+        """How many VIPs each member holds now."""
+        return held_vips(self.members, self.found.vips)
+
 
 def plan(layout: Layout, given: List[Member], progress: forecast.Progress = forecast.unseen) -> Plan:
     """Return the plan of a layout, or the faults of one that fails in some single failure.
@@ -111,9 +118,10 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
     planned = {member["name"]: _member(member, judged, password) for member in judged.members}
     for name, member_plan in planned.items():
         faults += read_instances(member_plan.router.instances, f"{name}: instances")[1]
-    instances = {name: member_plan.router.instances for name, member_plan in planned.items()}
-    faults += transition.split_by_limit(judged.members, instances, password)
-    return _refused(layout, faults) if faults else _whole(judged, planned, password)
+    if faults:
+        return _refused(layout, faults)
+    way = _way(layout.prefix, given, judged, turns(judged.members, planned, password, judged.held))
+    return _refused(layout, way.faults) if way.faults else _whole(judged, planned, way)
 
 
 def vips(layout: Layout, given: List[Member]) -> List[Vip]:
@@ -124,7 +132,7 @@ def vips(layout: Layout, given: List[Member]) -> List[Vip]:
 
 def _task_faults(layout: Layout, given: List[Member]) -> Faults:
     """Return what is wrong with the members' names, and with the variables that only tasks read."""
-    faults = identity.of_members(given, layout.prefix)
+    faults = [*identity.of_members(given, layout.prefix), *silent.faults(given)]
     for member in given:
         read_given(TASKS, member["settings"], layout.prefix, faults)
     return faults
@@ -132,7 +140,7 @@ def _task_faults(layout: Layout, given: List[Member]) -> Faults:
 
 def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judged]:
     """Return what was read, and append what is wrong with it; None where it is no layout at all."""
-    members = [_complete(layout, rank, member) for rank, member in enumerate(given)]
+    members = [_complete(layout, rank, member) for rank, member in enumerate(silent.complete(given))]
     faults += disagreements(members, PER_MEMBER, layout.prefix)
     settings = read(layout.schema, members[0]["settings"] if members else {}, layout.prefix, faults)
     found = layout.read(members, settings, faults)
@@ -145,38 +153,49 @@ def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judg
     return Judged(members, settings, found, choices)
 
 
-def _whole(judged: Judged, planned: Dict[str, MemberPlan], password: str) -> Plan:
+def _way(prefix: str, given: List[Member], judged: Judged, every: List[Turn]) -> transition.Way:
+    """Return the way from what the members run; one that splits is refused unless the user accepts that."""
+    accepts_split = bool(boolean(given[0]["settings"].get("accept_split", False))[0])
+    carrying = {turn.name: judged.choices[turn.name] for turn in every if turn.after}
+    order = engine_choice.migration_order(carrying, judged.held)
+    way = transition.way(every, order, prefix, accepts_split)
+    return way._replace(warnings=[*way.warnings, *meanwhile.on_the_way(every, way.sole_router)])
+
+
+def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) -> Plan:
     """Return the plan of all members, with the way to it from what they run."""
     members, settings, found, choices = judged
-    instances = {name: member_plan.router.instances for name, member_plan in planned.items()}
-    held = held_vips(members, found.vips)
-    running = {member["name"]: member["host"].get("instances", []) for member in members}
-    keepalived = any(engines.NATIVE in (choice.engine, choice.replaces) for choice in choices.values())
-    alone = transition.sole_router(running, instances, password, held, keepalived)
+    alone = way.sole_router
     if alone and choices[alone].replaces:
         replaced = choices[alone].replaces
-        replaced_router = accepting_keepalived(found.router(alone, replaced), replaced)
+        replaced_router = accepting_keepalived(answers.unasked(found.router(alone, replaced)), replaced)
         planned[alone] = planned[alone]._replace(replaced_router=replaced_router)
     carrying = {name: choices[name] for name in planned if planned[name].router.instances}
-    order = engine_choice.migration_order(carrying, held)
     former = departed(members)
-    meanwhile = transition.on_the_way(alone, running.get(alone, []), instances.get(alone, []))
-    given_up = transition.given_up(members, [vip.address for vip in found.vips])
+    given_up = meanwhile.given_up(members, [vip.address for vip in found.vips])
     leaving = [f"{each.name} was a member and is none any more: its router is stopped first." for each in former]
     return Plan(
         faults=[],
-        warnings=[*found.warnings, *given_up, *leaving, *meanwhile, *transition.ended_switchovers(members)],
+        warnings=[
+            *silent.sentences(members),
+            *found.warnings,
+            *given_up,
+            *leaving,
+            *way.warnings,
+            *meanwhile.members_let_go(members),
+        ],
         vips=found.vips,
         members=planned,
         targets=found.targets,
         watched=found.watched,
         advert_interval=settings["advert_interval"],
-        migration_order=order,
+        migration_order=way.migrating,
         sole_router=alone,
-        undo=Undo() if order else undo(members, instances, password, alone, held),
+        joining=way.joining,
+        undo=undo(members, {name: each.expected.settle for name, each in planned.items()}, way, judged.held),
         departed=former,
         record=record(members, {name: member_plan.router.sources for name, member_plan in planned.items()}),
-        engines=engine_choice.table(carrying, order),
+        engines=engine_choice.table(carrying, way.migrating),
         snippet=found.snippet,
     )
 

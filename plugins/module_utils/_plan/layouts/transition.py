@@ -1,157 +1,204 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What changes on the link when a plan takes the place of what its members run. Pure.
+"""The way from what the members of a layout run to their plan: in which order, and whether that is safe. Pure.
 
-Two members that differ in one of these settings discard each other's Advertisements (RFC 9568 section 7.1, RFC 3768
-section 7.1), so each of them holds the VIP. Such a change must reach all members in the same run.
+`changes` classes each setting. Where one changes that splits, only the router of the member that holds most VIPs runs
+meanwhile, so that no member with the old settings meets one with the new.
 """
 
 from __future__ import annotations
 
-from typing import Any, Collection, Dict, Iterator, List, Mapping, Set, Tuple
+import ipaddress
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 from ..._agent.config.schema import Faults
-from ..._shared import switchover
+from ..._shared import engines
+from ..forecast import scenario, simulator
+from ..forecast import transition as plays
+from ..forecast.transition import RELOAD, START, STOP, Step
+from . import changes
+from .changes import SPLITS, Change, Instance
+from .turns import Turn, changed, longest_gaps
 
-Instance = Dict[str, Any]
-MISSED = 3  # Active_Down_Interval is three intervals and Skew_Time, which is one at most, or a second in version 2
-MISSED_AND_SKEW = MISSED + 1
-PASS_LENGTH = 8  # all that VRRP compares, RFC 2338 section 5.3.10
+IN_PLAY = 4  # more members of one kind tell nothing new; see `plays`
 
 
-def left_behind(name: str, running: List[Instance], planned: List[Instance], auth_pass: str) -> Faults:
-    """Return a sentence for each setting with which a member outside `--limit` would stay alone.
+class Way(NamedTuple):
+    """How a run takes its members to the plan, or why it must not."""
 
-    :param running: its instances, as `host_info` returns them; a member that runs none has nothing to disagree about
-    :param planned: its instances in the plan
-    :param auth_pass: the plan's password; '' if the plan makes a new one
+    faults: Faults
+    warnings: List[str] = []
+    sole_router: str = ""  # the member whose router alone runs while settings change that all must share
+    migrating: List[str] = []  # the members that change their engine, one after the other
+    joining: List[str] = []
+
+
+def way(given: List[Turn], migrating: List[str], prefix: str, accepts_split: bool) -> Way:
+    """Return the way of a run. One that leaves a member behind, or that does not survive its play, has faults.
+
+    :param migrating: the members that change their engine, in their order
+    :param prefix: of the layout's variables
     """
-    if not running:
-        return []
-    changes = [*_vip_list(running, planned), *_settings(running, planned, auth_pass)]
+    found = Way([], [], sole_router(given), migrating, joining(given))
+    left = left_behind(given)
+    accepting = f"-e {prefix}_accept_split=true"
+    if accepts_split:
+        return found._replace(warnings=[f"Accepted with {prefix}_accept_split: {what}." for what, _mend in left])
+    if left:
+        return Way([f"{what}. {mend}, or accept that with {accepting}." for what, mend in left])
+    played = unsafe(given, found.sole_router, migrating)
+    if played:
+        why = f"No safe way leads from what runs to this plan: change less at once, or accept that with {accepting}."
+        return Way([why, *played])
+    return found
+
+
+def left_behind(given: List[Turn]) -> List[Tuple[str, str]]:
+    """Return each setting with which a member that this run leaves as it is would stay alone, and its mend."""
+    found = changed(given)
     return [
-        f"--limit leaves {name} out, and {change}: both sides would hold the VIP. Run it for all members."
-        for change in dict.fromkeys(changes)
+        (f"{_why_left(turn)}, and {change}", _mend(turn))
+        for turn in given
+        if turn.is_left and turn.before
+        for change in dict.fromkeys([*_other_list(turn), *_other_settings(turn, found[turn.name])])
     ]
 
 
-def _vip_list(running: List[Instance], planned: List[Instance]) -> Iterator[str]:
-    before, after = _vips(running), _vips(planned)
-    if before != after:
-        yield f"its VIPs would stay {_listed(before)} instead of {_listed(after)}"
+def _why_left(turn: Turn) -> str:
+    return f"{turn.name} does not answer" if turn.is_silent else f"--limit leaves {turn.name} out"
 
 
-def _settings(running: List[Instance], planned: List[Instance], auth_pass: str) -> Iterator[str]:
-    by_vip = {vip: instance for instance in running for vip in _vips([instance])}
-    for instance in planned:
-        for vip in sorted(_vips([instance])):
-            if vip in by_vip:
-                yield from _differences(vip, by_vip[vip], instance, auth_pass)
+def _mend(turn: Turn) -> str:
+    if turn.is_silent:
+        return f"Wait until {turn.name} answers, or switch it off and take it out of the inventory"
+    return "Run it for all members"
 
 
-def _differences(vip: str, before: Instance, after: Instance, auth_pass: str) -> Iterator[str]:
-    for key, label in (("vrid", "VRID"), ("version", "VRRP version")):
-        if before[key] != after[key]:
-            yield f"{vip} would keep {label} {before[key]} there instead of {after[key]}"
-    if before["version"] == after["version"] == 2:  # version 3 has no password, and learns the interval
-        if before["advert_interval"] != after["advert_interval"]:
-            yield (
-                f"{vip} would keep the advertisement interval {before['advert_interval']:g} s there "
-                f"instead of {after['advert_interval']:g} s"
-            )
-        if auth_pass and before["auth_pass"][:PASS_LENGTH] != auth_pass[:PASS_LENGTH]:
-            yield f"{vip} would keep another password there"
+def _other_list(turn: Turn) -> List[str]:
+    before, after = (", ".join(sorted(changes.vips(each))) or "none" for each in (turn.before, turn.after))
+    if before == after:
+        return []
+    return [f"its VIPs would stay {before} instead of {after}: the members would not stand in for each other"]
 
 
-def _address_lists(running: List[Instance], planned: List[Instance]) -> Iterator[str]:
-    """Return the Virtual Routers whose addresses change.
-
-    keepalived before 2.3.3 discards an Advertisement with other addresses than its own; the agent does not.
-    """
-    before = {_key(instance): _vips([instance]) for instance in running}
-    for instance in planned:
-        there, own = before.get(_key(instance)), _vips([instance])
-        if there is not None and there != own:
-            yield f"VRID {instance['vrid']} would keep {_listed(there)} there instead of {_listed(own)}"
+def _other_settings(turn: Turn, found: List[Change]) -> List[str]:
+    return [
+        f"{change.vip} would keep {change.kept} there{_instead(change)}: both sides would hold the VIP"
+        for change in found
+        if change.kind == SPLITS
+    ]
 
 
-def _key(instance: Instance) -> Tuple[str, int, bool]:
-    """Return what identifies a Virtual Router on its host."""
-    return instance["interface"], instance["vrid"], any(":" in address for address in instance["addresses"])
+def _instead(change: Change) -> str:
+    return "" if change.before == change.after else f" instead of {change.after}"
 
 
-def sole_router(
-    running: Mapping[str, List[Instance]],
-    planned: Mapping[str, List[Instance]],
-    auth_pass: str,
-    held: Mapping[str, int],
-    keepalived: bool,
-) -> str:
+def sole_router(given: List[Turn]) -> str:
     """Return the member whose router alone runs while a setting changes that all must share; '' if none changes.
 
-    The routers of the others are stopped meanwhile, so that no member with the old settings meets one with the new. It
-    is the member that holds most VIPs: those do not move.
-
-    :param running: the instances of each member now, as `host_info` returns them
-    :param held: how many VIPs each member holds
-    :param keepalived: whether it is the router of any member, before or after
+    The routers of the others are stopped meanwhile. It is the member that holds most VIPs: those do not move.
     """
-    runs = [name for name, instances in running.items() if instances]
-    changes = [change for name in runs for change in _settings(running[name], planned[name], auth_pass)]
-    if keepalived:
-        changes += [change for name in runs for change in _address_lists(running[name], planned[name])]
-    return max(runs, key=lambda name: held[name]) if changes and len(runs) > 1 else ""
+    runs = [turn for turn in given if turn.is_changed]
+    found = changed(given)
+    splits = any(change.kind == SPLITS for turn in runs for change in found[turn.name])
+    return max(runs, key=lambda turn: turn.held).name if splits and len(runs) > 1 else ""
 
 
-def on_the_way(alone: str, running: List[Instance], planned: List[Instance]) -> List[str]:
-    """Return sentences about the time between the old settings and the new ones.
-
-    :param alone: the sole router; '' if none is needed
-    :param running: its instances now, as `host_info` returns them
-    :param planned: its instances in the plan
-    """
-    if not alone:
+def joining(given: List[Turn]) -> List[str]:
+    """Return the members that run no router yet while others do: they start when all others send to them."""
+    if not any(turn.before for turn in given):
         return []
-    lines = [
-        f"On the way: settings change that all members share, so for some 10 s only {alone}'s router runs. "
-        "No other member can take over then."
-    ]
-    vrids = {vip: instance["vrid"] for instance in running for vip in _vips([instance])}
-    for instance in planned:
-        interval = instance["advert_interval"]
-        gone = MISSED * interval + (1 if instance["version"] == 2 else interval)
-        for vip in sorted(_vips([instance])):
-            if vrids.get(vip, instance["vrid"]) != instance["vrid"]:
-                change = f"{vip} changes from VRID {vrids[vip]} to {instance['vrid']}"
-                lines.append(f"On the way: {change} and is gone for at most {gone:g} s.")
-    return lines
+    return [turn.name for turn in given if turn.after and not turn.before and not turn.is_left]
 
 
-def given_up(members: List[Dict[str, Any]], vips: Collection[str]) -> List[str]:
-    """Return a sentence for each VIP that a keepalived.conf of others has, and that goes with its replacement.
+def waves(given: List[Turn], alone: str, migrating: List[str]) -> List[List[Step]]:
+    """Return the steps of a run as `roles/layout` takes them. Those of one wave come in any order.
 
-    :param members: as in `planner`
-    :param vips: the addresses in the plan
+    :param alone: the sole router, or nothing
+    :param migrating: the members that change their engine, in their order
     """
-    return [
-        f"{member['name']}: VIP {vip} is in its keepalived.conf but not in the plan, so this member gives it up."
-        for member in members
-        if member["host"].get("takeover", {}).get("keepalived", {}).get("keep")
-        for vip in sorted(_vips(member["host"].get("instances", [])).difference(vips))
-    ]
+    runs = [turn.name for turn in given if turn.is_changed]
+    found = [[Step(STOP, name) for name in runs if alone and name != alone], [Step(RELOAD, alone, 1)] if alone else []]
+    verb, late = START if alone else RELOAD, joining(given)
+    found.append([Step(verb, name, 1) for name in runs if name not in (alone, *migrating)])
+    for name in migrating:
+        found += [[Step(STOP, name)] if name in runs else [], [Step(START, name, 2)] if name in [*runs, *late] else []]
+    return [*found, [Step(START, name, 1) for name in late if name not in migrating]]
 
 
-def ended_switchovers(members: List[Dict[str, Any]]) -> List[str]:
-    """Return a sentence for each member that a switchover holds back.
+def unsafe(given: List[Turn], alone: str, migrating: List[str]) -> Faults:
+    """Return a play of the run in which two members hold a VIP, or nobody for longer than said; [] if it is safe."""
+    nothing_changes = not any(changed(given).values()) and not migrating and not joining(given)
+    return [] if nothing_changes else plays.counterexample(to_play(given, alone, migrating))
 
-    :param members: as in `planner`
+
+def to_play(given: List[Turn], alone: str, migrating: List[str]) -> plays.Way:
+    """Return the way of a run as the play takes it.
+
+    :param alone: the sole router, or nothing
+    :param migrating: the members that change their engine, in their order
     """
-    return [
-        f"{member['name']}: {switchover.held_back(member['host']['switchover'])} "
-        + ("--limit leaves it so." if member.get("outside_limit") else "It is started, and takes over what it prefers.")
-        for member in members
-        if member["host"].get("switchover")
-    ]
+    found = changed(given)
+    seen = _in_play(given, found, alone)
+    names = [turn.name for turn in seen]
+    return plays.Way(
+        configurations={turn.name: _configurations(turn) for turn in seen},
+        waves=waves(seen, alone, [name for name in migrating if name in names]),
+        gone={vip: round(seconds * scenario.SECOND) for vip, seconds in longest_gaps(given).items()},
+        holder=max(seen, key=lambda turn: turn.held).name,
+        starts_anew=frozenset(router for turn in seen for router in _starting_anew(turn, found.get(turn.name, []))),
+    )
+
+
+def _starting_anew(turn: Turn, found: List[Change]) -> List[Tuple[str, int, int]]:
+    vips = {change.vip for change in found if change.gone}
+    routers = [each for each in turn.after if vips & changes.vips([each])]
+    return [(turn.name, 6 if changes.key(each)[2] else 4, each["vrid"]) for each in routers]
+
+
+def _in_play(given: List[Turn], found: Mapping[str, List[Change]], alone: str) -> List[Turn]:
+    """Return the members that are played: the best, and the best of each kind, which differs in more than rank."""
+    seen: Dict[Any, Turn] = {}
+    best = sorted(given, key=lambda turn: (turn.name != alone, -turn.held, -turn.priority))
+    for rank, turn in enumerate(best):
+        kind = (turn.is_left, bool(turn.before), turn.engine, turn.replaces, frozenset(changes.vips(turn.after)))
+        labels = frozenset((change.vip, change.label) for change in found.get(turn.name, []))
+        seen.setdefault(rank if rank < IN_PLAY else (kind, labels), turn)
+    return [turn for turn in given if turn in seen.values()]
+
+
+def _configurations(turn: Turn) -> List[List[simulator.Instance]]:
+    """Return what a member runs on the way: as now, the planned settings with this engine, and with the new one."""
+    now = [_running(turn, instance) for instance in turn.before if _can_be_played(instance)]
+    on_the_way = (now, turn.running_engine), (turn.after, turn.running_engine), (turn.after, turn.engine)
+    return [[_simulated(turn, instance, engine) for instance in instances] for instances, engine in on_the_way]
+
+
+def _can_be_played(instance: Instance) -> bool:
+    """Return whether an instance, which somebody may have written by hand, is one at all."""
+    try:
+        ipaddress.ip_interface(instance["addresses"][0])
+    except (IndexError, ValueError):
+        return False
+    return bool(instance["advert_interval"] > 0)
+
+
+def _running(turn: Turn, instance: Instance) -> Instance:
+    """Return an instance that runs, with what `host_info` does not say of it. Who holds a VIP now keeps it."""
+    at = changes.key(instance)
+    near = [each for each in turn.after if changes.key(each)[2] == at[2]]
+    near.sort(key=lambda each: (changes.vips([each]).isdisjoint(changes.vips([instance])), changes.key(each) != at))
+    source = near[0]["source"] if near else ("::" if at[2] else "0.0.0.0")
+    rest = {"preempt": False, "preempt_delay": 0, "multicast": not instance["peers"]}
+    return {**instance, **rest, "source": source}
+
+
+def _simulated(turn: Turn, instance: Instance, engine: str) -> simulator.Instance:
+    router = scenario.simulated(turn.name, {**instance, "auth_pass": changes.password(instance)}, [])
+    return router._replace(
+        keeps_addresses_on_stop=engine == engines.AGENT,
+        compares_addresses=changes.compares_lists(engine, turn.keepalived),
+    )
 
 
 def settle(running: List[Instance], planned: List[Instance], auth_pass: str) -> float:
@@ -162,37 +209,11 @@ def settle(running: List[Instance], planned: List[Instance], auth_pass: str) -> 
     after = [{**instance, "auth_pass": auth_pass} for instance in planned]
     if not running or sorted(map(_on_the_link, running)) == sorted(map(_on_the_link, after)):
         return 0
-    return MISSED_AND_SKEW * max(instance["advert_interval"] for instance in [*running, *planned]) + 1
+    slowest = max(instance["advert_interval"] for instance in [*running, *planned])
+    return float((changes.MISSED + 1) * slowest + 1)
 
 
 def _on_the_link(instance: Instance) -> Tuple[Any, ...]:
     """Return what a router shares with the others on its link; version 3 has no password."""
-    password = instance["auth_pass"][:PASS_LENGTH] if instance["version"] == 2 else ""
     numbers = (instance["vrid"], instance["version"], float(instance["advert_interval"]))
-    return (*numbers, password, sorted(_vips([instance])), sorted(instance["peers"]))
-
-
-def _vips(instances: List[Instance]) -> Set[str]:
-    return {address.partition("/")[0] for instance in instances for address in instance["addresses"]}
-
-
-def _listed(vips: Set[str]) -> str:
-    return ", ".join(sorted(vips)) or "none"
-
-
-def split_by_limit(
-    members: List[Dict[str, Any]], planned: Mapping[str, List[Dict[str, Any]]], auth_pass: str
-) -> Faults:
-    """Return the sentences of all members outside `--limit`.
-
-    :param members: as in `planner`
-    :param planned: the instances of each member in the plan
-    """
-    return [
-        sentence
-        for member in members
-        if member.get("outside_limit")
-        for sentence in left_behind(
-            member["name"], member["host"].get("instances", []), planned[member["name"]], auth_pass
-        )
-    ]
+    return (*numbers, changes.password(instance), sorted(changes.vips([instance])), sorted(instance["peers"]))

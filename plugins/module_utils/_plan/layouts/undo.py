@@ -7,42 +7,33 @@ What each member then does by itself is decided by `_host/states/undoing`.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, Mapping, Sequence
 
 from ..._shared import engines
 from ..model.plan import Undo
-from . import transition
+from .transition import Way
 
-Instance = Dict[str, Any]
 ROUTERS = {units.router for units in engines.UNITS.values()}
 
 
-def undo(
-    members: Sequence[Dict[str, Any]],
-    planned: Mapping[str, List[Instance]],
-    auth_pass: str,
-    alone: str,
-    held: Mapping[str, int],
-) -> Undo:
+def undo(members: Sequence[Dict[str, Any]], settles: Mapping[str, float], way: Way, held: Mapping[str, int]) -> Undo:
     """Return the undo of a run; one without members where there is nothing to go back to.
 
     That is a first deployment, which the next run completes. A change of the engine and an adoption are left to the
     next run as well: packages go with the former, and files of others are set aside in the latter.
 
-    :param members: as in `planner`; none of them changes its engine
-    :param planned: the instances of each member in the plan
-    :param alone: the sole router; '' if none is needed
+    :param members: as in `planner`
+    :param settles: for how many seconds the verification of each lasts at least
     :param held: how many VIPs each member holds
     """
     here = [member for member in members if not member.get("outside_limit")]
     serving = [member["name"] for member in here if _runs_ours(member["host"])]
-    if not serving or any(_takes_over(member["host"]) for member in here):
+    if not serving or way.migrating or any(_takes_over(member["host"]) for member in here):
         return Undo()
-    settle = max(
-        transition.settle(member["host"].get("instances", []), planned[member["name"]], auth_pass) for member in here
-    )
-    first = alone or max(serving, key=lambda name: held[name])
-    return Undo([member["name"] for member in here], first if settle else "", settle)
+    names = [member["name"] for member in here]
+    settle = max(settles[name] for name in names)
+    first = way.sole_router or max(serving, key=lambda name: held[name])
+    return Undo(names, first if settle else "", settle)
 
 
 def _runs_ours(host: Dict[str, Any]) -> bool:

@@ -30,7 +30,7 @@ from ..._agent.proxy import config
 from ..._agent.proxy.settings import BALANCES, WORKER
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import PROXY, VRRP, Daemon
-from . import instances, loops, url_checks, values
+from . import answers, binds, instances, loops, url_checks, values
 from .services import port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
@@ -60,6 +60,7 @@ PROXY_SETTINGS = {
     "stats_user": Field(text, ""),
     "stats_password": Field(text, "", secret=True),
     "down_file": Field(values.optional(values.down_file), ""),
+    "answer_port": answers.PORT_FIELD,
     "stop_pause": Field(number(0, 60, " seconds"), 0.2),
     "start_commands": Field(values.commands, []),
     "stop_commands": Field(values.commands, []),
@@ -90,7 +91,9 @@ RARE_INSTANCE_KEYS = ("excluded_addresses", "virtual_routes", "dont_track_primar
 def translate(
     settings: Settings, prefix: str = "agent", listeners: Any = (), host: str = "", addresses: Any = ()
 ) -> Dict[str, Any]:
-    """Return ``{vrrp, proxy, options, faults}``; a daemon that has nothing to do is None.
+    """Return ``{vrrp, proxy, options, secrets, service_ports, ports, faults}``; a daemon without a task is None.
+
+    The ports are those of monitors that other hosts may reach.
 
     :param settings: the keys of SETTINGS, each as the user wrote it; ``raw`` holds variables with raw lines, by name
     :param prefix: of the variables' names, for the sentences
@@ -100,6 +103,7 @@ def translate(
     """
     faults: Faults = []
     known = read(SETTINGS, settings, prefix, faults)
+    known["monitors"] = [*known["monitors"], *answers.monitors(known["answer_port"])]
     faults += [_refused(name) for name, lines in known["raw"].items() if lines]
     model = instances.model({**known, "daemon": {}}, prefix)
     services, wrong_services = read_services(known["services"], f"{prefix}_services")
@@ -118,6 +122,8 @@ def translate(
         VRRP: vrrp,
         PROXY: proxy,
         "options": {key: known[key] for key in ("down_file", "stop_pause", "start_commands", "stop_commands")},
+        "service_ports": [service["port"] for service in services],
+        "ports": binds.reachable(binds.of_monitors(monitors)),
         "secrets": sorted({each["auth_pass"] for each in model["instances"] if each["auth_pass"]}),
         "faults": [as_role_variables(fault, prefix) for fault in dict.fromkeys(faults)],
     }

@@ -16,6 +16,7 @@ from ..._agent.config.schema import Faults, place_of
 from ..._agent.proxy import rules
 from ..._agent.proxy.rules import Claim
 from ..._agent.proxy.settings import ANY, ANY6, Place
+from . import answers
 from .services import listeners
 
 Item = Dict[str, Any]
@@ -43,6 +44,14 @@ def of_monitors(monitors: Sequence[Item]) -> List[Claim]:
 def of_page(page: Sequence[Place]) -> List[Claim]:
     """Return where the statistics are."""
     return [Claim("the statistics page", place) for place in page]
+
+
+def of_answers(port: int, place: str) -> List[Claim]:
+    """Return where the balancer answers the check that tells whether it hangs.
+
+    :param place: the port's variable
+    """
+    return [Claim(place, Place(answers.ADDRESS, port))] if port else []
 
 
 def reachable(claims: Sequence[Claim]) -> List[int]:

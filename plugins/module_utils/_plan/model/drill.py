@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from ..._agent.config.schema import Faults, Field, boolean, integer, list_of, number, one_of, read, text, word
-from ..._shared.events import EVENTS
+from ..._shared.events import COSTLY, EVENTS
 
 LONGEST_MS = 60_000
+MILLISECONDS = number(0, LONGEST_MS, " ms")
 
 
 def _lines(value: Any) -> Tuple[Any, Optional[str]]:
@@ -17,33 +18,45 @@ def _lines(value: Any) -> Tuple[Any, Optional[str]]:
     return (value, None) if isinstance(value, str) and "\0" not in value else (None, "a text is wanted.")
 
 
-def _mapping(value: Any) -> Tuple[Any, Optional[str]]:
-    return (value, None) if isinstance(value, dict) else (None, "a mapping of events to their commands is wanted.")
+def _by_event(what: str) -> Callable[[Any], Tuple[Any, Optional[str]]]:
+    """A mapping of events."""
+
+    def check(value: Any) -> Tuple[Any, Optional[str]]:
+        return (value, None) if isinstance(value, dict) else (None, f"a mapping of events to their {what} is wanted.")
+
+    return check
 
 
 COMMANDS = {"inject": Field(_lines, required=True), "revert": Field(_lines, "")}
 SETTINGS = {
     "layout": Field(one_of("pair", "ipi"), "pair"),
-    "events": Field(list_of(word), list(EVENTS)),
-    "commands": Field(_mapping, {}),
+    "events": Field(list_of(word), [event for event in EVENTS if event not in COSTLY]),
+    "commands": Field(_by_event("commands"), {}),
     "repeats": Field(integer(1, 1000), 1),
     "send": Field(_lines, ""),
     "interval_ms": Field(number(1, LONGEST_MS, " ms"), 5),
     "timeout_ms": Field(number(1, LONGEST_MS, " ms"), 300),
+    "lasting": Field(integer(0, 512), 20),
+    "budget": Field(MILLISECONDS, 0),
+    "budgets": Field(_by_event("budgets in milliseconds"), {}),
     "report": Field(text, ""),
+    "html": Field(text, ""),
+    "history": Field(text, "drills"),
     "break_lock": Field(boolean, False),
 }
 
 
 def model(given: Dict[str, Any]) -> Faults:
-    """Return what is wrong with the commands, and which events are neither known nor have commands."""
+    """Return what is wrong with the commands and the budgets, and which events are neither known nor have commands."""
     faults: Faults = []
     settings = read(SETTINGS, given, "drill", [])
     for event, commands in settings["commands"].items():
         read(COMMANDS, commands, f"drill_commands.{event}", faults)
+    read({event: Field(MILLISECONDS) for event in settings["budgets"]}, settings["budgets"], "drill_budgets", faults)
     known = [*EVENTS, *settings["commands"]]
     return faults + [
-        f"drill_events has {event!r}: there are {', '.join(known)}, and others need their commands in drill_commands."
-        for event in settings["events"]
+        f"{name} has {event!r}: there are {', '.join(known)}, and others need their commands in drill_commands."
+        for name, events in (("drill_events", settings["events"]), ("drill_budgets", settings["budgets"]))
+        for event in events
         if event not in known
     ]

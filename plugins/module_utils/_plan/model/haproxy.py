@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 from ..._agent.config.schema import Faults, Field, address, boolean, integer, list_of, number, one_of, port, read, text
 from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import places
-from . import binds, loops, raw_lines, values
+from . import answers, binds, loops, raw_lines, values
 from .services import listeners as listeners_of
 from .services import names_taken, port_conflicts, read_monitors, read_services, resolved_names
 from .variables import as_role_variables
@@ -53,6 +53,7 @@ TUNING = {
     "resolve_prefer": Field(one_of("ipv4", "ipv6"), "ipv4"),
     "config_path": Field(values.plain_path, "/etc/haproxy/haproxy.cfg"),
     "down_file": Field(values.optional(values.down_file), ""),
+    "answer_port": answers.PORT_FIELD,
     "stop_pause": Field(number(0, 60, " seconds"), 0.2),
     "start_commands": Field(values.commands, []),
     "stop_commands": Field(values.commands, []),
@@ -95,6 +96,7 @@ def model(
     occupied = [*listeners_of(services), *monitors]
     if stats["enabled"]:
         occupied.append({"name": "haproxy_stats", "port": stats["port"], "bind": [stats["address"]]})
+    occupied += answers.monitors(tuning["answer_port"])
     others = _others(services, monitors, stats, tuning)
     faults.extend(binds.clashes(services, others))
     faults.extend(port_conflicts(occupied, listeners, host))
@@ -112,7 +114,8 @@ def _others(
     for key in ("global_lines", "defaults_lines", "extra_lines"):
         lines += binds.of_lines(tuning[key], f"haproxy_{key}")
     page = places([stats["address"]], stats["port"]) if stats["enabled"] else []
-    return [*binds.of_monitors(monitors), *binds.of_page(page), *lines]
+    answering = binds.of_answers(tuning["answer_port"], "haproxy_answer_port")
+    return [*binds.of_monitors(monitors), *binds.of_page(page), *answering, *lines]
 
 
 def _stats(given: Any, faults: Faults) -> Dict[str, Any]:

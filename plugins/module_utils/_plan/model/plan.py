@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults
@@ -46,6 +47,7 @@ class Balancer(NamedTuple):
     services: List[Dict[str, Any]] = []
     monitors: List[Dict[str, Any]] = []
     down_file: str = ""
+    answer_port: int = 0  # on 127.0.0.1, where it answers unless it hangs
     timeouts: Dict[str, str] = {}
     stats_port: Optional[int] = None
     redirect: Optional[Redirect] = None
@@ -135,6 +137,7 @@ class Plan(NamedTuple):
     advert_interval: float = 1
     migration_order: List[str] = []  # the members that change their engine
     sole_router: str = ""  # the member whose router alone runs while settings change that all must share
+    joining: List[str] = []  # the members that run no router yet while others do: they start when all send to them
     undo: Undo = Undo()
     departed: List[Departed] = []  # to be stopped before the others change
     record: Dict[str, List[str]] = {}  # the addresses of each member, which the next run reads
@@ -145,7 +148,12 @@ class Plan(NamedTuple):
 
 
 def as_data(value: Any) -> Any:
-    """Return a plan, or a part of it, in mappings and lists alone."""
+    """Return a plan, or a part of it, in mappings and lists alone. The services of a balancer are JSON.
+
+    Ansible walks through each value of a fact at each use of it, which shows with thousands of servers.
+    """
+    if isinstance(value, Balancer):
+        return {**as_data(value._replace(services=[])._asdict()), "services": json.dumps(value.services)}
     if hasattr(value, "_asdict"):
         return as_data(value._asdict())
     if isinstance(value, dict):

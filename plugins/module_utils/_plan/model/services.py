@@ -7,6 +7,7 @@ The keys, their values and their defaults are those of the agent's own configura
 
 from __future__ import annotations
 
+import json
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ..._agent.config.schema import (
@@ -77,6 +78,14 @@ def read_services(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]
     routes = [route for service in services for route in service["routes"]]
     faults.extend(same_names([*listeners(services), *routes], place))
     return services, faults
+
+
+def planned(given: Any) -> Any:
+    """Return the services that a plan has as JSON; others as they are. What a user writes as JSON is refused before."""
+    try:
+        return json.loads(given) if isinstance(given, str) and given.startswith("[") else given
+    except (ValueError, RecursionError):
+        return given
 
 
 def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:

@@ -238,3 +238,12 @@ def package(value: Any) -> Checked:
 def words(value: Any) -> Checked:
     """A list of words, or a text of them with commas between, as the command line gives it."""
     return list_of(text)(value.split(",") if isinstance(value, str) else value)
+
+
+def is_plain(value: Any) -> bool:
+    """Return whether a value has no template: thousands of servers would take a second to evaluate."""
+    if isinstance(value, dict):
+        return all(map(is_plain, value.values())) and all(map(is_plain, value))
+    if isinstance(value, list):
+        return all(map(is_plain, value))
+    return "{" not in value if isinstance(value, str) else value is None or isinstance(value, (int, float))

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
-from ..._shared import switchover
+from ..._shared import held_back
 
 BEFORE_THE_CAUSE = re.compile(r"(?:Task failed: )?(?:.*? (?:via|over) ssh: )?")  # what Ansible begins with
 
@@ -36,14 +36,16 @@ class Member(NamedTuple):
         return [address for instance in self.seen.get("instances", []) for address in instance["addresses"]]
 
     @property
-    def switchover(self) -> Dict[str, str]:
-        return dict(self.seen.get("switchover", {}))
+    def held_back(self) -> Dict[str, str]:
+        """The record of what holds it back."""
+        return dict(self.seen.get("held_back", {}))
 
     @property
     def reasons(self) -> List[str]:
         """Why it could not take over, as far as it was read."""
-        held_back = [switchover.held_back(self.switchover)] if self.switchover else []
-        return [*held_back, *self.seen.get("unable", [])]
+        record = self.held_back
+        stopped = [f"{held_back.why(record)} {held_back.mend(record)}"] if record else []
+        return [*stopped, *self.seen.get("unable", [])]
 
     @property
     def fault(self) -> str:
@@ -89,6 +91,11 @@ class Layout(NamedTuple):
         """Return the names of the members that hold a VIP."""
         return [member.name for member in self.members if vip in member.held]
 
+    def by_priority(self, vip: str) -> List[str]:
+        """Return the names of the members that take part in the election for a VIP, the preferred one first."""
+        ranked = [(-member.election(vip)["priority"], member.name) for member in self.members if member.election(vip)]
+        return [name for _priority, name in sorted(ranked)]
+
     def strangers(self, vip: str) -> List[str]:
         """Return the hardware addresses of the other hosts that answer for a VIP."""
         own = {mac for member in self.read for mac in member.seen["macs"]}
@@ -104,6 +111,11 @@ def layouts(given: List[Dict[str, Any]]) -> List[Layout]:
         Layout(list(names), [_member(host) for host in hosts], _addresses(hosts[0]["vips"]))
         for names, hosts in found.items()
     ]
+
+
+def member_of(given: List[Dict[str, Any]], name: str) -> Tuple[Layout, Member]:
+    """Return a member of a play, and its pair or cluster."""
+    return next((layout, member) for layout in layouts(given) for member in layout.members if member.name == name)
 
 
 def _member(host: Dict[str, Any]) -> Member:

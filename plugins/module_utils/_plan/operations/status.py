@@ -34,7 +34,7 @@ def status(given: List[Dict[str, Any]], drill: Optional[Dict[str, Any]] = None) 
     :param drill: the last report of a drill, as `report.report` returns it, with ``at``, seconds since 1970
     """
     every = layouts(given)
-    faults = [fault for layout in every for fault in [*_vip_faults(layout), *_member_faults(layout)]]
+    faults = [fault for layout in every for fault in [*vip_faults(layout), *_member_faults(layout)]]
     lines = [line for layout in every for line in _lines(layout)]
     drilled = [_drill_line(drill)] if drill else []
     data = {"layouts": [_data(layout) for layout in every], "faults": faults, **({"drill": drill} if drill else {})}
@@ -97,7 +97,8 @@ def duration(seconds: int) -> str:
     return f"{seconds // DAY} d {seconds % DAY // HOUR} h"
 
 
-def _vip_faults(layout: Layout) -> List[str]:
+def vip_faults(layout: Layout) -> List[str]:
+    """Return a sentence for each VIP that has not exactly one holder."""
     found = []
     for vip in layout.every_vip if layout.read else []:
         holders = [*layout.holders(vip), *map(_stranger, layout.strangers(vip))]
@@ -171,7 +172,7 @@ def _data(layout: Layout) -> Dict[str, Any]:
 
 
 def _member_data(member: Member) -> Dict[str, Any]:
-    kept = ("engine", "versions", "instances", "held", "servers", "switchover")
+    kept = ("engine", "versions", "instances", "held", "servers", "held_back")
     return {
         "name": member.name,
         "was_read": not member.problem,

@@ -9,24 +9,13 @@ preemption it starts again and becomes Backup.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, Optional
 
+from ..._shared.held_back import PATHS, SWITCHOVER
 from .members import Layout, Member, layouts
+from .steps import Steps, give_back, holder, probe, unable, unfit
 
-INTERVAL_MS = 5  # of the probe
 BACK = "-e switchover_back=true, the next run of onprem.lb.site, or a reboot of it"
-
-
-class Steps(NamedTuple):
-    """What is to be done. With faults, or when there is nothing to do, the rest is empty."""
-
-    faults: List[str]
-    lines: List[str] = []  # what it does, in words
-    stop: List[str] = []  # the members whose routers stop, without those that are stopped already
-    hold: List[str] = []  # those of them that stay stopped
-    start: List[str] = []  # the members whose routers start, after an earlier switchover
-    expected: Dict[str, List[str]] = {}  # the VIPs that each member is to hold in the end
-    probe: Dict[str, Any] = {}  # the ``address``, ``port``, ``members`` and ``holder`` for a measurement
 
 
 def steps(given: List[Dict[str, Any]], to: str = "", back: bool = False) -> Steps:
@@ -52,7 +41,7 @@ def steps(given: List[Dict[str, Any]], to: str = "", back: bool = False) -> Step
 
 
 def _hand_over(layout: Layout, to: str) -> Steps:
-    faults = _unfit(layout)
+    faults = unfit(layout, "A switchover")
     target = None if faults else _target(layout, to, faults)
     if target is None:
         return Steps(faults)
@@ -62,24 +51,12 @@ def _hand_over(layout: Layout, to: str) -> Steps:
     return Steps(faults) if faults else _moves(layout, target)
 
 
-def _unfit(layout: Layout) -> List[str]:
-    """Say why no switchover is possible in this pair."""
-    if len(layout.names) < 2:
-        return [f"{layout.names[0]} is the only member: there is none to hand the VIPs over to."]
-    if layout.left_out:
-        return [f"{', '.join(layout.left_out)} is outside --limit, and a switchover needs all members: leave it out."]
-    unread = [member.fault for member in layout.members if member.problem]
-    if unread:
-        return [f"A switchover needs all members. {' '.join(unread)}"]
-    return [] if layout.configured else ["The pair has no VIP: run onprem.lb.site first."]
-
-
 def _target(layout: Layout, to: str, faults: List[str]) -> Optional[Member]:
     """Return the member that is to take over, or append why there is none."""
     by_name = {member.name: member for member in layout.members}
     if to:
         return by_name[to]
-    orders = {tuple(_by_priority(layout, vip)) for vip in layout.configured}
+    orders = {tuple(layout.by_priority(vip)) for vip in layout.configured}
     order = min(orders)
     if len(orders) > 1 or len(order) < 2:
         faults.append("The VIPs prefer different members: name the one that takes over with -e switchover_to.")
@@ -87,35 +64,24 @@ def _target(layout: Layout, to: str, faults: List[str]) -> Optional[Member]:
     return by_name[order[1]]
 
 
-def _by_priority(layout: Layout, vip: str) -> List[str]:
-    ranked = [(-member.election(vip)["priority"], member.name) for member in layout.members if member.election(vip)]
-    return [name for _priority, name in sorted(ranked)]
-
-
 def _refusals(layout: Layout, target: Member) -> List[str]:
     lacking = [vip for vip in layout.configured if not target.election(vip)]
     if lacking:
         return [f"{target.name} cannot take over {', '.join(lacking)}, which its configuration lacks."]
-    return _unable(target)
-
-
-def _unable(member: Member) -> List[str]:
-    """Say why a member could not take over, once its router runs if a switchover holds it back."""
-    reasons = member.seen["unable"]
-    return [f"{member.name} could not take over: {' '.join(reasons)}"] if reasons else []
+    return unable(target)
 
 
 def _moves(layout: Layout, target: Member) -> Steps:
     others = [member for member in layout.members if member is not target]
-    preempts = bool(target.switchover) and all(target.election(vip)["preempt"] for vip in layout.configured)
+    preempts = bool(target.held_back) and all(target.election(vip)["preempt"] for vip in layout.configured)
     higher = [member for member in others if _outranks(layout, member, target)]
     holding = [member for member in others if member.held and not (preempts and member not in higher)]
-    stop = [member for member in others if member in higher + holding and not member.switchover]
+    stop = [member for member in others if member in higher + holding and not member.held_back]
     hold = [member for member in higher if any(member.election(vip)["preempt"] for vip in layout.configured)]
-    start = [target] if target.switchover else []
-    start += [member for member in others if member.switchover and member not in higher]
+    start = [target] if target.held_back else []
+    start += [member for member in others if member.held_back and member not in higher]
     moving = [vip for vip in layout.configured if vip not in target.held]
-    lines = [f"{vip} moves from {_holder(layout, vip)} to {target.name}." for vip in moving]
+    lines = [f"{vip} moves from {holder(layout, vip)} to {target.name}." for vip in moving]
     lines += [
         f"{member.name} is held back: it preempts (pair_preempt) and would take the VIPs at once, so its router stays "
         f"stopped. Meanwhile it could not take over from {target.name}. {BACK} ends that."
@@ -133,32 +99,17 @@ def _moves(layout: Layout, target: Member) -> Steps:
         hold=[name for name in _names(stop) if name in _names(hold)],
         start=_names(start),
         expected={target.name: layout.configured},
-        probe=_probe(layout, moving[0], target.name),
+        probe=probe(layout, moving[0], target.name),
+        path=PATHS[SWITCHOVER],
+        record={"to": target.name},
     )
 
 
-def _probe(layout: Layout, vip: str, to: str) -> Dict[str, Any]:
-    """Return how to measure the move of a VIP; {} if nothing answers at it."""
-    found = [member for member in layout.members if member.name == to and member.seen["ports"]]
-    members = [{"name": member.name, "macs": member.seen["macs"]} for member in layout.members]
-    return {"address": vip, "port": found[0].seen["ports"][0], "members": members, "holder": to} if found else {}
-
-
 def _give_back(layout: Layout) -> Steps:
-    held_back = [member for member in layout.read if member.switchover]
+    held_back = [member for member in layout.read if member.held_back]
     if not held_back:
         return Steps([], [f"No member of {', '.join(layout.names)} is held back: nothing to do."])
-    start = _names(held_back)
-    faults = [fault for member in held_back for fault in _unable(member)]
-    first = {vip: _by_priority(layout, vip)[0] for vip in layout.configured}
-    moving = [vip for vip, name in first.items() if name in start]
-    lines = [f"The router of {name} starts again." for name in start]
-    lines += [f"{vip} moves from {_holder(layout, vip)} to {first[vip]}." for vip in moving]
-    expected = {name: [vip for vip in moving if first[vip] == name] for name in start}
-    if faults:
-        return Steps(faults)
-    probe = _probe(layout, moving[0], first[moving[0]]) if moving else {}
-    return Steps([], lines, start=start, expected=expected, probe=probe)
+    return give_back(layout, held_back)
 
 
 def _merged(every: List[Steps]) -> Steps:
@@ -179,30 +130,9 @@ def _outranks(layout: Layout, member: Member, target: Member) -> bool:
     )
 
 
-def _holder(layout: Layout, vip: str) -> str:
-    return " and ".join(layout.holders(vip)) or "nobody"
-
-
 def _all(layout: Layout) -> str:
     return ", ".join(layout.configured)
 
 
 def _names(members: List[Member]) -> List[str]:
     return [member.name for member in members]
-
-
-def measured(probe: Dict[str, Any], seen: Dict[str, Any]) -> str:
-    """Say what the probe has measured.
-
-    :param probe: as the steps have it
-    :param seen: as `vip_probe` returns it
-    """
-    vip, move = probe["address"], seen["takeover"]
-    if seen["holder_after"] != probe["holder"]:
-        return f"The probe did not see {vip} move to {probe['holder']}."
-    if seen["holder_before"] == probe["holder"]:
-        return f"{vip} had moved before the probe began: nothing was measured."
-    return (
-        f"{vip} was gone for {move['outage_ms']:.0f} ms: of {seen['tried']} connections, one every {INTERVAL_MS} ms, "
-        f"{seen['failed_attempts']} failed, and for {move['response_gap_ms']:.0f} ms at most none was answered."
-    )

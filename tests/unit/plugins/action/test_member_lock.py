@@ -164,6 +164,7 @@ def test_a_host_that_cannot_be_reached_is_named_with_the_cause(play):
     assert play() == {
         "failed": True,
         "msg": "lb1 cannot be reached as root: ssh: connect to host 192.0.2.11 port 22: Connection refused",
+        "answered": False,
     }
     play.execute = lambda *_arguments, **_others: {"failed": True, "msg": "Missing sudo password"}
     assert play()["msg"] == "lb1: Missing sudo password: give it with --ask-become-pass."

@@ -11,11 +11,11 @@ from ansible_collections.onprem.lb.plugins.filter.plan import FilterModule, prog
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import subnets
 
 
-@pytest.mark.parametrize("name", ["layout_plans", "layout_faults", "ipi_preset_comparison"])
+@pytest.mark.parametrize("name", ["layout_plans", "layout_forecast", "layout_faults"])
 def test_without_netaddr_the_user_is_told_what_to_install_and_where(monkeypatch, name):
     monkeypatch.setattr(subnets, "NETADDR_MISSING", ImportError("netaddr"))
     refused = FilterModule().filters()[name]([], "pair")
-    faults = refused["faults"] if name == "layout_plans" else refused
+    faults = refused if name == "layout_faults" else refused["faults"]
     assert faults == [f"The controller lacks the Python package netaddr: install it for {sys.executable}."]
 
 

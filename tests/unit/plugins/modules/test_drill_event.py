@@ -113,7 +113,7 @@ def test_a_host_without_systemd_is_refused_before_anything_is_asked(monkeypatch,
 
 def test_a_host_without_nft_cannot_be_cut_off():
     said = refusal(drill_event, {"event": "host_cut", "interface": "lo"}, programs=Host(nft=False))
-    assert said == "host_cut needs the command nft: install the package nftables."
+    assert said == "The event needs the command nft: install the package nftables."
 
 
 def test_what_is_no_running_unit_cannot_fail():

@@ -12,12 +12,12 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import (
     cgroups,
     facts,
+    held_back,
     in_force,
     packages,
     processes,
     served_certificates,
     server_names,
-    switchover,
     takeover,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
@@ -240,6 +240,20 @@ def test_what_others_have_set_up_is_returned_by_program(host, tmp_path, monkeypa
     assert look(host)["takeover"] == {}
 
 
+KEEPALIVED_VERSION = (0, "", "Keepalived v2.2.7 (01/16,2022)\n\nCopyright(C) 2001-2022\n")
+
+
+@pytest.mark.parametrize(
+    "asked, installed, version",
+    [("keepalived", {"keepalived": KEEPALIVED_VERSION}, "2.2.7"), ("keepalived", {}, ""), ("haproxy", {}, "")],
+)
+def test_the_version_of_keepalived_is_returned_where_its_configuration_is_asked_for(host, asked, installed, version):
+    programs = Programs({**PROGRAMS, **installed})
+    found = run(host_info, {**host, "configs": {asked: host["keepalived_config"]}}, programs)
+    assert found["keepalived_version"] == version
+    assert programs.ran.count("keepalived -v") == len(installed), "it is asked once"
+
+
 @pytest.mark.parametrize("asked, problems", [({"keepalived": "/none"}, 1), ({"haproxy": "/none"}, 0), ({}, 0)])
 def test_another_program_that_moves_vips_is_a_problem_where_keepalived_is_wanted(host, monkeypatch, asked, problems):
     static = cgroups.RunsIn(cgroups.STATIC_POD, "d41d")
@@ -310,8 +324,9 @@ def test_where_checks_ping_and_no_ping_is_there_its_package_is_looked_for(
     assert asked == [["haproxy", *package], ["haproxy"]]
 
 
-def test_a_switchover_that_keeps_the_router_stopped_is_returned_for_the_plan(host, tmp_path, monkeypatch):
-    record = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna"}
+def test_what_keeps_the_router_stopped_is_returned_for_the_plan(host, tmp_path, monkeypatch):
+    record = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna", "work": "", "done": ""}
     (tmp_path / "switchover.json").write_text(json.dumps(record))
-    monkeypatch.setattr(switchover.in_force, "__defaults__", (str(tmp_path / "switchover.json"),))
-    assert run(host_info, host, Programs(PROGRAMS))["switchover"] == record
+    paths = {during: str(tmp_path / f"{during}.json") for during in ("switchover", "maintenance")}
+    monkeypatch.setattr(held_back.in_force, "__defaults__", (paths,))
+    assert run(host_info, host, Programs(PROGRAMS))["held_back"] == {"during": "switchover", **record}

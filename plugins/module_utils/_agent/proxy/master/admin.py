@@ -1,9 +1,10 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The status socket of the proxy: an empty request returns the report, others change a server's state.
+"""The status socket of the proxy: an empty request returns the report, others change a server's state or reload.
 
-A request is one JSON mapping, ``{"server": "SERVICE/SERVER", "order": "ready|drain|maint"}``; the answer is
-``{"done": SENTENCE}`` or ``{"refused": SENTENCE}``. The client shuts down its sending side after a request.
+A request is one JSON mapping: ``{"server": "SERVICE/SERVER", "order": "ready|drain|maint"}``, or
+``{"order": "reload"}``. The answer is ``{"done": SENTENCE}`` or ``{"refused": SENTENCE}``. The client shuts down its
+sending side after a request.
 """
 
 from __future__ import annotations
@@ -17,12 +18,25 @@ from ...runtime.request_server import Answer, Answered
 from .server_states import ADMIN_STATES, Health
 
 MAX_REQUEST = 4096  # bytes of a request
+RELOAD = {"order": "reload"}
 
 Reply = Dict[str, Any]
 WhenExecuted = Callable[[Callable[[int], None]], None]
+# Applies the configuration file, then calls with why it is refused, None if it is in force.
+Reload = Callable[[Callable[[Optional[str]], None]], None]
 
 
-def answers(report: Callable[[], Answered], obey: Callable[[Any], Reply], when_executed: WhenExecuted) -> Answer:
+def no_reload(done: Callable[[Optional[str]], None]) -> None:
+    """Refuse, as a proxy that has no configuration file."""
+    done("this proxy has no configuration file.")
+
+
+def answers(
+    report: Callable[[], Answered],
+    obey: Callable[[Any], Reply],
+    when_executed: WhenExecuted,
+    reload: Reload = no_reload,
+) -> Answer:
     """Return what answers requests at the socket.
 
     :param when_executed: calls once the workers have executed an order, with how many have not in time
@@ -33,12 +47,19 @@ def answers(report: Callable[[], Answered], obey: Callable[[Any], Reply], when_e
             return None
         if not received:
             return report()
-        found = obey(_request(received))
+        wanted = _request(received)
+        if wanted == RELOAD:
+            return lambda reply: reload(lambda refused: reply(status_socket.document(_reloaded(refused))))
+        found = obey(wanted)
         if "done" not in found:
             return status_socket.document(found)
         return lambda reply: when_executed(lambda late: reply(status_socket.document(_executed(found, late))))
 
     return answer
+
+
+def _reloaded(refused: Optional[str]) -> Reply:
+    return {"refused": refused} if refused else {"done": "The configuration is in force."}
 
 
 def _executed(found: Reply, late: int) -> Reply:

@@ -49,7 +49,8 @@ class Lifecycle(lifecycle.Lifecycle):
     def __init__(self, path: str, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> None:
         super().__init__(path, log, notifier, environ)
         self._pid = os.getpid()  # not that of a process that only renders the report
-        self.master = Master(self.loop, log, self.describe, Events(self._serves, self._failed, self.loop.stop))
+        events = Events(self._serves, self._failed, self.loop.stop, self._reload_for)
+        self.master = Master(self.loop, log, self.describe, events)
         self._failure: Optional[str] = None  # why it ends although it was not told to
         self._config_test: Optional[upgrade.ConfigTest] = None
         self._reading = False  # whether the configuration file is being read
@@ -140,6 +141,19 @@ class Lifecycle(lifecycle.Lifecycle):
         if not self.stopping:
             self.notifier.reloading()
             self._apply(lambda _in_force: self._notify_ready())
+
+    def _reload_for(self, done: Callable[[Optional[str]], None]) -> None:
+        """Reload for a client of the status socket; then call with why that is refused, None if it is not."""
+        if self.stopping:
+            done("the proxy is stopping.")
+            return
+        self.notifier.reloading()
+
+        def applied(_in_force: bool) -> None:
+            self._notify_ready()
+            done(self.reload_error)
+
+        self._apply(applied)
 
     def _apply(self, then: Then) -> None:
         """Apply the configuration file; then call with whether it is in force. A file with a fault changes nothing."""

@@ -43,6 +43,7 @@ class Events(NamedTuple):
     serves: Callable[[], None]  # a worker serves, and none did before
     failed: Callable[[str], None]  # no worker can serve, and why
     gone: Callable[[], None]  # the last worker has ended after ``drain``
+    reload: admin.Reload = admin.no_reload  # a client of the status socket wants it
 
 
 class Master:
@@ -51,6 +52,7 @@ class Master:
     def __init__(self, loop: Loop, log: Any, describe: Callable[[], Report], events: Events) -> None:
         """``describe`` returns the part of the report that is about the process."""
         self._loop, self._log, self._describe, self._gone = loop, log, describe, events.gone
+        self._reload = events.reload
         self.settings = Settings(())
         self.stopping = False
         self._listeners = Listeners({})
@@ -202,6 +204,7 @@ class Master:
             lambda: self._renderer.answer(lambda: status_socket.document(self.report())),
             lambda request: admin.execute(self.health, request),
             self.pool.when_executed,
+            self._reload,
         )
         return status_socket.UnixSocketServer(
             self._loop, path, answer, upgrade_state.socket_of(inherited) if inherited >= 0 else None

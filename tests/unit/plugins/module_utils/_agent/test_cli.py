@@ -18,6 +18,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config import hos
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin, lifecycle
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+from support.follow.reports import REPORT as FOLLOW_REPORT
 from support.paths import MODULE_UTILS, ROOT
 from support.proxy.reports import REPORT as PROXY_REPORT
 from support.vrrp.configs import written
@@ -43,7 +44,7 @@ def test_the_version_is_the_collections():
 def test_it_runs_beside_its_package_too():
     command = [sys.executable, "-m", "_agent.cli", "--version"]
 
-    assert subprocess.check_output(command, cwd=MODULE_UTILS, text=True, timeout=60).endswith("0.1.0\n")
+    assert subprocess.check_output(command, cwd=MODULE_UTILS, text=True, timeout=60).endswith("1.0.0\n")
 
 
 def test_a_good_configuration_is_called_good(config, capsys, monkeypatch):
@@ -130,17 +131,17 @@ def test_each_fault_of_a_proxys_configuration_is_a_line(tmp_path, capsys):
 @pytest.mark.parametrize(
     "content, has",
     [
-        ({}, "has keys of neither configuration"),
+        ({}, "has keys of no configuration"),
         ([], "is []: a mapping is wanted, and"),
-        ({"servics": []}, "has keys of neither configuration"),
-        ({"instances": [], "page": {}}, "has keys of both configurations"),
+        ({"servics": []}, "has keys of no configuration"),
+        ({"instances": [], "page": {}}, "has keys of several configurations"),
     ],
 )
 def test_a_configuration_of_unclear_kind_is_one_sentence(content, has, tmp_path, capsys):
     path = tmp_path / "odd.json"
     path.write_text(json.dumps(content))
     assert cli.main(["check-config", "--config", str(path)]) == 1
-    sentence = "the one of a VRRP router has the key 'instances', that of a proxy has 'services'."
+    sentence = "the one of a VRRP router has the key 'instances', that of a proxy 'services', that of follow 'api'."
     colon = "" if has.endswith("and") else ":"
     assert capsys.readouterr().err == f"{path} {has}{colon} {sentence}\n"
 
@@ -223,7 +224,7 @@ def test_without_the_right_to_raw_sockets_nothing_starts(config, monkeypatch, ca
 
 
 @pytest.mark.parametrize(
-    "form, begins", [("json", '{\n  "agent"'), ("table", "onprem.lb 0.1.0, process 4711"), ("prometheus", "# HELP ")]
+    "form, begins", [("json", '{\n  "agent"'), ("table", "onprem.lb 1.0.0, process 4711"), ("prometheus", "# HELP ")]
 )
 def test_the_report_is_shown_in_each_format(form, begins, monkeypatch, capsys):
     asked = []
@@ -242,7 +243,7 @@ def test_of_the_usual_sockets_those_that_are_there_are_asked(monkeypatch, capsys
 
 
 @pytest.mark.parametrize(
-    "form, begins", [("json", '{\n  "agent"'), ("table", "onprem.lb 0.1.0, process 815"), ("prometheus", "# HELP ")]
+    "form, begins", [("json", '{\n  "agent"'), ("table", "onprem.lb 1.0.0, process 815"), ("prometheus", "# HELP ")]
 )
 def test_a_proxys_report_is_recognized_by_its_keys(form, begins, monkeypatch, capsys):
     monkeypatch.setattr(status_socket, "fetch", lambda path: PROXY_REPORT)
@@ -279,3 +280,42 @@ def test_what_lives_long_imports_its_own_modules_at_its_start():
         if isinstance(found, ast.ImportFrom) and found.level
     ]
     assert late == []
+
+
+def test_the_status_of_follow_is_shown_where_it_runs(monkeypatch, capsys):
+    monkeypatch.setattr("os.path.exists", lambda path: "follow" in path)
+    monkeypatch.setattr(status_socket, "fetch", {"/run/onprem-lb-follow/status.sock": FOLLOW_REPORT}.get)
+    assert cli.main(["status"]) == 0
+    assert "3 nodes with master=" in capsys.readouterr().out
+    assert cli.main(["status", "--format", "prometheus"]) == 0
+    assert "onprem_lb_follow_nodes 3" in capsys.readouterr().out
+
+
+@pytest.fixture
+def follow_config(tmp_path):
+    path = tmp_path / "follow.json"
+    path.write_text(
+        json.dumps({"api": {"servers": ["https://127.0.0.1:6443"]}, "proxy": {"services": [{"name": "a"}]}})
+    )
+    return path
+
+
+def test_the_configuration_of_follow_is_recognized_by_its_keys(follow_config, capsys):
+    assert cli.main(["check-config", "--config", str(follow_config)]) == 0
+    assert capsys.readouterr().out == f"{follow_config} is good: 1 API server, 0 backends, 1 service.\n"
+
+
+@pytest.mark.parametrize("command", ["check-config", "follow"])
+def test_follow_refuses_a_kubeconfig_with_what_to_write_instead(command, tmp_path, capsys):
+    path = tmp_path / "kubeconfig"
+    path.write_text("apiVersion: v1\nclusters: []\n")
+    assert cli.main([command, "--config", str(path)]) == 1
+    assert capsys.readouterr().err.startswith(f"{path} is a kubeconfig, which the agent does not read: write ")
+
+
+def test_the_faults_of_follow_have_their_lines(tmp_path, capsys):
+    path = tmp_path / "follow.json"
+    path.write_text('{\n"api": {\n"servers": ["http://x"]},\n"drain_for": -1}')
+    assert cli.main(["check-config", "--config", str(path)]) == 1
+    first, *_others = capsys.readouterr().err.splitlines()
+    assert first.startswith("line 4: configuration.drain_for is -1: ")

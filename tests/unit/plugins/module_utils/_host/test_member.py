@@ -5,17 +5,19 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import balancer, facts, in_force, member, switchover
+from ansible_collections.onprem.lb.plugins.module_utils._host import balancer, facts, held_back, in_force, member
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from support.paths import GOLDEN
 from support.programs import Programs
 
 VIP, STRANGER = "192.0.2.10", "02:00:00:00:00:63"
 INSTANCE = f"vip-{VIP}"
-RECORD = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna"}
+RECORD = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna", "work": "", "done": ""}
+ROUTERS = frozenset({"keepalived.service", "onprem-lb-vrrp.service"})
 STATISTICS = "# pxname,svname,status,\nweb,app1,UP,\nweb,app2,DOWN,\n"
 MASTER, FAULT = f"({INSTANCE}) Entering MASTER STATE", f"({INSTANCE}) Entering FAULT STATE"
 
@@ -26,14 +28,15 @@ class Host:
     def __init__(self, folder, engine):
         self.folder, self.engine = folder, engine
         self.stopped = set()
+        self.disabled = set()
         self.log = [MASTER]
         self.statistics = STATISTICS
         self.reports = {
             "onprem-lb-vrrp": {
-                "version": "0.1.0",
+                "version": "1.0.0",
                 "instances": [{"name": INSTANCE, "state": "Active", "since": time.time() - 60.5, "reason": "why"}],
             },
-            "onprem-lb-proxy": {"version": "0.1.0", "services": [{"name": "web", "servers": []}]},
+            "onprem-lb-proxy": {"version": "1.0.0", "services": [{"name": "web", "servers": []}]},
         }
         self.addresses = [VIP, "192.0.2.1"]
         for name in ("pair.lb1.keepalived.conf", "pair.haproxy.cfg", "pair.lb1.agent-vrrp.json"):
@@ -60,8 +63,15 @@ class Host:
     def _systemctl(self, words):
         units = [word for word in words if word.endswith(".service")]
         state = {unit: "inactive" if unit in self.stopped or not self.is_there(unit) else "active" for unit in units}
-        shown = [f"Id={unit}\nActiveState={state[unit]}\nMainPID=0\nInvocationID=5e1f\n" for unit in units]
+        shown = [
+            f"Id={unit}\nActiveState={state[unit]}\nUnitFileState={self._file_state(unit)}\n"
+            "MainPID=0\nInvocationID=5e1f\n"
+            for unit in units
+        ]
         return 0, "\n".join(shown), ""
+
+    def _file_state(self, unit):
+        return "disabled" if unit in self.disabled or not self.is_there(unit) else "enabled"
 
     def is_there(self, unit):
         return unit.startswith("onprem-lb") == (self.engine == "agent")
@@ -99,13 +109,14 @@ def host(tmp_path, monkeypatch, engine):
     monkeypatch.setattr(in_force, "record_of", lambda program: str(tmp_path / f"{program}.loaded"))
     monkeypatch.setattr(balancer, "ask", lambda _path: made.statistics)
     monkeypatch.setattr(Reader, "answering", lambda _self, vips, _wait, _addresses: {vip: [STRANGER] for vip in vips})
-    monkeypatch.setattr(switchover.in_force, "__defaults__", (str(tmp_path / "switchover.json"),))
+    paths = {during: str(tmp_path / f"{during}.json") for during in ("switchover", "maintenance")}
+    monkeypatch.setattr(held_back.in_force, "__defaults__", (paths,))
     return made
 
 
 def test_a_member_that_serves_is_described_the_same_with_both_engines(host, engine):
     found = host.read([f"{VIP}/24", {"address": "192.0.2.20"}])
-    assert (found["engine"], found["unable"], found["switchover"]) == (engine, [], {})
+    assert (found["engine"], found["unable"], found["held_back"]) == (engine, [], {})
     assert found["instances"] == [
         {
             "name": INSTANCE,
@@ -118,7 +129,7 @@ def test_a_member_that_serves_is_described_the_same_with_both_engines(host, engi
     ]
     assert found["held"] == [{"address": VIP, "seconds": 60}]
     assert found["answering"] == {VIP: [STRANGER], "192.0.2.20": [STRANGER]} and found["macs"] == ["02:00:00:00:00:01"]
-    assert found["versions"] in ({"haproxy": "2.6.12", "keepalived": "2.2.7"}, {"agent": "0.1.0"})
+    assert found["versions"] in ({"haproxy": "2.6.12", "keepalived": "2.2.7"}, {"agent": "1.0.0"})
 
 
 def test_a_stopped_unit_is_a_reason_with_its_name(host, engine):
@@ -152,10 +163,10 @@ def test_a_balancer_that_does_not_answer_is_a_reason(host, engine):
 
 def test_a_switchover_explains_the_stopped_router_and_is_forgotten_once_it_runs(host, engine):
     (host.folder / "switchover.json").write_text(json.dumps(RECORD))
-    assert host.read()["switchover"] == {}
-    host.stopped = {"keepalived.service", "onprem-lb-vrrp.service"}
+    assert host.read()["held_back"] == {}
+    host.stopped = ROUTERS
     found = host.read()
-    assert (found["switchover"], found["unable"]) == (RECORD, [])
+    assert (found["held_back"], found["unable"]) == ({"during": "switchover", **RECORD}, [])
     host.stopped |= {"haproxy.service", "onprem-lb-proxy.service"}
     host.reports = {}
     assert [reason.split(".")[0] for reason in host.read()["unable"]] == [
@@ -163,11 +174,20 @@ def test_a_switchover_explains_the_stopped_router_and_is_forgotten_once_it_runs(
     ]
 
 
+def test_a_maintenance_explains_a_router_that_is_disabled_and_not_one_that_has_failed_since(host):
+    (host.folder / "maintenance.json").write_text(json.dumps(RECORD))
+    host.stopped = ROUTERS
+    found = host.read()
+    assert found["held_back"] == {} and len(found["unable"]) == 1
+    host.disabled = ROUTERS
+    assert host.read()["held_back"] == {"during": "maintenance", **RECORD}
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
 def test_a_damaged_record_is_none(host, text):
     (host.folder / "switchover.json").write_text(text)
-    host.stopped = {"keepalived.service", "onprem-lb-vrrp.service"}
-    assert host.read()["switchover"] == {}
+    host.stopped = ROUTERS
+    assert host.read()["held_back"] == {}
 
 
 def test_a_member_that_does_not_preempt_says_so(host):
@@ -203,5 +223,22 @@ def test_the_ports_are_those_at_which_the_balancer_answers_through_the_vips():
         listening("127.0.0.1", 9000),
         listening("0.0.0.0", 22, "sshd"),
     ]
-    assert member.ports(sockets, "native", [VIP]) == [80, 443]
-    assert member.ports(sockets, "", [VIP]) == []
+    assert member.ports(sockets, "native", [VIP], "") == [80, 443]
+    assert member.ports(sockets, "", [VIP], "") == []
+
+
+def test_a_port_at_which_nothing_accepts_a_connection_is_none():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # and does not listen
+        good, silent = server.getsockname()[1], bound.getsockname()[1]
+        sockets = [listening("0.0.0.0", good), listening("0.0.0.0", silent), listening(VIP, 80)]
+        assert member.ports(sockets, "native", [VIP], "127.0.0.1") == sorted([80, good])
+
+
+def test_its_own_address_is_that_of_its_routers_link():
+    own = member.Own(instances=[{"interface": "eth0", "addresses": [VIP]}])
+    found = [
+        {"address": address, "interface": link}
+        for address, link in (("127.0.0.1", "lo"), ("fe80::1", "eth0"), (VIP, "eth0"), ("192.0.2.1", "eth0"))
+    ]
+    assert member.own_address(found, own) == "192.0.2.1" and member.own_address(found[:3], own) == ""

@@ -126,4 +126,4 @@ def test_what_is_no_configuration_of_the_agents_router_has_no_instances(text):
 
 def test_the_agents_instances_are_read():
     (found,) = facts.agent_instances('{"instances": [{"name": "front", "vrid": 5, "priority": 7}]}')
-    assert found == {**facts.INSTANCE, "name": "front", "vrid": 5}
+    assert found == {**facts.INSTANCE, "name": "front", "vrid": 5, "priority": 7}

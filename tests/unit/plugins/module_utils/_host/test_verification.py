@@ -17,7 +17,7 @@ def seen(**changes):
         "addresses": [holding],
         "answering": {VIP: []},
         "active_units": ["haproxy.service", "keepalived.service"],
-        "listeners": [{"port": port, "program": "haproxy"} for port in (8443, 80, 443)],
+        "listeners": [{"port": port, "program": "haproxy"} for port in (8443, 80, 443, 9444)],
         "reached": [f"{VIP} {port}" for port in (8443, 80, 443)],
         "stale": [],
         "in_fault": {},

@@ -7,27 +7,17 @@ from __future__ import annotations
 import os
 import shutil
 import ssl
-import subprocess
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import http, tls
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import NetworkProbe
+from support.agent.certificates import Certificate
 from support.agent.loops import SECOND, Runs
 from support.agent.servers import Server, answering, silent
 
 OK = b"HTTP/1.1 200 OK\r\n\r\n"
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes the certificates")
-
-
-class Certificate:
-    """A certificate that signs itself, and its key."""
-
-    def __init__(self, folder, names) -> None:
-        self.file, self.key = str(folder / "certificate.pem"), str(folder / "key.pem")
-        key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", self.key)
-        subject = ("-subj", "/CN=site.example", "-addext", f"subjectAltName={names}", "-days", "2")
-        subprocess.run(["openssl", "req", "-x509", *key, *subject, "-out", self.file], check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")

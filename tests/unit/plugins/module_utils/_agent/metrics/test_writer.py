@@ -38,7 +38,7 @@ def text_of(read, tmp_path, log=None, **options):
 def test_keepalived_and_the_agent_have_the_same_names(tmp_path):
     assert f"{ACTIVE} 1" in text_of(lambda: KEEPALIVED, tmp_path)
     of_agent = text_of(lambda: REPORT, tmp_path)
-    assert 'onprem_lb_vrrp_agent_info{version="0.1.0"} 1' in of_agent
+    assert 'onprem_lb_vrrp_agent_info{version="1.0.0"} 1' in of_agent
     of_keepalived = text_of(lambda: KEEPALIVED, tmp_path)
     assert {line for line in of_keepalived if line.startswith("#")} < set(of_agent)
 

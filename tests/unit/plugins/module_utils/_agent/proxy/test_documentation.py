@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import server_states
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import metrics
+from support.key_tables import expected, rows
 from support.paths import DOCS
 from support.proxy.reports import REPORT
 
@@ -27,27 +27,9 @@ SCHEMAS = {
 }
 
 
-def rows(heading):
-    """Return the first table after some words, as a mapping of its first column to its second."""
-    lines = TEXT[TEXT.index(heading) :].splitlines()
-    first = next(at for at, line in enumerate(lines) if line.startswith(("| ---", "|---")))
-    found = {}
-    for line in lines[first + 1 :]:
-        if not line.startswith("|"):
-            break
-        _edge, key, default, *_rest = line.split("|")
-        found[key.strip().strip("`")] = default.strip().strip("`")
-    return found
-
-
 @pytest.mark.parametrize("heading", SCHEMAS)
 def test_every_key_has_its_default_in_a_table_and_there_are_no_others(heading):
-    schema, found = SCHEMAS[heading], rows(heading)
-    assert list(found) and set(found) == set(schema)
-    for key, field in schema.items():
-        default = list(field.default) if isinstance(field.default, tuple) else field.default
-        shown = default if isinstance(default, str) and default else json.dumps(default)
-        assert found[key] == ("needed" if field.required else {"null": ""}.get(shown, shown)), key
+    assert rows(TEXT, heading) == expected(SCHEMAS[heading])
 
 
 def test_the_example_is_a_good_configuration():

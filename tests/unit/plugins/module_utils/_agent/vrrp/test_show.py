@@ -11,7 +11,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import show
 from support.vrrp.reports import FRONT, NEW, NOW, QUIET, REPORT
 
 TABLE = """\
-onprem.lb 0.1.0, process 4711, up 3d 4h, /etc/onprem-lb-agent/vrrp.json
+onprem.lb 1.0.0, process 4711, up 3d 4h, /etc/onprem-lb-agent/vrrp.json
 
 The last change of the configuration was refused: instances[0] (front).vrid is 300: a VRID from 1 to 255 is wanted.
 
@@ -63,7 +63,7 @@ def lines(report=None):
 @pytest.mark.parametrize(
     "line",
     [
-        'onprem_lb_vrrp_agent_info{version="0.1.0"} 1',
+        'onprem_lb_vrrp_agent_info{version="1.0.0"} 1',
         "onprem_lb_vrrp_config_refused 1",
         "onprem_lb_vrrp_limits 1",
         'onprem_lb_vrrp_state{instance_name="front",interface="eth0",vrid="51",state="Active"} 1',

@@ -53,7 +53,7 @@ def test_the_file_runs_by_itself(tmp_path):
     ran = subprocess.run(
         [*command, "--version"], capture_output=True, text=True, cwd=tmp_path, env=environ, timeout=60, check=False
     )
-    assert (ran.returncode, ran.stdout) == (0, "onprem.lb agent 0.1.0\n"), ran.stderr
+    assert (ran.returncode, ran.stdout) == (0, "onprem.lb agent 1.0.0\n"), ran.stderr
     ran = subprocess.run(
         [sys.executable, str(path), "check-config", "--config", "none"],
         capture_output=True,

@@ -46,7 +46,7 @@ def test_no_command_holds_anything_that_systemd_would_expand(event):
     assert not set("$%") & set(script.inject + script.revert)
 
 
-@pytest.mark.parametrize("event", [e for e in faults.EVENTS if e != "haproxy_reloaded"])
+@pytest.mark.parametrize("event", [e for e in faults.EVENTS if not e.endswith("_reloaded")])
 def test_everything_but_a_reload_is_reverted(event):
     assert faults.script_for(event, "eth0").revert
     assert faults.script_for("haproxy_reloaded").revert == ""
@@ -58,11 +58,38 @@ def test_killing_means_every_process_of_the_unit_and_no_other():
     assert script.revert.endswith("systemctl start keepalived.service")
 
 
+def test_what_hangs_goes_on_and_starts_where_a_watchdog_has_ended_it():
+    script = faults.script_for("haproxy_hung")
+    assert script.inject == "systemctl kill --signal=STOP haproxy.service"
+    first, *then = script.revert.split("; ")
+    assert (first, then[-1]) == ("systemctl kill --signal=CONT haproxy.service", "systemctl start haproxy.service")
+
+
+@pytest.mark.parametrize("down", ["haproxy.service", "keepalived.service"])
+def test_both_are_reloaded_at_once_where_both_run(down):
+    script = faults.script_for("both_reloaded")
+    assert script.inject == "systemctl reload haproxy.service keepalived.service"
+    faults.check(script, "", [], Host(RUNNING), False)
+    host = Host({down: "LoadState=not-found\nActiveState=inactive\n", **RUNNING})
+    with pytest.raises(faults.Refused, match=f"There is no {down} on this host."):
+        faults.check(script, "", [], host, False)
+
+
 def test_a_cut_drops_both_ways_on_that_interface_alone():
     rules = faults.cut_rules("eth0")
     assert rules.count('device "eth0"') == 2
     assert "hook ingress" in rules and "hook egress" in rules
     assert rules.count("policy drop") == 2
+
+
+def test_lost_advertisements_are_dropped_on_their_way_out_and_nothing_else():
+    rules = faults.loss_rules("eth0").split("; ")
+    assert [rule.partition(" egress ")[2] for rule in rules if rule.startswith("add rule")] == [
+        "ip protocol 112 drop",
+        "ip6 nexthdr 112 drop",
+    ]
+    assert 'hook egress device "eth0"' in faults.loss_rules("eth0") and "policy accept" in rules
+    assert faults.script_for("vrrp_lost", "eth0").revert == faults.script_for("host_cut", "eth0").revert
 
 
 @given(st.text(max_size=20))
@@ -172,6 +199,7 @@ def test_an_unknown_event_is_refused_with_those_there_are():
     [
         ("haproxy_killed", "onprem-lb-proxy.service"),
         ("haproxy_stopped", "onprem-lb-proxy.service"),
+        ("haproxy_hung", "onprem-lb-proxy.service"),
         ("haproxy_reloaded", "onprem-lb-proxy.service"),
         ("keepalived_killed", "onprem-lb-vrrp.service"),
         ("keepalived_stopped", "onprem-lb-vrrp.service"),
@@ -179,4 +207,4 @@ def test_an_unknown_event_is_refused_with_those_there_are():
 )
 def test_on_a_host_of_the_agent_its_own_daemons_fail(event, unit):
     script = faults.script_for(event, engine="agent")
-    assert script.unit == unit and unit in script.inject and "haproxy" not in script.inject + script.revert
+    assert script.units == (unit,) and unit in script.inject and "haproxy" not in script.inject + script.revert

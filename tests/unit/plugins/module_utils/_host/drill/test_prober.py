@@ -8,6 +8,7 @@ import dataclasses
 import errno
 import heapq
 import math
+import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.drill import prober
@@ -271,6 +272,7 @@ def test_probing_begins_when_the_address_has_settled():
 
     seen = prober.probe(settings(settle=prober.Goal(holder="lb1", successes=20)), world, make)
     assert (seen["failed_attempts"], seen["holder_before"], seen["tried"]) == (0, "lb1", 200)
+    assert seen["series"].split() == ["10"] * 200 and abs(seen["started_at"] - time.time()) < 60
 
 
 def test_what_does_not_settle_is_told_in_one_sentence():

@@ -28,6 +28,7 @@ def seen(outage=20.0, gap=None, before="lb1", after="lb2", **changes):
         "failback": {"outage_ms": 3.0},
         "tried": 1000,
         "failed_attempts": 4,
+        "lasting": {"held": 20, "lost": 19},
         "most_holders": 1,
         "two_holders_ms": 0,
         "no_holder_ms": 10,
@@ -247,6 +248,18 @@ def test_the_table_has_a_line_for_each_event_and_its_columns_stand_in_line():
     assert "| haproxy killed | lb1    | lb2   | 20 ms" in found["table"][2]
 
 
+def test_a_failure_that_the_holder_survives_beside_another_lasts_as_long_as_the_plan_says():
+    (found,) = drill.rounds([planned()], MEMBERS, ["vrrp_lost"], 1)
+    assert found["revert_after"] == found["forecast"]["lasts_ms"] / 1000 > 3.072
+
+
+def test_the_table_says_how_many_lasting_connections_a_row_cost():
+    found = report.report(results(seen(), seen(lasting={"held": 18, "lost": 0})))
+    assert (found["rows"][0]["lasting_lost"], found["rows"][0]["lasting_held"]) == (19, 38)
+    at = [cell.strip() for cell in found["table"][0].split("|")].index("lasting lost")
+    assert found["table"][2].split("|")[at].strip() == "19/38"
+
+
 def test_the_table_says_how_often_a_row_was_repeated_and_why():
     first = results(seen(two_holders_ms=30.0))
     again = [{**item, "member": "lb1", "seen": seen()} for item in again_of(first)]
@@ -260,6 +273,39 @@ def test_the_table_says_how_often_a_row_was_repeated_and_why():
         head, _line, line = report.report(rounds)["table"]
         columns = [[cell.strip() for cell in text.strip("|").split("|")][-4:] for text in (head, line)]
         assert columns == [["two holders/plan", "faulty/rounds", "repeated", "because"], cells]
+
+
+def over_budget(*seens, budget=100, own=None, event="haproxy_killed"):
+    return report.report(results(*seens, event=event, limit=5000), budget, own)["faults"]
+
+
+def test_an_event_over_its_budget_is_one_sentence_however_many_rounds_were():
+    assert over_budget(seen(101), seen(20), seen(900)) == [
+        "192.0.2.10, haproxy_killed: the VIP was not served for 900 ms, drill_budget is 100 ms."
+    ]
+    assert over_budget(seen(100), seen(20)) == []
+
+
+@pytest.mark.parametrize(
+    "slow, takes",
+    [(seen(20, gap=300), 285), (seen(20, failback={"outage_ms": 250.5}), 250.5)],
+    ids=["connections that only wait", "the return"],
+)
+def test_a_budget_is_spent_by_whatever_leaves_the_vip_unserved(slow, takes):
+    (told,) = [each for each in over_budget(slow) if "drill_budget" in each]
+    assert f"not served for {takes:g} ms" in told
+
+
+@pytest.mark.parametrize("none", [0, None, ""])
+def test_no_budget_is_none(none):
+    assert over_budget(seen(4000), budget=none) == []
+
+
+def test_an_event_may_have_a_budget_of_its_own_or_none():
+    assert over_budget(seen(900), own={"haproxy_killed": 3500, "host_cut": 1}) == []
+    assert over_budget(seen(900), own={"haproxy_killed": 0}) == []
+    (told,) = over_budget(seen(900), budget=0, own={"haproxy_killed": "50"})
+    assert told.endswith("drill_budgets.haproxy_killed is 50 ms.")
 
 
 def test_members_are_known_by_all_their_addresses_on_the_wire():

@@ -7,6 +7,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast, scenario
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
 from support.plans.pairs import member, pair
 
 POLLED = {"track_events": False, "track_interval": 1}
@@ -43,10 +44,13 @@ def test_each_event_has_its_own_worst_outage():
     assert worst(track_events=False) == {
         "haproxy_killed": round(2000 + skew + switch),
         "haproxy_stopped": round(2000 + skew + switch),
+        "haproxy_hung": round(2500 + skew + switch),
         "keepalived_stopped": round(skew + switch),
         "keepalived_killed": round(down + skew + switch),
         "host_cut": round(down + skew + switch),
+        "vrrp_lost": switch,
         "haproxy_reloaded": 0,
+        "both_reloaded": 0,
     }
 
 
@@ -60,11 +64,40 @@ def test_the_articles_weight_4_moves_the_vip_after_the_check_and_the_whole_silen
 
 
 def test_a_check_that_must_fail_several_times_counts_several_times():
-    assert worst(track_fall=3, **POLLED)["haproxy_killed"] - worst(**POLLED)["haproxy_killed"] == 2000
+    alone = {**POLLED, "answer_port": 0}
+    assert worst(track_fall=3, **alone)["haproxy_killed"] - worst(**alone)["haproxy_killed"] == 2000
+
+
+@pytest.mark.parametrize("engine", ["native", "agent"])
+def test_a_balancer_that_hangs_is_noticed_within_three_seconds_by_the_script_that_asks_it(engine):
+    assert worst(engine=engine)["haproxy_hung"] == 2572 < 3000
+
+
+@pytest.mark.parametrize("unasked", [{"answer_port": 0}, {"track_weight": 4, "priorities": [100, 98]}])
+def test_a_balancer_that_nobody_asks_is_not_forecast_to_be_noticed(unasked):
+    assert "haproxy_hung" not in worst(**unasked)
+
+
+@pytest.mark.parametrize(
+    "interval, timeout, fall, seconds",
+    [
+        (1, 0.5, 2, 2.5),  # the runs begin after 1 and 2 s
+        (2, 2, 1, 4),
+        (2, 2, 3, 12),  # after 2, 6 and 10 s, because the runs that are due after 4 and 8 s are skipped
+        (2, 5, 2, 13),
+    ],
+)
+def test_each_run_that_waits_in_vain_takes_its_timeout(interval, timeout, fall, seconds):
+    members = pair()
+    plan = drafted(members)
+    script = {"name": answers.NAME, "interval": interval, "timeout": timeout, "fall": fall, "rise": 1}
+    plan["track"]["scripts"] = [*plan["track"]["scripts"], script]
+    found = {tracker.name: tracker for tracker in scenario.cluster_of(plan).trackers[0]}
+    assert found[answers.NAME].hang_detection == seconds * machine.SECOND
 
 
 def test_what_notices_a_death_after_fall_polls_notices_life_after_rise():
-    for (tracker,) in scenario.cluster_of(drafted(pair(track_rise=3, track_fall=2, **POLLED))).trackers:
+    for tracker, _answers in scenario.cluster_of(drafted(pair(track_rise=3, track_fall=2, **POLLED))).trackers:
         assert (tracker.down_detection, tracker.up_detection) == (2 * machine.SECOND, 3 * machine.SECOND)
 
 
@@ -101,7 +134,27 @@ def two_holders(**settings):
 
 def test_only_a_host_that_was_cut_off_meets_another_holder_until_the_next_advertisement():
     expected = {**dict.fromkeys(worst(), 0), "host_cut": 1000 + forecast.SWITCH_MS}
-    assert two_holders() == two_holders(preempt=False) == two_holders(priorities=[100, 98]) == expected
+    for settings in ({}, {"preempt": False}, {"priorities": [100, 98]}):
+        assert {**two_holders(**settings), "vrrp_lost": 0} == expected
+
+
+@pytest.mark.parametrize("settings", [{}, {"preempt": False}, {"engine": "agent"}])
+def test_a_holder_whose_advertisements_are_lost_keeps_the_vip_beside_the_one_that_takes_over(settings):
+    """The others wait for two intervals at least; afterwards the next Advertisement may be one away."""
+    line = lines(**settings)["vrrp_lost"]
+    assert (line["before"], line["after"], line["back"]) == ("lb1", "lb1", "lb1")
+    skew = 1000 * (256 - 253) / 256
+    assert line["two_holders_ms"] == pytest.approx(line["lasts_ms"] - 2000 - skew + 1000 + forecast.SWITCH_MS, abs=1)
+
+
+@pytest.mark.parametrize("priorities, holders", [((254, 253), ("lb1", "lb2")), ((253, 254), ("lb2",))])
+def test_a_holder_that_is_not_heard_gives_way_to_a_better_one_that_it_hears(priorities, holders):
+    plan = drafted(pair(preempt=False))
+    for planned, priority in zip(plan["members"].values(), priorities):
+        planned["instances"][0]["priority"] = priority
+    settled = scenario.settle(scenario.cluster_of(plan), "lb1")
+    (found,) = scenario.simulate(settled, "lb1", scenario.Failure(scenario.MUTE), settled.sim.now).values()
+    assert (found.before, found.after, found.outage) == (("lb1",), holders, 0)
 
 
 def test_a_killed_router_leaves_its_address_behind_for_longer_than_a_short_interval_waits():
@@ -221,8 +274,9 @@ def test_a_service_without_a_tracker_is_refused():
         instance.update(track_scripts=[], track_files=[])
 
     assert forecast_of(change=blind)["faults"] == [
-        "192.0.2.10: when haproxy dies on lb1, its 254 stays above lb2's 253, so the VIP would never move: "
+        f"192.0.2.10: when haproxy {fails} on lb1, its 254 stays above lb2's 253, so the VIP would never move: "
         "track the service on every member, without a weight (FAULT)."
+        for fails in ("dies", "hangs")
     ]
 
 
@@ -232,9 +286,10 @@ def test_the_table_says_all_of_it_in_lines():
     assert table[1].split("  ") and "haproxy killed" in table[1] and "at most    72 ms" in table[1]
     assert table[1].endswith("then back to lb1, 60 ms")
     assert "stays on lb2" in _pair.plan(pair(preempt=False)).table[1]
-    assert [line.partition("; ")[2] for line in table if ";" in line] == ["two holders for 1060 ms"]
-    assert "host cut" in table[5] and table[5].endswith("then back to lb1, 60 ms; two holders for 1060 ms")
-    assert len(table) == 7
+    shared = {line.split("  ")[1]: line.partition("; ")[2] for line in table if ";" in line}
+    assert shared == {"host cut": "two holders for 1060 ms", "vrrp lost": "two holders while it lasts"}
+    assert "host cut" in table[6] and table[6].endswith("then back to lb1, 60 ms; two holders for 1060 ms")
+    assert len(table) == 10
 
 
 def test_a_plan_by_hand_needs_only_what_has_no_default():

@@ -56,7 +56,7 @@ def test_the_vrid_and_the_password_are_kept():
     plan = _pair.plan(members)
     assert plan.faults == [] and [(vip.name, vip.vrid) for vip in plan.vips] == [("vip-192.0.2.10", 77)]
     assert password(members) == "byhand12"
-    assert plan.sole_router == "", "nothing changes that all members share"
+    assert plan.sole_router == "lb1", "it sent by multicast, and the plan is unicast"
 
 
 def test_an_ipv6_address_is_recognised_in_every_spelling():

@@ -48,8 +48,8 @@ def in_agent(of_router):
 KINDS = {
     "a gateway": (
         GATEWAY,
-        ["vrrp_script gateway-192.0.2.254 {", 'script "/usr/bin/ping -n -q -c 1 -W 2 192.0.2.254"', "fall 3"],
-        {"type": "script", "command": "/usr/bin/ping -n -q -c 1 -W 2 192.0.2.254"},
+        ["vrrp_script gateway-192.0.2.254 {", 'script "/usr/bin/ping -n -q -c 1 -W 1 192.0.2.254"', "fall 3"],
+        {"type": "script", "command": "/usr/bin/ping -n -q -c 1 -W 1 192.0.2.254"},
     ),
     "a script": (
         {"script": "/usr/local/bin/storage --quick", "interval": 5, "rise": 2},
@@ -57,10 +57,10 @@ KINDS = {
             "vrrp_script script-storage {",
             'script "/usr/local/bin/storage --quick"',
             "interval 5",
-            "timeout 5",
+            "timeout 2",
             "rise 2",
         ],
-        {"type": "script", "command": "/usr/local/bin/storage --quick", "interval": 5, "timeout": 5, "rise": 2},
+        {"type": "script", "command": "/usr/local/bin/storage --quick", "interval": 5, "timeout": 2, "rise": 2},
     ),
     "a URL": (
         {"url": "http://192.0.2.40:8080/up", "name": "api", "timeout": 1},
@@ -77,14 +77,14 @@ def test_each_kind_is_tracked_by_both_engines(check, lines, keys):
     written = in_keepalived(found)
     assert [line for line in lines if line not in written] == []
     vrrp = in_agent(found)
-    (own,) = [each for each in vrrp["checks"] if each["name"] not in ("haproxy_alive", "haproxy_down")]
+    (own,) = [each for each in vrrp["checks"] if not each["name"].startswith("haproxy_")]
     assert {key: own[key] for key in keys} == keys
     assert {"name": own["name"], "weight": 0} in vrrp["instances"][0]["track"]
 
 
 def test_without_checks_nothing_else_than_the_balancer_is_tracked():
     found = router()
-    assert [script["name"] for script in found.scripts] == ["haproxy_alive"]
+    assert [script["name"] for script in found.scripts] == ["haproxy_alive", "haproxy_answers"]
     assert found.instances[0]["track_interfaces"] == []
 
 
@@ -101,14 +101,14 @@ def test_a_check_that_fails_is_one_more_failure_in_the_forecast():
     found = planned(pair(checks=[GATEWAY]))
     ms = {line["event"]: line["outage_ms"] for line in found.outages}
     without = {line["event"]: line["outage_ms"] for line in planned(pair()).outages}
-    assert ms == {**without, "gateway-192.0.2.254_failed": 6072}  # three pings in 6 s, then as when haproxy dies
+    assert ms == {**without, "gateway-192.0.2.254_failed": 7072}  # three silent pings in 7 s, then as when haproxy dies
     (line,) = [line for line in found.table if "gateway" in line]
     assert line.split()[:4] == ["gateway-192.0.2.254", "failed", "lb1", "->"]
 
 
 def test_a_negative_weight_moves_the_vip_and_the_forecast_judges_it():
     assert planned(pair(checks=[{**GATEWAY, "weight": -50}])).members["lb1"].router.instances[0]["track_scripts"][
-        1
+        -1
     ] == {
         "name": "gateway-192.0.2.254",
         "weight": -50,

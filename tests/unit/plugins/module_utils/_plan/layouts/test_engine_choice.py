@@ -211,7 +211,7 @@ def test_the_verification_asks_for_the_programs_of_the_engine():
         "addresses": [{"address": "192.0.2.10"}],
         "answering": {},
         "active_units": AGENTS,
-        "listeners": [{"port": port, "program": "onprem-lb-proxy"} for port in (80, 443, 8443)],
+        "listeners": [{"port": port, "program": "onprem-lb-proxy"} for port in (80, 443, 8443, 9444)],
         "stale": [],
         "in_fault": {},
         "down_file": "0",

@@ -86,3 +86,10 @@ def test_each_of_several_pairs_holds_its_own():
 def test_the_statistics_are_where_the_user_wants_them(given, line):
     said = outcome.lines([member("lb1", statistics={**UNSET, **given})], [], False)
     assert [each for each in said if "Statistics" in each] == line
+
+
+def test_a_member_that_did_not_answer_gets_its_changes_later():
+    said = outcome.lines([], ["lb2"], dry=False, silent=["lb2"])
+    assert said[:1] == ["Not verified: lb2."]
+    assert said[-2] == "Next: when lb2 answers, the same without --limit, which brings it up to date."
+    assert "when lb2 answers" not in " ".join(outcome.lines([], ["lb2"], dry=False))

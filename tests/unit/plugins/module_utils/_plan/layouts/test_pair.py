@@ -23,7 +23,7 @@ def test_the_defaults_give_a_pair_of_native_members():
     assert (first["state"], first["priority"], first["vrid"]) == ("MASTER", 254, 51)
     assert (second["state"], second["priority"], second["vrid"]) == ("BACKUP", 253, 51)
     assert (first["interface"], first["source"], first["peers"]) == ("eth0", "192.0.2.1", ["192.0.2.2"])
-    assert first["track_scripts"] == [{"name": "haproxy_alive", "weight": 0}]
+    assert first["track_scripts"] == [{"name": "haproxy_alive", "weight": 0}, {"name": "haproxy_answers", "weight": 0}]
     assert first["track_files"] == [{"name": "haproxy_down", "weight": 0}]
     assert plan.members["lb1"].router.scripts[0]["command"] == "/usr/bin/killall -0 haproxy"
 
@@ -100,8 +100,40 @@ def test_a_member_that_may_have_to_wait_starts_as_backup(settings):
 def test_the_plan_says_for_how_long_the_vip_is_gone():
     outages = {line["event"]: line["outage_ms"] for line in _pair.plan(pair()).outages}
     assert outages["haproxy_killed"] == 72  # Skew_Time of 253 is 12 ms
+    assert outages["haproxy_hung"] == 2572  # after two late answers
     assert outages["host_cut"] == 3072
     assert outages["haproxy_reloaded"] == 0
+
+
+def test_both_engines_are_asked_where_they_answer_and_at_a_port_of_ones_own():
+    lb1 = _pair.plan(pair(answer_port=9555)).members["lb1"]
+    asking = {script["name"]: script for script in lb1.router.scripts}
+    assert asking["haproxy_alive"]["command"] == "/usr/bin/killall -0 haproxy"
+    assert "/dev/tcp/127.0.0.1/9555 " in asking["haproxy_answers"]["command"] and lb1.balancer.answer_port == 9555
+    assert {"name": "answer_port", "port": 9555} in lb1.expected.services
+    agent = _pair.plan(pair(engine="agent", answer_port=9555)).members["lb1"]
+    assert agent.router.scripts[1]["any_of"] == [["http://127.0.0.1:9555/"]] and agent.balancer.answer_port == 9555
+
+
+@pytest.mark.parametrize("settings", [{"answer_port": 0}, {"track_weight": 4, "priorities": [100, 98]}])
+def test_a_balancer_that_is_not_to_be_asked_has_no_port_for_it(settings):
+    lb1 = _pair.plan(pair(**settings)).members["lb1"]
+    assert [script["name"] for script in lb1.router.scripts] == ["haproxy_alive"]
+    assert lb1.balancer.answer_port == 0
+    assert [item["name"] for item in instances(_pair.plan(pair(**settings)), "lb1")[0]["track_scripts"]] == [
+        "haproxy_alive"
+    ]
+
+
+@pytest.mark.parametrize(
+    "port, sentence",
+    [
+        (80, "service infra_nodes-80 and pair_answer_port both listen on 127.0.0.1 port 80: change a port"),
+        (70000, "pair_answer_port is 70000: a port (0 for none) from 0 to 65535 is wanted."),
+    ],
+)
+def test_a_port_where_the_balancer_could_not_be_asked_is_refused(port, sentence):
+    assert any(fault.startswith(sentence) for fault in _pair.plan(pair(answer_port=port)).faults)
 
 
 def test_the_fast_setting_shortens_the_loss_of_a_host():

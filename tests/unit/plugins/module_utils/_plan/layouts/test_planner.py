@@ -9,6 +9,7 @@ import json
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Plan, as_data
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import read_services
 from support.plans.clusters import cluster
 from support.plans.pairs import member
 from support.plans.pairs import pair as two_members
@@ -68,6 +69,8 @@ def test_a_plan_becomes_mappings_and_lists_alone():
     assert json.loads(json.dumps(data)) == data
     assert data["members"]["lb1"]["router"]["instances"] == plan.members["lb1"].router.instances
     assert data["vips"][0] == plan.vips[0]._asdict()
+    balancer = data["members"]["lb1"]["balancer"]
+    assert read_services(json.loads(balancer["services"]), "services") == (plan.members["lb1"].balancer.services, [])
 
 
 OVER_IPV6 = ["192.0.2.10", "2001:db8::10"]

@@ -7,7 +7,9 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import keepalived_conf
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from support.members import RECORD
 from support.plans.pairs import pair, running
+from support.plans.transitions import living
 from support.rendering import keepalived
 
 RUNNING_PASS = "0f3a9c1e"
@@ -27,6 +29,10 @@ def change(outside=False, holder="", **changes):
     return _pair.plan(holding(members, holder) if holder else members)
 
 
+def change_of_lb1_alone(**changes):
+    return change(True, **changes)
+
+
 def limited(outside=True, **changes):
     """The faults of a run for lb1 alone."""
     return change(outside, **changes).faults
@@ -39,21 +45,54 @@ def test_nothing_that_changes_is_no_fault():
 @pytest.mark.parametrize(
     "changes, change",
     [
-        ({"vrid": 77}, "192.0.2.10 would keep VRID 51 there instead of 77"),
-        ({"vrrp_version": 3}, "192.0.2.10 would keep VRRP version 2 there instead of 3"),
-        ({"advert_interval": 2}, "192.0.2.10 would keep the advertisement interval 1 s there instead of 2 s"),
-        ({"auth_pass": "an0ther1"}, "192.0.2.10 would keep another password there"),
+        ({"vrid": 77}, "192.0.2.10 would keep VRID 51 there instead of 77: both sides would hold the VIP"),
+        ({"vrrp_version": 3}, "192.0.2.10 would keep VRRP version 2 there instead of 3: both sides would hold the VIP"),
+        (
+            {"advert_interval": 2},
+            "192.0.2.10 would keep the advertisement interval 1 s there instead of 2 s: both sides would hold the VIP",
+        ),
+        ({"auth_pass": "an0ther1"}, "192.0.2.10 would keep another password there: both sides would hold the VIP"),
+        (
+            {"multicast": True},
+            "192.0.2.10 would keep unicast there instead of multicast: both sides would hold the VIP",
+        ),
         (
             {"vips": ["192.0.2.10", "192.0.2.11"]},
-            "its VIPs would stay 192.0.2.10 instead of 192.0.2.10, 192.0.2.11",
+            "its VIPs would stay 192.0.2.10 instead of 192.0.2.10, 192.0.2.11: "
+            "the members would not stand in for each other",
         ),
     ],
 )
 def test_what_both_must_change_together_is_refused_with_limit_alone(changes, change):
     assert limited(**changes) == [
-        f"--limit leaves lb2 out, and {change}: both sides would hold the VIP. Run it for all members."
+        f"--limit leaves lb2 out, and {change}. Run it for all members, or accept that with -e pair_accept_split=true."
     ]
     assert limited(outside=False, **changes) == []
+    plan = change_of_lb1_alone(**changes, accept_split="true")
+    assert (plan.faults, plan.warnings[0]) == (
+        [],
+        f"Accepted with pair_accept_split: --limit leaves lb2 out, and {change}.",
+    )
+
+
+@pytest.mark.parametrize("value", ["perhaps", 2])
+def test_what_is_no_truth_value_accepts_nothing(value):
+    (fault,) = limited(accept_split=value, vrid=77)
+    assert fault.startswith(f"pair_accept_split is {value!r}")
+
+
+def test_a_member_that_others_do_not_send_to_yet_is_refused_with_limit_and_the_play_is_printed():
+    """lb3 would hear nobody, and take the VIP."""
+    members = living(3, joining=["lb3"])
+    for one in members[:2]:
+        one["outside_limit"] = True
+    why, *play = _pair.plan(members).faults
+    assert why == (
+        "No safe way leads from what runs to this plan: change less at once, "
+        "or accept that with -e pair_accept_split=true."
+    )
+    assert play[-1].endswith("192.0.2.10 is held by lb1 and lb3.")
+    assert _pair.plan(living(3, joining=["lb3"])).joining == ["lb3"]
 
 
 @pytest.mark.parametrize("changes", [{"preempt_delay": 5}, {"track_interval": 1}, {"priorities": [200, 199]}])
@@ -103,17 +142,89 @@ def test_only_the_holders_router_runs_while_a_setting_changes_that_all_must_shar
     assert change(holder=holder, **changes).sole_router == holder
 
 
-def test_the_plan_says_what_happens_on_the_way():
-    meanwhile = (
-        "On the way: settings change that all members share, so for some 10 s only lb1's router runs. "
-        "No other member can take over then."
-    )
-    gone = "On the way: 192.0.2.10 changes from VRID 51 to 77 and is gone for at most"
-    assert change(holder="lb1", auth_pass="an0ther1").warnings == [meanwhile]
-    assert change(holder="lb1", vrid=77).warnings == [meanwhile, f"{gone} 4 s."]
-    assert change(holder="lb1", vrid=77, advert_interval=2).warnings == [meanwhile, f"{gone} 7 s."]
-    assert change(holder="lb1", vrid=77, advert_interval=0.1, vrrp_version=3).warnings == [meanwhile, f"{gone} 0.4 s."]
-    assert change(holder="lb1").warnings == []
+MEANWHILE = (
+    "On the way: settings change that all members share, so for some 10 s only lb1's router runs. "
+    "No other member can take over then."
+)
+TABLE = "192.0.2.10 on the way to the new settings:"
+
+
+@pytest.mark.parametrize(
+    "changes, lines",
+    [
+        ({}, []),
+        (
+            {"auth_pass": "an0ther1"},
+            [
+                MEANWHILE,
+                TABLE,
+                "  password             another                  at most     0 ms   splits while members differ",
+            ],
+        ),
+        (
+            {"vrid": 77, "advert_interval": 2},
+            [
+                MEANWHILE,
+                TABLE,
+                "  VRID                 51 -> 77                 at most  7060 ms   splits while members differ",
+                "  interval             1 s -> 2 s               at most     0 ms   splits while members differ",
+            ],
+        ),
+        (
+            {"vrid": 77, "vrrp_version": 3, "advert_interval": 0.1},
+            [
+                MEANWHILE,
+                TABLE,
+                "  VRID                 51 -> 77                 at most   460 ms   splits while members differ",
+                "  VRRP version         2 -> 3                   at most     0 ms   splits while members differ",
+            ],
+        ),
+        (
+            {"vips": [{"address": "192.0.2.10", "first": "lb2"}], "preempt": False},
+            [
+                TABLE,
+                "  priority             254 -> 253               at most    60 ms   moves the VIP, on lb1",
+                "  preemption           yes -> no                at most     0 ms   harmless",
+                "  priority             253 -> 254               at most    60 ms   moves the VIP, on lb2",
+            ],
+        ),
+        (
+            {"engine": "agent"},
+            [
+                TABLE,
+                "  engine               native -> agent          at most    72 ms   moves the VIP",
+            ],
+        ),
+    ],
+)
+def test_the_plan_says_what_happens_on_the_way(changes, lines):
+    assert change(holder="lb1", **changes).warnings == lines
+
+
+def test_to_the_agent_a_router_of_another_version_is_another_router():
+    members = living(engine="agent", vrrp_version=3)
+    assert _pair.plan(members).warnings[2].endswith("at most  4060 ms   splits while members differ")
+
+
+def test_members_of_several_pairs_each_have_their_own_table():
+    vips = [{"address": "192.0.2.10", "vrid": 51}, {"address": "192.0.2.11", "vrid": 52}]
+    members = living(before={"vips": vips}, vips=vips, auth_pass="an0ther1")
+    assert _pair.plan(members).warnings[1] == "192.0.2.10, 192.0.2.11 on the way to the new settings:", "once for both"
+
+
+@pytest.mark.parametrize("odd", [{"addresses": []}, {"addresses": ["vip.example"]}, {"advert_interval": 0.0}])
+def test_an_odd_instance_that_was_written_by_hand_stops_no_run(odd):
+    members = living(holder="lb2")
+    members[0]["host"]["instances"].append(running("by-hand", vrid=99, addresses=["192.0.2.77"]) | odd)
+    assert _pair.plan(members).faults == []
+
+
+def test_a_pair_that_is_split_already_is_mended():
+    """Whatever was done to it: the run that unites it is not refused for what it finds."""
+    members = living()
+    members[1]["host"]["instances"][0]["auth_pass"] = "an0ther1"
+    plan = _pair.plan(members)
+    assert (plan.faults, plan.sole_router) == ([], "lb1")
 
 
 OTHER_LIST = {"vips": ["192.0.2.20"], "vrid": 51}
@@ -139,6 +250,13 @@ def test_agents_accept_another_list_so_that_all_of_them_go_on_unless_a_member_ha
         member["host"].update(instances=[running()], own_units=["onprem-lb-proxy.service", "onprem-lb-vrrp.service"])
     members[1]["host"]["own_units"] += units
     assert _pair.plan(holding(members, "lb1")).sole_router == sole
+
+
+@pytest.mark.parametrize(
+    "version, sole", [("2.2.7", "lb1"), ("2.3.2", "lb1"), ("2.3.3", ""), ("2.4.0", ""), ("", "lb1")]
+)
+def test_keepalived_from_2_3_3_on_accepts_another_list_too(version, sole):
+    assert _pair.plan(living(version=version, **OTHER_LIST)).sole_router == sole
 
 
 @pytest.mark.parametrize("changes", [{}, {"priorities": [200, 199]}, {"vips": ["192.0.2.10", "192.0.2.11"]}])
@@ -168,10 +286,10 @@ def test_a_holder_that_also_changes_its_engine_gets_the_new_settings_for_the_old
 @pytest.mark.parametrize(
     "outside, end", [(False, "It is started, and takes over what it prefers."), (True, "--limit leaves it so.")]
 )
-def test_a_run_announces_that_it_ends_a_switchover(outside, end):
+def test_a_run_announces_that_it_ends_a_switchover_or_a_maintenance(outside, end):
     members = pair()
     members[1]["outside_limit"] = outside
-    members[1]["host"]["switchover"] = {"to": "lb1", "since": "2026-01-31 12:00 UTC", "by": "anna"}
+    members[1]["host"]["held_back"] = {**RECORD, "to": "lb1"}
     assert _pair.plan(members).warnings == [
         f"lb2: its router is stopped since 2026-01-31 12:00 UTC, when anna handed the VIPs over to lb1. {end}"
     ]

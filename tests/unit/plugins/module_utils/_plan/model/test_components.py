@@ -113,6 +113,19 @@ def test_null_is_no_value_of_a_variable(name):
     assert fault.startswith(f"{name} is null: ") and " wanted" in fault
 
 
+@pytest.mark.parametrize(
+    "budgets, fault",
+    [
+        ({"host_cut": 3500, "haproxy_killed": 0}, None),
+        ({"host_cut": "soon"}, "drill_budgets.host_cut is 'soon': a number from 0 to 60000 ms is wanted."),
+        ({"hostcut": 5}, "drill_budgets has 'hostcut': there are haproxy_killed, "),
+    ],
+)
+def test_a_budget_of_a_drill_is_of_an_event_and_in_milliseconds(budgets, fault):
+    found = components.faults({"drill_budgets": budgets})
+    assert len(found) == bool(fault) and all(each.startswith(fault) for each in found)
+
+
 def test_an_event_of_a_drill_is_known_or_has_commands():
     commands = {"api_failing": {"inject": "systemctl stop api", "revert": "systemctl start api"}}
     assert components.faults({"drill_events": ["haproxy_killed", "api_failing"], "drill_commands": commands}) == []

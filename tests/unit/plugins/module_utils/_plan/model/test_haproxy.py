@@ -72,6 +72,14 @@ def test_a_program_that_listens_on_a_monitors_port_is_named():
     assert "already taken by nginx (pid 5)" in model(listeners=[taken], monitors=[MONITOR])["faults"][0]
 
 
+def test_a_program_that_listens_where_haproxy_is_to_answer_is_named():
+    taken = {"address": "127.0.0.1", "port": 9555, "program": "nginx", "pid": 5}
+    (fault,) = model(listeners=[taken], tuning={"answer_port": 9555})["faults"]
+    assert "port 9555 of service answer_port is already taken by nginx (pid 5)" in fault
+    (fault,) = model(tuning={"answer_port": 80})["faults"]
+    assert fault.startswith("service web and haproxy_answer_port both listen on 127.0.0.1 port 80: change a port")
+
+
 def test_the_statistics_are_for_this_host_only():
     found = model()
     assert found["faults"] == []

@@ -164,10 +164,16 @@ def running(text, folder):
     file.write_text("\n".join(lines).replace("/run/haproxy/admin.sock", str(runtime)) + "\n")
     with subprocess.Popen(["haproxy", "-db", "-f", file], stderr=subprocess.DEVNULL) as process:
         try:
-            until(lambda: runtime.exists() or process.poll() is not None)
+            until(lambda: answers(runtime) or process.poll() is not None)
             yield runtime
         finally:
             process.terminate()
+
+
+def answers(runtime):
+    """Return whether haproxy listens: the socket is there before."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(str(runtime)) == 0
 
 
 def addresses(runtime):

@@ -39,10 +39,25 @@ def test_a_member_that_could_not_take_over_is_named_with_every_reason():
     assert status(pair(HOLDS, seen(2, unable=reasons))).lines[4].split(" | ")[4].strip() == "no"
 
 
-def test_a_member_that_a_switchover_holds_back_is_told_from_one_that_failed():
-    lines, faults = said(pair(seen(1, switchover=RECORD), seen(2, [VIP])))
-    sentence = "its router is stopped since 2026-01-31 12:00 UTC, when anna handed the VIPs over to lb2."
-    assert faults == [f"lb1 could not take over: {sentence}"] and faults[0] in lines
+@pytest.mark.parametrize(
+    "during, sentence",
+    [
+        (
+            "switchover",
+            "when anna handed the VIPs over to lb2. onprem.lb.switchover -e switchover_back=true, onprem.lb.site or a "
+            "reboot of it brings it back.",
+        ),
+        (
+            "maintenance",
+            "when anna began its maintenance. onprem.lb.maintenance goes on with it, and onprem.lb.site brings it back "
+            "at once.",
+        ),
+    ],
+)
+def test_a_member_that_is_held_back_is_told_from_one_that_failed_and_with_its_mend(during, sentence):
+    lines, faults = said(pair(seen(1, held_back={**RECORD, "during": during}), seen(2, [VIP])))
+    assert faults == [f"lb1 could not take over: its router is stopped since 2026-01-31 12:00 UTC, {sentence}"]
+    assert faults[0] in lines
 
 
 def test_a_member_that_does_not_answer_is_named_and_the_others_are_shown():

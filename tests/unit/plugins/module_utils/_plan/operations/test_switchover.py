@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import switchover
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.steps import Steps, measured
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.switchover import steps
 from support.members import DOWN, RECORD, SECOND, VIP, host, instance, pair, seen
 
 HOLDS = seen(1, [VIP])
-HELD_BACK = pair(seen(1, switchover=RECORD), seen(2, [VIP]))
+HELD_BACK = pair(seen(1, held_back=RECORD), seen(2, [VIP]))
 THREE = ["lb1", "lb2", "lb3"]
 
 
@@ -45,7 +45,7 @@ def test_without_preemption_the_vip_goes_back_the_same_way():
 @pytest.mark.parametrize("to", ["", "lb2"])
 def test_a_second_run_finds_nothing_to_do(to):
     found = steps(HELD_BACK, to)
-    assert found == switchover.Steps([], [f"lb2 holds {VIP} already: nothing to do."])
+    assert found == Steps([], [f"lb2 holds {VIP} already: nothing to do."])
 
 
 def test_the_way_back_starts_the_router_that_was_stopped():
@@ -61,7 +61,7 @@ def test_a_switchover_to_the_member_that_is_held_back_is_the_way_back():
 
 def test_nothing_is_held_back_is_said():
     found = steps(pair(HOLDS, seen(2)), back=True)
-    assert found == switchover.Steps([], ["No member of lb1, lb2 is held back: nothing to do."])
+    assert found == Steps([], ["No member of lb1, lb2 is held back: nothing to do."])
 
 
 def three(*members):
@@ -79,7 +79,7 @@ def test_of_three_the_last_stays_a_backup():
 
 
 def test_who_no_longer_outranks_the_target_takes_part_again():
-    found = steps(three(seen(1, switchover=RECORD), seen(2, switchover=RECORD), seen(3, [VIP])), "lb2")
+    found = steps(three(seen(1, held_back=RECORD), seen(2, held_back=RECORD), seen(3, [VIP])), "lb2")
     assert (found.stop, found.start, found.expected) == ([], ["lb2"], {"lb2": [VIP]})
 
 
@@ -98,7 +98,7 @@ def test_who_no_longer_outranks_the_target_takes_part_again():
             "lb2 could not take over: haproxy.service does not run.",
         ),
         (
-            pair(seen(1, switchover=RECORD, unable=["haproxy.service does not run."]), seen(2, [VIP])),
+            pair(seen(1, held_back=RECORD, unable=["haproxy.service does not run."]), seen(2, [VIP])),
             "lb1",
             "lb1 could not take over: haproxy.service does not run.",
         ),
@@ -131,7 +131,7 @@ def test_who_no_longer_outranks_the_target_takes_part_again():
     ids=["unknown", "alone", "unable", "held back and unable", "down", "limit", "lacks it", "not set up", "pairs"],
 )
 def test_what_cannot_be_done_is_refused_in_one_sentence(given, to, sentence):
-    assert steps(given, to) == switchover.Steps([sentence])
+    assert steps(given, to) == Steps([sentence])
 
 
 def test_both_directions_at_once_are_refused():
@@ -140,7 +140,7 @@ def test_both_directions_at_once_are_refused():
 
 
 def test_a_member_that_could_not_take_over_is_not_given_the_vips_back():
-    given = pair(seen(1, switchover=RECORD, unable=["haproxy.service does not run."]), seen(2, [VIP]))
+    given = pair(seen(1, held_back=RECORD, unable=["haproxy.service does not run."]), seen(2, [VIP]))
     assert steps(given, back=True).faults == ["lb1 could not take over: haproxy.service does not run."]
 
 
@@ -161,7 +161,7 @@ def test_vips_that_prefer_different_members_need_a_name():
 
 
 def test_several_pairs_go_back_together():
-    others = [host("lb3", seen(3, switchover=RECORD), ["lb3", "lb4"]), host("lb4", seen(4, [VIP]), ["lb3", "lb4"])]
+    others = [host("lb3", seen(3, held_back=RECORD), ["lb3", "lb4"]), host("lb4", seen(4, [VIP]), ["lb3", "lb4"])]
     found = steps([*HELD_BACK, *others], back=True)
     assert found.start == ["lb1", "lb3"] and set(found.expected) == {"lb1", "lb3"}
 
@@ -196,4 +196,4 @@ def test_the_move_of_the_first_vip_is_measured_at_a_port_of_the_balancer():
     ],
 )
 def test_only_a_move_that_was_seen_is_reported_as_measured(change, sentence):
-    assert switchover.measured(MOVE, {**MEASURED, **change}) == sentence
+    assert measured(MOVE, {**MEASURED, **change}) == sentence

@@ -48,7 +48,7 @@ def test_a_new_version_of_itself_takes_over_under_load(start, echoes, port):
     until(lambda: proxy.service()["sessions"] >= load.answers)
     report = proxy.report()
     assert (report["since"], report["pid"]) == (since, proxy.process.pid)
-    assert len(proxy.lines(f"onprem.lb 0.1.0 serves by {proxy.path}.")) == 6
+    assert len(proxy.lines(f"onprem.lb 1.0.0 serves by {proxy.path}.")) == 6
     assert proxy.server("web/a")["order"] == "drain"
     # Of every program there is one checks process, and those before are not left as zombies.
     until(lambda: len(children(proxy.process.pid)) == 2)

@@ -17,7 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import te
 from support.proxy.reports import NOW, QUIET, REPORT
 
 TABLE = """\
-onprem.lb 0.1.0, process 815, up 3d 4h, /etc/onprem-lb-agent/proxy.json
+onprem.lb 1.0.0, process 815, up 3d 4h, /etc/onprem-lb-agent/proxy.json
 
 It is stopping: the last sessions may finish.
 
@@ -51,7 +51,7 @@ def test_the_table_has_everything():
 
 
 def test_where_there_is_nothing_there_is_still_a_table():
-    assert show.table(QUIET, NOW).startswith("onprem.lb 0.1.0, process 815")
+    assert show.table(QUIET, NOW).startswith("onprem.lb 1.0.0, process 815")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_the_metrics_of_a_report():
     found = samples(REPORT)
     a = '{service="web",server="a"}'
     assert {
-        'onprem_lb_proxy_agent_info{version="0.1.0"}': 1,
+        'onprem_lb_proxy_agent_info{version="1.0.0"}': 1,
         "onprem_lb_proxy_config_refused": 1,
         "onprem_lb_proxy_stopping": 1,
         "onprem_lb_proxy_limits": 1,

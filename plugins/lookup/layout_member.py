@@ -1,0 +1,103 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads what the inventory says of one member, in one pass: a template for each variable takes ten times as long."""
+
+from __future__ import annotations
+
+DOCUMENTATION = """
+name: layout_member
+short_description: Read what the inventory says of one member of a layout
+version_added: 1.0.0
+author:
+  - The onprem.lb authors (!UNKNOWN)
+description:
+  - Internal to the roles of this collection. It may change in any release.
+  - Warns of variables that are close to one of the layout's.
+options:
+  _terms:
+    description: The prefix of the layout's variables, V(pair) or V(ipi).
+    type: list
+    elements: str
+    required: true
+  known:
+    description: The names of the layout's variables.
+    type: list
+    elements: str
+    required: true
+  tasks:
+    description: The layout's task files, of which no variable may be set beside the layout.
+    type: list
+    elements: path
+    default: []
+"""
+
+EXAMPLES = """
+- name: Show what the inventory says of this member
+  ansible.builtin.debug:
+    msg: "{{ lookup('onprem.lb.layout_member', 'pair', known=['pair_members', 'pair_vips']) }}"
+"""
+
+RETURN = """
+_raw:
+  description: The member, as the filter P(onprem.lb.layout_plans#filter) takes it, without what its host says.
+  type: list
+  elements: dict
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List
+
+import yaml
+from ansible.plugins.lookup import LookupBase
+from ansible.utils.display import Display
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import identity
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import values
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
+
+DISPLAY = Display()
+
+
+class LookupModule(LookupBase):
+    """The class that Ansible loads from this file."""
+
+    def run(self, terms: List[str], variables: Any = None, **options: Any) -> List[Dict[str, Any]]:
+        raw: Dict[str, Any] = variables or {}
+        prefix, known = terms[0], options["known"]
+        host = raw["inventory_hostname"]
+        settings = {name[len(prefix) + 1 :]: self._value(raw[name]) for name in known}
+        names = identity.names_in(settings, prefix)
+        return [
+            {
+                "name": host,
+                "address": self._value(raw.get("ansible_host", host)),
+                "groups": list(raw["group_names"]),
+                "members": names,
+                "outside_limit": False,
+                # As a text: Ansible looks at each value of a fact again and again, which thousands of servers show.
+                "settings": json.dumps(settings, default=str),
+                "faults": self._unknown(raw, prefix, known) + _overruled(raw, prefix, known, options.get("tasks", [])),
+                "name_faults": identity.of_names(names, raw["groups"]["all"], host, prefix),
+                "host": None,
+            }
+        ]
+
+    def _value(self, given: Any) -> Any:
+        return given if values.is_plain(given) else self._templar.template(given)
+
+    @staticmethod
+    def _unknown(raw: Dict[str, Any], prefix: str, known: List[str]) -> List[str]:
+        found = role_variables.unknown_variables([name for name in raw if name.startswith(prefix)], known)
+        for warning in found.warnings:
+            DISPLAY.warning(warning)
+        return found.faults
+
+
+def _overruled(raw: Dict[str, Any], prefix: str, known: List[str], files: List[str]) -> List[str]:
+    """Return a sentence for each variable of a component role that the layout's own tasks replace."""
+    given = [name for name in raw if role_variables.OF_COMPONENT.fullmatch(name)]
+    if not given:
+        return []
+    tasks = [yaml.safe_load(Path(file).read_text(encoding="utf-8")) for file in files]
+    return role_variables.overruled_variables(given, known, prefix, tasks)

@@ -1,0 +1,243 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Asks an API server for nodes, over HTTPS. It blocks: ``follower`` calls it in a thread of its own.
+
+The files of the credentials are read for each connection: kubelets and token projection replace them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import ssl
+import time
+from typing import Any, Callable, Dict, Iterator, Optional, Union
+from urllib.parse import urlencode, urlsplit
+
+from .. import VERSION
+from ..checks.outcome import in_words
+from .settings import MILLION, Api
+from .watching import (
+    PAGE,
+    WATCH,
+    Ended,
+    Failed,
+    Outcome,
+    Page,
+    PageRequest,
+    Refused,
+    Unusable,
+    WatchRequest,
+    page_of,
+    refusal,
+)
+
+NODES = "/api/v1/nodes"
+PORT = 6443
+OK = 200
+MAX_PAGE = 64 * 1024 * 1024  # bytes
+MAX_LINE = 4 * 1024 * 1024  # bytes of an event; etcd takes 1.5 MB for an object
+MAX_REFUSAL = 65536  # bytes of a refusal's explanation
+MAX_FILE = 1024 * 1024  # bytes of a token
+CHUNK = 65536
+OUT_OF_TIME = (9, 10)  # of OpenSSL's codes: a certificate is not valid yet, or has expired
+GRACE = 30  # seconds for which a watch may last longer than was asked
+# A peer that is silent is asked whether it is there, and given up after 25 s.
+KEEPALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 25_000),
+)
+
+
+class Unreadable(Exception):
+    """A file of the credentials is of no use; the text says which and why."""
+
+
+class Client:
+    """One request after the other, each with a connection of its own."""
+
+    def __init__(self, api: Api, label: str) -> None:
+        self._api, self._label = api, label
+        self._timeout = api.timeout / MILLION
+        self._socket: Optional[socket.socket] = None
+        self._closed = False
+
+    def page(self, request: PageRequest) -> Outcome:
+        """Return a page of the list of nodes."""
+        query = {"limit": PAGE, **({"continue": request.page} if request.page else {})}
+        deadline = time.monotonic() + 2 * self._timeout
+
+        def read(response: http.client.HTTPResponse) -> Union[Page, Failed]:
+            return page_of(json.loads(b"".join(_chunks(response, deadline, MAX_PAGE))))
+
+        return self._ask(request.server, query, read)
+
+    def watch(self, request: WatchRequest, opened: Callable[[], None], line: Callable[[Any], None]) -> Outcome:
+        """Call ``line`` for each event until the watch ends; return how.
+
+        :param line: may raise Unusable
+        """
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": request.version,
+            "timeoutSeconds": WATCH,
+        }
+
+        def read(response: http.client.HTTPResponse) -> Outcome:
+            began = time.monotonic()
+            opened()
+            if self._socket:
+                self._socket.settimeout(WATCH + GRACE)
+            for each in _lines(_chunks(response, began + WATCH + GRACE)):
+                line(json.loads(each))
+            return Ended(time.monotonic() - began)
+
+        return self._ask(request.server, query, read)
+
+    def close(self) -> None:
+        """End the request that runs, from another thread; there will be no further one."""
+        self._closed = True
+        connection = self._socket
+        if connection:
+            with contextlib.suppress(OSError):  # it is closed already
+                # Not that of TLS, which would wait for the other thread.
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+    def _ask(self, server: int, query: Dict[str, Any], read: Callable[[http.client.HTTPResponse], Outcome]) -> Outcome:
+        url = urlsplit(self._api.servers[server])
+        target = f"{url.path.rstrip('/')}{NODES}?{urlencode({'labelSelector': self._label, **query})}"
+        connection = http.client.HTTPConnection(url.hostname or "", url.port or PORT)
+        try:
+            headers = self._headers()
+            connection.sock = self._socket = self._connect(connection.host, connection.port)
+            if self._closed:
+                return Failed("the client is closed")
+            connection.request("GET", target, headers=headers)
+            response = connection.getresponse()
+            return read(response) if response.status == OK else _refused(response, time.monotonic() + self._timeout)
+        except Unusable as unusable:
+            return unusable.outcome
+        except (Unreadable, OSError, http.client.HTTPException, ValueError, RecursionError) as fault:
+            return Failed(_words(fault))
+        finally:
+            self._socket = None
+            connection.close()
+
+    def _headers(self) -> Dict[str, str]:
+        headers = {"Accept": "application/json", "User-Agent": f"onprem.lb-follow/{VERSION}"}
+        if self._api.token:
+            headers["Authorization"] = f"Bearer {_token(self._api.token)}"
+        return headers
+
+    def _connect(self, host: str, port: int) -> socket.socket:
+        context = _context(self._api)
+        plain = socket.create_connection((host, port), self._timeout)
+        try:
+            for option in KEEPALIVE:
+                plain.setsockopt(*option)
+            return context.wrap_socket(plain, server_hostname=self._api.server_name or host)
+        except BaseException:
+            plain.close()
+            raise
+
+
+def _context(api: Api) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which verifies the certificate and its name
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if api.ca:
+        _load("ca", api.ca, lambda: context.load_verify_locations(api.ca))
+    else:
+        context.load_default_certs()
+    if api.certificate:
+        # Without a password OpenSSL would ask at the terminal for that of an encrypted key.
+        _load("certificate", api.certificate, lambda: context.load_cert_chain(api.certificate, api.key or None, str))
+    return context
+
+
+def _load(key: str, path: str, load: Callable[[], None]) -> None:
+    try:
+        load()
+    except ssl.SSLError as fault:
+        wanted = "certificates in PEM" if key == "ca" else "a certificate in PEM and its key, without a password,"
+        raise Unreadable(f"api.{key} is {path}: {wanted} are wanted there ({_reason(fault)})") from fault
+    except (OSError, ValueError) as fault:
+        raise Unreadable(f"api.{key} is {path}: it cannot be read: {in_words(fault)}") from fault
+
+
+def _token(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            found = file.read(MAX_FILE).strip()
+    except OSError as fault:
+        raise Unreadable(f"api.token is {path}: it cannot be read: {in_words(fault)}") from fault
+    except ValueError:
+        found = ""
+    if not found or not found.isprintable() or " " in found:
+        raise Unreadable(f"api.token is {path}: there is no token in it")
+    return found
+
+
+def _chunks(response: http.client.HTTPResponse, deadline: float, most: float = float("inf")) -> Iterator[bytes]:
+    """Yield what arrives, as soon as it does; a server that sends too slowly or too much fails."""
+    size = 0
+    while True:
+        data = response.read1(CHUNK)
+        size += len(data)
+        if time.monotonic() > deadline:
+            raise socket.timeout
+        if size > most:
+            raise ValueError("the answer is too long")
+        if not data:
+            return
+        yield data
+
+
+def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    rest = bytearray()
+    for data in chunks:
+        rest += data
+        if len(rest) > MAX_LINE + CHUNK:
+            raise ValueError("a line of the watch is too long")
+        if b"\n" not in data:
+            continue
+        *lines, last = bytes(rest).split(b"\n")
+        rest = bytearray(last)
+        yield from (line for line in lines if line.strip())
+
+
+def _refused(response: http.client.HTTPResponse, deadline: float) -> Refused:
+    """Return why an API server has refused, from a Status in JSON if there is one."""
+    try:
+        status = json.loads(b"".join(_chunks(response, deadline, MAX_REFUSAL)))
+    except (OSError, http.client.HTTPException, ValueError, RecursionError):
+        status = None
+    seconds = response.headers.get("Retry-After", "")
+    return refusal(status, response.status, float(seconds) if seconds.isdecimal() and len(seconds) < 9 else 0.0)
+
+
+def _words(fault: BaseException) -> str:
+    if isinstance(fault, ssl.SSLCertVerificationError):
+        clock = ": renew it, or correct this host's clock" if fault.verify_code in OUT_OF_TIME else ""
+        return f"its certificate is not trusted: {_reason(fault)}{clock}"
+    if isinstance(fault, ssl.SSLError):
+        return f"TLS: {_reason(fault)}"
+    if isinstance(fault, socket.timeout):
+        return "no answer in time"
+    if isinstance(fault, http.client.IncompleteRead):
+        return "the connection was cut"
+    if isinstance(fault, http.client.HTTPException):
+        return "not an answer of HTTP"
+    if isinstance(fault, (json.JSONDecodeError, RecursionError, UnicodeDecodeError)):
+        return "the answer is no JSON"
+    return in_words(fault) if isinstance(fault, OSError) else str(fault)
+
+
+def _reason(fault: ssl.SSLError) -> str:
+    found = getattr(fault, "verify_message", "") or (fault.reason or "").replace("_", " ").lower()
+    return str(found or fault.strerror or "an unknown fault")

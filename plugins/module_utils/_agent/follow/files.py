@@ -1,0 +1,83 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Replaces a file that a program reads: the program tests the new one first, and nobody ever sees half of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+from typing import Callable, Dict, Optional
+
+from ..checks.outcome import in_words
+from .changes import Refused
+
+TIMEOUT = 30  # seconds of a test
+Test = Callable[[str], Optional[str]]  # of a file: returns what is wrong with it
+
+
+def load(path: str) -> str:
+    """Return a file's text. Raises Refused."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError as fault:
+        raise Refused(f"{path} cannot be read: {in_words(fault)}.") from fault
+    except ValueError as fault:
+        raise Refused(f"{path} is not written in UTF-8.") from fault
+
+
+def replace(path: str, text: str, test: Test) -> None:
+    """Replace a file by a text that passes a test; owner and mode stay. Raises Refused: then nothing has changed."""
+    real = os.path.realpath(path)
+    candidate = ""
+    try:
+        handle, candidate = tempfile.mkstemp(prefix=f".{os.path.basename(real)}.", dir=os.path.dirname(real))
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            _like(real, handle)
+            file.write(text)
+            file.flush()
+            os.fsync(handle)
+        wrong = test(candidate)
+        if wrong:
+            raise Refused(f"{path} stays as it is, because the new one is refused: {wrong.replace(candidate, path)}")
+        os.rename(candidate, real)
+        candidate = ""
+    except OSError as fault:
+        raise Refused(f"{path} cannot be written: {in_words(fault)}.") from fault
+    finally:
+        if candidate:
+            with contextlib.suppress(OSError):
+                os.unlink(candidate)
+
+
+def _like(path: str, handle: int) -> None:
+    """Give a file the owner and the mode of another one, if that exists."""
+    with contextlib.suppress(FileNotFoundError):
+        found = os.stat(path)
+        if (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
+            os.fchown(handle, found.st_uid, found.st_gid)
+        os.fchmod(handle, found.st_mode & 0o7777)
+
+
+def run(*command: str) -> Optional[str]:
+    """Run a program; return the first line of its complaint if it fails."""
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=False, env=_environment()
+        )
+    except subprocess.TimeoutExpired:
+        return f"{command[0]} has not ended within {TIMEOUT} s."
+    except OSError as fault:
+        return f"{command[0]} cannot be run: {in_words(fault)}."
+    if not done.returncode:
+        return None
+    lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+    # HAProxy's notices and warnings come before what it refuses.
+    worst = next((line for line in lines if "[ALERT]" in line), lines[0] if lines else "")
+    return f"{worst.rstrip('.') or f'exit code {done.returncode}'}."
+
+
+def _environment() -> Dict[str, str]:
+    return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}

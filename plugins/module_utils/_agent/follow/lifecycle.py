@@ -1,0 +1,212 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The lifecycle of ``follow`` on a host: from its start to SIGTERM, with reloads between."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Dict, List, Mapping, Optional, Set
+
+from .. import VERSION
+from ..config import file
+from ..metrics import certificates
+from ..runtime import lifecycle, status_socket
+from ..runtime.log import Log
+from ..runtime.loop import MILLION, Timer
+from ..runtime.sd_notify import Notifier
+from . import config, state, words
+from .appliance import Appliance
+from .changes import Refused
+from .follower import Follower
+from .membership import Known, Membership
+from .settings import Settings
+from .watching import Changed, Connected, Listed, News, Removed, Trouble
+
+MOST_TROUBLES = 8  # of an API server that are logged until it answers: their texts may be its own
+SETTLE = MILLION // 2  # from an event to what it changes: a storm of events is one change
+
+
+class Lifecycle(lifecycle.Lifecycle):
+    """One run of ``follow``."""
+
+    version = VERSION
+
+    def __init__(self, path: str, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> None:
+        super().__init__(path, log, notifier, environ)
+        self._status: Optional[status_socket.StatusServer] = None
+        self._follower: Optional[Follower] = None
+        self._timer: Optional[Timer] = None  # of the next decision
+        self._answers: Optional[int] = None  # the API server that does
+        self._heard: Optional[float] = None
+        self._last_change: Optional[float] = None
+        self._api_fault: Optional[str] = None
+        self._errors = 0
+        self._troubles: Dict[int, Set[str]] = {}  # what was logged of each API server that does not answer
+
+    def run(self, settings: Settings) -> None:
+        """Run until SIGTERM. Raises status_socket.Refused."""
+        self.text = file.load(self.path)[0]
+        self._status = status_socket.StatusServer(self.loop, settings.status_socket, self.report)
+        self._watch_signals()
+        self._begin(settings)
+        self.log.info(f"onprem.lb {VERSION} follows {settings.nodes.label} by {self.path}.")
+        self._notify_ready()
+        self._feed_watchdog()
+        try:
+            self.loop.run()
+        finally:
+            self._end()
+            self._status.close()
+        self.log.info("follow has ended; the balancers keep their servers.")
+
+    def stop(self) -> None:
+        self.stopping = True
+        self.notifier.stopping()
+        self.loop.stop()
+
+    def upgrade(self) -> None:
+        """End: the service manager starts the version that is installed now. The balancers keep their servers."""
+        self.stop()
+
+    def _load(self) -> List[str]:
+        settings, faults = config.load(self.path)
+        if settings is None:
+            return faults
+        if self._status and settings.status_socket != self._status.path:
+            return [f"status_socket is {settings.status_socket!r}: it is changed by a restart alone."]
+        self.text = file.load(self.path)[0]
+        self._end()
+        self._begin(settings)
+        return []
+
+    def _begin(self, settings: Settings) -> None:
+        self.settings = settings
+        known, fault = state.load(settings.state_file, settings.nodes.label)
+        if fault:
+            self.log.warning(fault)
+        self._saved = known
+        self._listed = False
+        self._membership = Membership(settings.nodes, known)
+        self._appliance = Appliance(self.loop, self.log, settings)
+        self._appliance.want(known.servers)
+        self._follower = Follower(self.loop, settings, self._take)
+        self._follower.start()
+
+    def _end(self) -> None:
+        if self._follower:
+            self._follower.stop()
+        if self._timer:
+            self._timer.cancel()
+        self._timer = self._answers = None
+        self._appliance.stop()
+
+    # -- what the API server says
+
+    def _take(self, news: List[News]) -> None:
+        now = self.loop.now()
+        for each in news:
+            if isinstance(each, Connected):
+                self._connected(each.server)
+            elif isinstance(each, Trouble):
+                self._trouble(each)
+            else:
+                self._change(each, now)
+
+    def _connected(self, server: int) -> None:
+        self._answers, self._heard, self._api_fault = server, time.time(), None
+        for key in self._troubles.pop(server, set()):
+            self.log.cured(key, f"{self.settings.api.servers[server]} answers.")
+
+    def _trouble(self, trouble: Trouble) -> None:
+        certificate = self.settings.api.certificate
+        expires = certificates.expires(file.load(certificate)[0]) if certificate else None
+        self._api_fault = words.sentence(trouble, self.settings.api, bool(expires and expires < time.time()))
+        self._errors += 1
+        if self._answers == trouble.server:
+            self._answers = None
+        known = self._troubles.setdefault(trouble.server, set())
+        if len(known) < MOST_TROUBLES:
+            known.add(self._api_fault)
+            self.log.fault(self._api_fault, self._api_fault)
+
+    def _change(self, news: News, now: int) -> None:
+        self._heard = self._last_change = time.time()
+        if isinstance(news, Listed):
+            self._membership.replace(news.nodes, now)
+            self._listed = True
+        elif isinstance(news, Changed):
+            self._membership.change(news.node, now)
+        elif isinstance(news, Removed):
+            self._membership.remove(news.name)
+        self._decide_at(now + SETTLE)
+
+    # -- what follows from it
+
+    def _decide_at(self, moment: int) -> None:
+        if self._timer and self._timer.callback and self._timer.at <= moment:
+            return
+        if self._timer:
+            self._timer.cancel()
+        self._timer = self.loop.at(moment, self._decide)
+
+    def _decide(self) -> None:
+        self._timer = None
+        known = self._membership.decide(self.loop.now())
+        self._note_problem()
+        if known != self._saved:
+            self._save(known)
+        self._appliance.want(known.servers)
+        due = self._membership.due()
+        if due is not None:
+            self._decide_at(due)
+
+    def _note_problem(self) -> None:
+        problem = words.no_servers(self._membership.problem())
+        if problem:
+            self.log.fault("list", problem)
+        else:
+            self.log.cured("list", "The list has servers again.")
+        without = self._membership.without_address()
+        if without:
+            self.log.fault("address", f"Nodes without an address of the families are no servers: {', '.join(without)}.")
+        else:
+            self.log.cured("address", "Each node has an address.")
+
+    def _save(self, known: Known) -> None:
+        try:
+            state.save(self.settings.state_file, known, self.settings.nodes.label)
+        except Refused as refused:
+            self.log.fault("state", f"The list will not outlive a restart: {refused}")
+            return
+        self._saved = known
+        self.log.cured("state", "The list outlives a restart again.")
+
+    def report(self) -> Dict[str, Any]:
+        servers = self.settings.api.servers
+        return {
+            **self.describe(),
+            "label": self.settings.nodes.label,
+            "nodes": len(self._membership),
+            "servers": [server._asdict() for server in self._appliance.wanted],
+            "problem": words.no_servers(self._membership.problem()) if self._listed else None,
+            "without_address": self._membership.without_address(),
+            "last_change": self._last_change,
+            "changes": self._appliance.changes,
+            "api": {
+                "server": servers[self._answers] if self._answers is not None else None,
+                "heard": self._heard,
+                "fault": self._api_fault,
+                "errors": self._errors,
+            },
+            "balancers": self._appliance.report(),
+        }
+
+
+def main(path: str, settings: Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
+    """Run ``follow``; return the exit code."""
+    try:
+        Lifecycle(path, log, notifier, environ).run(settings)
+    except status_socket.Refused as refused:
+        log.fault("start", str(refused))
+        return 1
+    return 0

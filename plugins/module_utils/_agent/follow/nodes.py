@@ -1,0 +1,113 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the API server says of a node, and the address at which it is a server. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+
+from .settings import IPV6, Nodes
+
+Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
+
+# Where OVN-Kubernetes lists the addresses of a node, the newer annotation first.
+ANNOTATIONS = ("k8s.ovn.org/host-cidrs", "k8s.ovn.org/host-addresses")
+NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")  # a DNS subdomain, RFC 1123
+
+
+class Malformed(Exception):
+    """What the API server has sent is no node; the text says why."""
+
+
+class Node(NamedTuple):
+    """What counts of a node."""
+
+    name: str
+    internal: Tuple[str, ...] = ()  # its InternalIPs
+    annotated: Tuple[str, ...] = ()  # its addresses as OVN-Kubernetes has annotated them
+    ready: bool = False
+
+
+def read(document: Any) -> Node:
+    """Return a node from its JSON. Raises Malformed."""
+    metadata, status = _mapping(document, "metadata"), _mapping(document, "status")
+    name = metadata.get("name")
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise Malformed("a node without a name")
+    annotations = _mapping(metadata, "annotations")
+    annotated = next((annotations[key] for key in ANNOTATIONS if annotations.get(key)), "[]")
+    return Node(name, tuple(_internal(status)), tuple(_annotated(annotated)), _ready(status))
+
+
+def version(document: Any) -> str:
+    """Return the resourceVersion of an object or a list; '' if it has none."""
+    found = _mapping(document, "metadata").get("resourceVersion")
+    return found if isinstance(found, str) else ""
+
+
+def address(node: Node, about: Nodes) -> Optional[str]:
+    """Return the address at which a node is a server, None if it has none that fits.
+
+    Of each family: an InternalIP in the machine networks, then any InternalIP, then an annotated address in the machine
+    networks. Of several the last one counts, as for OpenShift's own balancer.
+    """
+    networks = [ipaddress.ip_network(each) for each in about.networks]
+    vips = {ipaddress.ip_address(each) for each in about.vips}
+    for family in about.families:
+        number = 6 if family == IPV6 else 4
+        internal = [each for each in _usable(node.internal, number) if each not in vips]
+        annotated = [each for each in _usable(node.annotated, number) if each not in vips]
+        for candidates in (_inside(internal, networks), internal, _inside(annotated, networks)):
+            if candidates:
+                return str(candidates[-1])
+    return None
+
+
+def _inside(addresses: List[Address], networks: List[Any]) -> List[Address]:
+    return [each for each in addresses if any(each in network for network in networks)]
+
+
+def _usable(texts: Tuple[str, ...], number: int) -> Iterator[Address]:
+    """Yield the addresses of a family at which another host can be reached."""
+    for text in texts:
+        try:
+            found = ipaddress.ip_address(text.partition("/")[0])
+        except ValueError:
+            continue
+        local = found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified
+        if found.version == number and not local:
+            yield found
+
+
+def _internal(status: Dict[str, Any]) -> Iterator[str]:
+    for each in _mappings(status, "addresses"):
+        if each.get("type") == "InternalIP" and isinstance(each.get("address"), str):
+            yield each["address"]
+
+
+def _annotated(text: Any) -> Iterator[str]:
+    """Yield addresses from a list in JSON; an annotation that is none has none."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else []
+    except (ValueError, RecursionError):
+        found = []
+    for each in found if isinstance(found, list) else []:
+        if isinstance(each, str):
+            yield each
+
+
+def _ready(status: Dict[str, Any]) -> bool:
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in _mappings(status, "conditions"))
+
+
+def _mapping(document: Any, key: str) -> Dict[str, Any]:
+    found = document.get(key) if isinstance(document, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _mappings(document: Dict[str, Any], key: str) -> List[Dict[str, Any]]:
+    found = document.get(key)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

@@ -1,0 +1,80 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The settings of ``follow``: typed, complete, immutable. Times are microseconds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional, Tuple
+
+MILLION = 1_000_000
+
+IPV4, IPV6 = "ipv4", "ipv6"
+FAMILIES = (IPV4, IPV6)
+STATUS_SOCKET = "/run/onprem-lb-follow/status.sock"
+
+
+class Server(NamedTuple):
+    """A node as a server of the balancer."""
+
+    name: str
+    address: str
+
+
+class Api(NamedTuple):
+    """How to reach the API server. Files are read anew for each connection, because certificates and tokens rotate."""
+
+    servers: Tuple[str, ...]  # URLs, the local API server first
+    ca: str = ""  # a file of the trusted authorities; the system's if empty
+    certificate: str = ""  # the client's, with its key
+    key: str = ""  # in the certificate's file if empty
+    token: str = ""  # a file with a bearer token, instead of a certificate
+    server_name: str = ""  # that the certificate is for; the URL's host if empty
+    timeout: int = 5 * MILLION  # for a connection, and for each answer but that of a watch
+
+
+class Nodes(NamedTuple):
+    """Which nodes are servers, and at which address."""
+
+    label: str = "node-role.kubernetes.io/control-plane="
+    families: Tuple[str, ...] = (IPV4,)  # the first one of which a node has an address
+    networks: Tuple[str, ...] = ()  # the machine networks, whose addresses are preferred
+    vips: Tuple[str, ...] = ()  # which are nobody's address
+    not_ready_for: int = 60 * MILLION
+
+
+class Target(NamedTuple):
+    """A backend of HAProxy or a service of the proxy, whose servers are the nodes."""
+
+    name: str
+    port: int = 0  # that of its first server if 0
+    options: str = ""  # of HAProxy's server lines; those of its first server if empty
+
+
+class Haproxy(NamedTuple):
+    """A running HAProxy and its file."""
+
+    backends: Tuple[Target, ...]
+    config: str = "/etc/haproxy/haproxy.cfg"
+    socket: str = "/run/haproxy/admin.sock"
+    program: str = "/usr/sbin/haproxy"
+    reload: Tuple[str, ...] = ()  # for what its runtime API refuses
+
+
+class Proxy(NamedTuple):
+    """A running proxy of the agent, and its file."""
+
+    services: Tuple[Target, ...]
+    config: str = "/etc/onprem-lb-agent/proxy.json"
+    socket: str = "/run/onprem-lb-proxy/status.sock"
+
+
+class Settings(NamedTuple):
+    """All of it."""
+
+    api: Api
+    nodes: Nodes = Nodes()
+    haproxy: Optional[Haproxy] = None
+    proxy: Optional[Proxy] = None
+    drain_for: int = 300 * MILLION  # how long sessions with a server that leaves may last
+    state_file: str = "/var/lib/onprem-lb-follow/servers.json"
+    status_socket: str = STATUS_SOCKET

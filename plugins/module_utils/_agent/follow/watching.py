@@ -1,0 +1,261 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Lists and watches, as Kubernetes defines them for its clients. Pure: ``(state, outcome) -> (news, next request)``.
+
+A list, in pages, says which nodes there are and at which resourceVersion. A watch from there on says what changes;
+its bookmarks say how far it is. A watch that ends is resumed where it was, and that is all while nothing is wrong: one
+watch in 15 minutes. Only a resourceVersion that has expired (410) needs a new list. A failure changes no list: it is
+tried at the next API server, and after the last one with a back-off from the first one on.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+
+from . import nodes
+from .nodes import Malformed, Node
+
+PAGE = 50  # nodes; one of them may have tens of kilobytes
+WATCH = 900  # seconds that a watch is to last
+LONG = 60.0  # seconds; a watch that ends earlier has failed
+FIRST_DELAY, LAST_DELAY = 1.0, 30.0  # seconds, of the back-off
+
+UNAUTHORIZED, FORBIDDEN, GONE, TOO_MANY, GATEWAY_TIMEOUT = 401, 403, 410, 429, 504
+
+
+class PageRequest(NamedTuple):
+    """Request: a page of the list."""
+
+    server: int
+    page: str = ""  # what the API server has returned with the last page
+
+
+class WatchRequest(NamedTuple):
+    """Request: the changes since a resourceVersion."""
+
+    server: int
+    version: str
+
+
+class Wait(NamedTuple):
+    """No request for some seconds."""
+
+    seconds: float
+
+
+Request = Union[PageRequest, WatchRequest, Wait]
+
+
+class Page(NamedTuple):
+    """Outcome: a page of the list."""
+
+    items: List[Any]
+    version: str
+    page: str  # '' if it is the last one
+
+
+class Ended(NamedTuple):
+    """Outcome: a watch has ended without a fault."""
+
+    lasted: float  # seconds
+
+
+class Refused(NamedTuple):
+    """Outcome: the API server has answered with another status than 200, or with an ERROR in a watch."""
+
+    status: int
+    detail: str = ""
+    retry_after: float = 0.0  # seconds
+
+
+class Failed(NamedTuple):
+    """Outcome: there was no answer, or none that makes sense."""
+
+    detail: str
+
+
+class Waited(NamedTuple):
+    """Outcome of a wait."""
+
+
+Outcome = Union[Page, Ended, Refused, Failed, Waited]
+
+
+class Listed(NamedTuple):
+    """News: these are the nodes."""
+
+    nodes: Tuple[Node, ...]
+
+
+class Changed(NamedTuple):
+    """News: this node is there, and it is so."""
+
+    node: Node
+
+
+class Removed(NamedTuple):
+    """News: a node is gone, or has lost the label."""
+
+    name: str
+
+
+class Connected(NamedTuple):
+    """News: an API server answers."""
+
+    server: int
+
+
+class Trouble(NamedTuple):
+    """News: a request has failed."""
+
+    server: int
+    outcome: Union[Ended, Refused, Failed]
+
+
+News = Union[Listed, Changed, Removed, Connected, Trouble]
+
+
+class Unusable(Exception):
+    """A line after which a watch must end."""
+
+    def __init__(self, outcome: Union[Refused, Failed]) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+
+
+class Watching:
+    """The state of one client. Give it each outcome, and each line of a watch; it returns what follows."""
+
+    def __init__(self, servers: int, chance: Callable[[], float] = random.random) -> None:
+        """:param chance: returns a number from 0 to 1, for the back-off"""
+        self._servers, self._chance = servers, chance
+        self._version = ""  # where the next watch begins; '' if a list is needed
+        self._listed: List[Node] = []  # of the pages so far
+        self._failures = 0  # since an API server has last been of use
+        self._reread = False  # whether the credentials were read anew because of a 401
+        self._relisted = False  # whether the last list was because of a 410
+        self._request: Request = PageRequest(0)
+
+    @property
+    def request(self) -> Request:
+        """What to do now."""
+        return self._request
+
+    def after(self, outcome: Outcome) -> List[News]:
+        """Return what is new after a request; ``request`` is the next one."""
+        server = getattr(self._request, "server", 0)
+        if isinstance(outcome, Page):
+            return self._after_page(server, outcome)
+        if isinstance(outcome, Waited):
+            self._begin(0)
+            return []
+        if isinstance(outcome, Ended) and outcome.lasted >= LONG:
+            self._works()
+            self._begin(0)
+            return []
+        if isinstance(outcome, Refused) and self._mends(outcome, server):
+            return []
+        return self._after_failure(server, outcome)
+
+    def opened(self) -> List[News]:
+        """Return what is new when a watch has been accepted, and with each bookmark: an API server answers."""
+        return [Connected(getattr(self._request, "server", 0))]
+
+    def line(self, document: Any) -> List[News]:
+        """Return what is new in a line of a watch. Raises Unusable, after which the watch is to be closed."""
+        kind, thing = (document.get("type"), document.get("object")) if isinstance(document, dict) else (None, None)
+        if kind == "ERROR":
+            raise Unusable(refusal(thing))
+        if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK") or not nodes.version(thing):
+            self._version = ""
+            raise Unusable(Failed("a line of the watch is no event"))
+        news: List[News] = self.opened()
+        if kind != "BOOKMARK":
+            node = self._node(thing)
+            news = [Removed(node.name) if kind == "DELETED" else Changed(node)]
+        self._version = nodes.version(thing)
+        self._works()
+        return news
+
+    def _node(self, thing: Any) -> Node:
+        try:
+            return nodes.read(thing)
+        except Malformed as fault:
+            self._version = ""
+            raise Unusable(Failed(f"the watch has {fault}")) from fault
+
+    def _works(self) -> None:
+        self._failures, self._reread, self._relisted = 0, False, False
+
+    def _after_page(self, server: int, page: Page) -> List[News]:
+        try:
+            self._listed += [nodes.read(item) for item in page.items]
+        except Malformed as fault:
+            return self._after_failure(server, Failed(f"the list has {fault}"))
+        if page.page:
+            self._request = PageRequest(server, page.page)
+            return []
+        if not page.version:
+            return self._after_failure(server, Failed("the list has no resourceVersion"))
+        listed, self._listed = tuple(self._listed), []
+        self._version, self._reread = page.version, False
+        self._begin(server)
+        return [Connected(server), Listed(listed)]
+
+    def _begin(self, server: int) -> None:
+        """Go on at an API server: with the watch, or with a list if that is needed."""
+        self._listed = []
+        self._request = WatchRequest(server, self._version) if self._version else PageRequest(server)
+
+    def _mends(self, refused: Refused, server: int) -> bool:
+        """Mend at once, and once only, what can be: a token that has rotated, a resourceVersion that has expired."""
+        if refused.status == UNAUTHORIZED and not self._reread:
+            self._reread = True
+            self._begin(server)
+            return True
+        # 504: this API server does not know a version yet that another one has returned.
+        if refused.status in (GONE, GATEWAY_TIMEOUT) and not self._relisted:
+            self._relisted, self._version = True, ""
+            self._begin(server)
+            return True
+        return False
+
+    def _after_failure(self, server: int, outcome: Union[Ended, Refused, Failed]) -> List[News]:
+        if isinstance(outcome, Refused) and outcome.status in (GONE, GATEWAY_TIMEOUT):
+            self._version = ""
+        self._reread = False
+        if server + 1 < self._servers:
+            self._begin(server + 1)
+        else:
+            self._failures += 1
+            asked = outcome.retry_after if isinstance(outcome, Refused) else 0.0
+            self._request = Wait(max(min(asked, LAST_DELAY), self._delay()))
+        return [Trouble(server, outcome)]
+
+    def _delay(self) -> float:
+        """Return the seconds of the back-off, of which a part is by chance: many clients fail at the same moment."""
+        longest = min(LAST_DELAY, FIRST_DELAY * 2.0 ** min(self._failures - 1, 16))
+        return longest * (0.5 + 0.5 * self._chance())
+
+
+def refusal(status: Any, code: Optional[int] = None, retry_after: float = 0.0) -> Refused:
+    """Return what a Status of the API says.
+
+    :param code: of the answer that had it
+    """
+    found: Dict[str, Any] = status if isinstance(status, dict) else {}
+    number, message = found.get("code"), found.get("message")
+    known = number if isinstance(number, int) else 500
+    return Refused(code or known, message if isinstance(message, str) else "", retry_after)
+
+
+def page_of(document: Any) -> Union[Page, Failed]:
+    """Return a page of a list from its JSON."""
+    items = document.get("items") if isinstance(document, dict) else None
+    metadata = document.get("metadata") if isinstance(document, dict) else None
+    if items is None and isinstance(document, dict) and str(document.get("kind")) == "NodeList":
+        items = []  # Go writes an empty list as null
+    if not isinstance(items, list) or not isinstance(metadata, dict):
+        return Failed("the answer is no list of nodes")
+    return Page(items, nodes.version(document), str(metadata.get("continue") or ""))

@@ -1,0 +1,274 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What each changed setting means for a VIP while some members have the old value and others the new one. Pure.
+
+`SETTINGS` is the whole knowledge as a table. A setting has one of three classes:
+
+- harmless: the members go on as they are;
+- moves: the VIP goes to another member, or is gone while its router starts anew;
+- splits: members that differ discard each other's Advertisements, so each of them holds the VIP.
+
+A balancer has no such settings: at a reload it keeps its connections, whatever changes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+
+from ..._shared import engines
+
+Instance = Dict[str, Any]
+HARMLESS, MOVES, SPLITS = "harmless", "moves", "splits"
+MISSED = 3  # Active_Down_Interval is three intervals and Skew_Time, which is one at most, or a second in version 2
+PASS_LENGTH = 8  # all that VRRP compares, RFC 2338 section 5.3.10
+# From here on keepalived only logs an Advertisement with other addresses than its own; before, it discards it.
+TOLERATES_OTHER_LISTS = (2, 3, 3)
+
+
+class Pair(NamedTuple):
+    """A VIP's instance on one member: the one that runs, and the one that is planned."""
+
+    vip: str
+    before: Instance
+    after: Instance
+    engine: str  # that runs
+    compares_lists: bool  # whether a router on the link discards Advertisements with other addresses
+
+
+class Setting(NamedTuple):
+    """A setting, and what its change means. Of several with one label the first that applies counts."""
+
+    label: str
+    kind: str
+    value: Callable[[str, Instance], Any]  # of a VIP in an instance
+    words: Tuple[str, str]  # the old value in a sentence, and any value in a table; none of a secret
+    why: str
+    applies: Callable[[Pair], bool] = lambda pair: True
+    starts_anew: Callable[[Pair], bool] = lambda pair: False
+
+
+class Change(NamedTuple):
+    """A setting of a VIP that changes on one member."""
+
+    vip: str
+    label: str
+    kind: str
+    kept: str  # the old value, in a sentence
+    before: str
+    after: str
+    gone: float = 0  # for how many seconds at most the VIP is gone
+
+
+def _of(key: str) -> Callable[[str, Instance], Any]:
+    return lambda vip, instance: instance[key]
+
+
+def _in_version_2(pair: Pair) -> bool:
+    return bool(pair.before["version"] == pair.after["version"] == 2)
+
+
+def _in_version_3(pair: Pair) -> bool:
+    return bool(pair.before["version"] == pair.after["version"] == 3)
+
+
+def _compares_lists(pair: Pair) -> bool:
+    return pair.compares_lists
+
+
+def _by_unicast(pair: Pair) -> bool:
+    return {_way_to_send(pair.vip, instance) for instance in (pair.before, pair.after)} == {"unicast"}
+
+
+def _always(pair: Pair) -> bool:
+    return True
+
+
+def _by_the_agent(pair: Pair) -> bool:
+    return pair.engine == engines.AGENT
+
+
+def _by_keepalived(pair: Pair) -> bool:
+    return pair.engine == engines.NATIVE
+
+
+def _password(vip: str, instance: Instance) -> str:
+    return password(instance)
+
+
+def _way_to_send(vip: str, instance: Instance) -> str:
+    return "multicast" if instance.get("multicast", not instance["peers"]) else "unicast"
+
+
+def _list(vip: str, instance: Instance) -> str:
+    return ", ".join(sorted(vips([instance])))
+
+
+def _prefix(vip: str, instance: Instance) -> str:
+    whole = "128" if ":" in vip else "32"
+    lengths = (each.partition("/") for each in instance["addresses"])
+    return next((length or whole for address, _slash, length in lengths if address == vip), "")
+
+
+def _peers(vip: str, instance: Instance) -> str:
+    return ", ".join(sorted(instance["peers"]))
+
+
+def _preemption(vip: str, instance: Instance) -> str:
+    return "yes" if instance["preempt"] else "no"
+
+
+INTERVAL = ("the advertisement interval {:g} s", "{:g} s")
+LIST = ("the VIPs {}", "{}")
+SETTINGS = (
+    Setting(
+        "VRID",
+        SPLITS,
+        _of("vrid"),
+        ("VRID {}", "{}"),
+        "a router discards another VRID (RFC 9568, 7.1), and one with another VRID is another router",
+        starts_anew=_always,
+    ),
+    Setting(
+        "VRRP version",
+        SPLITS,
+        _of("version"),
+        ("VRRP version {}", "{}"),
+        "a router discards another version (RFC 9568, 7.1); to the agent it is another router",
+        starts_anew=_by_the_agent,
+    ),
+    Setting(
+        "interval",
+        SPLITS,
+        _of("advert_interval"),
+        INTERVAL,
+        "in version 2 a router discards another interval (RFC 3768, 7.1)",
+        applies=_in_version_2,
+    ),
+    Setting(
+        "interval",
+        HARMLESS,
+        _of("advert_interval"),
+        INTERVAL,
+        "in version 3 a Backup learns the interval of the Active (RFC 9568, 6.4.2)",
+        applies=_in_version_3,
+    ),
+    Setting(
+        "password",
+        SPLITS,
+        _password,
+        ("another password", "another"),
+        "in version 2 a router discards another password (RFC 2338, 7.1); version 3 has none",
+        applies=_in_version_2,
+    ),
+    Setting(
+        "multicast",
+        SPLITS,
+        _way_to_send,
+        ("{}", "{}"),
+        "keepalived discards multicast where it expects unicast, and the reverse; its router starts anew (2.2.7)",
+        starts_anew=_by_keepalived,
+    ),
+    Setting(
+        "VIPs of one VRID",
+        SPLITS,
+        _list,
+        LIST,
+        "keepalived before 2.3.3 discards another list of addresses",
+        applies=_compares_lists,
+    ),
+    Setting("VIPs of one VRID", HARMLESS, _list, LIST, "keepalived from 2.3.3 on, and the agent, only log it"),
+    Setting(
+        "interface",
+        MOVES,
+        _of("interface"),
+        ("{}", "{}"),
+        "the router on another interface is another router",
+        starts_anew=_always,
+    ),
+    # Where it changes which member is the best, the VIP moves: `transition` sees that, which knows all members.
+    Setting("priority", HARMLESS, _of("priority"), ("{}", "{}"), "the next Advertisement has it"),
+    Setting("preemption", HARMLESS, _preemption, ("{}", "{}"), "it counts at the next failure"),
+    Setting(
+        "peers",
+        HARMLESS,
+        _peers,
+        ("{}", "{}"),
+        "who joins starts after all others send to it",
+        applies=_by_unicast,
+    ),
+    Setting("prefix", HARMLESS, _prefix, ("/{}", "/{}"), "the address is replaced within 0.3 ms (measured, 2.2.7)"),
+    Setting("name", HARMLESS, _of("name"), ("{}", "{}"), "routers do not send it"),
+)
+
+
+def between(running: List[Instance], planned: List[Instance], engine: str, compares_lists: bool) -> Iterator[Change]:
+    """Yield what changes on one member for each VIP that it runs and will run.
+
+    :param running: its instances now, as `host_info` returns them
+    :param planned: its instances in the plan, with their passwords
+    :param engine: that runs there
+    :param compares_lists: whether a router on the link discards Advertisements with other addresses
+    """
+    by_vip = {vip: instance for instance in running for vip in vips([instance])}
+    by_key = {key(instance): instance for instance in running}
+    for instance in planned:
+        for vip in sorted(vips([instance])):
+            before = by_vip.get(vip, by_key.get(key(instance)))
+            if before is not None:
+                yield from _changes(Pair(vip, before, instance, engine, compares_lists))
+
+
+def _changes(pair: Pair) -> Iterator[Change]:
+    judged: Set[str] = set()
+    is_there = pair.vip in vips([pair.before])
+    for setting in SETTINGS:
+        if setting.label not in judged and setting.applies(pair):
+            judged.add(setting.label)
+            change = _change(setting, pair)
+            if change and (is_there or change.kind == SPLITS):  # a new VIP in an old router
+                yield change
+
+
+def _change(setting: Setting, pair: Pair) -> Optional[Change]:
+    before, after = (setting.value(pair.vip, instance) for instance in (pair.before, pair.after))
+    if before == after:
+        return None
+    sentence, cell = setting.words
+    gone = active_down(pair.after) if setting.starts_anew(pair) else 0
+    kept = sentence.format(before)
+    return Change(pair.vip, setting.label, setting.kind, kept, cell.format(before), cell.format(after), gone)
+
+
+def active_down(instance: Instance) -> float:
+    """Return for how many seconds at most a router waits for Advertisements before it becomes Active."""
+    interval = instance["advert_interval"]
+    return float(MISSED * interval + longest_skew(instance))
+
+
+def longest_skew(instance: Instance) -> float:
+    """Return the longest Skew_Time in seconds, which version 2 counts in seconds whatever the interval."""
+    return 1.0 if instance["version"] == 2 else float(instance["advert_interval"])
+
+
+def key(instance: Instance) -> Tuple[str, int, bool]:
+    """Return what identifies a Virtual Router on its host."""
+    return instance["interface"], instance["vrid"], any(":" in address for address in instance["addresses"])
+
+
+def vips(instances: List[Instance]) -> Set[str]:
+    """Return the addresses of instances without their prefix lengths."""
+    return {address.partition("/")[0] for instance in instances for address in instance["addresses"]}
+
+
+def compares_lists(engine: str, keepalived_version: str) -> bool:
+    """Return whether a router discards Advertisements with other addresses than its own.
+
+    :param keepalived_version: '' if it is not known
+    """
+    known = tuple(int(part) for part in keepalived_version.split(".") if part.isdigit())
+    return engine == engines.NATIVE and known < TOLERATES_OTHER_LISTS
+
+
+def password(instance: Instance) -> str:
+    """Return what routers compare of a password; version 3 has none."""
+    return str(instance["auth_pass"] or "")[:PASS_LENGTH] if instance["version"] == 2 else ""

@@ -1,0 +1,98 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What is known of a member that does not answer. Pure.
+
+The last run has left a record of the members' addresses on all of them. What else the member runs is taken to be what
+its peers run, which the same run has set up. It may still hold VIPs: that ssh is silent says nothing of VRRP.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, Dict, List, Optional
+
+from ..._agent.config.schema import Faults
+
+Member = Dict[str, Any]
+
+
+def faults(members: List[Member]) -> Faults:
+    """Return why a run cannot go on without the members that do not answer.
+
+    :param members: as in `planner`
+    """
+    return [
+        f"{member['name']} does not answer, and no other member has a record of it from an earlier run, so its address "
+        "is not known: repeat the run when it answers, or take it out of the inventory."
+        for member in members
+        if member.get("silent") and not _recorded(member["name"], members)
+    ]
+
+
+def complete(members: List[Member]) -> List[Member]:
+    """Return the members, those that do not answer with what the others know of them."""
+    return [{**each, "host": _host(each, members)} if each.get("silent") else each for each in members]
+
+
+def sentences(members: List[Member]) -> List[str]:
+    """Return what a run says of members that do not answer."""
+    return [
+        f"{member['name']} does not answer: this run leaves it as it is, and proves nothing of it. Its address is that "
+        f"of the last run's record on {_recorded_on(member['name'], members)}, its settings are taken to be its peers'."
+        for member in members
+        if member.get("silent")
+    ]
+
+
+def _living(members: List[Member]) -> List[Member]:
+    return [each for each in members if not each.get("silent") and each["host"]]
+
+
+def _recorded_on(name: str, members: List[Member]) -> str:
+    return next((each["name"] for each in _living(members) if (each["host"].get("members") or {}).get(name)), "")
+
+
+def _recorded(name: str, members: List[Member]) -> List[str]:
+    """Return the addresses of a member in the record that another has: where to connect to, then what it sends from."""
+    records = (each["host"].get("members") or {} for each in _living(members))
+    return next((record[name] for record in records if record.get(name)), [])
+
+
+def _host(member: Member, members: List[Member]) -> Dict[str, Any]:
+    own = _recorded(member["name"], members)
+    interface = member["settings"].get("interface") or "eth0"
+    known = [info for each in _living(members) for info in each["host"]["addresses"]]
+    found = [
+        {"interface": interface, "address": address, "prefix": prefix, "mac": "", "assumed": True}
+        for address in dict.fromkeys(own)
+        for prefix in [_prefix(address, known)]
+        if prefix is not None
+    ]
+    return {"addresses": found, "assumed": True, "silent": True, "instances": _instances(own, members)}
+
+
+def _prefix(address: str, known: List[Dict[str, Any]]) -> Optional[int]:
+    """Return the prefix length that an address has on the link of the others; None if it is on no link of theirs."""
+    for info in known:
+        network = ipaddress.ip_interface(f"{info['address']}/{info['prefix']}").network
+        try:
+            if ipaddress.ip_address(address) in network and network.num_addresses > 1:
+                return int(info["prefix"])
+        except ValueError:  # a name
+            return None
+    return None
+
+
+def _instances(own: List[str], members: List[Member]) -> List[Dict[str, Any]]:
+    """Return the instances of its peers as it has them: with the peer in its own place, and one priority lower."""
+    found: Dict[str, Dict[str, Any]] = {}
+    for each in _living(members):
+        sources = [info["address"] for info in each["host"]["addresses"]]
+        for instance in each["host"].get("instances", []):
+            peers = instance["peers"]
+            if not peers or set(own) & set(peers):
+                others = [*(peer for peer in peers if peer not in own), *_recorded(each["name"], members)]
+                seen = [peer for peer in others if peer in sources or peer in peers] if peers else []
+                mirrored = {"peers": sorted(set(seen)), "priority": max(1, instance["priority"] - 1)}
+                found.setdefault(instance["name"], {**instance, **mirrored})
+    return list(found.values())

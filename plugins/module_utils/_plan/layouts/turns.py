@@ -1,0 +1,155 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What each member of a layout runs and will run, and the class of each change on the way. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
+
+from ..model.plan import MemberPlan
+from . import changes
+from .changes import MOVES, Change, Instance
+
+
+class Turn(NamedTuple):
+    """What one member runs now and will run."""
+
+    name: str
+    before: List[Instance]  # as `host_info` returns them; a member that runs none has nothing to disagree about
+    after: List[Instance]  # in the plan, with their passwords
+    engine: str
+    replaces: str  # the engine that goes, or nothing
+    is_left: bool  # this run leaves it as it is
+    is_silent: bool  # it does not answer
+    keepalived: str  # its version, or nothing
+    held: int  # how many VIPs it holds
+
+    @property
+    def running_engine(self) -> str:
+        return self.replaces or self.engine
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether this run takes its router from one configuration to another."""
+        return bool(self.before) and not self.is_left
+
+    @property
+    def compares_lists(self) -> bool:
+        """Whether its router, the one that runs or the one that is planned, discards another list of addresses."""
+        return any(changes.compares_lists(engine, self.keepalived) for engine in (self.engine, self.replaces))
+
+    @property
+    def priority(self) -> int:
+        return max((instance["priority"] for instance in self.after), default=0)
+
+
+def turns(
+    members: List[Dict[str, Any]], planned: Mapping[str, MemberPlan], password: str, held: Mapping[str, int]
+) -> List[Turn]:
+    """Return the turn of each member.
+
+    :param members: as in `planner`
+    :param planned: the plan of each member
+    :param password: the plan's; '' if it makes a new one, or none
+    """
+    return [
+        Turn(
+            name=member["name"],
+            before=member["host"].get("instances", []),
+            after=[{**each, "auth_pass": password} for each in planned[member["name"]].router.instances],
+            engine=planned[member["name"]].engine,
+            replaces=planned[member["name"]].replaces,
+            is_left=bool(member.get("outside_limit")),
+            is_silent=bool(member.get("silent")),
+            keepalived=member["host"].get("keepalived_version", ""),
+            held=held[member["name"]],
+        )
+        for member in members
+    ]
+
+
+def changed(given: List[Turn]) -> Dict[str, List[Change]]:
+    """Return what changes on each member that runs a router."""
+    compares = any(turn.compares_lists for turn in given if turn.before)
+    return {
+        turn.name: list(changes.between(turn.before, turn.after, turn.running_engine, compares))
+        for turn in given
+        if turn.before
+    }
+
+
+class Row(NamedTuple):
+    """A setting that changes in the same way on some members."""
+
+    label: str
+    before: str
+    after: str
+    kind: str
+    gone: float
+    members: Tuple[str, ...]
+
+
+def rows(given: List[Turn]) -> Dict[str, List[Row]]:
+    """Return the rows of each VIP: what changes on which members, in which class, and how long it is gone at most."""
+    members: Dict[Change, List[str]] = {}
+    for name, found in changed(given).items():
+        for change in found:
+            members.setdefault(change, []).append(name)
+    left = {turn.name for turn in given if turn.is_left}
+    result: Dict[str, List[Row]] = {}
+    for change, names in members.items():
+        here = tuple(name for name in names if name not in left)
+        moves = change.label == "priority" and _best_changes(given, change.vip)
+        if here:
+            own = result.setdefault(change.vip, [])
+            own.append(
+                Row(change.label, change.before, change.after, MOVES if moves else change.kind, change.gone, here)
+            )
+    for vip, row in _replaced(given):
+        result.setdefault(vip, []).append(row)
+    return result
+
+
+def _replaced(given: List[Turn]) -> List[Tuple[str, Row]]:
+    """Return a row for each VIP of members that change their engine."""
+    found: Dict[Tuple[str, str, str], List[Turn]] = {}
+    for turn in given:
+        if turn.replaces and turn.is_changed:
+            for vip in sorted(changes.vips(turn.before) & changes.vips(turn.after)):
+                found.setdefault((vip, turn.replaces, turn.engine), []).append(turn)
+    return [
+        (vip, Row("engine", before, after, MOVES, _handover(given, vip), tuple(turn.name for turn in each)))
+        for (vip, before, after), each in found.items()
+    ]
+
+
+def _handover(given: List[Turn], vip: str) -> float:
+    """Return the longest Skew_Time of a member that takes a VIP over from one that stops, in seconds."""
+    every = [[each for each in (*turn.before, *turn.after) if vip in changes.vips([each])] for turn in given]
+    lowest = sorted((min(each["priority"] for each in own) for own in every if own), reverse=True)
+    longest = max(changes.longest_skew(each) for own in every for each in own)
+    return (256 - lowest[min(1, len(lowest) - 1)]) / 256 * longest
+
+
+def _best_changes(given: List[Turn], vip: str) -> bool:
+    """Return whether another member has the highest priority afterwards."""
+    best = []
+    for some in (_before, _after):
+        known = {turn.name: each["priority"] for turn in given for each in some(turn) if vip in changes.vips([each])}
+        best.append(max(known, key=lambda name: known[name]) if known else "")
+    return best[0] != best[1]
+
+
+def longest_gaps(given: List[Turn]) -> Dict[str, float]:
+    """Return for how many seconds each VIP that runs and will run is gone at most."""
+    found = rows(given)
+    before, after = (changes.vips([each for turn in given for each in some(turn)]) for some in (_before, _after))
+    return {vip: max((row.gone for row in found.get(vip, [])), default=0) for vip in sorted(before & after)}
+
+
+def _before(turn: Turn) -> List[Instance]:
+    return turn.before
+
+
+def _after(turn: Turn) -> List[Instance]:
+    return turn.before if turn.is_left else turn.after

@@ -1,0 +1,75 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a user may set for a maintenance."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from ..._agent.config.schema import Faults, Field, boolean, integer, list_of, one_of, read, text
+from . import values
+from .variables import as_role_variables
+
+NEVER, ALWAYS, IF_NEEDED = "never", "always", "if_needed"
+DAY = 86_400
+
+
+def _packages(value: Any) -> Tuple[Any, Optional[str]]:
+    """A list of packages, or a text of them with commas between, as the command line gives it."""
+    return list_of(values.package)(value.split(",") if isinstance(value, str) else value)
+
+
+SETTINGS = {
+    "members": Field(values.words, []),
+    "packages": Field(_packages, []),
+    "reboot": Field(one_of(NEVER, ALWAYS, IF_NEEDED), NEVER),
+    "tasks": Field(text, ""),
+    "pause": Field(integer(0, DAY, "a number of seconds"), 0),
+    "break_lock": Field(boolean, False),
+}
+
+
+class Maintenance(NamedTuple):
+    """What is wrong with the variables, or their values."""
+
+    faults: Faults
+    settings: Dict[str, Any] = {}
+
+
+def model(given: Dict[str, Any], names: List[str]) -> Maintenance:
+    """Read the variables.
+
+    :param given: those that are set, without their prefix
+    :param names: of all members
+    """
+    faults: Faults = []
+    settings = read(SETTINGS, given, "maintenance", faults)
+    unknown = [name for name in settings["members"] if name not in names]
+    faults += [
+        f"maintenance_members has {name!r}, which is no member: choose of {', '.join(names)}." for name in unknown
+    ]
+    if not faults and not (settings["packages"] or settings["tasks"] or settings["pause"] or _may_reboot(settings)):
+        faults.append(
+            "A maintenance would do nothing: set maintenance_packages, maintenance_reboot, maintenance_tasks or "
+            "maintenance_pause."
+        )
+    if faults:
+        return Maintenance([as_role_variables(fault, "maintenance") for fault in faults])
+    return Maintenance([], {**settings, "work": work(settings)})
+
+
+def _may_reboot(settings: Dict[str, Any]) -> bool:
+    return bool(settings["reboot"] != NEVER)
+
+
+def work(settings: Dict[str, Any]) -> str:
+    """Say in words what is done to each member."""
+    packages, file, pause = ", ".join(settings["packages"]), settings["tasks"], settings["pause"]
+    parts = {
+        f"the packages {packages} are updated": packages,
+        f"the tasks of {file} run": file,
+        f"it is left to you for {pause} s": pause,
+        "it reboots": settings["reboot"] == ALWAYS,
+        "it reboots if it needs to": settings["reboot"] == IF_NEEDED,
+    }
+    return ", ".join(part for part, is_wanted in parts.items() if is_wanted)

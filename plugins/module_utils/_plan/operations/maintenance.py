@@ -1,0 +1,220 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The maintenance of a pair, one member after the other: which comes when, and whether it may take part again. Pure.
+
+A member is drained: its router stops, is disabled, and so stays stopped after a reboot. Once the member is proved, its
+router starts again. Until then another member must be able to hold each VIP.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+
+from ..._shared.held_back import MAINTENANCE, PATHS
+from . import steps
+from .members import Layout, Member, layouts, member_of
+from .status import vip_faults
+from .steps import Steps
+
+WHAT = "A maintenance"
+TAKES_PART = ("Active", "Backup")  # the states of an instance whose router is ready
+
+
+class Plan(NamedTuple):
+    """The order of the members. With faults the rest is empty."""
+
+    faults: List[str]
+    lines: List[str] = []  # what it does, in words
+    order: List[str] = []
+    done: List[str] = []  # the members that a run which stopped had finished
+
+
+def plan(given: List[Dict[str, Any]], wanted: List[str], work: str) -> Plan:
+    """Return what a maintenance is to do.
+
+    :param given: the hosts of the play, as `members` describes them
+    :param wanted: the members that are asked for; [] for all
+    :param work: what is done to each of them, in words
+    """
+    every = [layout for layout in layouts(given) if not wanted or set(wanted) & set(layout.names)]
+    faults = [fault for layout in every for fault in _faults(layout, wanted, work)]
+    if faults:
+        return Plan(faults)
+    plans = [_plan(layout, wanted, work) for layout in every]
+    return Plan(
+        [],
+        lines=[line for each in plans for line in each.lines],
+        order=[name for each in plans for name in each.order],
+        done=[name for each in plans for name in each.done],
+    )
+
+
+def _faults(layout: Layout, wanted: List[str], work: str) -> List[str]:
+    faults = steps.unfit(layout, WHAT) or vip_faults(layout)
+    if faults:
+        return faults
+    left_out = [member for member in layout.members if member.held_back and wanted and member.name not in wanted]
+    if left_out:
+        return [f"{member.fault} Do that first, or add it to maintenance_members." for member in left_out]
+    chosen, proved = _chosen(layout, wanted, work), _proved_first(layout)
+    return [fault for member in chosen for fault in _irreplaceable(layout, member, proved)]
+
+
+def _chosen(layout: Layout, wanted: List[str], work: str) -> List[Member]:
+    """Return the members that are maintained, in their order."""
+    done = _done(layout, work)
+    asked = [member for member in layout.members if not wanted or member.name in wanted]
+    return sorted((each for each in asked if each.name not in done), key=lambda each: _place(layout, each))
+
+
+def _proved_first(layout: Layout) -> List[str]:
+    """Return the members that are held back: they come first, and the others only once these are proved."""
+    return [member.name for member in layout.members if member.held_back]
+
+
+def _irreplaceable(layout: Layout, member: Member, proved: Sequence[str] = ()) -> List[str]:
+    """Say which VIPs nobody could hold without this member.
+
+    :param proved: the members that will have been proved before it is drained
+    """
+    others = [other for other in layout.members if other is not member]
+    lacking = [vip for vip in layout.configured if not _takers(layout, member, vip, proved)]
+    if not lacking:
+        return []
+    unable = [fault for other in others for fault in steps.unable(other)]
+    reasons = " ".join(unable) or "the configurations of the others lack it."
+    return [f"Without {member.name} nobody could hold {', '.join(lacking)}, so it stays as it is: {reasons} Mend that."]
+
+
+def _takers(layout: Layout, member: Member, vip: str, proved: Sequence[str] = ()) -> List[str]:
+    """Return the members that could hold a VIP without this one, the preferred one first."""
+    others = [other for other in layout.members if other is not member]
+    fit = [other.name for other in others if other.name in proved or not other.seen["unable"]]
+    return [name for name in layout.by_priority(vip) if name in fit]
+
+
+def _plan(layout: Layout, wanted: List[str], work: str) -> Plan:
+    done, chosen = _done(layout, work), _chosen(layout, wanted, work)
+    alone = [member.name for member in layout.members if member not in chosen]
+    return Plan(
+        [],
+        lines=[_line(layout, member, work) for member in chosen]
+        + [f"{name} is left alone{_because(name in done)}." for name in alone],
+        order=[member.name for member in chosen],
+        done=done,
+    )
+
+
+def _because(is_done: bool) -> str:
+    return ": the run that stopped had finished it" if is_done else ""
+
+
+def _done(layout: Layout, work: str) -> List[str]:
+    """Return the members that the same maintenance had finished when it stopped."""
+    records = [member.held_back for member in layout.members if member.held_back.get("work") == work]
+    return [name for record in records for name in record["done"].split(",") if name in layout.names]
+
+
+def _place(layout: Layout, member: Member) -> Tuple[bool, bool, int]:
+    """Return where a member comes: first one that is held back, then Backups from the last on, then the holder."""
+    order = layout.by_priority(layout.configured[0])
+    rank = order.index(member.name) if member.name in order else 0
+    return not member.held_back, bool(_will_hold(layout, member)), -rank
+
+
+def _will_hold(layout: Layout, member: Member) -> List[str]:
+    """Return the VIPs that a member holds once those that are held back take part again."""
+    returning = {vip: each.name for each in layout.members if each.held_back for vip in steps.returning(layout, each)}
+    now = {vip: name for vip in layout.configured for name in layout.holders(vip)}
+    return [vip for vip, name in {**now, **returning}.items() if name == member.name]
+
+
+def _line(layout: Layout, member: Member, work: str) -> str:
+    held = [] if member.held_back else _will_hold(layout, member)
+    moves = [f"{vip} moves to {_takers(layout, member, vip, _proved_first(layout))[0]}" for vip in held]
+    begin = "its router is stopped already" if member.held_back else "its router stops"
+    return f"{member.name}: {', '.join([begin, *moves])}; {work}; proved, it takes part again."
+
+
+def drain(given: List[Dict[str, Any]], name: str, work: str, done: List[str]) -> Steps:
+    """Return the steps that drain a member, or why it must not be drained now.
+
+    :param done: the members that this maintenance has finished
+    """
+    layout, member = member_of(given, name)
+    faults = steps.unfit(layout, WHAT) or vip_faults(layout) or _irreplaceable(layout, member)
+    if faults:
+        return Steps(faults)
+    expected: Dict[str, List[str]] = {}
+    for vip in member.held:
+        expected.setdefault(_takers(layout, member, vip)[0], []).append(vip)
+    lines = [f"{vip} moves from {name} to {taker}." for taker, vips in expected.items() for vip in vips]
+    holders = [other for vip in layout.configured for other in layout.holders(vip) if other != name]
+    to = list(dict.fromkeys([*expected, *holders]))
+    return Steps(
+        [],
+        lines=[f"{name} is drained: its router stops, and stays stopped until {name} is proved.", *lines],
+        stop=[name],
+        hold=[name],
+        expected=expected,
+        probe=steps.probe(layout, member.held[0], to[0]) if expected else {},
+        path=PATHS[MAINTENANCE],
+        record={"to": " and ".join(to), "work": work, "done": ",".join(done)},
+        lasts=True,
+    )
+
+
+def give_back(given: List[Dict[str, Any]], name: str) -> Steps:
+    """Return the steps after which a member takes part again; it is proved after them, wherever the VIPs are then."""
+    layout, member = member_of(given, name)
+    return steps.give_back(layout, [member])._replace(expected={})
+
+
+def unproved(given: List[Dict[str, Any]], name: str, now: Dict[str, Any], takes_part: bool) -> List[str]:
+    """Say why a member must not take part again, or must not go on doing so.
+
+    :param given: as it was before
+    :param now: what `member_info` returns on it now
+    :param takes_part: whether its router is to run
+    """
+    layout, before = member_of(given, name)
+    seen = now.get("unable") is not None
+    if not seen:
+        return [f"{name} cannot be read: {now.get('msg', 'no answer')}."]
+    found = [*now["unable"], *now["stale"]]
+    silent = [str(port) for port in _ports(layout, before) if port not in now["ports"]]
+    if silent:
+        found.append(f"Its balancer does not answer at port {', '.join(silent)}.")
+    if before.seen["servers"]["up"] and not now["servers"]["up"]:
+        found.append("Its balancer finds none of its servers up.")
+    return [*found, *_not_ready(now)] if takes_part else found
+
+
+def _ports(layout: Layout, member: Member) -> List[int]:
+    """Return the ports at which a member must answer: its own of before, or those of all others."""
+    if member.seen["ports"] and not member.seen["unable"]:
+        return list(member.seen["ports"])
+    others = [set(other.seen["ports"]) for other in layout.read if other is not member]
+    return sorted(set.intersection(*others)) if others else []
+
+
+def _not_ready(now: Dict[str, Any]) -> List[str]:
+    if now["held_back"]:
+        return [f"{now['router']} does not run."]
+    return [
+        f"{instance['name']} has not begun to take part in the election."
+        for instance in now["instances"]
+        if instance["state"] not in TAKES_PART
+    ]
+
+
+def stopped(given: List[Dict[str, Any]], name: str, fault: str, done: List[str]) -> str:
+    """Say that a maintenance has stopped at a member, what is held back, and how to go on."""
+    names = next(layout.names for layout in layouts(given) if name in layout.names)
+    others = [each for each in names if each != name]
+    finished = f" and leaves {' and '.join(done)} alone, which it has finished" if done else ""
+    return (
+        f"The maintenance stops at {name}. {fault} {name} is held back: its router stays stopped, and "
+        f"{' and '.join(others)} {'serve' if others[1:] else 'serves'} without it. Mend that, and run the same again, "
+        f"which goes on with {name}{finished}. onprem.lb.site brings it back at once."
+    )

@@ -1,0 +1,98 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a switchover and a maintenance do to the routers of a pair, and how a probe measures it. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple
+
+from .members import Layout, Member
+
+INTERVAL_MS = 5  # of the probe
+
+
+class Steps(NamedTuple):
+    """What is to be done. With faults, or when there is nothing to do, the rest is empty."""
+
+    faults: List[str]
+    lines: List[str] = []  # what it does, in words
+    stop: List[str] = []  # the members whose routers stop, without those that are stopped already
+    hold: List[str] = []  # those of them that stay stopped
+    start: List[str] = []  # the members whose routers start again
+    expected: Dict[str, List[str]] = {}  # the VIPs that each member is to hold in the end
+    probe: Dict[str, Any] = {}  # the ``address``, ``port``, ``members`` and ``holder`` for a measurement
+    path: str = ""  # of the record on a member that is held back
+    record: Dict[str, str] = {}  # what it has, besides since when and by whom
+    lasts: bool = False  # whether the routers stay stopped after a reboot
+
+
+def give_back(layout: Layout, held_back: List[Member]) -> Steps:
+    """Return the steps after which members that are held back take part again."""
+    faults = [fault for member in held_back for fault in unable(member)]
+    if faults:
+        return Steps(faults)
+    start = [member.name for member in held_back]
+    expected = {member.name: returning(layout, member) for member in held_back}
+    moving = {vip: name for name, vips in expected.items() for vip in vips}
+    lines = [f"The router of {name} starts again." for name in start]
+    lines += [f"{vip} moves from {holder(layout, vip)} to {name}." for vip, name in moving.items()]
+    measured_at = next(iter(moving.items()), None)
+    return Steps([], lines, start=start, expected=expected, probe=probe(layout, *measured_at) if measured_at else {})
+
+
+def returning(layout: Layout, member: Member) -> List[str]:
+    """Return the VIPs that a member takes over as soon as its router runs."""
+    return [
+        vip
+        for vip in layout.configured
+        if layout.by_priority(vip)[0] == member.name and member.election(vip)["preempt"] and vip not in member.held
+    ]
+
+
+def unable(member: Member) -> List[str]:
+    """Say why a member could not take over, once its router runs if it is held back."""
+    reasons = member.seen["unable"]
+    return [f"{member.name} could not take over: {' '.join(reasons)}"] if reasons else []
+
+
+def unfit(layout: Layout, what: str) -> List[str]:
+    """Say why the VIPs of this pair cannot be handed over.
+
+    :param what: what needs that, such as ``A switchover``
+    """
+    if len(layout.names) < 2:
+        return [f"{layout.names[0]} is the only member: there is none to hand the VIPs over to."]
+    if layout.left_out:
+        return [f"{', '.join(layout.left_out)} is outside --limit, and {what.lower()} needs all members: leave it out."]
+    unread = [member.fault for member in layout.members if member.problem]
+    if unread:
+        return [f"{what} needs all members. {' '.join(unread)}"]
+    return [] if layout.configured else ["The pair has no VIP: run onprem.lb.site first."]
+
+
+def holder(layout: Layout, vip: str) -> str:
+    return " and ".join(layout.holders(vip)) or "nobody"
+
+
+def probe(layout: Layout, vip: str, to: str) -> Dict[str, Any]:
+    """Return how to measure the move of a VIP; {} if nothing answers at it."""
+    found = [member for member in layout.members if member.name == to and member.seen["ports"]]
+    members = [{"name": member.name, "macs": member.seen["macs"]} for member in layout.members]
+    return {"address": vip, "port": found[0].seen["ports"][0], "members": members, "holder": to} if found else {}
+
+
+def measured(probed: Dict[str, Any], seen: Dict[str, Any]) -> str:
+    """Say what the probe has measured.
+
+    :param probed: as the steps have it
+    :param seen: as `vip_probe` returns it
+    """
+    vip, move = probed["address"], seen["takeover"]
+    if seen["holder_after"] != probed["holder"]:
+        return f"The probe did not see {vip} move to {probed['holder']}."
+    if seen["holder_before"] == probed["holder"]:
+        return f"{vip} had moved before the probe began: nothing was measured."
+    return (
+        f"{vip} was gone for {move['outage_ms']:.0f} ms: of {seen['tried']} connections, one every {INTERVAL_MS} ms, "
+        f"{seen['failed_attempts']} failed, and for {move['response_gap_ms']:.0f} ms at most none was answered."
+    )

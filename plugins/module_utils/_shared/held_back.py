@@ -1,0 +1,31 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The record on a member that is held back: a switchover or a maintenance has stopped its router on purpose. Pure.
+
+A record is ``{to, since, by, during}``; a maintenance adds its ``work``, and the members that it has ``done``.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+SWITCHOVER, MAINTENANCE = "switchover", "maintenance"
+PATHS = {
+    SWITCHOVER: "/run/onprem-lb-switchover.json",  # a reboot removes it, and starts the router
+    MAINTENANCE: "/var/lib/onprem.lb/maintenance.json",  # it outlasts a reboot, and the router is disabled
+}
+KEYS = ("to", "since", "by", "work", "done")
+
+
+def why(record: Mapping[str, str]) -> str:
+    """Say why the router of a member is stopped."""
+    if record["during"] == MAINTENANCE:
+        return f"its router is stopped since {record['since']}, when {record['by']} began its maintenance."
+    return f"its router is stopped since {record['since']}, when {record['by']} handed the VIPs over to {record['to']}."
+
+
+def mend(record: Mapping[str, str]) -> str:
+    """Say what lets the member take part again."""
+    if record["during"] == MAINTENANCE:
+        return "onprem.lb.maintenance goes on with it, and onprem.lb.site brings it back at once."
+    return "onprem.lb.switchover -e switchover_back=true, onprem.lb.site or a reboot of it brings it back."

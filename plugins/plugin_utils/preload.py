@@ -1,0 +1,24 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Imports the filters and lookups of this collection before Ansible forks.
+
+Ansible imports an action plugin in its main process, and then forks a worker for each task of each host. A worker that
+evaluates one filter imports all filters of the collection, which takes longer than what most tasks do. The workers
+inherit what the main process has imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from ansible_collections.onprem.lb.plugins import filter as filters
+from ansible_collections.onprem.lb.plugins import lookup as lookups
+
+
+def import_filters_and_lookups() -> None:
+    """Import each module of plugins/filter and plugins/lookup."""
+    for package in (filters, lookups):
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{package.__name__}.{module.name}")

@@ -1,0 +1,159 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the forecast says of a drill's events is so: a balancer that hangs, and Advertisements that are lost one way.
+
+haproxy and keepalived, or the agent's two daemons, run with what the roles render for a plan. The balancer is suspended
+with SIGSTOP, so that its process is still there, and the kernel still accepts connections for it. A balancer that only
+has all of its connections keeps its VIP.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import faults
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
+from support import rendering
+from support.netns.keepaliveds import Cluster
+from support.netns.links import skip_reason
+from support.netns.namespaces import inside
+from support.paths import MODULE_UTILS
+from support.plans.pairs import member
+from support.waiting import until
+
+PROGRAMS = ("haproxy", "keepalived", "nft")
+pytestmark = [
+    pytest.mark.timed,
+    pytest.mark.skipif(bool(skip_reason(*PROGRAMS)), reason=str(skip_reason(*PROGRAMS))),
+]
+VIP, PORT, CONNECTIONS = "192.0.2.10", 8443, 20
+SERVICES = [{"name": "web", "port": PORT, "servers": ["192.0.2.3"]}]  # the client's host
+LIMIT = 60.0  # seconds
+
+
+class Native(Cluster):
+    """haproxy and keepalived on every member."""
+
+    def _prepare(self, name):
+        own, planned = self.folder / name, self.plan.members[name]
+        own.mkdir(parents=True)
+        port = planned.balancer.answer_port
+        text = rendering.haproxy(SERVICES, haproxy_answer_port=port, haproxy_maxconn=CONNECTIONS)
+        (own / "haproxy.cfg").write_text(text.replace("/run/haproxy/admin.sock", str(own / "admin.sock")))
+        settings = {**planned.router._asdict(), "track_files": [{"name": pair.DOWN, "path": str(own / "down")}]}
+        (own / "down").write_text("0\n")
+        (own / "keepalived.conf").write_text(rendering.keepalived({**settings, "auth_pass": "0f3a9c1e"}, name))
+
+    def start(self, name):
+        own = self.folder / name
+        command = ["ip", "netns", "exec", self.nodes[name].namespace, shutil.which("haproxy"), "-W", "-f"]
+        with open(own / "haproxy.log", "w") as log:
+            balancer = subprocess.Popen(
+                [*command, str(own / "haproxy.cfg")], stdout=log, stderr=log, start_new_session=True
+            )
+        self.running[f"{name}'s balancer"] = balancer
+        with inside(self.nodes[name].namespace):
+            until(lambda: is_open("127.0.0.1", self.plan.members[name].balancer.answer_port), "haproxy does not answer")
+        super().start(name)
+
+
+class Agents(Cluster):
+    """The agent's two daemons on every member."""
+
+    def _prepare(self, name):
+        own, planned = self.folder / name, self.plan.members[name]
+        own.mkdir(parents=True)
+        (own / "down").write_text("0\n")
+        balancer = {"services": SERVICES, "answer_port": planned.balancer.answer_port, "maxconn": CONNECTIONS}
+        router = {**planned.router._asdict(), "track_files": [{"name": pair.DOWN, "path": str(own / "down")}]}
+        found = agent.translate({**balancer, **router, "auth_pass": "0f3a9c1e"})
+        assert found["faults"] == []
+        for daemon in ("proxy", "vrrp"):
+            own_socket = {"status_socket": str(own / f"{daemon}.sock")}
+            (own / f"{daemon}.json").write_text(json.dumps({**found[daemon], **own_socket}))
+
+    def start(self, name):
+        for daemon in ("proxy", "vrrp"):
+            self._start(name, daemon)
+
+    def _start(self, name, daemon):
+        own = self.folder / name
+        # The check by name looks for this program.
+        program = ["bash", "-c", f'exec -a onprem-lb-{daemon} "$0" "$@"', sys.executable, "-m", "_agent.cli", daemon]
+        command = ["ip", "netns", "exec", self.nodes[name].namespace, *program, "--config", str(own / f"{daemon}.json")]
+        environment = {**os.environ, "PYTHONPATH": str(MODULE_UTILS)}
+        with open(own / f"{daemon}.log", "w") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
+        self.running[f"{name}'s balancer" if daemon == "proxy" else name] = process
+
+
+def is_open(address, port):
+    with contextlib.suppress(OSError), socket.create_connection((address, port), 1):
+        return True
+    return False
+
+
+ENGINES = {"native": Native, "agent": Agents}
+
+
+@pytest.fixture(params=ENGINES)
+def cluster(request, tmp_path):
+    """The members of a pair, of which the first one holds the VIP."""
+    plan = pair.plan([member(number, engine=request.param, services=SERVICES) for number in (1, 2)])
+    assert plan.faults == []
+    with ENGINES[request.param](plan, tmp_path, threading.Event()) as made, contextlib.ExitStack() as servers:
+        with inside(made.link.client.namespace):  # a server that keeps its connections
+            servers.enter_context(socket.create_server(("", PORT), backlog=512))
+        assert made.settle({VIP: "lb1"}, LIMIT), made.recorder.views(VIP)
+        yield made
+
+
+def signal_balancer(cluster, name, number):
+    """Signal every process of a balancer, as `systemctl kill` does."""
+    os.killpg(cluster.running[f"{name}'s balancer"].pid, number)
+
+
+def forecast(cluster, event):
+    return next(line for line in cluster.plan.outages if line["event"] == event)
+
+
+def test_a_balancer_that_hangs_loses_its_vip_within_three_seconds_and_gets_it_back(cluster):
+    line = forecast(cluster, "haproxy_hung")
+    began = time.time()
+    signal_balancer(cluster, "lb1", signal.SIGSTOP)
+    assert cluster.settle({VIP: line["after"]}, LIMIT)
+    moved = next(at for at, view in cluster.recorder.views(VIP) if at > began and view.announcer == "lb2")
+    assert moved - began < line["outage_ms"] / 1000 < 3
+    signal_balancer(cluster, "lb1", signal.SIGCONT)
+    assert cluster.settle({VIP: line["back"]}, LIMIT)
+
+
+def test_lost_advertisements_make_two_holders_until_they_are_heard_again(cluster):
+    line, lb1 = forecast(cluster, "vrrp_lost"), cluster.nodes["lb1"]
+    began = time.time()
+    lb1.output("nft", faults.loss_rules("eth0"))
+    cluster.recorder.wait(lambda: False, line["lasts_ms"] / 1000)
+    assert cluster.view(VIP).holders == ["lb1", "lb2"]
+    lb1.output("nft", faults.DELETE_TABLE)
+    lasted_ms = (time.time() - began) * 1000
+    assert cluster.settle({VIP: line["back"]}, LIMIT)
+    longer_ms = lasted_ms - line["lasts_ms"]
+    assert 0 < cluster.recorder.overlap(VIP, began, time.time()) <= line["two_holders_ms"] + longer_ms
+
+
+def test_a_balancer_with_all_of_its_connections_keeps_its_vip(cluster):
+    with contextlib.ExitStack() as held, inside(cluster.nodes["lb1"].namespace):
+        for _number in range(CONNECTIONS + 5):  # the rest waits until haproxy accepts it
+            held.enter_context(socket.create_connection((VIP, PORT), 1))
+        assert cluster.stays_settled({VIP: "lb1"}, 5)

@@ -1,0 +1,49 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A seed draws one play, which can be played."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._shared import events
+from chaos import plays
+
+SEEDS = range(200)
+
+
+def test_a_seed_always_draws_the_same_play():
+    assert plays.draw(7) == plays.draw(7) != plays.draw(8)
+
+
+def test_the_first_rounds_of_a_longer_play_are_those_of_a_shorter_one():
+    assert plays.draw(7, 40).rounds[:20] == plays.draw(7, 20).rounds
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_one_member_is_never_without_a_fault(seed):
+    play = plays.draw(seed)
+    for turn in play.rounds:
+        failing = [fault.member for fault in turn.faults]
+        assert len(set(failing)) == len(failing) < len(play.members)
+        assert bool(turn.change) != bool(turn.faults)
+
+
+def test_every_event_and_change_is_drawn_with_every_engine_and_version():
+    drawn = [plays.draw(seed) for seed in SEEDS]
+    seen = {
+        (engine, play.settings["vrrp_version"], fault.event)
+        for play in drawn
+        for turn in play.rounds
+        for fault in turn.faults
+        for name, engine in zip(play.members, play.engines)
+        if name == fault.member
+    }
+    assert seen == set(itertools.product(("native", "agent"), (2, 3), plays.LASTING + plays.AT_ONCE))
+    assert {turn.change for play in drawn for turn in play.rounds} == {"", *plays.CHANGES}
+    assert not [play for play in drawn if play.settings["vrrp_version"] == 3 and "password" in str(play.rounds)]
+
+
+def test_chaos_has_every_event_of_a_drill_but_those_that_give_a_vip_two_holders():
+    assert set(events.EVENTS) - set(events.COSTLY) <= set(plays.LASTING + plays.AT_ONCE)

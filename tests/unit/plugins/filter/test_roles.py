@@ -1,0 +1,78 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the roles' filters pass on through Ansible: services as JSON, each evaluated once in a task."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.onprem.lb.plugins.filter import roles
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as pair_layout
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
+from jinja2 import UndefinedError
+from support.plans.pairs import pair
+
+SERVICES = [{"name": "web", "port": 443, "servers": ["192.0.2.31"]}]
+FAMILY = {"runtime_socket": "/run/haproxy/admin.sock", "log_targets": ["/dev/log local0"], "authorities": "/etc/ca.crt"}
+FILTERS = roles.FilterModule().filters()
+
+
+def of_haproxy(services):
+    return FILTERS["haproxy_model"]({"services": services, "stats": {}, "tuning": {}}, [], "lb1")
+
+
+@pytest.mark.parametrize("filtered", [of_haproxy, lambda services: FILTERS["agent_config"]({"services": services})])
+def test_services_may_come_as_json_and_have_the_same_faults(filtered):
+    assert filtered(json.dumps(SERVICES)) == filtered(SERVICES)
+    assert filtered(SERVICES)["service_ports"] == [443]
+    wrong = [{**SERVICES[0], "port": 0}]
+    assert filtered(json.dumps(wrong))["faults"] == filtered(wrong)["faults"] != []
+
+
+@pytest.mark.parametrize("text", ["[", "[" * 100_000, "web", "{}"])
+def test_a_text_that_is_no_list_in_json_is_refused(text):
+    (fault,) = of_haproxy(text)["faults"]
+    assert fault.startswith("haproxy_services is ") and fault.endswith(": a list of services is wanted.")
+
+
+def test_a_user_may_not_write_services_as_json():
+    """A host would not be asked about their names and files."""
+    text = json.dumps(SERVICES)
+    found = components.faults({"haproxy_services": text}) + components.faults({"agent_services": text})
+    found += pair_layout.plan(pair(services=text)).faults
+    assert [fault.split(" ")[0] for fault in found] == ["haproxy_services", "agent_services", "pair_services"]
+    assert all(" wanted." in fault for fault in found)
+
+
+def test_the_model_becomes_haproxy_cfg():
+    text = FILTERS["role_template"]("haproxy/haproxy.cfg.j2", model=of_haproxy(SERVICES), family=FAMILY)
+    assert "    server 192.0.2.31 192.0.2.31:443 weight 1\n" in text
+
+
+def test_the_agents_module_is_given_the_proxys_configuration_as_json():
+    found = FILTERS["agent_config"]({"services": SERVICES})
+    assert json.loads(found["proxy"])["services"][0]["name"] == "web"
+    assert FILTERS["agent_config"]({"services": []})["proxy"] is None
+
+
+def test_a_template_without_one_of_its_variables_is_refused():
+    with pytest.raises(UndefinedError, match="down_file"):
+        FILTERS["role_template"]("layout/down-file.path.j2")
+
+
+def test_a_filter_is_evaluated_again_only_for_other_arguments():
+    seen = []
+
+    @roles.evaluated_once
+    def counted(settings, listeners=(), host=""):
+        seen.append(host)
+        return {"host": host, "count": len(settings)}
+
+    settings = {"services": [1, {"a": 2}]}
+    assert counted(settings, host="lb1") == counted({"services": [1, {"a": 2}]}, host="lb1")
+    assert seen == ["lb1"]
+    settings["services"].append(3)
+    counted(settings, host="lb1")
+    counted(settings, host="lb2")
+    assert seen == ["lb1", "lb1", "lb2"]

@@ -1,0 +1,110 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lookup reads a member's variables, with their templates evaluated, and says what is wrong with their names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
+from ansible_collections.onprem.lb.plugins.lookup import layout_member
+from support.paths import ROLES
+
+INVENTORY = """
+inventory_hostname: lb1
+group_names: [pair, dc1]
+groups: {all: [lb1, lb2, web], pair: [lb1, lb2]}
+pair_members: "{{ groups['pair'] }}"
+pair_vips: ["{{ prefix }}.10"]
+pair_services: [{name: web, port: 443, servers: [{address: 192.0.2.31}]}]
+pair_auth_pass: ""
+prefix: 192.0.2
+"""
+KNOWN = {"pair": ["members", "vips", "services", "auth_pass"], "ipi": ["masters", "workers"]}
+TASKS = [str(ROLES / "layout" / "tasks" / "present.yml")]
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Return what the lookup returns of a host, with more variables in YAML."""
+
+    def reading(text="", layout="pair", tasks=()):
+        file = tmp_path / "vars.yml"
+        file.write_text(INVENTORY + text)
+        loader = DataLoader()
+        given = loader.load_from_file(str(file), trusted_as_template=True)
+        lookup = layout_member.LookupModule(loader=loader, templar=Templar(loader=loader, variables=given))
+        known = [f"{layout}_{key}" for key in KNOWN[layout]]
+        (member,) = lookup.run([layout], variables=given, known=known, tasks=list(tasks))
+        return {**member, "settings": json.loads(member["settings"])}
+
+    return reading
+
+
+def test_templates_are_evaluated_and_the_rest_stays_as_it_is(read):
+    assert read() == {
+        "name": "lb1",
+        "address": "lb1",
+        "groups": ["pair", "dc1"],
+        "members": ["lb1", "lb2"],
+        "outside_limit": False,
+        "settings": {
+            "members": ["lb1", "lb2"],
+            "vips": ["192.0.2.10"],
+            "services": [{"name": "web", "port": 443, "servers": [{"address": "192.0.2.31"}]}],
+            "auth_pass": "",
+        },
+        "faults": [],
+        "name_faults": [],
+        "host": None,
+    }
+
+
+def test_the_address_may_be_a_template(read):
+    assert read('ansible_host: "{{ prefix }}.1"')["address"] == "192.0.2.1"
+
+
+def test_a_date_of_yaml_stays_readable(read):
+    assert read("pair_vips: [2026-01-31]")["settings"]["vips"] == ["2026-01-31"]
+
+
+@pytest.mark.parametrize(
+    "text, members",
+    [
+        ("ipi_masters: [lb1, lb2]\nipi_workers: [web]", ["lb1", "lb2", "web"]),
+        ("ipi_masters: lb1\nipi_workers: []", ["lb1"]),
+    ],
+)
+def test_a_cluster_has_its_masters_first(read, text, members):
+    assert read(text, "ipi")["members"] == members
+
+
+@pytest.mark.parametrize(
+    "text, fault",
+    [
+        ("pair_members: [lb1, lb3]", "pair_members: lb3 is no host of the inventory, correct the name."),
+        (
+            "pair_members: [lb2]",
+            "pair_members does not name lb1, which this run is for: add it, or take it out of the group.",
+        ),
+    ],
+)
+def test_wrong_members_are_named(read, text, fault):
+    assert read(text)["name_faults"] == [fault]
+
+
+def test_a_misspelt_variable_is_a_fault_and_a_doubtful_one_a_warning(read, monkeypatch):
+    warned = []
+    monkeypatch.setattr(layout_member.DISPLAY, "warning", warned.append)
+    assert read("pair_vip: 1\npair_vibps_: 1")["faults"] == [
+        "pair_vip is no variable of the role: did you mean pair_vips?"
+    ]
+    assert warned == ["pair_vibps_ is no variable of the role: did you mean pair_vips?"]
+
+
+def test_a_variable_that_the_layouts_tasks_set_is_a_fault_where_they_are_given(read):
+    given = "haproxy_services: []\nhaproxy_maxconn: 5"
+    assert read(given, tasks=TASKS)["faults"] == ["haproxy_services has no effect here: set pair_services instead."]
+    assert read(given)["faults"] == []

@@ -1,0 +1,254 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A real HAProxy gets the servers that it should have, without a reload."""
+
+from __future__ import annotations
+
+import socket
+import stat
+import subprocess
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.changes import Refused
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.haproxy import Balancer
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.runtime_api import Runtime
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.settings import Haproxy, Server, Target
+from support.proxy.masters import Echo, Load, ask, free_ports
+from support.proxy.proxies import LIMIT, LOCAL
+from support.waiting import until
+
+SECOND = 1_000_000
+TEMPLATE = """\
+global
+    stats socket {folder}/haproxy.sock mode 600 level admin
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 1m
+    timeout server 1m
+frontend web
+    bind 127.0.0.1:{port}
+    default_backend web
+backend web
+    balance {balance}
+    default-server check inter {interval} fall 2 rise 1
+    server a 127.0.0.1:{backend} weight 1
+"""
+
+
+class Clock:
+    now = 0
+
+    def __call__(self):
+        return self.now
+
+
+class Case:
+    """An HAProxy with a file, three servers on one port, and what follows."""
+
+    def __init__(self, folder, balance="roundrobin", reload=(), interval="50ms"):
+        self.folder, self.config = folder, folder / "haproxy.cfg"
+        self.port, self.backend = free_ports(2)
+        self.echoes = [Echo(name, self.backend, f"127.0.0.{at}") for at, name in enumerate("aba", 1)]
+        self._write(balance=balance, interval=interval)
+        self.config.chmod(0o640)
+        self.clock = Clock()
+        about = Haproxy((Target("web"),), str(self.config), str(folder / "haproxy.sock"), reload=reload)
+        self.balancer = Balancer(about, 60 * SECOND, self.clock)
+        self.runtime = Runtime(about.socket)
+        self.process = None
+        self.start()
+
+    def _write(self, **settings):
+        self.config.write_text(TEMPLATE.format(folder=self.folder, port=self.port, backend=self.backend, **settings))
+
+    def start(self):
+        self.process = subprocess.Popen(["/usr/sbin/haproxy", "-db", "-f", str(self.config)])
+        until(lambda: self.answers() or self.process.poll() is not None)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait(LIMIT)
+
+    def answers(self):
+        try:
+            return ask(self.port)
+        except OSError:
+            return None
+
+    def close(self):
+        self.stop()
+        for echo in self.echoes:
+            echo.close()
+
+    def present(self):
+        return {each.name: each.address for each in self.runtime.servers("web")}
+
+    def up(self, name):
+        rows = self.runtime.ask("show stat -1 4 -1").splitlines()
+        return any(row.split(",")[1:2] == [name] and ",UP," in row for row in rows)
+
+
+A, B, C = (Server(name, f"127.0.0.{at}") for at, name in enumerate("abc", 1))
+
+
+@pytest.fixture
+def case(tmp_path):
+    found = Case(tmp_path)
+    yield found
+    found.close()
+
+
+def test_a_server_that_joins_serves_without_a_reload_and_after_a_restart(case):
+    done = case.balancer.apply([A, B])
+    assert done.lines == ["web: b at 127.0.0.2 is added: 2 servers."] and not done.again
+    assert case.present() == {"a": "127.0.0.1", "b": "127.0.0.2"}
+    until(lambda: case.up("b"))
+    until(lambda: ask(case.port) == b"b:hello")
+    case.stop()
+    case.start()
+    assert case.present() == {"a": "127.0.0.1", "b": "127.0.0.2"}
+    assert case.balancer.apply([A, B]).lines == []
+
+
+def test_the_file_keeps_its_mode_and_nothing_is_left_beside_it(case):
+    case.balancer.apply([A, B])
+    assert stat.S_IMODE(case.config.stat().st_mode) == 0o640
+    assert sorted(path.name for path in case.folder.iterdir()) == ["haproxy.cfg", "haproxy.sock"]
+
+
+def test_a_server_that_leaves_is_drained_first(case):
+    case.balancer.apply([A, B])
+    until(lambda: case.up("b"))
+    with_b = session_with(case, b"b")
+    done = case.balancer.apply([A])
+    assert done.lines == ["web: b at 127.0.0.2 leaves: 1 server."] and done.again
+    assert "b" in case.present() and case.config.read_text().count("\n    server ") == 1
+    assert {ask(case.port) for _time in range(6)} == {b"a:hello"}
+    with_b.sendall(b"still")
+    assert with_b.recv(100) == b"b:still"
+    assert case.balancer.apply([A]) == ([], True)
+    with_b.close()
+    until(lambda: not case.balancer.apply([A]).again)
+    assert case.present() == {"a": "127.0.0.1"}
+
+
+def session_with(case, name):
+    """Return a session that a server has."""
+    for _time in range(20):
+        client = socket.create_connection((LOCAL, case.port), LIMIT)
+        client.sendall(b"x")
+        if client.recv(100).startswith(name):
+            return client
+        client.close()
+    raise AssertionError(f"no session with {name}")
+
+
+def test_sessions_that_last_too_long_are_ended(case):
+    case.balancer.apply([A, B])
+    until(lambda: case.up("b"))
+    with session_with(case, b"b") as client:
+        assert case.balancer.apply([A]).again
+        case.clock.now = 61 * SECOND
+        until(lambda: not case.balancer.apply([A]).again)
+        assert client.recv(100) == b""
+    assert case.present() == {"a": "127.0.0.1"}
+
+
+def test_a_server_that_is_wanted_again_while_it_drains_stays(case):
+    case.balancer.apply([A, B])
+    until(lambda: case.up("b"))
+    with session_with(case, b"b"):
+        case.balancer.apply([A])
+        assert case.balancer.apply([A, B]) == (["web: b stays after all."], False)
+    until(lambda: ask(case.port) == b"b:hello")
+
+
+def test_a_server_at_another_address_stays_the_same_server(case):
+    assert case.balancer.apply([A._replace(address=B.address)]).lines == ["web: a is at 127.0.0.2 now: 1 server."]
+    assert case.present() == {"a": "127.0.0.2"}
+    assert f"server a 127.0.0.2:{case.backend} weight 1" in case.config.read_text()
+    until(lambda: case.answers() == b"b:hello")
+
+
+def test_no_connection_fails_while_servers_join_and_leave(case):
+    case.balancer.apply([A, B, C])
+    until(lambda: case.up("b") and case.up("c"))
+    with Load(case.port) as load:
+        for wanted in ([A, B], [A, B, C], [B, C], [A, B, C]):
+            case.balancer.apply(wanted)
+            load.more()
+            time.sleep(0.1)
+            case.balancer.apply(wanted)
+        load.more()
+    assert load.faults == []
+
+
+def test_an_empty_list_changes_nothing(case):
+    with pytest.raises(Refused):
+        case.balancer.apply([])
+    assert case.present() == {"a": "127.0.0.1"}
+
+
+def test_a_file_that_haproxy_refuses_never_reaches_its_path(case):
+    before = case.config.read_text() + "backend x\n    nonsense\n"
+    case.config.write_text(before)
+    with pytest.raises(Refused) as refused:
+        case.balancer.apply([A, B])
+    assert f"{case.config} stays as it is, because the new one is refused: " in str(refused.value)
+    assert "nonsense" in str(refused.value)
+    assert case.config.read_text() == before and case.present() == {"a": "127.0.0.1"}
+
+
+def test_a_haproxy_that_is_away_gets_its_servers_when_it_is_back(case):
+    case.stop()
+    with pytest.raises(Refused, match="HAProxy cannot be asked at .*: connection refused: is it running"):
+        case.balancer.apply([A, B])
+    case.start()
+    assert set(case.present()) == {"a", "b"}
+
+
+def test_a_haproxy_that_was_restarted_with_an_older_file_is_corrected(case):
+    old = case.config.read_text()
+    case.balancer.apply([A, B])
+    case.stop()
+    case.config.write_text(old)
+    case.start()
+    assert case.balancer.apply([A, B]).lines == ["web: b at 127.0.0.2 is added: 2 servers."]
+    assert set(case.present()) == {"a", "b"}
+
+
+def test_an_algorithm_that_takes_no_servers_at_runtime_needs_a_reload(tmp_path):
+    told = tmp_path / "told"
+    case = Case(tmp_path, balance="source", reload=("/usr/bin/touch", str(told)))
+    try:
+        assert case.balancer.apply([A, B]).lines == ["web: b at 127.0.0.2 is added: 2 servers."]
+        assert told.exists() and f"server b 127.0.0.2:{case.backend}" in case.config.read_text()
+    finally:
+        case.close()
+
+
+def test_without_a_reload_that_is_a_sentence(tmp_path):
+    case = Case(tmp_path, balance="source")
+    try:
+        with pytest.raises(Refused) as refused:
+            case.balancer.apply([A, B])
+        assert "HAProxy does not add web/b while it runs: Backend must use a dynamic load balancing" in str(
+            refused.value
+        )
+        assert "Set haproxy.reload to what reloads it." in str(refused.value)
+    finally:
+        case.close()
+
+
+def test_many_servers_that_join_at_once_are_all_added(tmp_path):
+    many = [A, *(Server(f"n{at}", f"127.1.{at // 250}.{at % 250 + 1}") for at in range(500))]
+    case = Case(tmp_path, interval="60s")
+    try:
+        assert len(case.balancer.apply(many).lines) == 500
+        assert len(case.present()) == 501
+        assert case.balancer.apply(many).lines == []
+    finally:
+        case.close()

@@ -1,0 +1,303 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`agent follow` as a host runs it, with a stand-in API server and a real HAProxy."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.changes import Refused
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.runtime_api import Runtime
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
+from support.follow.nodes import node
+from support.paths import MODULE_UTILS
+from support.proxy.proxies import LIMIT
+from support.waiting import until
+
+HAPROXY = """\
+global
+    stats socket {folder}/haproxy.sock mode 600 level admin
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 1m
+    timeout server 1m
+backend masters
+    balance roundrobin
+    default-server check inter 60s
+    server first 10.0.0.1:6443 weight 5
+"""
+
+
+class Haproxy:
+    """A running HAProxy with one server."""
+
+    def __init__(self, folder) -> None:
+        self.config, self.socket = folder / "haproxy.cfg", str(folder / "haproxy.sock")
+        self.config.write_text(HAPROXY.format(folder=folder))
+        self._process = subprocess.Popen(["/usr/sbin/haproxy", "-db", "-f", str(self.config)])
+        until(self.present)
+
+    def present(self):
+        try:
+            return {each.name: each.address for each in Runtime(self.socket).servers("masters")}
+        except Refused:
+            return {}
+
+    def written(self):
+        lines = [line.split() for line in self.config.read_text().splitlines()]
+        return {words[1]: words[2] for words in lines if words[:1] == ["server"]}
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait(LIMIT)
+
+
+class Follow:
+    """A running `agent follow`. At the end it has ended by itself, without a traceback."""
+
+    def __init__(self, folder, api, haproxy, changes) -> None:
+        self.path, self.socket, self.state = folder / "follow.json", str(folder / "run" / "s"), folder / "state" / "s"
+        self._log = folder / "follow.log"
+        self.configuration = {
+            "api": {"servers": list(api.servers), "ca": api.ca, "token": api.token, "timeout": 1},
+            "nodes": {"not_ready_for": 1},
+            "haproxy": {"backends": [{"name": "masters"}], "config": str(haproxy.config), "socket": haproxy.socket},
+            "drain_for": 0,
+            "state_file": str(self.state),
+            "status_socket": self.socket,
+            **changes,
+        }
+        self.write(self.configuration)
+        self.start()
+
+    def write(self, configuration):
+        self.path.write_text(json.dumps(configuration))
+        self.path.chmod(0o600)
+
+    def start(self):
+        command = [sys.executable, "-m", "_agent.cli", "follow", "--config", str(self.path)]
+        with open(self._log, "ab") as log:
+            self.process = subprocess.Popen(command, cwd=MODULE_UTILS, stderr=log, stdout=log)
+        until(lambda: self.process.poll() is not None or os.path.exists(self.socket))
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(LIMIT) == 0, self.log
+        assert "Traceback" not in self.log, self.log
+
+    @property
+    def log(self):
+        return self._log.read_text()
+
+    def report(self):
+        return status_socket.fetch(self.socket)
+
+    def lines(self, part):
+        return [line for line in self.log.splitlines() if part in line]
+
+
+@pytest.fixture
+def haproxy(tmp_path):
+    found = Haproxy(tmp_path)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def start(tmp_path, api, haproxy):
+    """Start it; it is stopped at the end."""
+    started = []
+
+    def begin(**changes):
+        started.append(Follow(tmp_path, api, haproxy, changes))
+        return started[-1]
+
+    yield begin
+    for each in started:
+        each.stop()
+
+
+@pytest.fixture
+def follow(server, start, haproxy):
+    """One that follows two masters, the first of which HAProxy has from its file."""
+    server.put(node("a", "10.0.0.1"), node("b", "10.0.0.2"))
+    found = start()
+    until(lambda: haproxy.present() == {"first": "10.0.0.1", "b": "10.0.0.2"} and server.watches, lambda: found.log)
+    return found
+
+
+BOTH = {"first": "10.0.0.1", "b": "10.0.0.2"}
+THREE = {**BOTH, "c": "10.0.0.3"}
+
+
+def test_a_node_that_joins_becomes_a_server_within_two_seconds_and_one_that_leaves_goes(server, follow, haproxy):
+    began = time.monotonic()
+    server.put(node("c", "10.0.0.3"))
+    until(lambda: haproxy.present() == THREE)
+    assert time.monotonic() - began < 2
+    assert haproxy.written() == {name: f"{address}:6443" for name, address in THREE.items()}
+    until(lambda: len(follow.lines("masters: c at 10.0.0.3 is added: 3 servers.")) == 1)
+    server.remove("c")
+    until(lambda: haproxy.present() == BOTH)
+    until(lambda: len(follow.lines("masters: c at 10.0.0.3 leaves: 2 servers.")) == 1)
+    server.put(node("b", "10.0.0.2", labels=()))
+    until(lambda: haproxy.present() == {"first": "10.0.0.1"})
+
+
+def test_a_node_that_is_not_ready_for_long_goes_and_comes_back(server, follow, haproxy):
+    server.put(node("b", "10.0.0.2", ready=False))
+    until(lambda: haproxy.present() == {"first": "10.0.0.1"})
+    server.put(node("b", "10.0.0.2"))
+    until(lambda: haproxy.present() == BOTH)
+
+
+def test_a_renamed_node_touches_nothing_and_a_changed_address_is_followed(server, follow, haproxy):
+    server.put(node("renamed", "10.0.0.2"))
+    server.remove("b")
+    server.put(node("c", "10.0.0.3"))
+    until(lambda: haproxy.present() == THREE)
+    server.put(node("c", "10.0.0.4"))
+    until(lambda: haproxy.present() == {**THREE, "c": "10.0.0.4"})
+    assert haproxy.written()["c"] == "10.0.0.4:6443"
+    assert len(follow.lines("leaves")) == 0
+
+
+def test_no_nodes_and_nodes_of_the_wrong_family_leave_the_last_list(server, follow, haproxy):
+    server.remove("b")
+    until(lambda: haproxy.present() == {"first": "10.0.0.1"})
+    server.put(node("a", "fd00::1"))
+    until(lambda: follow.lines("The last list stays in force: no node has an address of IPv4"))
+    server.remove("a")
+    until(lambda: "no node has the label" in (follow.report()["problem"] or ""))
+    assert haproxy.present() == {"first": "10.0.0.1"}
+
+
+def test_an_api_that_is_away_changes_nothing_even_after_a_restart(server, follow, haproxy):
+    server.away()
+    until(lambda: follow.report()["api"]["fault"] == f"{server.url}: connection refused. The last list stays in force.")
+    assert haproxy.present() == BOTH
+    until(lambda: len(follow.lines(f"{server.url}: connection refused. The last list stays in force.")) == 1)
+    follow.stop()
+    old = haproxy.config.read_text().replace("    server b 10.0.0.2:6443 weight 5\n", "")
+    haproxy.config.write_text(old)  # as if somebody had written it meanwhile
+    follow.start()
+    until(lambda: "b" in haproxy.written())
+    assert follow.report()["api"]["server"] is None
+    assert [each["name"] for each in follow.report()["servers"]] == ["a", "b"]
+    server.back()
+    server.put(node("c", "10.0.0.3"))
+    until(lambda: haproxy.present() == THREE, lambda: follow.log, limit=40)
+
+
+def test_the_next_api_server_is_asked_when_the_first_is_away(server, start, api, haproxy):
+    server.put(node("a", "10.0.0.1"), node("b", "10.0.0.2"))
+    found = start(api={"servers": ["https://127.0.0.1:1", server.url], "ca": api.ca, "token": api.token, "timeout": 1})
+    until(lambda: haproxy.present() == BOTH)
+    assert found.report()["api"]["server"] == server.url
+    assert len(found.lines("https://127.0.0.1:1: connection refused.")) == 1
+
+
+def test_what_was_missed_while_a_watch_was_cut_is_made_good(server, follow, haproxy):
+    server.cut()
+    server.put(node("c", "10.0.0.3"))
+    until(lambda: haproxy.present() == THREE)
+    assert len(server.lists()) == 1
+
+
+def test_an_expired_version_is_a_new_list(server, follow, haproxy):
+    server.away()
+    server.remove("b")
+    server.put(node("c", "10.0.0.3"))
+    server.expire()
+    server.back()
+    until(lambda: haproxy.present() == {"first": "10.0.0.1", "c": "10.0.0.3"})
+    assert len(server.lists()) == 2
+
+
+def test_a_token_that_rotates_is_not_noticed(server, follow, haproxy, token):
+    server.tokens = {"new"}
+    token.write_text("new")
+    server.cut()
+    server.put(node("c", "10.0.0.3"))
+    until(lambda: haproxy.present() == THREE)
+    assert not follow.lines("(401)")
+
+
+def test_a_token_that_is_not_renewed_is_a_sentence_with_the_mend(server, follow, haproxy, token):
+    server.tokens = {"new"}
+    server.cut()
+    until(lambda: follow.lines(f"does not accept the credentials (401): renew the token in {token}; it is read anew"))
+    assert haproxy.present() == BOTH
+    token.write_text("new")
+    until(lambda: follow.lines(f"{server.url} answers."), limit=40)
+
+
+def test_a_forbidden_list_is_a_sentence_with_the_mend(server, start, haproxy):
+    server.refusing = [(403, {})] * 3
+    found = start()
+    until(
+        lambda: found.lines("forbids to read the nodes (403: as the test wants it): allow this user to list and watch")
+    )
+    assert haproxy.present() == {"first": "10.0.0.1"}
+
+
+def test_500_nodes_that_join_at_once_are_a_few_changes(server, follow, haproxy):
+    server.put(*(node(f"n{at}", f"10.1.{at // 250}.{at % 250 + 1}") for at in range(500)))
+    until(lambda: len(haproxy.present()) == 502, limit=60)
+    assert follow.report()["nodes"] == 502
+
+
+def test_a_storm_of_events_that_change_nothing_changes_nothing(server, follow, haproxy):
+    before = haproxy.config.stat().st_mtime_ns
+    for _round in range(20):
+        server.put(*(node(name, address) for name, address in (("a", "10.0.0.1"), ("b", "10.0.0.2"))))
+    server.put(node("c", "10.0.0.3"))
+    until(lambda: haproxy.present() == THREE)
+    assert haproxy.config.stat().st_mtime_ns != before
+    assert follow.report()["changes"] == 2
+
+
+def test_nothing_is_asked_twice_while_nothing_is_wrong(server, follow):
+    server.put(node("a", "10.0.0.1"))
+    server.bookmark()
+    time.sleep(3)
+    assert len(server.requests) == 2
+
+
+def test_a_reload_takes_the_new_file_and_one_with_a_fault_changes_nothing(server, follow, haproxy):
+    server.put(node("w", "10.0.0.9", labels=("worker",)))
+    follow.write({**follow.configuration, "nodes": {"label": 7}})
+    follow.process.send_signal(signal.SIGHUP)
+    until(lambda: follow.lines("The reload is refused, and nothing is changed: nodes.label is 7"))
+    follow.write({**follow.configuration, "nodes": {"label": "worker"}})
+    follow.process.send_signal(signal.SIGHUP)
+    until(lambda: haproxy.present() == {"w": "10.0.0.9"})
+    assert follow.report()["config_fault"] is None
+
+
+def test_a_haproxy_that_is_away_is_a_sentence_and_gets_its_servers_later(server, follow, haproxy):
+    haproxy.close()
+    server.put(node("c", "10.0.0.3"))
+    until(lambda: follow.lines("haproxy has not the servers of the cluster: HAProxy cannot be asked"))
+    assert "c" in haproxy.written()
+    assert follow.report()["balancers"][0]["fault"]
+
+
+def test_its_memory_is_small(server, start, haproxy):
+    """1,000 nodes, each with some 10 kB of JSON."""
+    padding = {"images": ["x" * 100] * 100}
+    server.put(*(node(f"n{at}", f"10.1.{at // 250}.{at % 250 + 1}", annotations=padding) for at in range(1000)))
+    server.put(node("a", "10.0.0.1"))
+    found = start(haproxy={"backends": [{"name": "other"}], "config": str(haproxy.config), "socket": haproxy.socket})
+    until(lambda: found.report()["nodes"] == 1001, limit=60)
+    with open(f"/proc/{found.process.pid}/status", encoding="ascii") as status:
+        peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    assert peak < 40 * 1024, f"{peak} kB"

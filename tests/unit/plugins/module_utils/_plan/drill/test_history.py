@@ -1,0 +1,145 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The records of drills, and what they say of the next one."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import history
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from support.plans.pairs import pair
+
+PLAN = as_data(_pair.plan(pair()))
+LB1 = {
+    "engine": "native",
+    "versions": {"haproxy": "2.6.12", "keepalived": "2.2.7"},
+    "instances": [{"addresses": ["192.0.2.10"], "state": "Active"}],
+    "servers": {"total": 6, "up": 6},
+    "unable": [],
+}
+ABOUT = {
+    "at": "1769860800",
+    "layout": "pair",
+    "ansible": "2.19.0",
+    "interval_ms": "5.0",
+    "plans": [PLAN],
+    "members": {"lb1": [LB1, {**LB1, "unable": ["haproxy.service does not run."]}], "lb2": [{"unreachable": True}] * 2},
+}
+
+
+def report(outage=20.0, **changes):
+    row = {"vip": "192.0.2.10", "event": "haproxy_killed", "outage_ms": outage, **changes}
+    return {"rows": [row], "faults": [], "table": [], "again": []}
+
+
+def kept(*outages, **changes):
+    """The files of earlier drills, one a day, the last one first."""
+    records = [
+        {"format": 1, "at": f"2026-01-{day:02}T00:00:00Z", "rows": report(outage, **changes)["rows"]}
+        for day, outage in enumerate(outages, 1)
+    ]
+    files = [{"path": f"drills/{record['at']}.json", "text": json.dumps(record), "wrong": ""} for record in records]
+    return files[::-1]
+
+
+def compared(outage, files):
+    return history.history(report(outage), ABOUT, files)
+
+
+def test_a_record_says_what_was_drilled_when_with_which_versions_and_how_it_went():
+    found = history.history(report(), ABOUT, [])
+    assert found.file == "20260131T120000Z-pair-lb1.json"
+    record = dict(found.record)
+    assert (len(record.pop("inventory_sha256")), record.pop("collection")) == (64, history.VERSION)
+    assert record == {
+        "format": 1,
+        "at": "2026-01-31T12:00:00Z",
+        "layout": "pair",
+        "ansible": "2.19.0",
+        "members": {
+            "lb1": {
+                "engine": "native",
+                "versions": {"haproxy": "2.6.12", "keepalived": "2.2.7"},
+                "before": ["Active for 192.0.2.10", "6 of 6 servers up"],
+                "after": ["Active for 192.0.2.10", "6 of 6 servers up", "haproxy.service does not run."],
+            },
+            "lb2": {"engine": "", "versions": {}, "before": [], "after": []},
+        },
+        "rows": report()["rows"],
+        "faults": [],
+    }
+
+
+def test_a_record_can_be_read_again_and_counts():
+    text = json.dumps(history.history(report(12.0), ABOUT, []).record)
+    found = compared(90.0, [{"path": f"{day}.json", "text": text, "wrong": ""} for day in range(5)])
+    assert [each["median_ms"] for each in found.comparisons] == [12.0] and len(found.lines) == 1
+
+
+def test_the_hash_is_of_what_is_planned_but_not_of_passwords_or_of_the_forecast():
+    other = copy.deepcopy(PLAN)
+    other["members"]["lb1"]["router"]["instances"][0]["auth_pass"] = "secret"
+    other["outages"] = []
+    assert history.digest([other]) == history.digest([PLAN])
+    other["members"]["lb1"]["router"]["instances"][0]["priority"] -= 1
+    assert history.digest([other]) != history.digest([PLAN])
+
+
+def test_an_event_is_slower_than_before_beyond_the_95th_percentile_and_the_probes_interval():
+    files = kept(*range(10, 30))
+    assert compared(33.0, files).lines == []
+    assert compared(33.1, files).lines == [
+        "192.0.2.10, haproxy_killed: 33.1 ms is slower than the 95th percentile of your last 20 drills, 28 ms."
+    ]
+    (found,) = compared(33.0, files).comparisons
+    assert (found["drills"], found["median_ms"], found["high_ms"], found["slower"]) == (20, 19, 28, False)
+    assert found["words"] == "33 ms; the 95th percentile of your last 20 drills, 28 ms."
+
+
+def test_only_the_last_twenty_count_by_their_date():
+    assert "last 20 drills, 10 ms." in compared(100.0, kept(*[5000] * 5, *[10] * 20)).lines[0]
+
+
+@pytest.mark.parametrize("drills, lines", [(4, 0), (5, 1)])
+def test_a_few_drills_are_no_distribution(drills, lines):
+    assert len(compared(5000.0, kept(*[10] * drills)).lines) == lines
+
+
+@pytest.mark.parametrize("other", [{"event": "host_cut"}, {"vip": "192.0.2.11"}])
+def test_another_event_or_vip_is_not_compared(other):
+    found = compared(5000.0, kept(*[10] * 20, **other))
+    assert (found.lines, found.comparisons) == ([], [])
+
+
+FOREIGN = {
+    "{": "it is no JSON",
+    "[" * 100000: "it is no JSON",
+    "[]": "it is no record of a drill",
+    '{"name": "package"}': "it is no record of a drill",
+    '{"format": 2, "at": "", "rows": []}': "its format is 2, and this version knows 1",
+    '{"format": 1, "rows": []}': "it is no record of a drill",
+    '{"format": 1, "at": "", "rows": 5}': "it is no record of a drill",
+    '{"format": 1, "at": "", "rows": [{"vip": "", "event": ""}]}': "it is no record of a drill",
+    '{"format": 1, "at": "", "rows": [{"vip": "", "event": "", "outage_ms": NaN}]}': "it is no record of a drill",
+}
+
+
+@pytest.mark.parametrize("text", FOREIGN, ids=lambda text: text[:70])
+def test_a_foreign_file_is_one_sentence_and_the_others_count(text):
+    found = compared(90.0, [{"path": "drills/x.json", "text": text, "wrong": ""}, *kept(*[10] * 5)])
+    assert len(found.comparisons) == 1
+    assert found.lines[1:] == [f"drills/x.json is passed over: {FOREIGN[text]}."]
+
+
+def test_a_file_that_cannot_be_read_is_passed_over_too():
+    unread = {"path": "x.json", "text": "", "wrong": "it is no text"}
+    assert compared(1.0, [unread]).lines == ["x.json is passed over: it is no text."]
+
+
+@pytest.mark.parametrize("rank, value", [(1, 1), (50, 10), (95, 19), (100, 20)])
+def test_a_percentile_is_one_of_the_values(rank, value):
+    assert history.percentile([*range(20, 0, -1)], rank) == value

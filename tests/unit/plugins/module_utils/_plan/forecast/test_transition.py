@@ -1,0 +1,90 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The way from what runs to a plan, played in every order: an exhaustive small model.
+
+Every class of change, two to four members, each of them as the holder, and up to two faults on the way: a member is
+lost, an Advertisement is lost, the run ends. A play that goes wrong is printed as a timeline.
+"""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import transition
+from support.plans.transitions import VIP, living, to_play, without_care
+from support.scope import FULL
+
+SPLITTING = {
+    "VRID": {"vrid": 77},
+    "VRRP version": {"vrrp_version": 3},
+    "interval in version 2": {"advert_interval": 2},
+    "password": {"auth_pass": "an0ther1"},
+    "multicast": {"multicast": True},
+    "VIPs of one VRID, keepalived 2.2.7": {"shared": ["192.0.2.77"]},
+    "VRRP version, agents": {"vrrp_version": 3, "engine": "agent"},
+}
+HARMLESS = {
+    "VIPs of one VRID, keepalived 2.3.3": {"shared": ["192.0.2.77"], "version": "2.3.3"},
+    "VIPs of one VRID, agents": {"shared": ["192.0.2.77"], "engine": "agent"},
+    "interval in version 3": {"advert_interval": 0.1, "before": {"vrrp_version": 3}},
+    "preemption": {"preempt": False},
+    "prefix": {"vips": [f"{VIP}/24"]},
+    "another holder": {"vips": [{"address": VIP, "first": "lb2"}]},
+}
+ENGINES = {
+    "engine": {"to_engine": "agent"},
+    "engine, from agent to native": {"engine": "agent", "to_engine": "native"},
+    "engine and password": {"to_engine": "agent", "auth_pass": "an0ther1"},
+}
+CHANGES = {**SPLITTING, **HARMLESS, **ENGINES}
+# The most faults, by the number of members: with four of them and two faults there are some 30,000 moments.
+FAULTS = {2: 2, 3: 2, 4: 2} if FULL else {2: 2, 3: 1, 4: 0}
+
+
+@pytest.mark.parametrize("count", FAULTS)
+@pytest.mark.parametrize("name", CHANGES)
+def test_no_order_and_no_two_faults_split_a_run_or_leave_the_vip_for_longer_than_said(name, count):
+    for holder in ("lb1", f"lb{count}"):
+        way = to_play(living(count, holder=holder, **CHANGES[name]))
+        assert transition.counterexample(way, FAULTS[count]) == []
+
+
+@pytest.mark.parametrize("name", SPLITTING)
+def test_without_the_sole_router_every_change_of_that_class_splits(name):
+    (*_play, last) = transition.counterexample(without_care(living(**SPLITTING[name])))
+    assert last.endswith(f"{VIP} is held by lb1 and lb2.")
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_a_harmless_change_needs_no_care_even_with_two_faults(name):
+    assert transition.counterexample(without_care(living(**HARMLESS[name])), faults=2) == []
+
+
+def test_the_shortest_counterexample_is_a_timeline():
+    assert transition.counterexample(without_care(living(auth_pass="an0ther1"))) == [
+        "  0.000 s  192.0.2.10 is held by lb1.",
+        "  0.000 s  the run reloads lb1's router with new settings.",
+        "  2.020 s    lb2: Backup -> Active (no Advertisement was heard).",
+        "  4.000 s  192.0.2.10 is held by lb1 and lb2.",
+    ]
+
+
+def test_a_member_that_joins_before_the_others_send_to_it_splits():
+    way = to_play(living(3, joining=["lb3"]))
+    assert transition.counterexample(way, faults=1) == []
+    at_once = way._replace(waves=[[step for wave in way.waves for step in wave]])
+    (*_play, last) = transition.counterexample(at_once)
+    assert last.endswith("is held by lb1 and lb3.")
+
+
+def test_a_vip_that_is_gone_for_longer_than_said_is_a_counterexample():
+    way = to_play(living(vrid=77))
+    (*play, last) = transition.counterexample(way._replace(gone={VIP: 3_000_000}))
+    assert last.endswith(f"{VIP} is held by nobody for 3.00781 s, although at most 3 s are said.")
+    assert any("lb2's router" in line for line in play), "the others stop first"
+
+
+def test_a_run_that_stops_all_routers_and_never_starts_one_leaves_nobody():
+    way = to_play(living(auth_pass="an0ther1"))
+    stops = [[transition.Step(transition.STOP, name)] for name in way.configurations]
+    (*_play, last) = transition.counterexample(way._replace(waves=stops))
+    assert "is held by nobody for" in last

@@ -1,0 +1,58 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a user may set for a maintenance, and what is said of the rest."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.maintenance import model
+
+NAMES = ["lb1", "lb2"]
+
+
+@pytest.mark.parametrize(
+    "given, work",
+    [
+        ({"packages": ["haproxy", "keepalived=1:2.2.7-1"]}, "the packages haproxy, keepalived=1:2.2.7-1 are updated"),
+        ({"packages": "haproxy,psmisc", "reboot": "if_needed"}, None),
+        ({"tasks": "~/update.yml", "pause": "60"}, "the tasks of ~/update.yml run, it is left to you for 60 s"),
+        ({"reboot": "always"}, "it reboots"),
+    ],
+)
+def test_the_work_is_said_in_words(given, work):
+    found = model(given, NAMES)
+    assert found.faults == []
+    assert found.settings["work"] == (work or "the packages haproxy, psmisc are updated, it reboots if it needs to")
+
+
+def test_lists_may_come_from_the_command_line():
+    found = model({"members": "lb2,lb1", "packages": "haproxy,psmisc", "pause": "60"}, NAMES).settings
+    assert (found["members"], found["packages"], found["pause"]) == (["lb2", "lb1"], ["haproxy", "psmisc"], 60)
+
+
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        (
+            {},
+            "A maintenance would do nothing: set maintenance_packages, maintenance_reboot, maintenance_tasks or "
+            "maintenance_pause.",
+        ),
+        (
+            {"members": ["lb3"], "reboot": "always"},
+            "maintenance_members has 'lb3', which is no member: choose of lb1, lb2.",
+        ),
+        ({"reboot": "yes"}, "maintenance_reboot is 'yes': one of never, always, if_needed is wanted."),
+        ({"reboot": True}, "maintenance_reboot is True: one of never, always, if_needed is wanted."),
+        (
+            {"packages": ["haproxy; reboot"]},
+            "maintenance_packages is ['haproxy; reboot']: in it 'haproxy; reboot' is wrong: the name of a package is "
+            "wanted.",
+        ),
+        ({"packages": {"haproxy": 1}}, "maintenance_packages is a mapping: a list is wanted."),
+        ({"pause": "10m"}, "maintenance_pause is '10m': a number of seconds from 0 to 86400 is wanted."),
+        ({"pause": -1}, "maintenance_pause is -1: a number of seconds from 0 to 86400 is wanted."),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(given, sentence):
+    assert model(given, NAMES).faults == [sentence]
