@@ -19,6 +19,8 @@ from .watch import Watch, watching
 
 ROUTERS = "keepalived.service onprem-lb-vrrp.service"
 TAKEOVER_S = 15.0
+RETURNED_S = 60.0  # after the last sign of life of a run that was killed
+ARMED = "ls /etc/systemd/system/onprem-lb-undo.timer 2>/dev/null"
 # What runs write and start, with the contents of files. The accounts are the packages' own, and numbered as they come.
 FOOTPRINT = r"""
 find /etc /opt /usr/local -xdev -type f ! -name '*.lock' ! -regex '/etc/\(passwd\|shadow\|group\|gshadow\|sub.id\)-?' |
@@ -100,6 +102,18 @@ class Hosts:
         units = self.run(name, f"systemctl list-units --plain --no-legend --state=active {ROUTERS}")
         return " ".join(line.split()[0] for line in units.splitlines())
 
+    def not_returned(self, before: Dict[str, str]) -> str:
+        """Wait until no member is about to return; return what then differs from before the run."""
+        waiting = self._missing(self._armed, RETURNED_S)
+        if waiting:
+            return f"after {RETURNED_S:.0f} s {waiting} had not returned"
+        other = difference(before, self.footprint())
+        return other and f"returned, but {other}"
+
+    def _armed(self) -> str:
+        """Return the members that a killed run has armed and that have not returned yet."""
+        return ", ".join(name for name in self.layout.groups if self.run(name, ARMED))
+
     def footprint(self) -> Dict[str, str]:
         """Return what runs have left on the hosts that may be a member."""
         with ThreadPoolExecutor(len(self.layout.groups)) as pool:
@@ -109,8 +123,8 @@ class Hosts:
             raise LabError(f"no answer from {', '.join(name for name, text in found.items() if not text)}")
         return found
 
-    def _missing(self, find: Callable[[], str]) -> str:
-        return "" if happens(lambda: not find(), TAKEOVER_S) else find()
+    def _missing(self, find: Callable[[], str], seconds: float = TAKEOVER_S) -> str:
+        return "" if happens(lambda: not find(), seconds) else find()
 
     def _not_held(self, vips: List[str], by: str = "") -> str:
         holders = self.holders()

@@ -33,12 +33,14 @@ class Cycle:
     """Two operations that undo each other.
 
     :ivar before: runs after which each of them does the same however often they alternate
+    :ivar is_undone: whether members take back by themselves what a killed run has changed
     """
 
     name: str
     there: Operation
     back: Operation
     before: Tuple[Operation, ...] = ()
+    is_undone: bool = False
 
     @property
     def serves(self) -> bool:
@@ -87,7 +89,7 @@ class Layout:
         retired = Operation("retire a member", self.usual, native)  # its packages stay
         cycles = (
             Cycle("deployment", present, absent),
-            Cycle("change", changed, changed_back, before=(present,)),
+            Cycle("change", changed, changed_back, before=(present,), is_undone=True),
             Cycle("engine", to_agent, to_native, before=(present,)),
             Cycle("retirement", added, retired, before=(present, added, retired)),
         )

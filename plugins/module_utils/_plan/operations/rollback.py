@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple
 
 from .members import Layout, layouts
+from .steps import incomplete
 
 ID_PARTS = ((0, 4, "-"), (4, 6, "-"), (6, 8, " "), (9, 11, ":"), (11, 13, ":"), (13, 15, " UTC"))
 
@@ -46,11 +47,8 @@ def steps(given: List[Dict[str, Any]], to: str = "", only_list: bool = False) ->
 
 def _unfit(layout: Layout, given: List[Dict[str, Any]]) -> List[str]:
     """Say why no rollback is possible now."""
-    if layout.left_out:
-        return [f"{', '.join(layout.left_out)} is outside --limit, and a rollback needs all members: leave it out."]
-    unread = [member.fault for member in layout.members if member.problem]
-    unread += [f"{host['name']}: {host['states'].get('msg', '')}" for host in given if "engine" not in host["states"]]
-    return [f"A rollback needs all members. {' '.join(unread)}"] if unread else []
+    unread = [f"{host['name']}: {host['states'].get('msg', '')}" for host in given if "engine" not in host["states"]]
+    return incomplete(layout, "A rollback") or unread
 
 
 def _return(layout: Layout, saved: Dict[str, States], engines: Dict[str, str], to: str) -> Steps:
