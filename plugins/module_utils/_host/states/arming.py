@@ -150,8 +150,7 @@ def take_over(run: Run) -> None:
 
 def end(run: Run) -> None:
     """Disarm the undo."""
-    run(["systemctl", "stop", f"{NAME}.timer"])
-    run(["systemctl", "stop", f"{NAME}.service"])
+    run(["systemctl", "stop", f"{NAME}.timer", f"{NAME}.service"])
     clear(run)
 
 
@@ -160,6 +159,7 @@ def clear(run: Run) -> None:
     own = [DUE, f"{WANTS}/{NAME}.service", f"{UNITS}/{NAME}.timer", f"{UNITS}/{NAME}.service", PROGRAM]
     for path in [*own, *(_block_of(unit) for unit in ROUTERS)]:
         forget(path)
+    run(["systemctl", "stop", f"{NAME}.timer"])  # it stays active once it has elapsed
     run(["systemctl", "daemon-reload"])
 
 

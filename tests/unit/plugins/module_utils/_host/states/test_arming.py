@@ -68,8 +68,8 @@ def test_a_confirmed_run_leaves_nothing_behind(host, tmp_path):
     arming.confirm(host.run_command, due(), b"program")
     assert left(tmp_path) == []
     assert host.asked[-3:] == [
+        "systemctl stop onprem-lb-undo.timer onprem-lb-undo.service",
         "systemctl stop onprem-lb-undo.timer",
-        "systemctl stop onprem-lb-undo.service",
         "systemctl daemon-reload",
     ]
 
@@ -112,7 +112,7 @@ def test_the_next_run_ends_one_that_has_begun(host, tmp_path):
     arm(host)
     host.active["onprem-lb-undo.service"] = True
     arming.take_over(host.run_command)
-    assert "systemctl stop onprem-lb-undo.service" in host.asked and left(tmp_path) == []
+    assert "systemctl stop onprem-lb-undo.timer onprem-lb-undo.service" in host.asked and left(tmp_path) == []
 
 
 def test_a_member_that_returned_while_the_next_run_was_planned_refuses_it(host):
@@ -131,6 +131,12 @@ def test_no_start_of_a_router_succeeds_until_it_is_unblocked(host, tmp_path):
     assert host.asked == ["systemctl daemon-reload"]
     arming.unblock(host.run_command)
     assert left(tmp_path) == []
+
+
+def test_a_member_that_has_returned_has_no_timer_that_is_over(host, tmp_path):
+    arm(host)
+    arming.clear(host.run_command)
+    assert "systemctl stop onprem-lb-undo.timer" in host.asked and left(tmp_path) == []
 
 
 def test_a_timer_that_cannot_be_armed_stops_the_run(host):
