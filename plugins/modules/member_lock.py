@@ -73,6 +73,10 @@ held_by:
     user: anna
     purpose: setting the pair up
     since: "2026-01-31 12:00:00 UTC"
+at:
+  description: When this task began on the controller, in seconds since 1970.
+  returned: success
+  type: float
 answered:
   description: Whether the host could be connected to. The action plugin says so of a host that it could not use.
   returned: if the module did not run

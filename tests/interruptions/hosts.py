@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import Callable, ContextManager, Dict, Iterable, List, Tuple
@@ -19,7 +20,8 @@ from .watch import Watch, watching
 
 ROUTERS = "keepalived.service onprem-lb-vrrp.service"
 TAKEOVER_S = 15.0
-RETURNED_S = 60.0  # after the last sign of life of a run that was killed
+RETURNS_S = 20.0  # how long members take to return, once their time has come
+DUE = "cat /var/lib/onprem.lb/undo/due.json 2>/dev/null"
 ARMED = "ls /etc/systemd/system/onprem-lb-undo.timer 2>/dev/null"
 # What runs write and start, with the contents of files. The accounts are the packages' own, and numbered as they come.
 FOOTPRINT = r"""
@@ -103,16 +105,14 @@ class Hosts:
         return " ".join(line.split()[0] for line in units.splitlines())
 
     def not_returned(self, before: Dict[str, str]) -> str:
-        """Wait until no member is about to return; return what then differs from before the run."""
-        waiting = self._missing(self._armed, RETURNED_S)
+        """Wait until the members have returned from a killed run; return what then differs from before it."""
+        due = [json.loads(text) for text in (self.run(name, DUE) for name in self.layout.groups) if text]
+        limit = max((each["after"] for each in due), default=0.0) + RETURNS_S
+        waiting = self._missing(lambda: ", ".join(name for name in self.layout.groups if self.run(name, ARMED)), limit)
         if waiting:
-            return f"after {RETURNED_S:.0f} s {waiting} had not returned"
+            return f"after {limit:.0f} s {waiting} had not returned"
         other = difference(before, self.footprint())
         return other and f"returned, but {other}"
-
-    def _armed(self) -> str:
-        """Return the members that a killed run has armed and that have not returned yet."""
-        return ", ".join(name for name in self.layout.groups if self.run(name, ARMED))
 
     def footprint(self) -> Dict[str, str]:
         """Return what runs have left on the hosts that may be a member."""

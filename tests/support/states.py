@@ -18,6 +18,8 @@ INSTANCE = {
     "interface": "eth0",
     "vrid": 51,
     "version": 2,
+    "priority": 100,
+    "preempt": True,
     "advert_interval": 1.0,
     "auth_pass": "secret",
     "addresses": ["192.0.2.10/24"],

@@ -32,7 +32,7 @@ def test_where_members_may_differ_the_sole_router_returns_first(changes):
 
 
 def test_where_a_member_joins_the_one_that_holds_the_vips_returns_first():
-    assert undo(living(joining=["lb2"])) == Undo(["lb1", "lb2"], "lb1", 5)
+    assert undo(living(3, joining=["lb3"])) == Undo(["lb1", "lb2", "lb3"], "lb1", 5)
 
 
 def test_a_router_waits_longer_with_a_longer_interval():
