@@ -21,6 +21,7 @@ from .watch import Watch, watching
 ROUTERS = "keepalived.service onprem-lb-vrrp.service"
 TAKEOVER_S = 15.0
 RETURNS_S = 20.0  # how long members take to return, once their time has come
+LOCK = "/run/onprem-lb.lock\n"  # a killed run leaves it, and the next one takes it over
 DUE = "cat /var/lib/onprem.lb/undo/due.json 2>/dev/null"
 ARMED = "ls /etc/systemd/system/onprem-lb-undo.timer 2>/dev/null"
 # What runs write and start, with the contents of files. The accounts are the packages' own, and numbered as they come.
@@ -111,7 +112,8 @@ class Hosts:
         waiting = self._missing(lambda: ", ".join(name for name in self.layout.groups if self.run(name, ARMED)), limit)
         if waiting:
             return f"after {limit:.0f} s {waiting} had not returned"
-        other = difference(before, self.footprint())
+        after = {name: text.replace(LOCK, "") for name, text in self.footprint().items()}
+        other = difference(before, after)
         return other and f"returned, but {other}"
 
     def footprint(self) -> Dict[str, str]:
