@@ -12,10 +12,11 @@ from __future__ import annotations
 import argparse
 import collections
 import multiprocessing
+import os
+import signal
 import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Counter, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -34,7 +35,7 @@ from chaos.plays import Fault, Play, Round  # noqa: E402
 
 SETTLES_S = 30.0  # what a round may take to be as before
 ANSWERS = 5  # in a row, from each VIP, before the next round
-AT_ONCE = 4
+AT_ONCE = os.cpu_count() or 1  # a play takes half a processor; with more of them units would start late
 FORK = multiprocessing.get_context("fork")
 
 
@@ -120,27 +121,30 @@ def _history(cluster: Cluster, turn: Round, begin: float) -> Iterator[str]:
         yield member.tail()
 
 
-def perform_seed(seed: int, rounds: int) -> Outcome:
-    """Run in a process of its own, so that no recorder waits for another one."""
-    play = plays.draw(seed, rounds)
+def perform_seed(drawn: Tuple[int, int]) -> Outcome:
+    """Run in a process of its own, so that no recorder waits for another one.
+
+    :param drawn: the seed, and the number of rounds
+    """
+    play = plays.draw(*drawn)
     with tempfile.TemporaryDirectory(prefix="onpremlb-chaos-") as folder:
         Path(folder).chmod(0o755)
         return perform(play, Path(folder) / "play")
 
 
 def perform_all(first: int, rounds: int) -> Iterator[Outcome]:
-    """Yield the outcome of each play as it ends; no new play begins after one with a fault."""
+    """Yield the outcome of each play as it ends, until one has a fault. What still runs then is ended."""
     counts = [min(plays.ROUNDS, rounds - done) for done in range(0, rounds, plays.ROUNDS)]
-    with ProcessPoolExecutor(AT_ONCE, mp_context=FORK) as pool:
-        pending = [pool.submit(perform_seed, seed, count) for seed, count in enumerate(counts, first)]
-        for future in as_completed(pending):
-            if future.cancelled():
-                continue
-            outcome = future.result()
-            if outcome.faults:
-                for other in pending:
-                    other.cancel()
+    with FORK.Pool(AT_ONCE, initializer=_leave_on_sigterm) as pool:
+        for outcome in pool.imap_unordered(perform_seed, enumerate(counts, first)):
             yield outcome
+            if outcome.faults:
+                return
+
+
+def _leave_on_sigterm() -> None:
+    """Have SIGTERM leave every context, so that the namespaces and the programs of a play are removed."""
+    signal.signal(signal.SIGTERM, lambda *_received: sys.exit(128 + signal.SIGTERM))
 
 
 def report(outcomes: List[Outcome]) -> List[str]:
@@ -163,6 +167,7 @@ def main() -> None:
     if refusal:
         sys.exit(refusal)
     first = int(time.time()) if chosen.seed is None else chosen.seed
+    _leave_on_sigterm()
     run, outcomes, rounds = leaks.Run(), [], chosen.rounds or plays.ROUNDS
     print(f"{rounds} rounds, the first seed is {first}", flush=True)
     for outcome in perform_all(first, rounds):

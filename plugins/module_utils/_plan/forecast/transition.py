@@ -25,6 +25,7 @@ from typing import (
     Sequence,
     Set,
     Tuple,
+    cast,
 )
 
 from ..._agent.vrrp.core import machine
@@ -241,9 +242,7 @@ def _faults(numbered: Numbered, moment: Moment) -> Iterator[Moment]:
 
 
 def _link(moment: Moment) -> Lossy:
-    network = moment.sim.network
-    assert isinstance(network, Lossy)
-    return network
+    return cast(Lossy, moment.sim.network)
 
 
 def _wrong(way: Way, numbered: Numbered, moment: Moment) -> str:
