@@ -48,7 +48,6 @@ TASKS = {
     "verify": Field(boolean, True),
     "break_lock": Field(boolean, False),
     "accept_split": Field(boolean, False),
-    "undo_after": Field(number(0, 3600, " seconds"), 35),
     "retired": Field(values.words, []),
 }
 KERNEL_HOP_LIMIT = 64  # Linux's net.ipv6.conf.*.hop_limit, unless a Router Advertisement changes it
@@ -192,7 +191,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
         migration_order=way.migrating,
         sole_router=alone,
         joining=way.joining,
-        undo=undo(members, {name: each.expected.settle for name, each in planned.items()}, way, judged.held),
+        undo=undo(members, planned, way, judged.held),
         departed=former,
         record=record(members, {name: member_plan.router.sources for name, member_plan in planned.items()}),
         engines=engine_choice.table(carrying, way.migrating),

@@ -49,6 +49,10 @@ def test_a_change_of_the_engine_is_left_to_the_next_run():
     assert undo(living(to_engine="agent")) == Undo()
 
 
+def test_members_with_the_agent_are_left_to_the_next_run():
+    assert undo(living(engine="agent", priorities=[200, 199])) == Undo()
+
+
 def test_an_adoption_is_left_to_the_next_run():
     members = living()
     members[1]["host"]["takeover"] = {"keepalived": {"keep": ["/etc/keepalived/keepalived.conf"], "set_aside": []}}
