@@ -35,7 +35,7 @@ options:
     type: str
     default: ""
   id:
-    description: The state to return to, for V(restored).
+    description: The state to return to, for V(restored); for V(armed) one that stays although it is the oldest.
     type: str
     default: ""
   purpose:
@@ -168,7 +168,7 @@ def do(params, member, dry):
     if dry:
         return {}
     if state == "armed":
-        manager.arm(member, due, params["purpose"])
+        manager.arm(member, due, params["purpose"], params["id"])
     elif state == "postponed":
         arming.postpone(member.run, due, program.build())
     elif state == "confirmed":

@@ -30,13 +30,14 @@ class Member(NamedTuple):
         return snapshot.take(self.run, self.configs, openings, self.interfaces)
 
 
-def arm(member: Member, wanted: Due, purpose: str) -> None:
+def arm(member: Member, wanted: Due, purpose: str, kept: str = "") -> None:
     """Save the state as it is, and arm the return to it. After an interrupted run it is the state before that one.
 
+    :param kept: as `store.save` takes it
     :raises arming.Refused, restoring.Failed, store.Refused: nothing is armed
     """
     target = arming.target(wanted)
-    store.save(store.State(wanted.run, purpose, member.now()))
+    store.save(store.State(wanted.run, purpose, member.now()), kept)
     arming.arm(member.run, wanted._replace(id=target), program.build())
 
 

@@ -31,14 +31,18 @@ class State(NamedTuple):
     saved: snapshot.Snapshot
 
 
-def save(state: State, folder: str = STATES) -> None:
-    """Save a state, and remove the oldest ones."""
+def save(state: State, kept: str = "", folder: str = STATES) -> None:
+    """Save a state, and remove the oldest ones.
+
+    :param kept: the ID of one that stays, because the member is about to return to it
+    """
     if not ID.fullmatch(state.id):
         raise Refused(f"{state.id!r} is no ID of a state: one such as 20260131T120000Z is wanted.")
     data = {"id": state.id, "purpose": state.purpose, "saved": snapshot.as_data(state.saved)}
     write(f"{folder}/{state.id}.json", data)
     for old in ids(folder)[:-KEPT]:
-        os.unlink(f"{folder}/{old}.json")
+        if old != kept:
+            os.unlink(f"{folder}/{old}.json")
 
 
 def ids(folder: str = STATES) -> List[str]:

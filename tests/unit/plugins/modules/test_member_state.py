@@ -34,7 +34,8 @@ GIVEN = {"run": RUN, "role": "first"}
 @pytest.mark.parametrize(
     "given, call",
     [
-        ({"state": "armed", **GIVEN, "purpose": "a test"}, ("arm", DUE, "a test")),
+        ({"state": "armed", **GIVEN, "purpose": "a test"}, ("arm", DUE, "a test", "")),
+        ({"state": "armed", **GIVEN, "id": "20260130T120000Z"}, ("arm", DUE, "a run", "20260130T120000Z")),
         ({"state": "postponed", **GIVEN}, ("postpone", DUE, b"program")),
         ({"state": "confirmed", **GIVEN}, ("confirm", DUE, b"program")),
         ({"state": "confirmed"}, ("confirm", None, b"program")),

@@ -105,7 +105,7 @@ def test_two_states_are_the_same_whatever_the_order_of_their_files():
 
 def saved(folder, *ids):
     for each in ids:
-        store.save(store.State(each, "a test", native()), str(folder))
+        store.save(store.State(each, "a test", native()), folder=str(folder))
 
 
 def test_a_state_comes_back_as_it_was_saved_and_only_root_may_read_it(tmp_path):
@@ -119,6 +119,13 @@ def test_the_last_five_are_kept(tmp_path):
     every = [f"2026013{day}T120000Z" for day in range(7)]
     saved(tmp_path, *every)
     assert store.ids(str(tmp_path)) == every[2:]
+
+
+def test_the_state_to_which_a_member_is_about_to_return_stays_although_it_is_the_oldest(tmp_path):
+    oldest, *others = every = [f"2026013{day}T120000Z" for day in range(6)]
+    saved(tmp_path, *every[:5])
+    store.save(store.State(every[5], "a rollback", native()), oldest, str(tmp_path))
+    assert store.ids(str(tmp_path)) == [oldest, *others]
 
 
 @pytest.mark.parametrize(
