@@ -23,7 +23,7 @@ TAKEOVER_S = 15.0
 RETURNS_S = 20.0  # how long members take to return, once their time has come
 LOCK = "/run/onprem-lb.lock\n"  # a killed run leaves it, and the next one takes it over
 DUE = "cat /var/lib/onprem.lb/undo/due.json 2>/dev/null"
-ARMED = "ls /etc/systemd/system/onprem-lb-undo.timer 2>/dev/null"
+ARMED = "systemctl list-units --plain --no-legend 'onprem-lb-undo.*'"
 # What runs write and start, with the contents of files. The accounts are the packages' own, and numbered as they come.
 FOOTPRINT = r"""
 find /etc /opt /usr/local -xdev -type f ! -name '*.lock' ! -regex '/etc/\(passwd\|shadow\|group\|gshadow\|sub.id\)-?' |
