@@ -46,11 +46,12 @@ class ActionModule(ActionBase):
         result: Dict[str, Any] = super().run(tmp, task_vars)
         known = task_vars or {}
         name = str(self._task.delegate_to or known.get("inventory_hostname", "The host"))
+        began = time.time()
         unfit = play_fault(self._task.play) if self._task.args.get("state") != "absent" else ""
         if unfit:
             return {**result, "failed": True, "msg": f"{name}: {unfit}"}
         try:
-            result.update(self._take_or_release(known))
+            result.update(self._take_or_release(known), at=began)
         except AnsibleError as error:
             if self._task.args.get("state") == "absent":
                 raise  # as an unreachable host, which the task ignores

@@ -1,11 +1,18 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The status of members, a switchover and a maintenance: see the .yml of each filter beside this file."""
+"""The status of members, a switchover, a maintenance and a rollback: see the .yml of each filter beside this file."""
 
 from __future__ import annotations
 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import maintenance as settings
-from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import maintenance, status, steps, switchover
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import rollback as rollback_model
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import (
+    maintenance,
+    rollback,
+    status,
+    steps,
+    switchover,
+)
 
 
 def members_status(given, drill=None):
@@ -14,6 +21,10 @@ def members_status(given, drill=None):
 
 def switchover_steps(given, to="", back=False):
     return switchover.steps(given, to, back)._asdict()
+
+
+def rollback_steps(given, to="", only_list=False):
+    return rollback.steps(given, to, only_list)._asdict()
 
 
 def maintenance_settings(given, names):
@@ -44,6 +55,8 @@ class FilterModule:
             "maintenance_stopped": maintenance.stopped,
             "maintenance_unproved": maintenance.unproved,
             "members_status": members_status,
+            "rollback_faults": rollback_model.faults,
+            "rollback_steps": rollback_steps,
             "switchover_measured": steps.measured,
             "switchover_steps": switchover_steps,
         }

@@ -73,10 +73,19 @@ held_by:
     user: anna
     purpose: setting the pair up
     since: "2026-01-31 12:00:00 UTC"
+at:
+  description: When this task began on the controller, in seconds since 1970.
+  returned: success
+  type: float
 answered:
   description: Whether the host could be connected to. The action plugin says so of a host that it could not use.
   returned: if the module did not run
   type: bool
+interrupted:
+  description: How this member takes back what an interrupted run has changed, which is due or under way; else empty.
+  returned: success
+  type: str
+  sample: first
 taken:
   description: Whether this run did not hold the lock before, and so is to release it.
   returned: always
@@ -87,6 +96,7 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import lock
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import records
 
 
 def main():
@@ -108,13 +118,16 @@ def main():
     try:
         if not module.check_mode and module.params["state"] == "present":
             done = lock.take(lock.PATH, mine, module.params["replaces"])
+            if done.is_new:  # what an earlier run must not change any more, this one may
+                records.forget(records.RETURNED)
         elif not module.check_mode:
             lock.release(lock.PATH, mine)
     except lock.Refused as refused:
         module.fail_json(msg=str(refused))
     except OSError as fault:
         module.fail_json(msg=f"{lock.PATH} cannot be written: {fault.strerror}.")
-    module.exit_json(changed=False, held_by=done.held_by, taken=done.is_new)
+    interrupted = records.due().get("role", "")
+    module.exit_json(changed=False, held_by=done.held_by, taken=done.is_new, interrupted=interrupted)
 
 
 if __name__ == "__main__":

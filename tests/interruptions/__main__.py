@@ -5,8 +5,9 @@
 `--part 1/4` takes a quarter of the moments, so that several machines can share them.
 
 Each run is killed at a moment, with all of its processes on the controller. If the VIPs were served before, they must
-be served now. The same run, repeated, must succeed, and leave the hosts as a run that nobody killed. Every member must
-be able to take over, and one more run must change nothing.
+be served now. After every second change the members must be back as they were before, by themselves and within a
+minute; after the others the run is repeated at once. The same run, repeated, must succeed, and leave the hosts as a run
+that nobody killed. Every member must be able to take over, and one more run must change nothing.
 """
 
 from __future__ import annotations
@@ -132,10 +133,13 @@ class Cycles:
                 raise SystemExit(f"{operation.name} changes nothing: {self.runs.number:03d}.log")
             moments[operation.name], footprints[operation.name] = self.choose(found), self.hosts.footprint()
             say(f"{cycle.name}: {operation.name}: {len(moments[operation.name])} of {len(found)} moments")
-        for pair in zip_longest(*(moments[operation.name] for operation in (cycle.there, cycle.back))):
-            for operation, moment in zip((cycle.there, cycle.back), pair):
+        both = (cycle.there, cycle.back)
+        for at, pair in enumerate(zip_longest(*(moments[operation.name] for operation in both))):
+            for side, (operation, moment) in enumerate(zip(both, pair)):
+                after, before = footprints[operation.name], footprints[both[1 - side].name]
+                is_repeated_later = cycle.is_undone and (at + side) % 2 == 0
                 if moment:
-                    self._one(cycle, operation, moment, footprints[operation.name])
+                    self._one(cycle, operation, moment, after, before if is_repeated_later else None)
                 else:
                     self._undisturbed(operation)
 
@@ -145,16 +149,30 @@ class Cycles:
             raise SystemExit(f"{operation.name} fails without an interruption: {self.runs.number:03d}.log")
         return seen
 
-    def _one(self, cycle: Cycle, operation: Operation, moment: Moment, footprint: Dict[str, str]) -> None:
+    def _one(
+        self,
+        cycle: Cycle,
+        operation: Operation,
+        moment: Moment,
+        after: Dict[str, str],
+        before: Optional[Dict[str, str]],
+    ) -> None:
+        """Interrupt an operation and repeat it.
+
+        :param after: what it leaves
+        :param before: what the members return to before it is repeated; None if it is repeated at once
+        """
         begin = time.monotonic()
         with self.hosts.watching() as watch:
             faults = [self._kill(operation, moment)]
             if cycle.serves:
                 faults.append(self._not_served())
+            if before:
+                faults += [self.hosts.not_returned(before), self.hosts.not_served(self.runs.layout.usual)]
             faults.append(self.runs.fault_of(operation))
         if cycle.serves:
             faults += watch.faults(self.hosts.vips())
-        faults.append(difference(footprint, self.hosts.footprint()))
+        faults.append(difference(after, self.hosts.footprint()))
         if operation.serves:
             faults.append(self.hosts.not_taken_over(operation.members))
         faults.append(self.runs.fault_of(operation, changes_nothing=True))

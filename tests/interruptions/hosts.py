@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import Callable, ContextManager, Dict, Iterable, List, Tuple
@@ -19,6 +20,10 @@ from .watch import Watch, watching
 
 ROUTERS = "keepalived.service onprem-lb-vrrp.service"
 TAKEOVER_S = 15.0
+RETURNS_S = 20.0  # how long members take to return, once their time has come
+LOCK = "/run/onprem-lb.lock\n"  # a killed run leaves it, and the next one takes it over
+DUE = "cat /var/lib/onprem.lb/undo/due.json 2>/dev/null"
+ARMED = "systemctl list-units --plain --no-legend 'onprem-lb-undo.*'"
 # What runs write and start, with the contents of files. The accounts are the packages' own, and numbered as they come.
 FOOTPRINT = r"""
 find /etc /opt /usr/local -xdev -type f ! -name '*.lock' ! -regex '/etc/\(passwd\|shadow\|group\|gshadow\|sub.id\)-?' |
@@ -100,6 +105,17 @@ class Hosts:
         units = self.run(name, f"systemctl list-units --plain --no-legend --state=active {ROUTERS}")
         return " ".join(line.split()[0] for line in units.splitlines())
 
+    def not_returned(self, before: Dict[str, str]) -> str:
+        """Wait until the members have returned from a killed run; return what then differs from before it."""
+        due = [json.loads(text) for text in (self.run(name, DUE) for name in self.layout.groups) if text]
+        limit = max((each["after"] for each in due), default=0.0) + RETURNS_S
+        waiting = self._missing(lambda: ", ".join(name for name in self.layout.groups if self.run(name, ARMED)), limit)
+        if waiting:
+            return f"after {limit:.0f} s {waiting} had not returned"
+        after = {name: text.replace(LOCK, "") for name, text in self.footprint().items()}
+        other = difference(before, after)
+        return other and f"returned, but {other}"
+
     def footprint(self) -> Dict[str, str]:
         """Return what runs have left on the hosts that may be a member."""
         with ThreadPoolExecutor(len(self.layout.groups)) as pool:
@@ -109,8 +125,8 @@ class Hosts:
             raise LabError(f"no answer from {', '.join(name for name, text in found.items() if not text)}")
         return found
 
-    def _missing(self, find: Callable[[], str]) -> str:
-        return "" if happens(lambda: not find(), TAKEOVER_S) else find()
+    def _missing(self, find: Callable[[], str], seconds: float = TAKEOVER_S) -> str:
+        return "" if happens(lambda: not find(), seconds) else find()
 
     def _not_held(self, vips: List[str], by: str = "") -> str:
         holders = self.holders()

@@ -33,12 +33,14 @@ class Cycle:
     """Two operations that undo each other.
 
     :ivar before: runs after which each of them does the same however often they alternate
+    :ivar is_undone: whether members take back by themselves what a killed run has changed
     """
 
     name: str
     there: Operation
     back: Operation
     before: Tuple[Operation, ...] = ()
+    is_undone: bool = False
 
     @property
     def serves(self) -> bool:
@@ -59,6 +61,7 @@ class Layout:
     :ivar inventory: the file with the layout's variables
     :ivar changed: other values for some of them
     :ivar prepare: a playbook that readies the hosts, or nothing
+    :ivar is_undone: whether members take back by themselves what a killed run has changed
     """
 
     name: str
@@ -71,6 +74,7 @@ class Layout:
     inventory: str
     changed: Mapping[str, Any]
     prepare: str = ""
+    is_undone: bool = False
 
     def cycles(self) -> Dict[str, Cycle]:
         """Return what is interrupted, by name."""
@@ -87,7 +91,7 @@ class Layout:
         retired = Operation("retire a member", self.usual, native)  # its packages stay
         cycles = (
             Cycle("deployment", present, absent),
-            Cycle("change", changed, changed_back, before=(present,)),
+            Cycle("change", changed, changed_back, before=(present,), is_undone=self.is_undone),
             Cycle("engine", to_agent, to_native, before=(present,)),
             Cycle("retirement", added, retired, before=(present, added, retired)),
         )
@@ -108,6 +112,7 @@ PAIR = Layout(
     client="node1",
     inventory="molecule/default/inventory/pair.yml",
     changed={"pair_auth_pass": "changed1", "pair_preempt": False, "haproxy_maxconn": 9000},
+    is_undone=True,
 )
 IPI = Layout(
     name="ipi",

@@ -36,6 +36,7 @@ MAY_IMPORT = {
     ),
     "_host": (
         "_shared",
+        "_host.states.records",
         "_agent.config.schema",
         "_agent.config.host",  # whether a program is fit for use is the same question to both
         "_agent.keepalived.conf",
@@ -48,6 +49,9 @@ MAY_IMPORT = {
         *("_host", "_shared", "_agent", "_agent.cli", "_agent.vrrp.config", "_agent.proxy.config"),
         *("_agent.vrrp.core.packet", "_agent.runtime.status_socket", "_agent.keepalived.last_will"),
     ),
+    # What it returns to may be an agent, and it is carried to the target as that is.
+    "_host.states": ("_host", "_host.deploy", "_host.states.records", "_shared", "_agent.runtime.sd_notify"),
+    "_host.states.records": (),  # also read before a file is written
     "_shared": ("_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),
     "_agent": (),
     "_agent.cli": ("_agent", "_agent.vrrp", "_agent.proxy", "_agent.metrics", "_agent.follow", *AGENT_PARTS),

@@ -20,6 +20,7 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tu
 
 from . import keepalived_test, masking, ownership
 from .reader import Find, Run
+from .states import records
 
 Move = Callable[[str, str], None]  # from a path to another, atomic
 # What haproxy says of lines that have no effect. A format of log lines has none where there is no log, as is usual.
@@ -225,6 +226,11 @@ def _write_candidate(change: Change, beside: bool) -> str:
 
 def _move_all(pending: List[Change], candidates: Dict[str, str], move: Move) -> None:
     """Move every candidate into place; if one cannot be moved, restore the earlier files."""
+    if pending and records.has_returned():
+        raise Refused(
+            "This member has returned to its settings of before, because the run gave no sign of life for too long: "
+            "repeat onprem.lb.site."
+        )
     done: List[Change] = []
     try:
         for change in pending:

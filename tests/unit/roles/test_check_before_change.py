@@ -34,7 +34,8 @@ def test_a_layout_has_its_files_checked_before_the_first_change_or_right_after_t
     changing = [file for file, _when in found if file not in CHANGES_NOTHING]
     assert found.index(("check.yml", "__layout_has_programs")) < [file for file, _when in found].index(changing[0])
     at = found.index(("check.yml", ["not __layout_has_programs", "'install' in __layout_stages"]))
-    assert (found[at - 1][0], found[at + 1][0]) == ("install.yml", "configure.yml")
+    around = [file for file, _when in found[at - 1 : at + 3]]
+    assert around == ["install.yml", "check.yml", "arm.yml", "configure.yml"]
 
 
 def test_what_a_layout_configures_is_what_it_has_checked():

@@ -50,10 +50,15 @@ def rebuild(archive: str, folder: str) -> bytes:
     return pack(packed_sources(archive, folder))
 
 
-def carried(module: ModuleType) -> Dict[str, bytes]:
-    """Return the sources of a package, of which a module is at the top: as they are on the controller, or as an
-    AnsiballZ payload carries them."""
+def carried(module: ModuleType, above: int = 0) -> Dict[str, bytes]:
+    """Return the sources of a folder: as they are on the controller, or as an AnsiballZ payload carries them.
+
+    :param module: one of the folder
+    :param above: how many folders above the module's own the folder is
+    """
     folder = os.path.dirname(os.path.abspath(module.__file__ or ""))
+    for _each in range(above):
+        folder = os.path.dirname(folder)
     if os.path.isdir(folder):  # a checkout, or a module that was unpacked for debugging
         return sources(folder)
     payload = cast(zipimport.zipimporter, module.__loader__).archive
@@ -79,9 +84,9 @@ def sources(folder: str) -> Dict[str, bytes]:
     return found
 
 
-def pack(modules: Dict[str, bytes], start: bytes = START, shebang: bytes = SHEBANG) -> bytes:
+def pack(modules: Dict[str, bytes], start: bytes = START, shebang: bytes = SHEBANG, package: str = "_agent") -> bytes:
     """Return the archive of these modules, and of what starts them."""
-    files = {"__main__.py": start, **{f"_agent/{path}": text for path, text in modules.items()}}
+    files = {"__main__.py": start, **{f"{package}/{path}": text for path, text in modules.items()}}
     archive = io.BytesIO()
     archive.write(shebang)
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as target:

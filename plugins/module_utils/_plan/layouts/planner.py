@@ -37,6 +37,7 @@ from .members import (
 from .openings import Clients
 from .subnets import Placement, placeholder_host
 from .turns import Turn, turns
+from .undo import undo
 
 PER_MEMBER = ("interface", "engine")  # the settings that may differ between members
 # What the tasks of the layouts read; each member has its own.
@@ -211,6 +212,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
         order=way.order,
         routers_together=way.routers_together,
         joining=way.joining,
+        undo=undo(members, planned, way, judged.held),
         departed=former,
         record=record(members, {name: member_plan.router.sources for name, member_plan in planned.items()}),
         engines=engine_choice.table(carrying, way.migrating),

@@ -119,6 +119,14 @@ class Departed(NamedTuple):
     address: str
 
 
+class Undo(NamedTuple):
+    """Who returns to the settings of before, unless the run confirms the new ones."""
+
+    members: List[str] = []  # none where there is nothing to go back to
+    first: str = ""  # the one to return before the routers of the others start again; '' if nothing on the link changes
+    settle: float = 0  # for how many seconds a router waits at most before it takes VIPs that nobody holds
+
+
 class Plan(NamedTuple):
     """The plan of a layout. With faults everything else is empty."""
 
@@ -134,6 +142,7 @@ class Plan(NamedTuple):
     order: List[List[str]] = []  # of the members, for a change: the Backups, then each holder; nothing for all at once
     routers_together: bool = False  # whether the routers change at one time, after the balancers
     joining: List[str] = []  # the members that run no router yet while others do: they start when all send to them
+    undo: Undo = Undo()
     departed: List[Departed] = []  # to be stopped before the others change
     record: Dict[str, List[str]] = {}  # the addresses of each member, which the next run reads
     engines: List[str] = []  # a line for each member: its engine, and why

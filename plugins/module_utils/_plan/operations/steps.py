@@ -62,12 +62,16 @@ def unfit(layout: Layout, what: str) -> List[str]:
     """
     if len(layout.names) < 2:
         return [f"{layout.names[0]} is the only member: there is none to hand the VIPs over to."]
+    no_vip = [] if layout.configured else ["The pair has no VIP: run onprem.lb.site first."]
+    return incomplete(layout, what) or no_vip
+
+
+def incomplete(layout: Layout, what: str) -> List[str]:
+    """Say which members are missing for what needs all of them."""
     if layout.left_out:
         return [f"{', '.join(layout.left_out)} is outside --limit, and {what.lower()} needs all members: leave it out."]
     unread = [member.fault for member in layout.members if member.problem]
-    if unread:
-        return [f"{what} needs all members. {' '.join(unread)}"]
-    return [] if layout.configured else ["The pair has no VIP: run onprem.lb.site first."]
+    return [f"{what} needs all members. {' '.join(unread)}"] if unread else []
 
 
 def holder(layout: Layout, vip: str) -> str:

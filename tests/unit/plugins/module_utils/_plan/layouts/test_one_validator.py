@@ -88,6 +88,7 @@ NULL = {
     "state": "one of present, absent is wanted.",
     "listen": "a number from 0 to 3600 seconds is wanted.",
     "retired": "a list is wanted.",
+    "undo_after": "a number from 0 to 3600 seconds is wanted.",
 }
 
 

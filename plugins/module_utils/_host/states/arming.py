@@ -1,0 +1,219 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Arms, postpones and cancels the undo of a member: a timer of the host itself, which no controller needs to reach.
+
+A record says what is due. It survives a reboot, and so does the unit: a member that boots with an undo armed returns to
+its old state before its router starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from typing import List, NamedTuple, Optional
+
+from ..reader import Run, show
+from . import undoing
+from .records import DUE, RETURNED, UNDO, due, forget, has_returned, read, write
+from .snapshot import ROUTERS
+
+PROGRAM = f"{UNDO}/undo.pyz"
+NAME = "onprem-lb-undo"
+UNITS = "/etc/systemd/system"
+WANTS = f"{UNITS}/multi-user.target.wants"
+BLOCKS = "/run/systemd/system"  # where a router's start is blocked; a reboot ends that
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+TIMER = """\
+# Managed by Ansible, onprem.lb.layout.
+[Unit]
+Description=Return of this member to its settings of before, unless a run confirms the new ones
+
+[Timer]
+OnActiveSec={seconds:.0f}s
+AccuracySec=100ms
+"""
+SERVICE = """\
+# Managed by Ansible, onprem.lb.layout.
+[Unit]
+Description=Return of this member to its settings of before, which no run has confirmed
+ConditionPathExists={due}
+After=network-online.target
+# At boot this comes first.
+Before=haproxy.service keepalived.service onprem-lb-proxy.service onprem-lb-vrrp.service
+StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+ExecStart={command}
+Restart=on-failure
+RestartSec=2s
+# It ends between two steps, and not within one.
+TimeoutStopSec=60s
+KillMode=mixed
+
+[Install]
+WantedBy=multi-user.target
+"""
+BLOCKING = f"""\
+# Managed by Ansible, onprem.lb.layout.
+[Unit]
+# Until {NAME}.service has seen that this router disagrees with none on its link.
+AssertPathExists=!{DUE}
+"""
+
+
+class Refused(Exception):
+    """The undo cannot be armed, postponed or confirmed; the message is a sentence."""
+
+
+class Due(NamedTuple):
+    """An undo: the run that armed it, the state to return to, and how."""
+
+    run: str
+    id: str
+    role: str
+    after: float  # seconds without a sign of life of the controller
+    settle: float
+    boot: str = ""
+
+
+def boot_id() -> str:
+    with open(BOOT_ID, encoding="ascii") as file:
+        return file.read().strip()
+
+
+def target(wanted: Due) -> str:
+    """Return the state to return to: that of before an interrupted run, if this one has taken over what it had armed.
+
+    :raises Refused: if the member has returned since the run began
+    """
+    if has_returned():
+        raise Refused("This member has returned to its settings of before while the run was planned: repeat the run.")
+    return str(due().get("id", wanted.run))
+
+
+def arm(run: Run, wanted: Due, program: bytes) -> None:
+    """Arm the undo. Its record comes last but for the timer, so that a boot in between finds all of it or nothing."""
+    _write(PROGRAM, program, 0o700)
+    command = shlex.join([sys.executable, "-I", PROGRAM])
+    _write(f"{UNITS}/{NAME}.service", SERVICE.format(due=DUE, command=command).encode())
+    seconds = undoing.delay(wanted.role, wanted.after)
+    _write(f"{UNITS}/{NAME}.timer", TIMER.format(seconds=seconds).encode())
+    os.makedirs(WANTS, mode=0o755, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.symlink(f"{UNITS}/{NAME}.service", f"{WANTS}/{NAME}.service")
+    write(DUE, wanted._replace(boot=boot_id())._asdict())
+    for command_line in (["systemctl", "daemon-reload"], ["systemctl", "restart", f"{NAME}.timer"]):
+        _must(run, command_line)
+
+
+def postpone(run: Run, wanted: Due, program: bytes) -> None:
+    """Let the timer begin anew: the controller lives.
+
+    :raises Refused: if the undo has begun, or is over. It then begins again, because the run may have changed something
+    """
+    _require_armed(run, wanted, program)
+    _must(run, ["systemctl", "restart", f"{NAME}.timer"])
+
+
+def confirm(run: Run, wanted: Optional[Due], program: bytes) -> None:
+    """Disarm the undo of a run whose change is proved.
+
+    :param wanted: None where this run has armed none
+    :raises Refused: as `postpone`
+    """
+    if wanted:
+        _require_armed(run, wanted, program)
+    if due():
+        end(run)
+
+
+def abandon(run: Run, wanted: Due, program: bytes) -> None:
+    """Let the member return, because the run has failed. One that has returned already may have been changed since."""
+    if has_returned() and not due():
+        _begin_again(run, wanted, program)
+
+
+def take_over(run: Run) -> None:
+    """Postpone what an interrupted run has armed, for the run that mends it.
+
+    An undo that has begun is ended after its step. A router that it keeps stopped stays so, and may be started.
+    """
+    if begun(run):
+        end(run)
+    elif due():
+        _must(run, ["systemctl", "restart", f"{NAME}.timer"])
+
+
+def end(run: Run) -> None:
+    """Disarm the undo."""
+    run(["systemctl", "stop", f"{NAME}.timer", f"{NAME}.service"])
+    clear(run)
+
+
+def clear(run: Run) -> None:
+    """Remove what belongs to one undo. Its record goes first."""
+    own = [DUE, f"{WANTS}/{NAME}.service", f"{UNITS}/{NAME}.timer", f"{UNITS}/{NAME}.service", PROGRAM]
+    for path in [*own, *(_block_of(unit) for unit in ROUTERS)]:
+        forget(path)
+    run(["systemctl", "stop", f"{NAME}.timer"])  # it stays active once it has elapsed
+    run(["systemctl", "daemon-reload"])
+
+
+def block(run: Run) -> None:
+    """Let no start of a router succeed: not that of a run either, which goes on too late."""
+    for unit in ROUTERS:
+        _write(_block_of(unit), BLOCKING.encode())
+    _must(run, ["systemctl", "daemon-reload"])
+
+
+def unblock(run: Run) -> None:
+    for unit in ROUTERS:
+        forget(_block_of(unit))
+    _must(run, ["systemctl", "daemon-reload"])
+
+
+def _block_of(unit: str) -> str:
+    return f"{BLOCKS}/{unit}.d/{NAME}.conf"
+
+
+def begun(run: Run) -> bool:
+    """Whether the undo has begun, and is not over."""
+    state = show(run, [f"{NAME}.service"], ["ActiveState"])[0].get("ActiveState")
+    return state in ("activating", "active", "deactivating")
+
+
+def _require_armed(run: Run, wanted: Due, program: bytes) -> None:
+    if due().get("run") == wanted.run and not has_returned():
+        return
+    _begin_again(run, wanted, program)
+    raise Refused(
+        f"The run gave no sign of life for {undoing.delay(wanted.role, wanted.after):g} s, so this member returns to "
+        "its settings of before. Repeat the run; where hosts are slow, with a larger undo_after."
+    )
+
+
+def _begin_again(run: Run, wanted: Due, program: bytes) -> None:
+    """Begin the undo now. It may be over, and the run may have changed something since."""
+    if not due():
+        arm(run, wanted._replace(id=read(RETURNED).get("id", wanted.run)), program)
+    _must(run, ["systemctl", "restart", "--no-block", f"{NAME}.service"])
+
+
+def _write(path: str, content: bytes, mode: int = 0o644) -> None:
+    os.makedirs(os.path.dirname(path), mode=0o700 if path.startswith(UNDO) else 0o755, exist_ok=True)
+    with open(f"{path}.new", "wb") as file:
+        os.fchmod(file.fileno(), mode)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(f"{path}.new", path)
+
+
+def _must(run: Run, command: List[str]) -> None:
+    code, out, err = run(command)
+    if code:
+        raise Refused(f"{' '.join(command)} failed: {' '.join((err or out).split())} (exit code {code})")

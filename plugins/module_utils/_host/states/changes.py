@@ -1,0 +1,128 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What leads from one state of a member to another: which files change, and which commands follow. Pure."""
+
+from __future__ import annotations
+
+from typing import Iterator, List, NamedTuple, Sequence
+
+from ..._shared.engines import AGENT, NATIVE, UNITS
+from .. import ownership
+from .snapshot import ROUTERS, WATCHED_UNITS, File, Snapshot
+
+SYSTEMD = "/etc/systemd/"
+SYSCTL = "/etc/sysctl.d/"
+LIBRARY = "/usr/local/lib/onprem-lb-agent/"
+METRICS = "onprem-lb-metrics.service"
+# The tables of nftables that are loaded from a file.
+TABLES = {
+    "/etc/onprem-lb/api-redirect.nft": "onprem_lb_api",
+    "/etc/onprem-lb/machine-config.nft": "onprem_lb_machine_config",
+}
+LOADS = {
+    UNITS[AGENT].balancer: "/etc/onprem-lb-agent/proxy.json",
+    UNITS[AGENT].router: "/etc/onprem-lb-agent/vrrp.json",
+}
+
+
+class FileChanges(NamedTuple):
+    """The files to write, and the paths to delete."""
+
+    write: List[File]
+    delete: List[str]
+
+    @property
+    def paths(self) -> List[str]:
+        return [file.path for file in self.write] + self.delete
+
+
+def of_files(now: Snapshot, then: Snapshot) -> FileChanges:
+    """Return what makes the files of now those of then. A configuration of others stays, if there was none then."""
+    before = {file.path: file for file in now.files}
+    after = {file.path: file for file in then.files}
+    gone = [path for path in before if path not in after and not _is_of_others(before[path], [*now.configs.values()])]
+    return FileChanges([file for path, file in after.items() if before.get(path) != file], gone)
+
+
+def _is_of_others(file: File, configs: Sequence[str]) -> bool:
+    return file.path in configs and not ownership.is_marked(file.content.decode(errors="replace"))
+
+
+def of_units(now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List[str]]:
+    """Return the commands after the files have changed, without those of the routers.
+
+    :param changed: the paths of these files
+    """
+    others = [name for name in WATCHED_UNITS if name not in ROUTERS]
+    return [
+        *([["systemctl", "daemon-reload"]] if any(path.startswith(SYSTEMD) for path in changed) else []),
+        *_kernel(then, changed),
+        *_tables(then, changed),
+        *_enabling(now, then),
+        *(["systemctl", "stop", name] for name in reversed(others) if _stops(name, now, then)),
+        *(command for name in others for command in _running(name, now, then, changed)),
+    ]
+
+
+def of_routers(now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List[str]]:
+    """Return the commands that make the routers run as they did then, once the files have changed.
+
+    One that has no reason to load its file again is left alone.
+    """
+    return [
+        *(["systemctl", "stop", name] for name in ROUTERS if _stops(name, now, then)),
+        *(command for name in ROUTERS for command in _running(name, now, then, changed)),
+    ]
+
+
+def _kernel(then: Snapshot, changed: Sequence[str]) -> Iterator[List[str]]:
+    for file in then.files:
+        if file.path.startswith(SYSCTL) and file.path in changed:
+            yield ["sysctl", "--ignore", "--load", file.path]
+
+
+def _tables(then: Snapshot, changed: Sequence[str]) -> Iterator[List[str]]:
+    there = {file.path for file in then.files}
+    for path, table in TABLES.items():
+        if path in changed and path in there:
+            yield ["nft", "--file", path]
+        elif path in changed:
+            yield ["nft", f"add table inet {table}; delete table inet {table}"]
+
+
+def _enabling(now: Snapshot, then: Snapshot) -> Iterator[List[str]]:
+    for name, unit in then.units.items():
+        if name in now.units and now.units[name].enabled != unit.enabled:
+            yield ["systemctl", "enable" if unit.enabled else "disable", name]
+
+
+def _stops(name: str, now: Snapshot, then: Snapshot) -> bool:
+    return name in now.units and now.units[name].active and not (name in then.units and then.units[name].active)
+
+
+def _running(name: str, now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List[str]]:
+    """Return the command by which a unit that ran then runs again, with the files of then."""
+    if name not in then.units or not then.units[name].active:
+        return []
+    if not (name in now.units and now.units[name].active):
+        return [["systemctl", "start", name]]
+    is_part = any(path.startswith(f"/etc/systemd/system/{name}") for path in changed)
+    if name in LOADS:
+        return _of_agent(name, is_part, changed)
+    if name == METRICS:
+        return (
+            [["systemctl", "restart", name]] if is_part or any("onprem-lb-metrics" in path for path in changed) else []
+        )
+    if name in UNITS[NATIVE]:
+        is_loaded = then.configs.get(name.partition(".")[0]) in changed
+        return [["systemctl", "reload", name]] if is_part or is_loaded else []
+    return [["systemctl", "restart", name]] if is_part else []
+
+
+def _of_agent(name: str, is_part: bool, changed: Sequence[str]) -> List[List[str]]:
+    """Return the command for a daemon of the agent: a change of its version is handed over, without a gap."""
+    if is_part and name in ROUTERS:
+        return [["systemctl", "restart", name]]
+    if any(path.startswith(LIBRARY) for path in changed):
+        return [["systemctl", "kill", "--kill-who=main", "--signal=USR2", name]]
+    return [["systemctl", "reload", name]] if LOADS[name] in changed else []

@@ -1,0 +1,85 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a run asks of a member's states: save and arm, postpone, confirm, cancel, list, restore."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple
+
+from ..firewall.system import Host
+from ..reader import Run
+from . import arming, changes, program, restoring, snapshot, store
+from .arming import Due
+from .snapshot import Snapshot
+
+
+class Member(NamedTuple):
+    """The member on which a module runs."""
+
+    run: Run
+    firewall: Host
+    configs: Dict[str, str]
+    interfaces: List[str]
+
+    def now(self) -> Snapshot:
+        """Return its state as it is, with its openings.
+
+        :raises restoring.Failed: if its firewall cannot be read
+        """
+        openings = restoring.current_openings(self.firewall)
+        return snapshot.take(self.run, self.configs, openings, self.interfaces)
+
+
+def arm(member: Member, wanted: Due, purpose: str, kept: str = "") -> None:
+    """Save the state as it is, and arm the return to it. After an interrupted run it is the state before that one.
+
+    :param kept: as `store.save` takes it
+    :raises arming.Refused, restoring.Failed, store.Refused: nothing is armed
+    """
+    target = arming.target(wanted)
+    store.save(store.State(wanted.run, purpose, member.now()), kept)
+    arming.arm(member.run, wanted._replace(id=target), program.build())
+
+
+def listed(member: Member) -> List[Dict[str, Any]]:
+    """Return the saved states, oldest first, each compared with the present."""
+    now = member.now()
+    found = []
+    for each in store.ids():
+        state = store.load(each)
+        found.append(
+            {
+                "id": state.id,
+                "purpose": state.purpose,
+                "engine": state.saved.engine,
+                "is_present": state.saved.digest == now.digest,
+                "files": changes.of_files(now, state.saved).paths,
+                "changes_link": snapshot.on_the_link(state.saved.instances) != snapshot.on_the_link(now.instances),
+                "has_router": state.saved.has_router,
+                "settle": settle([*state.saved.instances, *now.instances]),
+            }
+        )
+    return found
+
+
+def settle(instances: List[snapshot.Instance]) -> float:
+    """Return how many seconds a router waits at most before it takes VIPs that nobody holds, and one for the host."""
+    return 4 * max((each["advert_interval"] for each in instances), default=0) + 1
+
+
+def restore(member: Member, wanted: str, dry: bool) -> Dict[str, Any]:
+    """Return to a state at once; return the paths that changed, and what failed.
+
+    :raises store.Refused: there is no such state
+    """
+    then, now = store.load(wanted).saved, member.now()
+    changed = changes.of_files(now, then).paths
+    todo = [*changes.of_units(now, then, changed), *changes.of_routers(now, then, changed)]
+    if dry:
+        return {"paths": changed, "commands": [" ".join(each) for each in todo], "failed": []}
+    restoring.files(now, then)
+    done: List[str] = []
+    failed = restoring.commands(member.run, changes.of_units(now, then, changed), done.append)
+    restoring.openings(member.firewall, then)
+    failed += restoring.commands(member.run, changes.of_routers(now, then, changed), done.append)
+    return {"paths": changed, "commands": done, "failed": failed}

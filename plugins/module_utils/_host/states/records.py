@@ -1,0 +1,60 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Records that only root may read. One of them says that a member is about to return to its old state."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from typing import Any, Dict
+
+FOLDER = "/var/lib/onprem.lb"
+UNDO = f"{FOLDER}/undo"
+DUE = f"{UNDO}/due.json"  # ``{run, id, role, after, settle, boot}`` while an undo is armed or under way
+
+RETURNED = f"{UNDO}/returned.json"  # ``{run, id, at}`` from the beginning of an undo until the next run
+
+
+def due() -> Dict[str, Any]:
+    """Return the record of the undo that is armed or under way; {} if there is none."""
+    return read(DUE)
+
+
+def has_returned() -> bool:
+    """Whether this member has begun to return, so that the run which it returns from must not change it any more."""
+    return os.path.exists(RETURNED)
+
+
+def read(path: str) -> Dict[str, Any]:
+    """Return a record; {} if there is none."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def forget(path: str) -> None:
+    """Remove a record, if there is one."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def write(path: str, data: Dict[str, Any]) -> None:
+    """Write a record so that it survives a loss of power: whole, or not at all."""
+    folder = os.path.dirname(path)
+    os.makedirs(os.path.dirname(folder), mode=0o755, exist_ok=True)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    handle, candidate = tempfile.mkstemp(prefix=".", dir=folder)  # which only its owner may read
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(data, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(candidate, path)
+    except OSError:
+        forget(candidate)
+        raise

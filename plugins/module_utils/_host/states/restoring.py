@@ -1,0 +1,96 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Puts a state of a member in the place of what it has."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from typing import Callable, List
+
+from ..firewall import core, model
+from ..firewall.system import Host
+from ..reader import Run
+from . import changes, snapshot
+from .snapshot import File, Snapshot
+
+
+class Failed(Exception):
+    """Something cannot be restored; the text is a sentence."""
+
+
+def files(now: Snapshot, then: Snapshot, root: str = "") -> List[str]:
+    """Restore the files, each atomically; return the paths that changed.
+
+    :param root: a folder in place of /, for tests
+    """
+    todo = changes.of_files(now, then)
+    for file in todo.write:
+        _write(file, root)
+    for path in todo.delete:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(root + path)
+    return todo.paths
+
+
+def _write(file: File, root: str) -> None:
+    folder, name = os.path.split(root + file.path)
+    os.makedirs(folder, mode=0o755, exist_ok=True)
+    # Because of the dot and the suffix, programs that read whole folders ignore it.
+    handle, candidate = tempfile.mkstemp(prefix=f".{name}.", suffix=".new", dir=folder)
+    with os.fdopen(handle, "wb") as target:
+        target.write(file.content)
+        target.flush()
+        os.fchmod(handle, file.mode)
+        os.fchown(handle, file.uid, file.gid)
+        if file.label:
+            with contextlib.suppress(OSError):
+                os.setxattr(candidate, snapshot.LABEL, file.label)
+        os.fsync(handle)
+    if file.target:
+        os.unlink(candidate)
+        os.symlink(file.target, candidate)
+    os.rename(candidate, root + file.path)
+
+
+def openings(firewall: Host, then: Snapshot) -> List[str]:
+    """Restore the openings in the firewall; return what was done.
+
+    :raises Failed: with the firewall's own words
+    """
+    try:
+        todo = core.plan(firewall, "auto", [opening(text) for text in then.openings], then.interfaces)
+        model.apply(todo.actions, firewall)
+    except model.FirewallError as error:
+        raise Failed(str(error)) from None
+    return ["change the firewall"] if todo.actions else []
+
+
+def opening(text: str) -> model.Opening:
+    """Return the opening that prints as this text."""
+    what, _from, source = text.partition(" from ")
+    port = int(what.partition(" ")[2]) if what.startswith("tcp") else 0
+    return model.Opening(port, "" if source == "anywhere" else source)
+
+
+def current_openings(firewall: Host) -> List[str]:
+    """Return the openings that this collection has made, as text.
+
+    :raises Failed: with the firewall's own words
+    """
+    try:
+        return snapshot.openings_of(core.plan(firewall, "auto", []).before)
+    except model.FirewallError as error:
+        raise Failed(str(error)) from None
+
+
+def commands(run: Run, todo: List[List[str]], say: Callable[[str], None]) -> List[str]:
+    """Run commands one after the other, and go on after one that fails; return what failed."""
+    failed = []
+    for command in todo:
+        say(" ".join(command))
+        code, out, err = run(command)
+        if code:
+            failed.append(f"{' '.join(command)} failed: {' '.join((err or out).split()) or f'exit code {code}'}")
+    return failed

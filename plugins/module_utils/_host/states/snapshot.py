@@ -1,0 +1,203 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a member has of this collection at one time: its files, its units, its openings in the firewall."""
+
+from __future__ import annotations
+
+import base64
+import glob
+import hashlib
+import json
+import os
+import re
+import stat
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+
+from ..._shared import held_back
+from ..._shared.engines import AGENT, KEEPALIVED, NATIVE, UNITS
+from .. import facts, keepalived_conf
+from ..reader import Run, show
+
+# Every file that a run writes, but for the record of installed packages: those stay installed.
+OWN_FILES = (
+    "/etc/systemd/system/haproxy.service.d/onprem-lb*.conf",
+    "/etc/systemd/system/keepalived.service.d/onprem-lb*.conf",
+    "/etc/systemd/system/nftables.service.d/onprem-lb*.conf",
+    "/etc/systemd/system/onprem-lb-[!u]*",  # without onprem-lb-undo, which is no part of a state
+    "/etc/sysctl.d/90-onprem-lb.conf",
+    "/etc/onprem-lb/*",
+    "/etc/onprem-lb-agent/*",
+    "/etc/onprem-lb-*-members.json",
+    "/usr/local/lib/onprem-lb-agent/*",
+    "/usr/local/lib/onprem-lb-keepalived/*",
+    "/usr/local/lib/onprem-lb-metrics/*",
+    *held_back.PATHS.values(),
+)
+AGENT_CONFIG = "/etc/onprem-lb-agent/vrrp.json"
+# In the order in which they start.
+WATCHED_UNITS = (
+    UNITS[NATIVE].balancer,
+    UNITS[AGENT].balancer,
+    "onprem-lb-down-file.path",
+    "onprem-lb-machine-config.service",
+    UNITS[NATIVE].router,
+    UNITS[AGENT].router,
+    "onprem-lb-metrics.service",
+)
+ROUTERS = (UNITS[NATIVE].router, UNITS[AGENT].router)
+LABEL = "security.selinux"
+PASS_LENGTH = 8  # all that VRRP compares
+
+Instance = Dict[str, Any]
+
+
+class File(NamedTuple):
+    """A file, or a symbolic link."""
+
+    path: str
+    mode: int
+    uid: int
+    gid: int
+    target: str = ""  # of a link
+    content: bytes = b""
+    label: bytes = b""  # of SELinux
+
+
+class Unit(NamedTuple):
+    """The state of a unit."""
+
+    active: bool
+    enabled: bool
+
+
+class Snapshot(NamedTuple):
+    """A member at one time."""
+
+    configs: Dict[str, str]  # the paths of haproxy's and keepalived's configurations, by program
+    files: List[File]
+    units: Dict[str, Unit]
+    instances: List[Instance]  # of the router, with their passwords
+    openings: List[str] = []  # as `firewall.model.Opening` prints them
+    interfaces: List[str] = []  # whose zones are opened
+
+    @property
+    def digest(self) -> str:
+        """Tell this content from others. The times at which files were written play no part."""
+        parts = sorted(
+            [file.path, file.mode, file.target, hashlib.sha256(file.content).hexdigest()] for file in self.files
+        )
+        units = sorted([name, *unit] for name, unit in self.units.items())
+        return hashlib.sha256(json.dumps([parts, units]).encode()).hexdigest()
+
+    @property
+    def engine(self) -> str:
+        """The engine whose router is set up; '' if there is none."""
+        paths = {file.path for file in self.files}
+        if f"/etc/systemd/system/{UNITS[AGENT].router}" in paths:
+            return AGENT
+        return NATIVE if "/etc/systemd/system/keepalived.service.d/onprem-lb.conf" in paths else ""
+
+    @property
+    def has_router(self) -> bool:
+        return any(self.units[name].active for name in ROUTERS if name in self.units)
+
+
+def on_the_link(instances: Iterable[Instance]) -> List[Tuple[Any, ...]]:
+    """Return what routers share with the others on their link; version 3 has no password."""
+    return sorted(
+        (
+            instance["vrid"],
+            instance["version"],
+            float(instance["advert_interval"]),
+            instance["auth_pass"][:PASS_LENGTH] if instance["version"] == 2 else "",
+            tuple(sorted(address.partition("/")[0] for address in instance["addresses"])),
+            tuple(sorted(instance["peers"])),
+        )
+        for instance in instances
+    )
+
+
+def take(run: Run, configs: Dict[str, str], openings: List[str], interfaces: List[str], root: str = "") -> Snapshot:
+    """Read this host.
+
+    :param root: a folder in place of /, for tests
+    """
+    files = [_file(path, root) for path in present(configs.values(), root)]
+    shown = show(run, WATCHED_UNITS, ("Id", "ActiveState", "UnitFileState"))
+    units = {
+        each["Id"]: Unit(each.get("ActiveState") in ("active", "reloading"), each.get("UnitFileState") == "enabled")
+        for each in shown
+        if "Id" in each
+    }
+    return Snapshot(configs, files, units, _instances(configs, files, units), openings, interfaces)
+
+
+def present(configs: Iterable[str], root: str = "") -> List[str]:
+    """Return the paths that a state has of this host as it is."""
+    found = [path[len(root) :] for pattern in OWN_FILES for path in glob.glob(root + pattern)]
+    found += [path for path in configs if os.path.lexists(root + path)]
+    return sorted({path for path in found if not os.path.isdir(root + path) or os.path.islink(root + path)})
+
+
+def _file(path: str, root: str) -> File:
+    status = os.lstat(root + path)
+    common = (path, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
+    if stat.S_ISLNK(status.st_mode):
+        return File(*common, target=os.readlink(root + path))
+    with open(root + path, "rb") as file:
+        return File(*common, content=file.read(), label=_label(root + path))
+
+
+def _label(path: str) -> bytes:
+    try:
+        return os.getxattr(path, LABEL)
+    except OSError:
+        return b""
+
+
+def _instances(configs: Dict[str, str], files: List[File], units: Dict[str, Unit]) -> List[Instance]:
+    """Return the instances of the router that runs; of both routers' configurations if none does."""
+    texts = {file.path: file.content.decode(errors="replace") for file in files}
+    native = keepalived_conf.instances(texts.get(configs.get(KEEPALIVED, ""), ""))
+    agent = facts.agent_instances(texts.get(AGENT_CONFIG, ""))
+    runs = {name for name, unit in units.items() if unit.active}
+    if UNITS[AGENT].router in runs:
+        return agent
+    return native if UNITS[NATIVE].router in runs else [*native, *agent]
+
+
+# -- as text
+
+_OPENING = re.compile(r"^(?:tcp \d+|vrrp) from \S+")
+
+
+def openings_of(lines: Iterable[str]) -> List[str]:
+    """Return the openings among the lines with which a firewall describes them, each once."""
+    return list(dict.fromkeys(found[0] for line in lines for found in [_OPENING.match(line)] if found))
+
+
+def as_data(snapshot: Snapshot) -> Dict[str, Any]:
+    """Return a snapshot as JSON has it."""
+    files = [
+        {**file._asdict(), "content": _encoded(file.content), "label": _encoded(file.label)} for file in snapshot.files
+    ]
+    units = {name: unit._asdict() for name, unit in snapshot.units.items()}
+    return {**snapshot._asdict(), "files": files, "units": units}
+
+
+def of_data(data: Dict[str, Any]) -> Snapshot:
+    """Return the snapshot that JSON has."""
+    files = [
+        File(**{**each, "content": _decoded(each["content"]), "label": _decoded(each["label"])})
+        for each in data["files"]
+    ]
+    units = {name: Unit(**each) for name, each in data["units"].items()}
+    return Snapshot(**{**data, "files": files, "units": units})
+
+
+def _encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _decoded(text: Optional[str]) -> bytes:
+    return base64.b64decode(text or "")

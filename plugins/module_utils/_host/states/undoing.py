@@ -1,0 +1,107 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Decides how a member returns to its state of before, by itself, without ever splitting the layout. Pure.
+
+Members do not talk to each other here: the controller may be dead, and so may any of them. Each has a role, which the
+controller gave it when it armed the undo:
+
+- ``alone``: nothing changes on the link. It returns when its time has come.
+- ``first``: it returns when its time has come, which is later than that of the others: by then their routers have
+  stopped, and nothing on the link can disagree with its old settings.
+- ``other``: when its time has come its router stops. It starts again, with the old settings, when the link shows that
+  it disagrees with nobody: another member advertises with the same old settings, or nobody has held the VIPs for longer
+  than any router waits. Until then it stays stopped: fewer routers run, and the VIPs have one holder.
+
+After a boot the time of the others is not known any more. So a ``first`` then waits as an ``other`` does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from .snapshot import PASS_LENGTH, Instance
+
+ALONE, FIRST, OTHER = ROLES = ("alone", "first", "other")
+LATER = 10.0  # seconds by which `first` comes after the others, so that their routers have stopped
+
+Heard = Mapping[str, Any]  # a router as `vrrp_routers` describes it
+
+
+class Seen(NamedTuple):
+    """What a look at the link has shown."""
+
+    heard: Sequence[Heard]  # the routers that advertise, without this host's own
+    answering: Mapping[str, Collection[str]]  # by VIP: the hardware addresses of the other hosts that answer for it
+
+
+def waits(role: str, booted: bool) -> bool:
+    """Whether the router stays stopped until the link shows that it may start.
+
+    :param booted: whether the host has booted since the undo was armed
+    """
+    return role == OTHER or (role == FIRST and booted)
+
+
+def delay(role: str, after: float) -> float:
+    """Return how many seconds after the last sign of life of the controller a member acts."""
+    return after + LATER if role == FIRST else after
+
+
+class Patience:
+    """Says from one look at the link to the next whether the router may start."""
+
+    def __init__(self, instances: Sequence[Instance], settle: float) -> None:
+        """
+        :param instances: those of the old state
+        :param settle: how many seconds a router waits at most before it takes VIPs that nobody holds
+        """
+        self._instances = instances
+        self._free_for = 2 * settle
+        self._free_since: Optional[float] = None
+
+    def hindrance(self, seen: Seen, now: float) -> str:
+        """Return why the router may not start yet; '' if it may."""
+        unheard = [each for each in self._instances if not any(agrees(router, each) for router in seen.heard)]
+        held = [found for each in unheard for found in _held(each, seen)]
+        if held:
+            self._free_since = None
+            return held[0]
+        if not unheard:
+            return ""
+        self._free_since = now if self._free_since is None else self._free_since
+        waited = now - self._free_since
+        return (
+            "" if waited >= self._free_for else f"nobody has held the VIPs for {waited:.0f} s of {self._free_for:.0f}"
+        )
+
+
+def agrees(router: Heard, instance: Instance) -> bool:
+    """Whether an Advertisement is one that a router with these settings accepts as of its own Virtual Router."""
+    same = router["vrid"] == instance["vrid"] and router["version"] == instance["version"]
+    if not same or sorted(router["addresses"]) != _addresses(instance):
+        return False
+    if instance["version"] != 2:
+        return True
+    # keepalived fills the rest of the field with NULs.
+    password = str(router.get("auth_pass", "")).rstrip("\0")
+    return password == instance["auth_pass"][:PASS_LENGTH] and router["interval"] == instance["advert_interval"]
+
+
+def _held(instance: Instance, seen: Seen) -> List[str]:
+    """Say who holds the VIPs of an instance with other settings."""
+    own = _addresses(instance)
+    others = [router["source"] for router in seen.heard if set(router["addresses"]) & set(own)]
+    others += [mac for vip in own for mac in seen.answering.get(vip, ())]
+    return [f"{', '.join(own)} is held with other settings, by {who}" for who in dict.fromkeys(others)]
+
+
+def _addresses(instance: Instance) -> List[str]:
+    return sorted(address.partition("/")[0] for address in instance["addresses"])
+
+
+def links(instances: Sequence[Instance]) -> Dict[str, List[str]]:
+    """Return the VIPs on each interface."""
+    found: Dict[str, List[str]] = {}
+    for instance in instances:
+        found.setdefault(instance["interface"], []).extend(_addresses(instance))
+    return found

@@ -1,0 +1,33 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a user may set for a rollback."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Optional, Tuple
+
+from ..._agent.config.schema import Faults, Field, boolean, number, read
+
+ID = re.compile(r"\d{8}T\d{6}Z")
+
+
+def _id(value: Any) -> Tuple[Any, Optional[str]]:
+    if value == "" or (isinstance(value, str) and ID.fullmatch(value)):
+        return value, None
+    return None, "the ID of a state is wanted, such as 20260131T120000Z; -e rollback_list=true lists them."
+
+
+SETTINGS = {
+    "to": Field(_id, ""),
+    "list": Field(boolean, False),
+    "undo_after": Field(number(0, 3600, " seconds"), 35),
+    "break_lock": Field(boolean, False),
+}
+
+
+def faults(given: Dict[str, Any]) -> Faults:
+    """Return what is wrong with the variables of a rollback, without their prefix."""
+    found: Faults = []
+    read(SETTINGS, given, "rollback", found)
+    return [fault.replace("rollback.", "rollback_") for fault in found]

@@ -1,0 +1,129 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A return of a pair to an earlier state: to which one, and whose router stops meanwhile. Pure.
+
+A state has the same ID on all members whose run saved it. It is the one before that run.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple
+
+from .members import Layout, layouts
+from .steps import incomplete
+
+ID_PARTS = ((0, 4, "-"), (4, 6, "-"), (6, 8, " "), (9, 11, ":"), (11, 13, ":"), (13, 15, " UTC"))
+
+States = Dict[str, Dict[str, Any]]  # by ID, as `member_state` lists them
+
+
+class Steps(NamedTuple):
+    """What is to be done. With faults, or when there is nothing to do, there are no members."""
+
+    faults: List[str]
+    lines: List[str] = []  # in words
+    id: str = ""
+    members: List[str] = []  # that return
+    first: str = ""  # the one whose router runs alone meanwhile; '' if nothing on the link changes
+    settle: float = 0  # for how many seconds a router waits at most before it takes VIPs that nobody holds
+
+
+def steps(given: List[Dict[str, Any]], to: str = "", only_list: bool = False) -> Steps:
+    """Return the steps of a rollback.
+
+    :param given: the hosts of the play as `members` describes them, each with what `member_state` listed as ``states``
+    :param to: the ID of a state; '' for the newest, unless the members have returned to one already
+    """
+    every = layouts(given)
+    if len(every) > 1 and not only_list:
+        pairs = " and ".join(", ".join(layout.names) for layout in every)
+        return Steps([f"There are several pairs ({pairs}): choose one of them with --limit."])
+    saved = {host["name"]: {state["id"]: state for state in host["states"].get("states", [])} for host in given}
+    if only_list:
+        return Steps([], [line for layout in every for line in _listed(layout, saved)])
+    faults = _unfit(every[0], given)
+    return Steps(faults) if faults else _return(every[0], saved, {h["name"]: h["states"]["engine"] for h in given}, to)
+
+
+def _unfit(layout: Layout, given: List[Dict[str, Any]]) -> List[str]:
+    """Say why no rollback is possible now."""
+    unread = [f"{host['name']}: {host['states'].get('msg', '')}" for host in given if "engine" not in host["states"]]
+    return incomplete(layout, "A rollback") or unread
+
+
+def _return(layout: Layout, saved: Dict[str, States], engines: Dict[str, str], to: str) -> Steps:
+    known = _ids(layout, saved)
+    if to and to not in known:
+        return Steps([f"rollback_to is {to}, which no member has: there {_are(known)}."])
+    present = [each for each in known if all(one["is_present"] for one in _of(layout, saved, each).values())]
+    if not known:
+        return Steps([], [f"There is no earlier state of {', '.join(layout.names)}: nothing to do."])
+    if present and to in ("", *present):
+        others = f" Another one is chosen by -e rollback_to: {', '.join(known)}." if not to else ""
+        return Steps([], [f"The members run the state {to or present[-1]} already: nothing to do.{others}"])
+    chosen = to or known[-1]
+    found = _of(layout, saved, chosen)
+    returning = {name: state for name, state in found.items() if not state["is_present"]}
+    faults = _refusals(layout, chosen, found, engines)
+    return Steps(faults) if faults else _moves(layout, chosen, found, returning)
+
+
+def _refusals(layout: Layout, chosen: str, found: States, engines: Dict[str, str]) -> List[str]:
+    others = [name for name in layout.names if name not in found]
+    faults = [
+        f"{name} ran {state['engine'] or 'nothing of this collection'} in the state {chosen}, and runs {engines[name]} "
+        "now: change the engine in the inventory and run onprem.lb.site."
+        for name, state in found.items()
+        if state["engine"] != engines[name]
+    ]
+    if others and any(state["changes_link"] for state in found.values()):
+        faults.append(
+            f"{', '.join(others)} has no state {chosen}, and the others would no longer agree with it: it would hold "
+            "the VIPs beside them. Change the inventory and run onprem.lb.site."
+        )
+    return faults
+
+
+def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Steps:
+    link = any(state["changes_link"] for state in found.values())
+    routers = [member for member in layout.members if member.name in found and found[member.name]["has_router"]]
+    first = max(routers, key=lambda member: len(member.held)).name if link and routers else ""
+    lines = [f"Back to {chosen}, what ran before {_when(chosen)} ({next(iter(found.values()))['purpose']})."]
+    lines += [f"{name}: {', '.join(state['files']) or 'its units'}" for name, state in returning.items()]
+    lines += [f"{name} has no state {chosen} and stays as it is." for name in layout.names if name not in found]
+    if first:
+        lines.append(
+            f"Settings change that all members share, so for some 10 s only {first}'s router runs. No other member can "
+            "take over then."
+        )
+    lines.append("The inventory stays as it is: the next run of onprem.lb.site brings its settings back.")
+    settle = max(state["settle"] for state in found.values()) if link else 0
+    return Steps([], lines, chosen, list(found), first, settle)
+
+
+def _listed(layout: Layout, saved: Dict[str, States]) -> List[str]:
+    lines = []
+    for each in _ids(layout, saved):
+        found = _of(layout, saved, each)
+        state = next(iter(found.values()))
+        there = "as now" if all(one["is_present"] for one in found.values()) else f"on {', '.join(found)}"
+        lines.append(f"{each}: what ran before {_when(each)} ({state['purpose']}), {state['engine']}, {there}")
+    return lines or [f"{', '.join(layout.names)} have no saved state: a run that changes them saves one."]
+
+
+def _ids(layout: Layout, saved: Dict[str, States]) -> List[str]:
+    """Return the IDs of all members' states, oldest first."""
+    return sorted({each for name in layout.names for each in saved.get(name, {})})
+
+
+def _of(layout: Layout, saved: Dict[str, States], wanted: str) -> States:
+    """Return a state of each member that has it, by the member's name."""
+    return {name: saved[name][wanted] for name in layout.names if wanted in saved.get(name, {})}
+
+
+def _when(state: str) -> str:
+    return "".join(state[begin:end] + after for begin, end, after in ID_PARTS)
+
+
+def _are(known: List[str]) -> str:
+    return f"are {', '.join(known)}" if known else "is none"

@@ -1,0 +1,197 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: member_state
+short_description: Save the state of a member, return to one, and let the member do that by itself unless a run confirms
+version_added: 1.1.0
+author:
+  - The onprem.lb authors (!UNKNOWN)
+description:
+  - A state is every file that this collection writes on a member, which of its units run and start at boot, and its
+    openings in the firewall. The last five states are kept in C(/var/lib/onprem.lb/states), which only root may read.
+  - A run saves the state before its first change, and arms a timer of the host itself. Unless the run postpones or
+    confirms it, the member returns to that state, whether the controller can reach it or not.
+  - The record of installed packages is no part of a state, and neither are the packages.
+options:
+  state:
+    description:
+      - V(armed) saves the state and arms the return to it.
+      - V(postponed) lets the timer begin anew. It fails if the return has begun.
+      - V(confirmed) disarms it because the change is proved. It fails if the return has begun.
+      - V(abandoned) is for a run that has failed. A member that has returned already does so again.
+      - V(taken_over) postpones what an interrupted run has armed. If the return has begun, it ends it after its step.
+      - V(listed) compares the saved states with the present one.
+      - V(restored) returns to the state O(id) at once.
+    type: str
+    choices: [armed, postponed, confirmed, abandoned, taken_over, listed, restored]
+    required: true
+  run:
+    description: The ID of the run, the same on all members, such as V(20260131T120000Z). Its state gets this ID.
+    type: str
+    default: ""
+  id:
+    description: The state to return to, for V(restored); for V(armed) one that stays although it is the oldest.
+    type: str
+    default: ""
+  purpose:
+    description: What the run does, for a list of the states.
+    type: str
+    default: a run
+  role:
+    description:
+      - V(alone) where nothing changes on the link.
+      - Else V(other), whose router stops until the link shows that it may start, or V(first), which returns once
+        those have stopped.
+    type: str
+    choices: [alone, first, other]
+    default: alone
+  after:
+    description: After how many seconds without a sign of life of the controller the member returns.
+    type: float
+    default: 40
+  settle:
+    description: How many seconds a router waits at most before it takes VIPs that nobody holds.
+    type: float
+    default: 5
+  configs:
+    description: The configuration files of C(haproxy) and C(keepalived), by program.
+    type: dict
+    default: {}
+  interfaces:
+    description: The interfaces whose zones are opened in the firewall.
+    type: list
+    elements: str
+    default: []
+extends_documentation_fragment:
+  - ansible.builtin.action_common_attributes
+attributes:
+  check_mode:
+    support: full
+    description: V(restored) says what would change. All others but V(listed) do nothing.
+  diff_mode:
+    support: none
+    description: There is nothing to show.
+  platform:
+    support: full
+    platforms: linux
+    description: Hosts that run systemd.
+"""
+
+EXAMPLES = r"""
+- name: Save the state, and return to it unless this is confirmed
+  onprem.lb.member_state:
+    state: armed
+    run: 20260131T120000Z
+    configs: {haproxy: /etc/haproxy/haproxy.cfg, keepalived: /etc/keepalived/keepalived.conf}
+
+- name: Confirm the change
+  onprem.lb.member_state:
+    state: confirmed
+    run: 20260131T120000Z
+"""
+
+RETURN = r"""
+states:
+  description:
+    - The saved states, oldest first. C(is_present) is true where the state is the present one, and C(changes_link)
+      where a return would change what routers share on their link.
+  type: list
+  elements: dict
+  returned: with O(state=listed)
+  sample:
+    - id: 20260131T120000Z
+      purpose: setting the pair up
+      engine: native
+      is_present: false
+      files: [/etc/haproxy/haproxy.cfg]
+      changes_link: false
+      has_router: true
+      settle: 5
+engine:
+  description: The engine that is set up here, or nothing.
+  type: str
+  returned: with O(state=listed)
+paths:
+  description: The files that were restored, or would be.
+  type: list
+  elements: str
+  returned: with O(state=restored)
+commands:
+  description: The commands that were run after that, or would be.
+  type: list
+  elements: str
+  returned: with O(state=restored)
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import (
+    arming,
+    manager,
+    program,
+    restoring,
+    store,
+    undoing,
+)
+
+ARGUMENTS = {
+    "state": {
+        "type": "str",
+        "choices": ["armed", "postponed", "confirmed", "abandoned", "taken_over", "listed", "restored"],
+        "required": True,
+    },
+    "run": {"type": "str", "default": ""},
+    "id": {"type": "str", "default": ""},
+    "purpose": {"type": "str", "default": "a run"},
+    "role": {"type": "str", "choices": list(undoing.ROLES), "default": undoing.ALONE},
+    "after": {"type": "float", "default": 40.0},
+    "settle": {"type": "float", "default": 5.0},
+    "configs": {"type": "dict", "default": {}},
+    "interfaces": {"type": "list", "elements": "str", "default": []},
+}
+
+
+def do(params, member, dry):
+    """Do what is asked for; return the result."""
+    state = params["state"]
+    if state == "listed":
+        return {"states": manager.listed(member), "engine": member.now().engine}
+    if state == "restored":
+        done = manager.restore(member, params["id"], dry)
+        return {"changed": bool(done["paths"] or done["commands"]), **done}
+    due = arming.Due(params["run"], params["run"], params["role"], params["after"], params["settle"])
+    if dry:
+        return {}
+    if state == "armed":
+        manager.arm(member, due, params["purpose"], params["id"])
+    elif state == "postponed":
+        arming.postpone(member.run, due, program.build())
+    elif state == "confirmed":
+        arming.confirm(member.run, due if params["run"] else None, program.build())
+    elif state == "abandoned":
+        arming.abandon(member.run, due, program.build())
+    else:
+        arming.take_over(member.run)
+    return {}
+
+
+def main():
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    member = manager.Member(module.run_command, Host(module), module.params["configs"], module.params["interfaces"])
+    try:
+        result = do(module.params, member, module.check_mode)
+    except (arming.Refused, restoring.Failed, store.Refused, OSError) as error:
+        module.fail_json(msg=str(error))
+    if result.get("failed"):
+        module.fail_json(msg=" ".join(result["failed"]), **{key: result[key] for key in ("paths", "commands")})
+    result.pop("failed", None)
+    module.exit_json(**{"changed": False, **result})
+
+
+if __name__ == "__main__":
+    main()

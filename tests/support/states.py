@@ -1,0 +1,72 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts for tests of saved states: a systemd that is a table of units, and files that are written in one line each."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Tuple
+
+from ansible_collections.onprem.lb.plugins.module_utils._host.states.snapshot import File, Snapshot, Unit
+
+CONFIGS = {"haproxy": "/etc/haproxy/haproxy.cfg", "keepalived": "/etc/keepalived/keepalived.conf"}
+HAPROXY_UNIT = "/etc/systemd/system/haproxy.service.d/onprem-lb.conf"
+KEEPALIVED_UNIT = "/etc/systemd/system/keepalived.service.d/onprem-lb.conf"
+MARK = "# Managed by Ansible, onprem.lb.\n"
+RUNS, STOPPED = Unit(True, True), Unit(False, False)
+INSTANCE = {
+    "name": "vip",
+    "interface": "eth0",
+    "vrid": 51,
+    "version": 2,
+    "priority": 100,
+    "preempt": True,
+    "advert_interval": 1.0,
+    "auth_pass": "secret",
+    "addresses": ["192.0.2.10/24"],
+    "peers": ["192.0.2.12"],
+}
+
+
+def file(path: str, content: str = MARK, mode: int = 0o644) -> File:
+    return File(path, mode, 0, 0, content=content.encode())
+
+
+def native(served: str = "one", routed: str = "one", **units: Unit) -> Snapshot:
+    """Return a member with haproxy and keepalived; each configuration is its mark and a word."""
+    files = [
+        file(CONFIGS["haproxy"], f"{MARK}{served}\n", 0o640),
+        file(CONFIGS["keepalived"], f"{MARK}{routed}\n", 0o600),
+        file(HAPROXY_UNIT),
+        file(KEEPALIVED_UNIT),
+    ]
+    running = {"haproxy.service": RUNS, "keepalived.service": RUNS, "onprem-lb-vrrp.service": STOPPED}
+    running.update({f"{name}.service": unit for name, unit in units.items()})
+    return Snapshot(CONFIGS, files, running, [INSTANCE])
+
+
+class Systemd:
+    """Answers `systemctl show`, and records what else it is asked for."""
+
+    def __init__(self, **active: bool) -> None:
+        self.active = {f"{name}.service": state for name, state in active.items()}
+        self.asked: List[str] = []
+        self.fails: Dict[str, str] = {}  # by the beginning of a command: what it says
+
+    def run_command(self, command: List[str], **_options: Any) -> Tuple[int, str, str]:
+        line = " ".join(command)
+        if command[:2] == ["systemctl", "show"]:
+            return 0, "\n\n".join(self._shown(unit) for unit in command[3:]), ""
+        self.asked.append(line)
+        for verb, state in (("start", True), ("restart", True), ("stop", False)):
+            if command[:2] == ["systemctl", verb]:
+                self.active.update(dict.fromkeys(command[2:], state))
+        said = next((text for begin, text in self.fails.items() if line.startswith(begin)), "")
+        return (1, "", said) if said else (0, "", "")
+
+    def get_bin_path(self, _name: str) -> str:
+        return ""
+
+    def _shown(self, unit: str) -> str:
+        state = "active" if self.active.get(unit) else "inactive"
+        enabled = "enabled" if unit in self.active else "disabled"
+        return f"Id={unit}\nActiveState={state}\nUnitFileState={enabled}"

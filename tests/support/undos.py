@@ -1,0 +1,236 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Members whose run is interrupted, and which return to their old settings: the routers are the forecast's.
+
+Each member has two routers, one with the old settings and one with the new, of which it runs one at most. `undoing`
+decides when it does what.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, List, Optional, Set, Tuple
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import undoing
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.simulator import Instance, Simulation
+
+SECOND = 1_000_000
+VIP = "192.0.2.10"
+OLD = {"vrid": 51, "version": 2, "interval": 1, "password": "old"}
+AFTER, SETTLE = 40.0, 5.0
+LOOKS_S = 1.5
+BOOT_S = 20
+
+
+class Member:
+    """A member: what its files say, what it runs, and its undo."""
+
+    def __init__(self, name: str, role: str) -> None:
+        self.name, self.role = name, role
+        self.files, self.running = "old", "old"
+        self.due: Optional[float] = None  # when it returns
+        self.begun = self.done = self.confirmed = self.up = self.blocked = False
+        self.generation = 0  # of its undo: an earlier one is over when this has changed
+
+
+class World:
+    """The members of a pair, or of more, in virtual time; ``new`` are the settings that the run brings."""
+
+    def __init__(self, new: Dict[str, object], names: Tuple[str, ...] = ("lb1", "lb2", "lb3")) -> None:
+        self.members = {name: Member(name, undoing.OTHER if at else undoing.FIRST) for at, name in enumerate(names)}
+        self.settings = {"old": OLD, "new": {**OLD, **new}}
+        pairs = [(name, which) for name in names for which in ("old", "new")]
+        self.sim = Simulation([self._instance(name, which, names) for name, which in pairs])
+        for name in names:
+            self.sim.start(f"{name} old")
+            self.members[name].up = True
+        self.wait(10)
+        self.began = self.sim.now
+
+    def _instance(self, name: str, which: str, names: Tuple[str, ...]) -> Instance:
+        settings, rank = self.settings[which], names.index(name)
+        interval = int(settings["interval"] * SECOND)
+        router = machine.VirtualRouter(
+            version=settings["version"], priority=254 - rank, interval=interval, source=f"192.0.2.{11 + rank}"
+        )
+        advertisement = packet.Advertisement(
+            settings["version"],
+            settings["vrid"],
+            254 - rank,
+            interval,
+            (VIP,),
+            auth_pass=settings["password"].encode() if settings["version"] == 2 else b"",
+        )
+        return Instance(f"{name} {which}", VIP, router, advertisement)
+
+    # -- the run
+
+    def wait(self, seconds: float) -> None:
+        self.sim.run(self.sim.now + round(seconds * SECOND))
+
+    def arm(self, name: str) -> None:
+        member = self.members[name]
+        member.due = self.sim.now + undoing.delay(member.role, AFTER) * SECOND
+        member.generation += 1
+        generation = member.generation
+        self.sim.call_at(int(member.due), lambda _sim: self._fire(member, generation))
+
+    def postpone(self, name: str) -> bool:
+        """Return whether the member accepts a sign of life; else it returns at once."""
+        member = self.members[name]
+        if member.begun or member.done:
+            self.begin_again(name)
+            return False
+        self.arm(name)
+        return True
+
+    def begin_again(self, name: str) -> None:
+        member = self.members[name]
+        member.done, member.due = False, float(self.sim.now)
+        member.generation += 1
+        self._fire(member, member.generation)
+
+    def confirm(self, name: str) -> bool:
+        member = self.members[name]
+        if member.begun or member.done:
+            self.begin_again(name)
+            return False
+        member.confirmed, member.due = True, None
+        member.generation += 1
+        return True
+
+    def abandon(self) -> None:
+        for name, member in self.members.items():
+            if member.done:
+                self.begin_again(name)
+
+    def write(self, name: str) -> bool:
+        """Return whether the member lets the run write: not once it has begun to return."""
+        member = self.members[name]
+        if member.begun or member.done:
+            return False
+        member.files = "new"
+        return True
+
+    def stop(self, name: str) -> None:
+        member = self.members[name]
+        if member.running and member.up:
+            self.sim.stop(f"{name} {member.running}")
+        member.running = ""
+
+    def load(self, name: str) -> bool:
+        """Reload or start the router, as keepalived does for a new VRID: the VIP is given up. False if it may not."""
+        member = self.members[name]
+        if member.blocked:
+            return False
+        if member.up and member.running != member.files:
+            self.stop(name)
+            self.sim.start(f"{name} {member.files}")
+            member.running = member.files
+        return True
+
+    # -- failures
+
+    def crash(self, name: str, boots: bool = True) -> None:
+        """Lose a host, with its timers. It boots later."""
+        member = self.members[name]
+        self.sim.crash(f"{name} {member.running}") if member.running else None
+        member.up, member.running, member.blocked, member.begun = False, "", False, False
+        member.generation += 1
+        if boots:
+            self.sim.call_at(self.sim.now + BOOT_S * SECOND, lambda _sim: self._boot(member))
+
+    def _boot(self, member: Member) -> None:
+        member.up = True
+        if member.due is not None and not member.done:
+            self._fire(member, member.generation, booted=True)
+        else:
+            self.load(member.name)
+
+    # -- the undo
+
+    def _fire(self, member: Member, generation: int, booted: bool = False) -> None:
+        if generation != member.generation or not member.up:
+            return
+        member.begun = True
+        if not undoing.waits(member.role, booted):
+            member.files = "old"
+            self.load(member.name)
+            self._end(member)
+            return
+        member.blocked = True
+        self.stop(member.name)
+        member.files = "old"
+        patience = undoing.Patience([self._old_instance()], SETTLE)
+        self._look(member, generation, patience)
+
+    def _look(self, member: Member, generation: int, patience: undoing.Patience) -> None:
+        if generation != member.generation or not member.up:
+            return
+        if patience.hindrance(self._seen_by(member), self.sim.now / SECOND):
+            later = self.sim.now + round(LOOKS_S * SECOND)
+            self.sim.call_at(later, lambda _sim: self._look(member, generation, patience))
+            return
+        member.files, member.blocked = "old", False
+        self.load(member.name)
+        self._end(member)
+
+    def _end(self, member: Member) -> None:
+        member.begun, member.done, member.due = False, True, None
+
+    def _old_instance(self) -> Dict[str, object]:
+        return {
+            "vrid": OLD["vrid"],
+            "version": OLD["version"],
+            "advert_interval": float(OLD["interval"]),
+            "auth_pass": OLD["password"],
+            "addresses": [f"{VIP}/24"],
+            "interface": "eth0",
+            "peers": [],
+        }
+
+    def _seen_by(self, member: Member) -> undoing.Seen:
+        others = [
+            self.sim.instances[at] for at in self.sim.active() if not self._is_of(self.sim.instances[at], member.name)
+        ]
+        heard = [
+            {
+                "vrid": each.advertisement.vrid,
+                "version": each.advertisement.version,
+                "addresses": list(each.advertisement.addresses),
+                "interval": each.router.interval / SECOND,
+                "auth_pass": each.advertisement.auth_pass.decode(),
+                "source": each.router.source,
+            }
+            for each in others
+        ]
+        return undoing.Seen(heard, {VIP: [name for name in sorted(self.holders()) if name != member.name]})
+
+    @staticmethod
+    def _is_of(instance: Instance, name: str) -> bool:
+        return instance.member.partition(" ")[0] == name
+
+    # -- what came of it
+
+    def holders(self, holding: Optional[Set[int]] = None) -> Set[str]:
+        found = self.sim.holding if holding is None else holding
+        return {self.sim.instances[at].member.partition(" ")[0] for at in found}
+
+    def spans(self, count: Callable[[int], bool]) -> List[float]:
+        """Return for how many seconds the number of holders was so, each time since the run began."""
+        moments = list(self.sim.history)
+        ends = [moment.at for moment in moments[1:]] + [self.sim.now]
+        found: List[float] = []
+        for moment, end in zip(moments, ends):
+            if end > self.began and count(len(self.holders(set(moment.holding)))):
+                found.append((end - max(moment.at, self.began)) / SECOND)
+        return found
+
+    def two_held(self) -> float:
+        return max(self.spans(lambda count: count > 1), default=0.0)
+
+    def longest_gap(self) -> float:
+        return max(self.spans(lambda count: count == 0), default=0.0)
+
+    def runs(self) -> Dict[str, str]:
+        return {name: member.running for name, member in self.members.items()}

@@ -1,0 +1,98 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which files change on the way back to a state, and which commands follow."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import changes
+from support.states import CONFIGS, KEEPALIVED_UNIT, MARK, RUNS, STOPPED, file, native
+
+AGENT = {"onprem-lb-vrrp.service": RUNS, "onprem-lb-proxy.service": RUNS}
+
+
+def way(now, then):
+    """The commands on the way from one to the other, first those of the units, then those of the routers."""
+    paths = changes.of_files(now, then).paths
+    both = changes.of_units(now, then, paths), changes.of_routers(now, then, paths)
+    return [[" ".join(command) for command in commands] for commands in both]
+
+
+def test_a_member_that_is_as_it_was_is_left_alone():
+    assert changes.of_files(native(), native()).paths == []
+    assert way(native(), native()) == [[], []]
+
+
+@pytest.mark.parametrize(
+    "now, commands",
+    [
+        (native(served="two"), [["systemctl reload haproxy.service"], []]),
+        (native(routed="two"), [[], ["systemctl reload keepalived.service"]]),
+        (native(keepalived=STOPPED), [["systemctl enable keepalived.service"], ["systemctl start keepalived.service"]]),
+        (
+            native(haproxy=STOPPED),
+            [["systemctl enable haproxy.service", "systemctl start haproxy.service"], []],
+        ),
+    ],
+)
+def test_what_has_changed_is_loaded_again_and_what_has_stopped_starts(now, commands):
+    assert way(now, native()) == commands
+
+
+def test_what_did_not_run_stops_the_router_last_of_all_commands():
+    then = native(keepalived=STOPPED, haproxy=STOPPED)
+    assert way(native(), then) == [
+        ["systemctl disable haproxy.service", "systemctl disable keepalived.service", "systemctl stop haproxy.service"],
+        ["systemctl stop keepalived.service"],
+    ]
+
+
+def test_a_changed_drop_in_is_read_before_its_program_loads_it():
+    now = native()
+    now = now._replace(files=[*now.files[:-1], file(KEEPALIVED_UNIT, f"{MARK}[Service]\n")])
+    assert way(now, native()) == [["systemctl daemon-reload"], ["systemctl reload keepalived.service"]]
+
+
+def test_a_file_that_was_not_there_goes_unless_another_hand_has_written_it():
+    then = native()._replace(files=[])
+    others = native()._replace(files=[file(CONFIGS["haproxy"], "global\n"), file(KEEPALIVED_UNIT)])
+    assert changes.of_files(others, then).delete == [KEEPALIVED_UNIT]
+
+
+@pytest.mark.parametrize(
+    "path, command",
+    [
+        ("/etc/onprem-lb-agent/vrrp.json", "systemctl reload onprem-lb-vrrp.service"),
+        (
+            "/usr/local/lib/onprem-lb-agent/agent.pyz",
+            "systemctl kill --kill-who=main --signal=USR2 onprem-lb-vrrp.service",
+        ),
+        ("/etc/systemd/system/onprem-lb-vrrp.service", "systemctl restart onprem-lb-vrrp.service"),
+    ],
+)
+def test_the_agent_loads_its_file_or_hands_over_to_its_other_version(path, command):
+    now = native()._replace(files=[file(path, "new")], units=AGENT)
+    assert way(now, now._replace(files=[file(path, "old")]))[1] == [command]
+
+
+@pytest.mark.parametrize(
+    "before, after, command",
+    [
+        (["old"], ["new"], "nft --file /etc/onprem-lb/api-redirect.nft"),
+        ([], ["new"], "nft add table inet onprem_lb_api; delete table inet onprem_lb_api"),
+    ],
+)
+def test_the_redirect_is_in_force_as_it_was(before, after, command):
+    path = "/etc/onprem-lb/api-redirect.nft"
+    then, now = (native()._replace(files=[file(path, text) for text in texts]) for texts in (before, after))
+    assert way(now, then)[0] == [command]
+
+
+def test_the_kernel_gets_its_settings_before_haproxy_loads_its_file():
+    path = "/etc/sysctl.d/90-onprem-lb.conf"
+    then = native()
+    then = then._replace(files=[*then.files, file(path)])
+    assert way(native(served="two"), then)[0] == [
+        f"sysctl --ignore --load {path}",
+        "systemctl reload haproxy.service",
+    ]

@@ -1,0 +1,148 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a state has of a member, and how it is saved."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import snapshot, store
+from support.states import CONFIGS, INSTANCE, KEEPALIVED_UNIT, Systemd, file, native
+
+KEEPALIVED = """
+vrrp_instance vip {
+    interface eth0
+    virtual_router_id 51
+    authentication {
+        auth_pass secret
+    }
+    virtual_ipaddress {
+        192.0.2.10/24
+    }
+    unicast_peer {
+        192.0.2.12
+    }
+}
+"""
+
+
+def write(root, path, text="x", mode=0o644):
+    target = root / path.lstrip("/")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text)
+    target.chmod(mode)
+
+
+def test_it_has_every_file_of_this_collection_and_none_of_others(tmp_path):
+    own = [
+        CONFIGS["haproxy"],
+        "/etc/onprem-lb-agent/vrrp.json",
+        "/etc/onprem-lb-pair-members.json",
+        "/etc/onprem-lb/open-firewall",
+        "/etc/sysctl.d/90-onprem-lb.conf",
+        "/etc/systemd/system/haproxy.service.d/onprem-lb.conf",
+        "/etc/systemd/system/onprem-lb-down-file.path",
+        "/usr/local/lib/onprem-lb-agent/agent-1.pyz",
+        "/usr/local/lib/onprem-lb-keepalived/last-will",
+    ]
+    others = [
+        "/etc/haproxy/errors.http",
+        "/etc/onprem-lb-packages.json",  # packages stay installed
+        "/etc/systemd/system/haproxy.service.d/limits.conf",
+        "/etc/systemd/system/onprem-lb-undo.service",
+    ]
+    for path in own + others:
+        write(tmp_path, path)
+    assert snapshot.present(CONFIGS.values(), str(tmp_path)) == own
+
+
+def test_it_has_modes_links_units_and_the_instances_of_the_router_that_runs(tmp_path):
+    write(tmp_path, CONFIGS["keepalived"], KEEPALIVED, 0o600)
+    write(tmp_path, "/usr/local/lib/onprem-lb-agent/agent-1.pyz")
+    os.symlink("agent-1.pyz", tmp_path / "usr/local/lib/onprem-lb-agent/agent.pyz")
+    taken = snapshot.take(Systemd(keepalived=True).run_command, CONFIGS, [], [], str(tmp_path))
+    by_path = {each.path: each for each in taken.files}
+    assert by_path[CONFIGS["keepalived"]].mode == 0o600
+    assert by_path["/usr/local/lib/onprem-lb-agent/agent.pyz"].target == "agent-1.pyz"
+    assert taken.units["keepalived.service"] == (True, True) and taken.units["haproxy.service"] == (False, False)
+    assert taken.instances == [INSTANCE]
+    assert taken.has_router
+
+
+@pytest.mark.parametrize(
+    "lines, openings",
+    [
+        (
+            ["tcp 80 from anywhere in inet filter input", "tcp 80 from anywhere in ip filter input"],
+            ["tcp 80 from anywhere"],
+        ),
+        (["vrrp from 192.0.2.12", "reopened whenever nftables.service loads its rules"], ["vrrp from 192.0.2.12"]),
+    ],
+)
+def test_it_has_the_openings_that_a_firewall_describes(lines, openings):
+    assert snapshot.openings_of(lines) == openings
+
+
+def test_only_what_is_compared_on_the_link_makes_routers_differ():
+    def shared(**changes):
+        return snapshot.on_the_link([{**INSTANCE, **changes}])
+
+    same = [{"name": "other"}, {"interface": "eth1"}, {"addresses": ["192.0.2.10/32"]}]
+    other = [{"vrid": 52}, {"version": 3}, {"advert_interval": 2}, {"auth_pass": "other"}, {"peers": []}]
+    assert all(shared(**changes) == shared() for changes in same)
+    assert all(shared(**changes) != shared() for changes in other)
+    assert shared(version=3, auth_pass="a") == shared(version=3, auth_pass="b")
+
+
+def test_two_states_are_the_same_whatever_the_order_of_their_files():
+    one = native()
+    assert one._replace(files=one.files[::-1]).digest == one.digest
+    assert native(served="two").digest != one.digest
+    assert one._replace(files=[*one.files[:-1], file(KEEPALIVED_UNIT, mode=0o600)]).digest != one.digest
+
+
+def saved(folder, *ids):
+    for each in ids:
+        store.save(store.State(each, "a test", native()), folder=str(folder))
+
+
+def test_a_state_comes_back_as_it_was_saved_and_only_root_may_read_it(tmp_path):
+    saved(tmp_path / "states", "20260131T120000Z")
+    path = tmp_path / "states/20260131T120000Z.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert store.load("20260131T120000Z", str(tmp_path / "states")).saved == native()
+
+
+def test_the_last_five_are_kept(tmp_path):
+    every = [f"2026013{day}T120000Z" for day in range(7)]
+    saved(tmp_path, *every)
+    assert store.ids(str(tmp_path)) == every[2:]
+
+
+def test_the_state_to_which_a_member_is_about_to_return_stays_although_it_is_the_oldest(tmp_path):
+    oldest, *others = every = [f"2026013{day}T120000Z" for day in range(6)]
+    saved(tmp_path, *every[:5])
+    store.save(store.State(every[5], "a rollback", native()), oldest, str(tmp_path))
+    assert store.ids(str(tmp_path)) == [oldest, *others]
+
+
+@pytest.mark.parametrize(
+    "wanted, sentence",
+    [
+        ("20260201T120000Z", "There is no state 20260201T120000Z here: there are 20260131T120000Z."),
+        ("20260131T120000Z", "The state 20260131T120000Z is damaged: "),
+    ],
+)
+def test_a_state_that_is_not_there_or_damaged_is_a_sentence(tmp_path, wanted, sentence):
+    (tmp_path / "20260131T120000Z.json").write_text(json.dumps({"id": 1}))
+    with pytest.raises(store.Refused) as refused:
+        store.load(wanted, str(tmp_path))
+    assert str(refused.value).startswith(sentence)
+
+
+def test_an_id_is_a_time(tmp_path):
+    with pytest.raises(store.Refused, match="'../x' is no ID of a state"):
+        saved(tmp_path, "../x")

@@ -1,0 +1,112 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run is interrupted at each of its steps, and the members return by themselves: never do two hold the VIP.
+
+The order of the steps is that of `roles/layout/tasks`: arm, stop the routers of the others, change the first one,
+postpone, change and start the others, verify, confirm.
+"""
+
+from __future__ import annotations
+
+import pytest
+from support.undos import World
+
+CHANGES = {
+    "password": {"password": "new"},
+    "VRID": {"vrid": 77},
+    "version": {"version": 3},
+    "interval": {"interval": 2},
+}
+NAMES = ("lb1", "lb2", "lb3")
+STEP_S = 2.0
+HANDOVER_S = 0.001  # an Advertisement travels that long at most
+BACK_S = 60.0
+
+
+def steps(world):
+    """Yield the steps of a run, each a function that returns False where the run fails."""
+    others, first = NAMES[1:], NAMES[0]
+    for name in NAMES:
+        yield f"arm {name}", lambda name=name: world.arm(name)
+    for name in others:
+        yield f"stop {name}", lambda name=name: world.stop(name)
+    yield f"change {first}", lambda: world.write(first) and world.load(first)
+    for name in (*others, first):
+        yield f"postpone {name}", lambda name=name: world.postpone(name)
+    for name in others:
+        yield f"change {name}", lambda name=name: world.write(name) and world.load(name)
+    yield "verify", lambda: world.wait(5)
+    for name in (first, *others):
+        yield f"confirm {name}", lambda name=name: world.confirm(name)
+
+
+COUNT = len(list(steps(None)))
+
+
+def play(world, until=COUNT, pause_at=None, pause=0.0):
+    """Run the steps; return whether the run succeeded. A living controller abandons a run that fails."""
+    for at, (_name, step) in enumerate(steps(world)):
+        if at == until:
+            return False
+        world.wait(pause if at == pause_at else STEP_S)
+        if step() is False:
+            world.abandon()
+            return False
+    return True
+
+
+@pytest.fixture(params=CHANGES)
+def world(request):
+    return World(CHANGES[request.param])
+
+
+def test_a_run_that_nobody_interrupts_ends_with_the_new_settings(world):
+    assert play(world)
+    world.wait(120)
+    assert set(world.runs().values()) == {"new"} and world.holders() == {"lb1"}
+    assert world.two_held() < HANDOVER_S
+
+
+@pytest.mark.parametrize("until", range(COUNT))
+def test_a_controller_that_dies_at_any_step_leaves_members_that_return_within_a_minute(world, until):
+    play(world, until)
+    world.wait(BACK_S)
+    confirmed = any(member.confirmed for member in world.members.values())
+    assert world.two_held() < HANDOVER_S
+    assert world.holders() == {"lb1"}
+    if not confirmed and until:
+        assert world.runs() == dict.fromkeys(NAMES, "old")
+    elif confirmed:  # those that were not told stay stopped, until the next run
+        assert {*world.runs().values()} <= {"new", ""} and world.runs()["lb1"] == "new"
+
+
+@pytest.mark.parametrize("lost", NAMES)
+@pytest.mark.parametrize("until", range(COUNT - 3))
+def test_a_host_that_is_lost_with_the_controller_does_not_split_the_others_when_it_boots(world, until, lost):
+    play(world, until)
+    world.crash(lost)
+    world.wait(2 * BACK_S)
+    assert world.two_held() < HANDOVER_S
+    assert len(world.holders()) == 1
+    assert world.runs() == dict.fromkeys(NAMES, "old")
+
+
+@pytest.mark.parametrize("lost", NAMES)
+@pytest.mark.parametrize("until", range(COUNT - 3))
+def test_without_a_host_that_does_not_come_back_the_others_serve(world, until, lost):
+    play(world, until)
+    world.crash(lost, boots=False)
+    world.wait(BACK_S + 15)  # the VIPs must be free for twice as long as any router waits
+    assert world.two_held() < HANDOVER_S
+    assert len(world.holders()) == 1
+    assert {which for name, which in world.runs().items() if name != lost} == {"old"}
+
+
+@pytest.mark.parametrize("pause", [39.0, 45.0, 49.0, 53.0, 70.0])
+@pytest.mark.parametrize("at", range(COUNT))
+def test_a_controller_that_lives_but_is_too_slow_splits_nothing(world, at, pause):
+    play(world, pause_at=at, pause=pause)
+    world.wait(2 * BACK_S)
+    assert world.two_held() < HANDOVER_S
+    assert len(world.holders()) == 1
+    assert len({which for which in world.runs().values() if which}) == 1

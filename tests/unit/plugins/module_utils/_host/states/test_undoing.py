@@ -1,0 +1,87 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When a router that was stopped may start again."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import undoing
+from support.states import INSTANCE
+
+HEARD = {
+    "vrid": 51,
+    "version": 2,
+    "addresses": ["192.0.2.10"],
+    "interval": 1.0,
+    "auth_pass": "secret",
+    "source": "192.0.2.12",
+}
+NOBODY = undoing.Seen([], {"192.0.2.10": []})
+
+
+@pytest.mark.parametrize(
+    "role, booted, waits",
+    [
+        ("alone", False, False),
+        ("alone", True, False),
+        ("first", False, False),
+        ("first", True, True),
+        ("other", False, True),
+    ],
+)
+def test_a_router_waits_unless_it_is_the_first_or_nothing_changes_on_the_link(role, booted, waits):
+    assert undoing.waits(role, booted) is waits
+
+
+def test_the_first_comes_after_the_others_have_stopped():
+    assert undoing.delay("first", 40) >= undoing.delay("other", 40) + 5
+
+
+def test_it_starts_beside_a_router_with_the_same_settings():
+    assert undoing.Patience([INSTANCE], 5).hindrance(undoing.Seen([HEARD], {"192.0.2.10": ["aa:bb"]}), 0) == ""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"auth_pass": "other"},
+        {"vrid": 52},
+        {"version": 3},
+        {"interval": 2.0},
+        {"addresses": ["192.0.2.10", "192.0.2.11"]},
+    ],
+)
+def test_it_does_not_start_beside_one_with_other_settings_however_long(changes):
+    patience, seen = undoing.Patience([INSTANCE], 5), undoing.Seen([{**HEARD, **changes}], {"192.0.2.10": ["aa:bb"]})
+    said = {patience.hindrance(seen, now) for now in range(1000)}
+    assert said == {"192.0.2.10 is held with other settings, by 192.0.2.12"}
+
+
+def test_it_does_not_start_while_another_host_answers_for_its_vip():
+    patience = undoing.Patience([INSTANCE], 5)
+    assert "by aa:bb" in patience.hindrance(undoing.Seen([], {"192.0.2.10": ["aa:bb"]}), 100)
+
+
+def test_it_starts_once_the_vips_were_free_for_twice_as_long_as_a_router_waits():
+    patience = undoing.Patience([INSTANCE], 5)
+    assert [bool(patience.hindrance(NOBODY, now)) for now in (0, 5, 9.9, 10)] == [True, True, True, False]
+
+
+def test_a_holder_in_between_lets_it_wait_anew():
+    patience = undoing.Patience([INSTANCE], 5)
+    patience.hindrance(NOBODY, 0)
+    patience.hindrance(undoing.Seen([], {"192.0.2.10": ["aa:bb"]}), 5)
+    assert patience.hindrance(NOBODY, 10) and not patience.hindrance(NOBODY, 20)
+
+
+def test_one_vip_with_the_same_settings_does_not_make_up_for_another():
+    other = {**INSTANCE, "vrid": 52, "addresses": ["192.0.2.11"]}
+    seen = undoing.Seen([HEARD], {"192.0.2.10": ["aa:bb"], "192.0.2.11": ["aa:bb"]})
+    assert (
+        undoing.Patience([INSTANCE, other], 5).hindrance(seen, 0) == "192.0.2.11 is held with other settings, by aa:bb"
+    )
+
+
+def test_version_3_has_no_password_and_learns_the_interval():
+    third = {**INSTANCE, "version": 3}
+    assert undoing.agrees({**HEARD, "version": 3, "auth_pass": "", "interval": 7.0}, third)

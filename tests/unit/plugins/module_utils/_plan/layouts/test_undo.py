@@ -1,0 +1,59 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which members return unless a run is proved, and which of them first."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Undo
+from support.plans.pairs import pair
+from support.plans.transitions import living
+
+
+def undo(members):
+    plan = planner.draft(_pair.LAYOUT, members)
+    assert plan.faults == []
+    return plan.undo
+
+
+def test_a_first_deployment_has_nothing_to_return_to():
+    assert undo(pair()) == Undo()
+
+
+def test_where_nothing_changes_on_the_link_each_returns_by_itself():
+    assert undo(living(priorities=[200, 199])) == Undo(["lb1", "lb2"], "", 0)
+
+
+@pytest.mark.parametrize("changes", [{"auth_pass": "an0ther1"}, {"vrid": 77}, {"vrrp_version": 3}])
+def test_where_members_may_differ_the_sole_router_returns_first(changes):
+    assert undo(living(holder="lb2", **changes)) == Undo(["lb1", "lb2"], "lb2", 5)
+
+
+def test_where_a_member_joins_the_one_that_holds_the_vips_returns_first():
+    assert undo(living(3, joining=["lb3"])) == Undo(["lb1", "lb2", "lb3"], "lb1", 5)
+
+
+def test_a_router_waits_longer_with_a_longer_interval():
+    assert undo(living(advert_interval=3)).settle == 13
+
+
+def test_a_member_outside_the_limit_does_not_return():
+    members = living(priorities=[200, 199])
+    members[1]["outside_limit"] = True
+    assert undo(members).members == ["lb1"]
+
+
+def test_a_change_of_the_engine_is_left_to_the_next_run():
+    assert undo(living(to_engine="agent")) == Undo()
+
+
+def test_members_with_the_agent_are_left_to_the_next_run():
+    assert undo(living(engine="agent", priorities=[200, 199])) == Undo()
+
+
+def test_an_adoption_is_left_to_the_next_run():
+    members = living()
+    members[1]["host"]["takeover"] = {"keepalived": {"keep": ["/etc/keepalived/keepalived.conf"], "set_aside": []}}
+    assert undo(members) == Undo()

@@ -1,0 +1,145 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""To which state a pair returns, whose router runs alone meanwhile, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import rollback as model
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import rollback
+
+FIRST, SECOND, THIRD = "20260129T120000Z", "20260130T120000Z", "20260131T120000Z"
+
+
+def state(name, present=False, link=False, engine="native", router=True):
+    return {
+        "id": name,
+        "purpose": "setting the pair up",
+        "engine": engine,
+        "is_present": present,
+        "files": [] if present else ["/etc/haproxy/haproxy.cfg"],
+        "changes_link": link,
+        "has_router": router,
+        "settle": 5,
+    }
+
+
+def member(name, *states, held=(), members=("lb1", "lb2"), engine="native", **seen):
+    return {
+        "name": name,
+        "members": list(members),
+        "vips": ["192.0.2.10"],
+        "engine": "auto",
+        "seen": {"held": [{"address": vip, "seconds": 1} for vip in held], "instances": [], **seen},
+        "states": {"states": list(states), "engine": engine},
+    }
+
+
+def pair(*states, **lb2):
+    return [member("lb1", *states), member("lb2", *(lb2.pop("states", states)), held=["192.0.2.10"], **lb2)]
+
+
+def test_it_returns_to_the_newest_state_of_all_members():
+    found = rollback.steps(pair(state(FIRST), state(SECOND)))
+    assert (found.faults, found.id, found.members, found.first) == ([], SECOND, ["lb1", "lb2"], "")
+    assert found.lines[:2] == [
+        f"Back to {SECOND}, what ran before 2026-01-30 12:00:00 UTC (setting the pair up).",
+        "lb1: /etc/haproxy/haproxy.cfg",
+    ]
+    assert rollback.steps(pair(state(FIRST), state(SECOND)), FIRST).id == FIRST
+
+
+def test_settings_of_the_link_change_while_the_holder_runs_alone():
+    found = rollback.steps(pair(state(FIRST, link=True)))
+    assert (found.first, found.settle) == ("lb2", 5)
+    assert any("only lb2's router runs" in line for line in found.lines)
+
+
+def test_a_second_time_nothing_is_to_do_but_another_state_can_be_chosen():
+    given = pair(state(FIRST), state(SECOND, present=True), state(THIRD))
+    found = rollback.steps(given)
+    assert found.members == [] and found.lines[0].startswith(
+        f"The members run the state {SECOND} already: nothing to do."
+    )
+    assert f"{FIRST}, {SECOND}, {THIRD}" in found.lines[0]
+    assert rollback.steps(given, SECOND).members == []
+    assert rollback.steps(given, THIRD).members == ["lb1", "lb2"]
+
+
+def test_without_a_state_there_is_nothing_to_do():
+    assert rollback.steps(pair()).lines == ["There is no earlier state of lb1, lb2: nothing to do."]
+
+
+def test_a_member_that_was_left_out_of_that_run_stays_as_it_is():
+    found = rollback.steps(pair(state(FIRST), states=()))
+    assert found.members == ["lb1"] and f"lb2 has no state {FIRST} and stays as it is." in found.lines
+
+
+@pytest.mark.parametrize(
+    "given, to, sentence",
+    [
+        (pair(state(FIRST)), SECOND, f"rollback_to is {SECOND}, which no member has: there are {FIRST}."),
+        (pair(), SECOND, f"rollback_to is {SECOND}, which no member has: there is none."),
+        (
+            pair(state(FIRST, link=True), states=()),
+            "",
+            f"lb2 has no state {FIRST}, and the others would no longer agree with it: it would hold the VIPs beside "
+            "them. Change the inventory and run onprem.lb.site.",
+        ),
+        (
+            pair(state(FIRST), engine="agent"),
+            "",
+            f"lb2 ran native in the state {FIRST}, and runs agent now: change the engine in the inventory and run "
+            "onprem.lb.site.",
+        ),
+        (
+            pair(state(FIRST))[:1],
+            "",
+            "lb2 is outside --limit, and a rollback needs all members: leave it out.",
+        ),
+        (
+            pair(state(FIRST), unreachable=True, msg="no route"),
+            "",
+            "A rollback needs all members. lb2 cannot be reached: no route.",
+        ),
+        (
+            [*pair(state(FIRST)), member("lb3", members=("lb3",))],
+            "",
+            "There are several pairs (lb1, lb2 and lb3): choose one of them with --limit.",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_refused(given, to, sentence):
+    found = rollback.steps(given, to)
+    assert found.faults == [sentence] and found.members == []
+
+
+def test_the_states_are_listed_with_their_dates():
+    given = pair(state(FIRST), state(SECOND, present=True), states=(state(SECOND, present=True),))
+    assert rollback.steps(given, only_list=True).lines == [
+        f"{FIRST}: what ran before 2026-01-29 12:00:00 UTC (setting the pair up), native, on lb1",
+        f"{SECOND}: what ran before 2026-01-30 12:00:00 UTC (setting the pair up), native, as now",
+    ]
+    assert rollback.steps(pair(), only_list=True).lines == [
+        "lb1, lb2 have no saved state: a run that changes them saves one."
+    ]
+
+
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        (
+            {"to": "yesterday"},
+            "rollback_to is 'yesterday': the ID of a state is wanted, such as 20260131T120000Z; -e rollback_list=true "
+            "lists them.",
+        ),
+        ({"list": "perhaps"}, "rollback_list is 'perhaps': true or false is wanted."),
+        ({"undo_after": -1}, "rollback_undo_after is -1: a number from 0 to 3600 seconds is wanted."),
+    ],
+)
+def test_a_wrong_variable_is_named_as_the_user_wrote_it(given, sentence):
+    assert model.faults(given) == [sentence]
+
+
+def test_good_variables_are_no_faults():
+    assert model.faults({"to": FIRST, "list": "true", "undo_after": "60", "break_lock": False}) == []

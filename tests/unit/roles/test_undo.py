@@ -1,0 +1,58 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a run arms the return of its members: after which silence, and only where something changes."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from support.roles import calls, variables_of
+
+SET_FACT, STATE = "ansible.builtin.set_fact", "onprem.lb.member_state"
+RUN = "20260131T120000Z"
+
+
+def armed(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=35, silence="35"):
+    """What lb2 does when it arms its return."""
+    changes = bool(paths)
+    undo = {"members": ["lb1", "lb2"], "first": "lb1", "settle": 5.0}
+    variables = {
+        **variables_of("layout"),
+        "inventory_hostname": "lb2",
+        "ansible_check_mode": False,
+        "ansible_play_hosts_all": ["lb1", "lb2"],
+        "__layout_checked": [list(paths)],
+        "__layout_first": "lb1",
+        "__layout_is_first": False,
+        "__layout_settings": {} if undo_after is None else {"undo_after": undo_after},  # a cluster has none
+        "__layout_plan": {"members": {"lb1": {}, "lb2": {}}, "undo": undo},
+        "__layout_lock": {"results": [{"item": "lb2", "interrupted": "", "at": time.time() - seconds_so_far}]},
+        "__layout_undo": {"run": ""},  # which the second of these tasks decides
+        "__layout_me": {"firewall": {"interfaces": []}},
+        "hostvars": {
+            "lb1": {"__layout_changes": changes, "__layout_now": RUN, "__layout_silence": silence},
+            "lb2": {"__layout_changes": changes},
+        },
+    }
+    (_fact, own), (_fact, decided) = calls("layout", variables, SET_FACT, tasks_from="arm.yml")
+    saved = calls("layout", {**variables, **decided}, STATE, tasks_from="arm.yml")
+    return own, decided["__layout_undo"], saved
+
+
+@pytest.mark.parametrize("lasted, silence", [(0, 35), (20, 35), (100, 150)])
+def test_a_run_that_is_slow_may_be_silent_for_longer(lasted, silence):
+    own, _undo, _saved = armed(lasted)
+    assert float(own["__layout_silence"]) == pytest.approx(silence, abs=2)
+
+
+def test_all_members_wait_equally_long_and_have_the_name_of_one_run():
+    _own, undo, ((_module, saved),) = armed(silence="150")
+    assert (undo["run"], undo["role"], undo["after"]) == (RUN, "other", 155)
+    assert (saved["run"], saved["after"]) == (RUN, 155)
+
+
+@pytest.mark.parametrize("given", [{"paths": ()}, {"undo_after": 0}, {"undo_after": None}])
+def test_a_run_that_changes_nothing_or_must_not_be_undone_arms_nothing(given):
+    _own, undo, saved = armed(**given)
+    assert undo["run"] == "" and saved == []
