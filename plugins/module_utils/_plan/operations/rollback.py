@@ -15,6 +15,8 @@ from .steps import incomplete
 ID_PARTS = ((0, 4, "-"), (4, 6, "-"), (6, 8, " "), (9, 11, ":"), (11, 13, ":"), (13, 15, " UTC"))
 
 NOTHING = "nothing of this collection"
+ANOTHER_ENGINE = "change the engine in the inventory and run onprem.lb.site."
+FIRST_RUN = "run onprem.lb.site first."
 
 States = Dict[str, Dict[str, Any]]  # by ID, as `member_state` lists them
 

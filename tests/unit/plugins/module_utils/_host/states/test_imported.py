@@ -89,7 +89,7 @@ def test_another_path_of_a_configuration_is_named_with_the_mend():
     with pytest.raises(store.Refused) as refused:
         store.judged(through_a_file(native()), elsewhere)
     assert str(refused.value) == (
-        "The backup has the configurations /etc/haproxy/haproxy.cfg and /etc/keepalived/keepalived.conf, and here they "
-        "are /etc/keepalived/keepalived.conf and /opt/haproxy.cfg: set haproxy_config_path and keepalived_config_path as "
-        "they were."
+        "The backup has the configurations /etc/haproxy/haproxy.cfg and /etc/keepalived/keepalived.conf, and here "
+        "they are /etc/keepalived/keepalived.conf and /opt/haproxy.cfg: set haproxy_config_path and "
+        "keepalived_config_path as they were."
     )

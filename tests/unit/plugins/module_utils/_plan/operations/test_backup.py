@@ -79,6 +79,6 @@ def test_what_is_no_backup_is_refused(text, sentence):
 def test_a_backup_of_others_is_refused():
     text = make(member("lb1"), member("lb2")).text
     assert backup.read(text, FILE, ["lb8"]).faults == [
-        f"restore_file is {FILE}, the backup of lb1, lb2 of 2026-01-31 12:00:00 UTC, and the members here are lb8: choose "
-        "the pair by --limit, or give another file."
+        f"restore_file is {FILE}, the backup of lb1, lb2 of 2026-01-31 12:00:00 UTC, and the members here are lb8: "
+        "choose the pair by --limit, or give another file."
     ]
