@@ -1,12 +1,13 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The status of members, a switchover, a maintenance and a rollback: see the .yml of each filter beside this file."""
+"""Status, switchover, maintenance, rollback and backup of members: see the .yml of each filter beside this file."""
 
 from __future__ import annotations
 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import maintenance as settings
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import rollback as rollback_model
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import (
+    backup,
     maintenance,
     rollback,
     status,
@@ -25,6 +26,14 @@ def switchover_steps(given, to="", back=False):
 
 def rollback_steps(given, to="", only_list=False):
     return rollback.steps(given, to, only_list)._asdict()
+
+
+def members_backup(given, made, file):
+    return backup.make(given, made, file)._asdict()
+
+
+def backup_contents(text, file, names):
+    return backup.read(text, file, names)._asdict()
 
 
 def maintenance_settings(given, names):
@@ -48,12 +57,14 @@ class FilterModule:
 
     def filters(self):
         return {
+            "backup_contents": backup_contents,
             "maintenance_drain": maintenance_drain,
             "maintenance_give_back": maintenance_give_back,
             "maintenance_plan": maintenance_plan,
             "maintenance_settings": maintenance_settings,
             "maintenance_stopped": maintenance.stopped,
             "maintenance_unproved": maintenance.unproved,
+            "members_backup": members_backup,
             "members_status": members_status,
             "rollback_faults": rollback_model.faults,
             "rollback_steps": rollback_steps,

@@ -27,15 +27,25 @@ options:
       - V(taken_over) postpones what an interrupted run has armed. If the return has begun, it ends it after its step.
       - V(listed) compares the saved states with the present one.
       - V(restored) returns to the state O(id) at once.
+      - V(exported) returns the present state as data for a backup. They have passwords.
+      - V(imported) saves the state O(saved) of a backup as the state O(id), and changes nothing else.
     type: str
-    choices: [armed, postponed, confirmed, abandoned, taken_over, listed, restored]
+    choices: [armed, postponed, confirmed, abandoned, taken_over, listed, restored, exported, imported]
     required: true
   run:
     description: The ID of the run, the same on all members, such as V(20260131T120000Z). Its state gets this ID.
     type: str
     default: ""
   id:
-    description: The state to return to, for V(restored); for V(armed) one that stays although it is the oldest.
+    description: The state to return to, for V(restored); to save, for V(imported); that stays although it is the oldest, for V(armed).
+    type: str
+    default: ""
+  saved:
+    description: What V(exported) returned on this member, for V(imported).
+    type: dict
+    default: {}
+  backup:
+    description: The ID of the backup, for V(imported).
     type: str
     default: ""
   purpose:
@@ -72,7 +82,8 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    description: V(restored) says what would change. All others but V(listed) do nothing.
+    description: >-
+      V(restored) and V(imported) say what would change. V(listed) and V(exported) only read. All others do nothing.
   diff_mode:
     support: none
     description: There is nothing to show.
@@ -99,13 +110,15 @@ RETURN = r"""
 states:
   description:
     - The saved states, oldest first. C(is_present) is true where the state is the present one, and C(changes_link)
-      where a return would change what routers share on their link.
+      where a return would change what routers share on their link. C(backup) is the ID of the backup it came from.
+    - With V(imported) only the one of the backup.
   type: list
   elements: dict
-  returned: with O(state=listed)
+  returned: with O(state=listed) and O(state=imported)
   sample:
     - id: 20260131T120000Z
       purpose: setting the pair up
+      backup: ""
       engine: native
       is_present: false
       files: [/etc/haproxy/haproxy.cfg]
@@ -115,7 +128,11 @@ states:
 engine:
   description: The engine that is set up here, or nothing.
   type: str
-  returned: with O(state=listed)
+  returned: with O(state=listed), O(state=exported) and O(state=imported)
+saved:
+  description: The present state as data.
+  type: dict
+  returned: with O(state=exported)
 paths:
   description: The files that were restored, or would be.
   type: list
@@ -142,11 +159,23 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.states import (
 ARGUMENTS = {
     "state": {
         "type": "str",
-        "choices": ["armed", "postponed", "confirmed", "abandoned", "taken_over", "listed", "restored"],
+        "choices": [
+            "armed",
+            "postponed",
+            "confirmed",
+            "abandoned",
+            "taken_over",
+            "listed",
+            "restored",
+            "exported",
+            "imported",
+        ],
         "required": True,
     },
     "run": {"type": "str", "default": ""},
     "id": {"type": "str", "default": ""},
+    "saved": {"type": "dict", "default": {}},
+    "backup": {"type": "str", "default": ""},
     "purpose": {"type": "str", "default": "a run"},
     "role": {"type": "str", "choices": list(undoing.ROLES), "default": undoing.ALONE},
     "after": {"type": "float", "default": 40.0},
@@ -161,6 +190,11 @@ def do(params, member, dry):
     state = params["state"]
     if state == "listed":
         return {"states": manager.listed(member), "engine": member.now().engine}
+    if state == "exported":
+        return {"saved": manager.exported(member), "engine": member.now().engine}
+    if state == "imported":
+        found = manager.imported(member, params["saved"], params["id"], params["backup"], dry)
+        return {"changed": True, "states": [found], "engine": member.now().engine}
     if state == "restored":
         done = manager.restore(member, params["id"], dry)
         return {"changed": bool(done["paths"] or done["commands"]), **done}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a run asks of a member's states: save and arm, postpone, confirm, cancel, list, restore."""
+"""What a run asks of a member's states: save and arm, list, restore, hand over for a backup, take from one."""
 
 from __future__ import annotations
 
@@ -44,22 +44,40 @@ def arm(member: Member, wanted: Due, purpose: str, kept: str = "") -> None:
 def listed(member: Member) -> List[Dict[str, Any]]:
     """Return the saved states, oldest first, each compared with the present."""
     now = member.now()
-    found = []
-    for each in store.ids():
-        state = store.load(each)
-        found.append(
-            {
-                "id": state.id,
-                "purpose": state.purpose,
-                "engine": state.saved.engine,
-                "is_present": state.saved.digest == now.digest,
-                "files": changes.of_files(now, state.saved).paths,
-                "changes_link": snapshot.on_the_link(state.saved.instances) != snapshot.on_the_link(now.instances),
-                "has_router": state.saved.has_router,
-                "settle": settle([*state.saved.instances, *now.instances]),
-            }
-        )
-    return found
+    return [_compared(store.load(each), now) for each in store.ids()]
+
+
+def _compared(state: store.State, now: Snapshot) -> Dict[str, Any]:
+    return {
+        "id": state.id,
+        "purpose": state.purpose,
+        "backup": state.backup,
+        "engine": state.saved.engine,
+        "is_present": state.saved.digest == now.digest,
+        "files": changes.of_files(now, state.saved).paths,
+        "changes_link": snapshot.on_the_link(state.saved.instances) != snapshot.on_the_link(now.instances),
+        "has_router": state.saved.has_router,
+        "settle": settle([*state.saved.instances, *now.instances]),
+    }
+
+
+def exported(member: Member) -> Dict[str, Any]:
+    """Return the state as it is, as data for a backup. It has passwords."""
+    return snapshot.as_data(member.now())
+
+
+def imported(member: Member, data: Dict[str, Any], wanted: str, backup: str, dry: bool) -> Dict[str, Any]:
+    """Save the state that a backup has of this member; return it, compared with the present.
+
+    :param data: as `exported` returned it
+    :param wanted: the ID of the state here
+    :param backup: the ID of the backup
+    :raises store.Refused: if the data are no state of a member
+    """
+    state = store.State(wanted, "a backup", store.judged(data, member.configs), backup)
+    if not dry:
+        store.save(state)
+    return _compared(state, member.now())
 
 
 def settle(instances: List[snapshot.Instance]) -> float:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+import fnmatch
 import glob
 import hashlib
 import json
@@ -13,9 +14,10 @@ import re
 import stat
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
+from ..._agent.keepalived import conf as keepalived_conf
 from ..._shared import held_back
 from ..._shared.engines import AGENT, KEEPALIVED, NATIVE, UNITS
-from .. import facts, keepalived_conf
+from .. import facts
 from ..reader import Run, show
 
 # Every file that a run writes, but for the record of installed packages: those stay installed.
@@ -137,6 +139,13 @@ def present(configs: Iterable[str], root: str = "") -> List[str]:
     found = [path[len(root) :] for pattern in OWN_FILES for path in glob.glob(root + pattern)]
     found += [path for path in configs if os.path.lexists(root + path)]
     return sorted({path for path in found if not os.path.isdir(root + path) or os.path.islink(root + path)})
+
+
+def is_own(path: str, configs: Iterable[str]) -> bool:
+    """Whether a state may have this path."""
+    is_whole = path == os.path.normpath(path)  # no part of it leads elsewhere
+    depths = [pattern for pattern in OWN_FILES if pattern.count("/") == path.count("/")]
+    return path in configs or is_whole and any(fnmatch.fnmatchcase(path, pattern) for pattern in depths)
 
 
 def _file(path: str, root: str) -> File:

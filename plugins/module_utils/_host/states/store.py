@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import List, NamedTuple
+from typing import Any, Dict, List, NamedTuple
 
 from . import snapshot
 from .records import FOLDER, read, write
@@ -29,6 +29,7 @@ class State(NamedTuple):
     id: str
     purpose: str
     saved: snapshot.Snapshot
+    backup: str = ""  # the ID of the backup that a run has brought here, in place of what the member had
 
 
 def save(state: State, kept: str = "", folder: str = STATES) -> None:
@@ -38,7 +39,7 @@ def save(state: State, kept: str = "", folder: str = STATES) -> None:
     """
     if not ID.fullmatch(state.id):
         raise Refused(f"{state.id!r} is no ID of a state: one such as 20260131T120000Z is wanted.")
-    data = {"id": state.id, "purpose": state.purpose, "saved": snapshot.as_data(state.saved)}
+    data = {**state._asdict(), "saved": snapshot.as_data(state.saved)}
     write(f"{folder}/{state.id}.json", data)
     for old in ids(folder)[:-KEPT]:
         if old != kept:
@@ -61,6 +62,33 @@ def load(wanted: str, folder: str = STATES) -> State:
         raise Refused(f"There is no state {wanted} here: there {'are ' + ', '.join(known) if known else 'is none'}.")
     try:
         data = read(f"{folder}/{wanted}.json")
-        return State(data["id"], data["purpose"], snapshot.of_data(data["saved"]))
+        return State(**{**data, "saved": snapshot.of_data(data["saved"])})
     except (KeyError, TypeError, ValueError) as error:
         raise Refused(f"The state {wanted} is damaged: {folder}/{wanted}.json cannot be read ({error}).") from None
+
+
+def judged(data: Any, configs: Dict[str, str]) -> snapshot.Snapshot:
+    """Return the snapshot that a backup has. Nothing in it may lead out of the files and units of this collection.
+
+    :param configs: the paths of haproxy's and keepalived's configurations here, by program
+    :raises Refused: with what is wrong
+    """
+    try:
+        found = snapshot.of_data(data)
+        paths, units = [file.path for file in found.files], list(found.units)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Refused(f"The backup is damaged: its data of this member cannot be read ({error}).") from None
+    if found.configs != configs:
+        raise Refused(
+            f"The backup has the configurations {_listed(found.configs)}, and here they are {_listed(configs)}: set "
+            "haproxy_config_path and keepalived_config_path as they were."
+        )
+    strange = [path for path in paths if not snapshot.is_own(path, configs.values())]
+    strange += [unit for unit in units if unit not in snapshot.WATCHED_UNITS]
+    if strange:
+        raise Refused(f"The backup has {', '.join(strange)}, which is not this collection's: use an unchanged backup.")
+    return found
+
+
+def _listed(configs: Dict[str, str]) -> str:
+    return " and ".join(sorted(configs.values())) or "none"

@@ -14,6 +14,10 @@ from .steps import incomplete
 
 ID_PARTS = ((0, 4, "-"), (4, 6, "-"), (6, 8, " "), (9, 11, ":"), (11, 13, ":"), (13, 15, " UTC"))
 
+NOTHING = "nothing of this collection"
+ANOTHER_ENGINE = "change the engine in the inventory and run onprem.lb.site."
+FIRST_RUN = "run onprem.lb.site first."
+
 States = Dict[str, Dict[str, Any]]  # by ID, as `member_state` lists them
 
 
@@ -23,6 +27,7 @@ class Steps(NamedTuple):
     faults: List[str]
     lines: List[str] = []  # in words
     id: str = ""
+    what: str = ""  # the state in words
     members: List[str] = []  # that return
     first: str = ""  # the one whose router runs alone meanwhile; '' if nothing on the link changes
     settle: float = 0  # for how many seconds a router waits at most before it takes VIPs that nobody holds
@@ -71,8 +76,12 @@ def _return(layout: Layout, saved: Dict[str, States], engines: Dict[str, str], t
 def _refusals(layout: Layout, chosen: str, found: States, engines: Dict[str, str]) -> List[str]:
     others = [name for name in layout.names if name not in found]
     faults = [
-        f"{name} ran {state['engine'] or 'nothing of this collection'} in the state {chosen}, and runs {engines[name]} "
-        "now: change the engine in the inventory and run onprem.lb.site."
+        f"{name} ran {state['engine'] or NOTHING} in the state {chosen}, and runs {engines[name] or NOTHING} now: "
+        + (
+            "change the engine in the inventory and run onprem.lb.site."
+            if engines[name]
+            else "run onprem.lb.site first."
+        )
         for name, state in found.items()
         if state["engine"] != engines[name]
     ]
@@ -88,7 +97,8 @@ def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Ste
     link = any(state["changes_link"] for state in found.values())
     routers = [member for member in layout.members if member.name in found and found[member.name]["has_router"]]
     first = max(routers, key=lambda member: len(member.held)).name if link and routers else ""
-    lines = [f"Back to {chosen}, what ran before {_when(chosen)} ({next(iter(found.values()))['purpose']})."]
+    what = _described(next(iter(found.values())))
+    lines = [f"Back to {chosen}, {what}."]
     lines += [f"{name}: {', '.join(state['files']) or 'its units'}" for name, state in returning.items()]
     lines += [f"{name} has no state {chosen} and stays as it is." for name in layout.names if name not in found]
     if first:
@@ -98,7 +108,7 @@ def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Ste
         )
     lines.append("The inventory stays as it is: the next run of onprem.lb.site brings its settings back.")
     settle = max(state["settle"] for state in found.values()) if link else 0
-    return Steps([], lines, chosen, list(found), first, settle)
+    return Steps([], lines, chosen, what, list(found), first, settle)
 
 
 def _listed(layout: Layout, saved: Dict[str, States]) -> List[str]:
@@ -107,7 +117,7 @@ def _listed(layout: Layout, saved: Dict[str, States]) -> List[str]:
         found = _of(layout, saved, each)
         state = next(iter(found.values()))
         there = "as now" if all(one["is_present"] for one in found.values()) else f"on {', '.join(found)}"
-        lines.append(f"{each}: what ran before {_when(each)} ({state['purpose']}), {state['engine']}, {there}")
+        lines.append(f"{each}: {_described(state)}, {state['engine']}, {there}")
     return lines or [f"{', '.join(layout.names)} have no saved state: a run that changes them saves one."]
 
 
@@ -121,7 +131,14 @@ def _of(layout: Layout, saved: Dict[str, States], wanted: str) -> States:
     return {name: saved[name][wanted] for name in layout.names if wanted in saved.get(name, {})}
 
 
-def _when(state: str) -> str:
+def _described(state: Dict[str, Any]) -> str:
+    if state["backup"]:
+        return f"the backup of {when(state['backup'])}"
+    return f"what ran before {when(state['id'])} ({state['purpose']})"
+
+
+def when(state: str) -> str:
+    """Return an ID as a time."""
     return "".join(state[begin:end] + after for begin, end, after in ID_PARTS)
 
 

@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.states import arming, manager, program, store
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import arming, manager, program, snapshot, store
 from ansible_collections.onprem.lb.plugins.modules import member_state
 from support.modules import refusal, run
+from support.states import native
 
 RUN = "20260131T120000Z"
 
@@ -69,3 +70,20 @@ def test_what_is_refused_is_a_sentence(monkeypatch):
 
     monkeypatch.setattr(manager, "restore", refuse)
     assert refusal(member_state, {"state": "restored", "id": "1"}) == "There is no state 1 here: there is none."
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_backup_is_imported_under_the_id_that_is_given(monkeypatch, check):
+    asked = []
+    monkeypatch.setattr(manager, "imported", lambda _member, *given: asked.append(given) or {"id": RUN})
+    monkeypatch.setattr(manager.Member, "now", lambda _member: native())
+    given = {"state": "imported", "id": RUN, "backup": "20260130T120000Z", "saved": {"files": []}}
+    result = run(member_state, given, check=check)
+    assert asked == [({"files": []}, RUN, "20260130T120000Z", check)]
+    assert (result["changed"], result["states"], result["engine"]) == (True, [{"id": RUN}], "native")
+
+
+def test_the_present_state_is_exported_and_nothing_changes(monkeypatch):
+    monkeypatch.setattr(manager.Member, "now", lambda _member: native())
+    result = run(member_state, {"state": "exported"})
+    assert not result["changed"] and snapshot.of_data(result["saved"]) == native()

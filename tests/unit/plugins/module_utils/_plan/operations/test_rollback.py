@@ -11,10 +11,11 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import 
 FIRST, SECOND, THIRD = "20260129T120000Z", "20260130T120000Z", "20260131T120000Z"
 
 
-def state(name, present=False, link=False, engine="native", router=True):
+def state(name, present=False, link=False, engine="native", router=True, backup=""):
     return {
         "id": name,
         "purpose": "setting the pair up",
+        "backup": backup,
         "engine": engine,
         "is_present": present,
         "files": [] if present else ["/etc/haproxy/haproxy.cfg"],
@@ -47,6 +48,12 @@ def test_it_returns_to_the_newest_state_of_all_members():
         "lb1: /etc/haproxy/haproxy.cfg",
     ]
     assert rollback.steps(pair(state(FIRST), state(SECOND)), FIRST).id == FIRST
+
+
+def test_a_state_of_a_backup_is_called_so():
+    found = rollback.steps(pair(state(SECOND, backup=FIRST)))
+    assert found.lines[0] == f"Back to {SECOND}, the backup of 2026-01-29 12:00:00 UTC."
+    assert found.what == "the backup of 2026-01-29 12:00:00 UTC"
 
 
 def test_settings_of_the_link_change_while_the_holder_runs_alone():
@@ -91,6 +98,11 @@ def test_a_member_that_was_left_out_of_that_run_stays_as_it_is():
             "",
             f"lb2 ran native in the state {FIRST}, and runs agent now: change the engine in the inventory and run "
             "onprem.lb.site.",
+        ),
+        (
+            pair(state(FIRST), engine=""),
+            "",
+            f"lb2 ran native in the state {FIRST}, and runs nothing of this collection now: run onprem.lb.site first.",
         ),
         (
             pair(state(FIRST))[:1],

@@ -1,0 +1,79 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A backup: the states of all members at one time in one file, and what of it can be restored. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, NamedTuple
+
+from ..model.rollback import ID
+from .members import layouts
+from .rollback import when
+
+Data = Dict[str, Any]  # of one member, as `member_state` exports it
+
+
+class Backup(NamedTuple):
+    """A backup to write. With faults there is none."""
+
+    faults: List[str]
+    lines: List[str] = []  # in words
+    text: str = ""  # of the file, with passwords
+
+
+class Contents(NamedTuple):
+    """What a file has. With faults it has nothing."""
+
+    faults: List[str]
+    backup: str = ""  # its ID
+    members: Dict[str, Data] = {}
+
+
+def make(given: List[Dict[str, Any]], backup: str, file: str) -> Backup:
+    """Return the backup of all pairs and clusters of a play.
+
+    :param given: the hosts of the play as `members` describes them, each with what `member_state` exported as ``state``
+    :param backup: its ID
+    :param file: where it is about to be written
+    """
+    states = {host["name"]: host["state"] for host in given}
+    saved = {name: state["saved"] for name, state in states.items() if state.get("saved") and state["engine"]}
+    lacking = [f"{name} {_why(state)}" for name, state in states.items() if name not in saved]
+    lacking += [f"{name} is outside --limit" for layout in layouts(given) for name in layout.left_out]
+    if not saved:
+        return Backup([f"There is nothing to back up: {'; '.join(lacking)}."])
+    lines = [f"{file} has the state of {', '.join(saved)}, with the VRRP password: keep it as you keep a key."]
+    lines += [f"It lacks what is not here: {'; '.join(lacking)}."] * bool(lacking)
+    return Backup([], lines, json.dumps({"backup": backup, "members": saved}) + "\n")
+
+
+def _why(state: Dict[str, Any]) -> str:
+    if "engine" not in state:
+        return f"cannot be read: {' '.join(str(state.get('msg', '')).split()).rstrip('.')}"
+    return "has nothing of this collection"
+
+
+def read(text: str, file: str, names: List[str]) -> Contents:
+    """Return what a file has for some hosts.
+
+    :param names: of the members of the pair or the cluster in the inventory
+    """
+    wrong = f"restore_file is {file}, which is no backup"
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        return Contents([f"{wrong}: it is no JSON ({error}). Give a file that onprem.lb.backup wrote."])
+    backup = found.get("backup") if isinstance(found, dict) else None
+    members = found.get("members") if isinstance(found, dict) else None
+    if not (isinstance(backup, str) and ID.fullmatch(backup) and isinstance(members, dict)):
+        return Contents([f"{wrong}: it lacks an ID or members. Give a file that onprem.lb.backup wrote."])
+    known = {name: data for name, data in members.items() if name in names and isinstance(data, dict)}
+    if not known:
+        return Contents(
+            [
+                f"restore_file is {file}, the backup of {', '.join(members)} of {when(backup)}, and the members here "
+                f"are {', '.join(names)}: choose the pair by --limit, or give another file."
+            ]
+        )
+    return Contents([], backup, known)

@@ -1,0 +1,95 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A backup's state comes to a member: what it may have, and what it is called there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import manager, snapshot, store
+from support.states import CONFIGS, MARK, RUNS, file, native
+
+HERE, MADE = "20260201T120000Z", "20260131T120000Z"
+
+
+@pytest.fixture
+def saved(tmp_path, monkeypatch):
+    """The states of the member, in a folder of the test."""
+    monkeypatch.setattr(store.save, "__defaults__", (str(tmp_path),))
+    return lambda: [store.load(each, str(tmp_path)) for each in store.ids(str(tmp_path))]
+
+
+@pytest.fixture
+def member(monkeypatch):
+    found = manager.Member(lambda *_command: (0, "", ""), None, CONFIGS, [])
+    monkeypatch.setattr(manager.Member, "now", lambda _member: native(served="now"))
+    return found
+
+
+def through_a_file(snap):
+    return json.loads(json.dumps(snapshot.as_data(snap)))
+
+
+def test_it_is_saved_beside_the_others_and_says_that_it_is_a_backup(saved, member):
+    found = manager.imported(member, through_a_file(native(served="then")), HERE, MADE, dry=False)
+    assert saved() == [store.State(HERE, "a backup", native(served="then"), MADE)]
+    assert (found["id"], found["backup"], found["engine"]) == (HERE, MADE, "native")
+    assert (found["is_present"], found["files"]) == (False, [CONFIGS["haproxy"]])
+
+
+def test_a_dry_run_compares_and_saves_nothing(saved, member):
+    assert manager.imported(member, through_a_file(native(served="now")), HERE, MADE, dry=True)["is_present"]
+    assert saved() == []
+
+
+def test_what_is_exported_is_imported_as_it_was(member):
+    assert store.judged(json.loads(json.dumps(manager.exported(member))), CONFIGS) == native(served="now")
+
+
+def with_file(path):
+    return native()._replace(files=[*native().files, file(path)])
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        "/etc/passwd",
+        "/etc/onprem-lb/../passwd",
+        "/etc/onprem-lb/deeper/passwd",
+        "/etc/systemd/system/haproxy.service.d/other.conf",
+        "etc/onprem-lb/open-firewall",
+    ],
+)
+def test_no_file_of_others_is_taken_from_a_backup(strange):
+    with pytest.raises(store.Refused) as refused:
+        store.judged(through_a_file(with_file(strange)), CONFIGS)
+    assert str(refused.value) == (f"The backup has {strange}, which is not this collection's: use an unchanged backup.")
+
+
+def test_no_unit_of_others_is_started_by_a_backup():
+    with pytest.raises(store.Refused, match="has sshd.service, which is not this collection's"):
+        store.judged(through_a_file(native()._replace(units={"sshd.service": RUNS})), CONFIGS)
+
+
+def test_every_file_that_a_state_may_have_is_taken():
+    own = ["/etc/onprem-lb/open-firewall", "/etc/onprem-lb-pair-members.json", "/var/lib/onprem.lb/maintenance.json"]
+    for path in own:
+        assert store.judged(through_a_file(with_file(path)), CONFIGS).files[-1] == file(path, MARK)
+
+
+@pytest.mark.parametrize("data", [{}, {"files": 1}, {"files": [{"path": 1}], "units": {}}, []])
+def test_a_damaged_backup_is_a_sentence(data):
+    with pytest.raises(store.Refused, match="^The backup is damaged: its data of this member cannot be read"):
+        store.judged(data, CONFIGS)
+
+
+def test_another_path_of_a_configuration_is_named_with_the_mend():
+    elsewhere = {**CONFIGS, "haproxy": "/opt/haproxy.cfg"}
+    with pytest.raises(store.Refused) as refused:
+        store.judged(through_a_file(native()), elsewhere)
+    assert str(refused.value) == (
+        "The backup has the configurations /etc/haproxy/haproxy.cfg and /etc/keepalived/keepalived.conf, and here "
+        "they are /etc/keepalived/keepalived.conf and /opt/haproxy.cfg: set haproxy_config_path and "
+        "keepalived_config_path as they were."
+    )

@@ -1,0 +1,84 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a backup has, and what of it fits the members of an inventory."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import backup
+
+MADE, FILE = "20260131T120000Z", "backups/20260131T120000Z.json"
+DATA = {"files": [{"path": "/etc/haproxy/haproxy.cfg"}]}
+
+
+def member(name, members=("lb1", "lb2"), **state):
+    state = state or {"saved": DATA, "engine": "native"}
+    return {
+        "name": name,
+        "members": list(members),
+        "vips": ["192.0.2.10"],
+        "engine": "auto",
+        "seen": {},
+        "state": state,
+    }
+
+
+def make(*given):
+    return backup.make(list(given), MADE, FILE)
+
+
+def test_what_is_made_can_be_read():
+    made = make(member("lb1"), member("lb2"))
+    assert made.faults == []
+    assert made.lines == [f"{FILE} has the state of lb1, lb2, with the VRRP password: keep it as you keep a key."]
+    found = backup.read(made.text, FILE, ["lb1", "lb2"])
+    assert (found.faults, found.backup, found.members) == ([], MADE, {"lb1": DATA, "lb2": DATA})
+
+
+@pytest.mark.parametrize(
+    "lacking, sentence",
+    [
+        ([], "lb2 is outside --limit"),
+        ([member("lb2", msg="No route to host.\n")], "lb2 cannot be read: No route to host"),
+        ([member("lb2", saved=DATA, engine="")], "lb2 has nothing of this collection"),
+    ],
+)
+def test_what_it_lacks_is_said(lacking, sentence):
+    made = make(member("lb1"), *lacking)
+    assert made.lines[1:] == [f"It lacks what is not here: {sentence}."]
+    assert list(json.loads(made.text)["members"]) == ["lb1"]
+
+
+def test_a_backup_of_nothing_is_refused():
+    made = make(member("lb1", msg="down"), member("lb2", saved=DATA, engine=""))
+    assert made == backup.Backup(
+        ["There is nothing to back up: lb1 cannot be read: down; lb2 has nothing of this collection."]
+    )
+
+
+def test_one_file_may_have_several_pairs_and_each_takes_its_own():
+    made = make(member("lb1"), member("lb2"), member("lb8", ("lb8", "lb9")), member("lb9", ("lb8", "lb9")))
+    assert sorted(backup.read(made.text, FILE, ["lb8", "lb9"]).members) == ["lb8", "lb9"]
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ("---", "it is no JSON (Expecting value: line 1 column 1 (char 0)). Give a file that onprem.lb.backup wrote."),
+        ("[]", "it lacks an ID or members. Give a file that onprem.lb.backup wrote."),
+        ('{"backup": "x", "members": {}}', "it lacks an ID or members. Give a file that onprem.lb.backup wrote."),
+        ('{"backup": "20260131T120000Z"}', "it lacks an ID or members. Give a file that onprem.lb.backup wrote."),
+    ],
+)
+def test_what_is_no_backup_is_refused(text, sentence):
+    assert backup.read(text, FILE, ["lb1"]).faults == [f"restore_file is {FILE}, which is no backup: {sentence}"]
+
+
+def test_a_backup_of_others_is_refused():
+    text = make(member("lb1"), member("lb2")).text
+    assert backup.read(text, FILE, ["lb8"]).faults == [
+        f"restore_file is {FILE}, the backup of lb1, lb2 of 2026-01-31 12:00:00 UTC, and the members here are lb8: "
+        "choose the pair by --limit, or give another file."
+    ]
