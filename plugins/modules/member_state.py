@@ -37,7 +37,9 @@ options:
     type: str
     default: ""
   id:
-    description: The state to return to, for V(restored); to save, for V(imported); that stays although it is the oldest, for V(armed).
+    description: >-
+      The state to return to, for V(restored); to save, for V(imported); that stays although it is the oldest, for
+      V(armed).
     type: str
     default: ""
   saved:

@@ -50,7 +50,10 @@ MAY_IMPORT = {
         *("_agent.vrrp.core.packet", "_agent.runtime.status_socket", "_agent.keepalived.last_will"),
     ),
     # What it returns to may be an agent, and it is carried to the target as that is.
-    "_host.states": ("_host", "_host.deploy", "_host.states.records", "_shared", "_agent.runtime.sd_notify"),
+    "_host.states": (
+        *("_host", "_host.deploy", "_host.states.records", "_shared"),
+        *("_agent.keepalived.conf", "_agent.runtime.sd_notify"),
+    ),
     "_host.states.records": (),  # also read before a file is written
     "_shared": ("_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),
     "_agent": (),

@@ -8,15 +8,14 @@ A state has the ID of the run that saved it, the same on all members. IDs sort b
 from __future__ import annotations
 
 import os
-import re
 from typing import Any, Dict, List, NamedTuple
 
+from ..._shared.state_ids import ID
 from . import snapshot
 from .records import FOLDER, read, write
 
 STATES = f"{FOLDER}/states"
 KEPT = 5
-ID = re.compile(r"\d{8}T\d{6}Z")
 
 
 class Refused(Exception):

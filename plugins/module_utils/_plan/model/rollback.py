@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Dict, Optional, Tuple
 
 from ..._agent.config.schema import Faults, Field, boolean, number, read
-
-ID = re.compile(r"\d{8}T\d{6}Z")
+from ..._shared.state_ids import ID
 
 
 def _id(value: Any) -> Tuple[Any, Optional[str]]:

@@ -7,9 +7,8 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, NamedTuple
 
-from ..model.rollback import ID
+from ..._shared.state_ids import ID, when
 from .members import layouts
-from .rollback import when
 
 Data = Dict[str, Any]  # of one member, as `member_state` exports it
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple
 
+from ..._shared.state_ids import when
 from .members import Layout, layouts
 from .steps import incomplete
-
-ID_PARTS = ((0, 4, "-"), (4, 6, "-"), (6, 8, " "), (9, 11, ":"), (11, 13, ":"), (13, 15, " UTC"))
 
 NOTHING = "nothing of this collection"
 ANOTHER_ENGINE = "change the engine in the inventory and run onprem.lb.site."
@@ -135,11 +134,6 @@ def _described(state: Dict[str, Any]) -> str:
     if state["backup"]:
         return f"the backup of {when(state['backup'])}"
     return f"what ran before {when(state['id'])} ({state['purpose']})"
-
-
-def when(state: str) -> str:
-    """Return an ID as a time."""
-    return "".join(state[begin:end] + after for begin, end, after in ID_PARTS)
 
 
 def _are(known: List[str]) -> str:

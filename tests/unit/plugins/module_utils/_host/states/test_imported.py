@@ -16,7 +16,7 @@ HERE, MADE = "20260201T120000Z", "20260131T120000Z"
 @pytest.fixture
 def saved(tmp_path, monkeypatch):
     """The states of the member, in a folder of the test."""
-    monkeypatch.setattr(store.save, "__defaults__", (str(tmp_path),))
+    monkeypatch.setattr(store.save, "__defaults__", ("", str(tmp_path)))
     return lambda: [store.load(each, str(tmp_path)) for each in store.ids(str(tmp_path))]
 
 
