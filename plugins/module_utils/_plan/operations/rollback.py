@@ -64,7 +64,10 @@ def _return(layout: Layout, saved: Dict[str, States], engines: Dict[str, str], t
         return Steps([], [f"There is no earlier state of {', '.join(layout.names)}: nothing to do."])
     if present and to in ("", *present):
         others = f" Another one is chosen by -e rollback_to: {', '.join(known)}." if not to else ""
-        return Steps([], [f"The members run the state {to or present[-1]} already: nothing to do.{others}"])
+        run = to or present[-1]
+        state = next(iter(_of(layout, saved, run).values()))
+        name = _described(state) if state["backup"] else f"the state {run}"
+        return Steps([], [f"The members run {name} already: nothing to do.{others}"])
     chosen = to or known[-1]
     found = _of(layout, saved, chosen)
     returning = {name: state for name, state in found.items() if not state["is_present"]}

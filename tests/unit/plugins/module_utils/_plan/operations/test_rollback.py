@@ -54,6 +54,8 @@ def test_a_state_of_a_backup_is_called_so():
     found = rollback.steps(pair(state(SECOND, backup=FIRST)))
     assert found.lines[0] == f"Back to {SECOND}, the backup of 2026-01-29 12:00:00 UTC."
     assert found.what == "the backup of 2026-01-29 12:00:00 UTC"
+    present = rollback.steps(pair(state(SECOND, present=True, backup=FIRST)), SECOND)
+    assert present.lines == ["The members run the backup of 2026-01-29 12:00:00 UTC already: nothing to do."]
 
 
 def test_settings_of_the_link_change_while_the_holder_runs_alone():
