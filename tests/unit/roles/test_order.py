@@ -12,6 +12,7 @@ WAVE = {"members": ["lb1"], "proves": ["lb2"], "hands_over": []}
 KNOWN = {
     "__layout_plan": {"routers_together": False, "joining": []},
     "__layout_me": {"replaces": "", "proof": {"vips": []}},
+    "__layout_undo": {"run": ""},
     "__layout_is_native": True,
     "__layout_has_balancer": True,
     "__layout_has_router": True,

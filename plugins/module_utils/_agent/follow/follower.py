@@ -40,8 +40,8 @@ class Follower:
 
     def stop(self) -> None:
         """End the thread, soon. Nothing more is taken."""
-        self._stopped.set()
         self._loop.forget(self._reader.fileno())
+        self._stopped.set()  # from here on the thread may close the descriptor
         self._client.close()
         self._room.release()
 
