@@ -126,7 +126,9 @@ def test_a_file_in_the_place_of_the_history_is_refused_before_a_member_is_reache
     }
     plan["outages"][0].update(outage_ms=72)
     instance = {"preempt_delay": 0, "addresses": ["192.0.2.10/24"], "interface": "eth0"}
-    plan.update(targets=[["192.0.2.10", 443]], members={"lb1": {"router": {"instances": [instance]}}})
+    plan.update(
+        targets=[["192.0.2.10", 443]], members={"lb1": {"engine": "native", "router": {"instances": [instance]}}}
+    )
     plan["advert_interval"] = 1
     known = {
         "__layout_plans": {"faults": [], "plans": [plan]},
