@@ -189,11 +189,22 @@ def _shared(cluster: Cluster, vip: str, run: Run) -> int:
     since = run.during.now if run.failure.kind in (CUT, PORT) else run.before.now
     shared = _duration(run.after, lambda holding: len(holding & instances) > 1, since, run.after.now)
     held = run.before.holding & instances & frozenset(run.before.instances_of(run.member))
-    without_will = [each for each in map(cluster.instances.__getitem__, held) if each.last_will is None]
-    if run.failure.kind == CRASH and without_will:
-        kept = max(map(_kept_after_crash, without_will))
+    if run.failure.kind == CRASH and held:
+        wills = [cluster.instances[each].last_will for each in held]
+        without_will = [cluster.instances[each] for each, will in zip(held, wills) if will is None]
+        kept = max(map(_kept_after_crash, without_will), default=0)
         shared += _duration(run.after, lambda holding: bool(holding & instances), since, since + kept)
+        shared = max(shared, _shared_before_will(cluster, vip, run, wills))
     return shared
+
+
+def _shared_before_will(cluster: Cluster, vip: str, run: Run, wills: List[Optional[int]]) -> int:
+    """Return for how long a successor may hold a VIP before a last will removes it from the member that was killed.
+
+    keepalived's VRRP process may resign as its parent dies, and be killed before it removes the addresses.
+    """
+    has_successor = bool(_holders(cluster, run.during, vip, frozenset((run.member,))))
+    return max((will or 0 for will in wills), default=0) if has_successor else 0
 
 
 def _kept_after_crash(instance: simulator.Instance) -> int:
