@@ -208,7 +208,7 @@ def test_servers_are_slow_for_the_balancers_user_and_for_nobody_else(cluster):
 
 def test_a_balancer_with_all_of_its_connections_keeps_its_vip(cluster):
     with contextlib.ExitStack() as held, inside(cluster.nodes["lb1"].namespace):
-        # The rest waits until haproxy accepts it. Where its queue is full for a moment, TCP repeats the SYN after a second.
+        # The rest waits until haproxy accepts it. Where its queue is full for a moment, TCP repeats the SYN later.
         for _number in range(CONNECTIONS + 5):
             held.enter_context(socket.create_connection((VIP, PORT), LIMIT))
         assert cluster.stays_settled({VIP: "lb1"}, 5)
