@@ -77,6 +77,11 @@ def look(instances: List[Instance]) -> undoing.Seen:
     return undoing.Seen(heard, neighbours.holders_on_link(links, ANSWERS_S))
 
 
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 class Undo:
     """One return of one member."""
 
@@ -86,7 +91,7 @@ class Undo:
         then: Snapshot,
         machine: Any,
         looks: Callable[[List[Instance]], undoing.Seen] = look,
-        say: Callable[[str], None] = print,
+        say: Callable[[str], None] = _say,
     ) -> None:
         self.due, self.then, self.machine, self.run = due, then, machine, machine.run_command
         self._looks, self._say = looks, say
@@ -167,15 +172,10 @@ def main() -> int:
         notifier.ready()
         arming.clear(machine.run_command)
         return 1
-    undo = Undo(arming.Due(**found), then, machine, say=_say)
+    undo = Undo(arming.Due(**found), then, machine)
     signal.signal(signal.SIGTERM, lambda *_: setattr(undo, "ends", True))
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     records.write(records.RETURNED, {"run": found["run"], "id": found["id"], "at": at})
     if undo.go(notifier.ready):
         arming.clear(machine.run_command)
     return 0
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
