@@ -31,8 +31,8 @@ EVENTS = (
     HOST_REBOOTED,
 )
 # What a drill injects on request only: two members hold a VIP for as long as it lasts, whatever the plan; every client
-# waits meanwhile; or the drill cannot revert it.
-ON_REQUEST = (VRRP_LOST, SLOW_BACKEND, HOST_REBOOTED)
+# waits meanwhile; what manages the host's network may have its own way with a link; or the drill cannot revert it.
+ON_REQUEST = (VRRP_LOST, SLOW_BACKEND, PORT_DOWN, LINK_FLAPPING, HOST_REBOOTED)
 SLOW_CONNECT_MS = 1000  # a first SYN that is lost is sent again so much later (RFC 6298, section 2)
 SLOW_FOR_MS = 6000  # how long a drill lets servers be slow: longer than a few checks of them
 
