@@ -29,8 +29,7 @@ FILES = {
         "/etc/onprem-lb-packages.json",
     ],
     "agent": [
-        "/usr/local/lib/onprem-lb-agent",
-        "/usr/local/lib/onprem-lb-metrics",
+        "/usr/local/lib/onprem-lb-[am]*",  # the agent, or its part for metrics
         "/etc/onprem-lb-agent",
         f"{UNITS}/onprem-lb-*.service",
         f"{UNITS}/*.wants/onprem-lb-*.service",

@@ -22,7 +22,7 @@ def armed(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=35
         "inventory_hostname": "lb2",
         "ansible_check_mode": False,
         "ansible_play_hosts_all": ["lb1", "lb2"],
-        "__layout_todo": [list(paths)],
+        "__layout_todo": list(paths),
         "__layout_first": "lb1",
         "__layout_is_first": False,
         "__layout_settings": {} if undo_after is None else {"undo_after": undo_after},  # a cluster has none
