@@ -41,6 +41,12 @@ def test_a_file_is_required(tmp_path, given, sentence):
     assert code == 2 and sentence in said
 
 
+def test_a_relative_path_is_where_the_user_is(tmp_path):
+    (tmp_path / "backup.json").write_text(OF_OTHERS)
+    _code, said = play(tmp_path, PAIR, "onprem.lb.restore", "-e", "restore_file=backup.json")
+    assert "restore_file is backup.json, the backup of lb8" in said
+
+
 @pytest.mark.parametrize(
     "text, sentence",
     [

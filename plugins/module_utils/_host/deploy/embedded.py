@@ -9,7 +9,7 @@ program of its own.
 from __future__ import annotations
 
 from ..._agent import cli
-from ..._agent.keepalived import last_will as _last_will  # noqa: F401
+from ..._agent.keepalived import last_will as _last_will  # noqa: F401  # so that Ansible packs it
 from . import archive
 
 

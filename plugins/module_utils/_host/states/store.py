@@ -12,7 +12,7 @@ from typing import Any, Dict, List, NamedTuple
 
 from ..._shared.state_ids import ID
 from . import snapshot
-from .records import FOLDER, read, write
+from .records import FOLDER, due, read, write
 
 STATES = f"{FOLDER}/states"
 KEPT = 5
@@ -32,16 +32,17 @@ class State(NamedTuple):
 
 
 def save(state: State, kept: str = "", folder: str = STATES) -> None:
-    """Save a state, and remove the oldest ones.
+    """Save a state, and remove the oldest ones, but for the one that an armed undo returns to.
 
-    :param kept: the ID of one that stays, because the member is about to return to it
+    :param kept: the ID of another one that stays, because the member is about to return to it
     """
     if not ID.fullmatch(state.id):
         raise Refused(f"{state.id!r} is no ID of a state: one such as 20260131T120000Z is wanted.")
     data = {**state._asdict(), "saved": snapshot.as_data(state.saved)}
     write(f"{folder}/{state.id}.json", data)
+    needed = (kept, due().get("id"))
     for old in ids(folder)[:-KEPT]:
-        if old != kept:
+        if old not in needed:
             os.unlink(f"{folder}/{old}.json")
 
 

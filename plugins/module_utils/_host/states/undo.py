@@ -147,7 +147,7 @@ class Undo:
                 hindrance = patience.hindrance(self._looks(self.then.instances), time.monotonic())
             except (OSError, sniffer.CannotListen) as error:
                 hindrance = f"the link cannot be watched: {error}"
-                time.sleep(LISTENS_S)
+                time.sleep(LISTENS_S)  # a look that succeeds takes as long
             if not hindrance:
                 return True
             if hindrance != said:

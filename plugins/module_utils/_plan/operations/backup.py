@@ -42,7 +42,7 @@ def make(given: List[Dict[str, Any]], backup: str, file: str) -> Backup:
     lacking += [f"{name} is outside --limit" for layout in layouts(given) for name in layout.left_out]
     if not saved:
         return Backup([f"There is nothing to back up: {'; '.join(lacking)}."])
-    lines = [f"{file} has the state of {', '.join(saved)}, with the VRRP password: keep it as you keep a key."]
+    lines = [f"{file}: the state of {', '.join(saved)}, with the VRRP password. Keep it as you keep a key."]
     lines += [f"It lacks what is not here: {'; '.join(lacking)}."] * bool(lacking)
     return Backup([], lines, json.dumps({"backup": backup, "members": saved}) + "\n")
 

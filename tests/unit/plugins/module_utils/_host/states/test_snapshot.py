@@ -129,6 +129,13 @@ def test_the_state_to_which_a_member_is_about_to_return_stays_although_it_is_the
     assert store.ids(str(tmp_path)) == [oldest, *others]
 
 
+def test_the_state_that_an_armed_undo_returns_to_is_kept_however_old(tmp_path, monkeypatch):
+    every = [f"2026013{day}T120000Z" for day in range(7)]
+    monkeypatch.setattr(store, "due", lambda: {"id": every[0]})
+    saved(tmp_path, *every)
+    assert store.ids(str(tmp_path)) == [every[0], *every[2:]]
+
+
 @pytest.mark.parametrize(
     "wanted, sentence",
     [

@@ -32,7 +32,7 @@ def make(*given):
 def test_what_is_made_can_be_read():
     made = make(member("lb1"), member("lb2"))
     assert made.faults == []
-    assert made.lines == [f"{FILE} has the state of lb1, lb2, with the VRRP password: keep it as you keep a key."]
+    assert made.lines == [f"{FILE}: the state of lb1, lb2, with the VRRP password. Keep it as you keep a key."]
     found = backup.read(made.text, FILE, ["lb1", "lb2"])
     assert (found.faults, found.backup, found.members) == ([], MADE, {"lb1": DATA, "lb2": DATA})
 
