@@ -22,6 +22,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
     several,
     subnets,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import wanted
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 
 LAYOUTS = {"ipi": ipi.LAYOUT, "pair": pair.LAYOUT}
@@ -113,6 +114,7 @@ class FilterModule:
             "layout_faults": with_netaddr(layout_faults, list),
             "layout_forecast": with_netaddr(layout_forecast, no_plans),
             "layout_plans": with_netaddr(layout_plans, no_plans),
+            "layout_in_force": wanted.is_in_force,
             "layout_outcome": outcome.lines,
             "layout_unproved": order.unproved,
             "layout_waves": layout_waves,

@@ -15,6 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     services,
     services_on_hosts,
     variables,
+    wanted,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
@@ -88,6 +89,7 @@ class FilterModule:
             "agent_config": agent_config,
             "haproxy_model": haproxy_model,
             "keepalived_model": instances.keepalived_model,
+            "not_in_force": wanted.not_in_force,
             "role_template": role_template,
             "services_to_ask": services_on_hosts.to_ask,
             "unfit_faults": variables.unfit_faults,

@@ -58,6 +58,23 @@ options:
     type: list
     elements: path
     default: []
+  read_files:
+    description: Files whose checksums are returned, and whether the units that load them have done so.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: The path of the file.
+        type: path
+        required: true
+      unit:
+        description: The systemd unit that loads the file, or that the file is a part of.
+        type: str
+      last_will:
+        description: Whether the file is what M(onprem.lb.last_will) writes. Another one is not in force.
+        type: bool
+        default: false
   configs:
     description:
       - The configuration files of C(haproxy) and C(keepalived), by program, for what others have set up here.
@@ -235,6 +252,15 @@ obstacles:
   type: dict
   returned: success
   sample: {"a.service": "a.service is masked, so that it cannot start: run `systemctl unmask a.service`."}
+files:
+  description: What there is of O(read_files), by their paths. A file that does not exist has no checksum.
+  type: dict
+  returned: success
+  sample: {"/etc/haproxy/haproxy.cfg": {"checksum": "9f86d081...", "mode": "0640", "stale": []}}
+firewall:
+  description: Whether a firewall is active that may refuse something, or that has openings of this collection.
+  type: bool
+  returned: success
 package_lists_fresh:
   description: Whether packages can be installed without fetching the package lists first.
   type: bool
@@ -320,6 +346,7 @@ problems:
 
 import concurrent.futures
 import os
+import sys
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf as keepalived_conf
@@ -329,6 +356,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     in_force,
     named_files,
     obstacles,
+    on_disk,
     ownership,
     processes,
     rivals,
@@ -336,6 +364,9 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     server_names,
     takeover,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import last_will
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import core as firewall
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
@@ -350,6 +381,16 @@ ARGUMENTS = {
     "programs": {"type": "list", "elements": "str", "default": []},
     "units": {"type": "list", "elements": "str", "default": []},
     "files": {"type": "list", "elements": "path", "default": []},
+    "read_files": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "path": {"type": "path", "required": True},
+            "unit": {"type": "str"},
+            "last_will": {"type": "bool", "default": False},
+        },
+    },
     "configs": {"type": "dict", "default": {}},
     "packages_record": {"type": "path", "default": "/etc/onprem-lb-packages.json"},
     "named": {"type": "dict", "default": {}},
@@ -390,6 +431,7 @@ def read_host(params, reader):
         "unfit": named_files.unfit(params["named"]),
         "resolved": server_names.resolved(params["servers"]),
         "uncovered": uncovered(params),
+        "files": read_files(params["read_files"], reader),
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "instances": instances(params, reader),
         "keepalived_version": reader.version(KEEPALIVED) if KEEPALIVED in params["configs"] else "",
@@ -400,6 +442,12 @@ def read_host(params, reader):
         "selinux": facts.has_selinux(),
         "problems": problems,
     }
+
+
+def read_files(wanted, reader):
+    """Return what there is of files."""
+    programs = {item["path"]: last_will.build(sys.executable) for item in wanted if item["last_will"]}
+    return {path: file._asdict() for path, file in on_disk.read(reader, wanted, programs).items()}
 
 
 def uncovered(params):
@@ -483,7 +531,7 @@ def main():
         heard = background.submit(capture, module.params)
         result = read_host(module.params, reader)
     routers, problems = heard.result()
-    result.update(heard=routers, problems=result["problems"] + problems)
+    result.update(heard=routers, problems=result["problems"] + problems, firewall=firewall.may_refuse(Host(module)))
     module.exit_json(**result)
 
 

@@ -190,18 +190,22 @@ def stale(reader: Reader, files: Sequence[Tuple[str, str]]) -> List[str]:
 
     :param files: pairs of a unit and a path: a part of the unit, or the configuration that its daemon loads
     """
+    return [sentence for sentences in stale_files(reader, files).values() for sentence in sentences]
+
+
+def stale_files(reader: Reader, files: Sequence[Tuple[str, str]]) -> Dict[str, List[str]]:
+    """Return the same for each path."""
     known = {unit: read(reader, unit) for unit in dict(files)}
-    sentences = []
-    for unit, path in files:
-        found = known[unit]
-        if path.startswith(KERNEL_SETTINGS):
-            sentences += kernel_settings_differ(reader, path)
-        elif not path.startswith(UNIT_FILES):
-            loaded = found if found.config == path else found._replace(config=path, checksum="")
-            sentences.append(unloaded(unit, loaded))
-        elif found.unit_outdated:
-            sentences.append(f"systemd has not read {path} since it changed.")
-    return [sentence for sentence in sentences if sentence]
+    return {path: _stale(reader, unit, path, known[unit]) for unit, path in files}
+
+
+def _stale(reader: Reader, unit: str, path: str, found: InForce) -> List[str]:
+    if path.startswith(KERNEL_SETTINGS):
+        return kernel_settings_differ(reader, path)
+    if path.startswith(UNIT_FILES):
+        return [f"systemd has not read {path} since it changed."] if found.unit_outdated else []
+    sentence = unloaded(unit, found if found.config == path else found._replace(config=path, checksum=""))
+    return [sentence] if sentence else []
 
 
 def kernel_settings_differ(reader: Reader, path: str) -> List[str]:

@@ -34,3 +34,11 @@ def plan(host: Host, manager: str, wanted: Sequence[Opening], interfaces: Sequen
         raise FirewallError(f"{manager} was asked for, but is not active on this host.")
     reason = "Told to leave the firewall alone" if manager == "none" else "No firewall is active"
     return ChangeSet("none", [], [], [], [], reason + "; nothing to open.")
+
+
+def may_refuse(host: Host) -> bool:
+    """Return whether a firewall is active, or one that cannot be read. Without one there is nothing to open or close."""
+    try:
+        return firewalld.is_running(host) or ufw.is_active(host) or nftables.may_refuse(nftables.find(host))
+    except FirewallError:
+        return True

@@ -82,6 +82,12 @@ def is_active(found: HostState, wanted: Sequence[Opening]) -> bool:
     )
 
 
+def may_refuse(found: HostState) -> bool:
+    """Return whether `is_active` may be so for some opening."""
+    is_unreadable = "JSON" in found.error
+    return found.service_active or found.persisted or is_unreadable or bool(nft.input_chains(found.ruleset))
+
+
 def plan(host: Host, wanted: Sequence[Opening], found: HostState) -> ChangeSet:
     if found.error:
         raise FirewallError(found.error)

@@ -1,0 +1,38 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a run compares with the files that it wants, so that it need not write, and check, those that are in force."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple
+
+from . import in_force
+from .reader import Reader, content
+
+
+class OnDisk(NamedTuple):
+    """A file on disk."""
+
+    checksum: str = ""  # SHA-256; '' if there is no such file
+    mode: str = ""  # four octal digits
+    stale: List[str] = []  # why it is not in force, in sentences
+
+
+def read(reader: Reader, wanted: Iterable[Mapping[str, Any]], programs: Mapping[str, bytes]) -> Dict[str, OnDisk]:
+    """Return each file by its path.
+
+    :param wanted: each with its ``path``, and the ``unit`` that loads it, if one does
+    :param programs: what those of the files are to have that a module brings along
+    """
+    files = [*wanted]
+    stale = in_force.stale_files(reader, [(item["unit"], item["path"]) for item in files if item.get("unit")])
+    stale.update({path: [f"{path} is of another release."] for path in programs if content(path) != programs[path]})
+    return {path: _read(path, stale.get(path, [])) for path in (item["path"] for item in files)}
+
+
+def _read(path: str, stale: List[str]) -> OnDisk:
+    try:
+        return OnDisk(in_force.checksum(path), f"{os.stat(path).st_mode & 0o7777:04o}", stale)
+    except OSError:
+        return OnDisk(stale=stale)
