@@ -34,8 +34,14 @@ def test_a_layout_has_its_files_checked_before_the_first_change_or_right_after_t
     changing = [file for file, _when in found if file not in CHANGES_NOTHING]
     assert found.index(("check.yml", "__layout_has_programs")) < [file for file, _when in found].index(changing[0])
     at = found.index(("check.yml", ["not __layout_has_programs", "'install' in __layout_stages"]))
-    around = [file for file, _when in found[at - 1 : at + 3]]
-    assert around == ["install.yml", "check.yml", "arm.yml", "configure.yml"]
+    around = [file for file, _when in found[at - 1 : at + 4]]
+    assert around == ["install.yml", "check.yml", "compare.yml", "arm.yml", "configure.yml"]
+
+
+def test_a_layout_configures_only_if_something_is_not_in_force_on_some_member():
+    conditions = dict(stages("layout", "present.yml"))
+    assert conditions["configure.yml"] == conditions["arm.yml"]
+    assert conditions["configure.yml"] == ["'configure' in __layout_stages", "__layout_unsettled | length > 0"]
 
 
 def test_what_a_layout_configures_is_what_it_has_checked():
@@ -44,11 +50,28 @@ def test_what_a_layout_configures_is_what_it_has_checked():
     assert checked == configured - {""} == {"haproxy", "keepalived", "agent", "ipi"}
 
 
+PATHS = [
+    *(("haproxy", name) for name in ("__haproxy_unit_path", "__haproxy_sysctl_path")),
+    *(("keepalived", name) for name in ("__keepalived_unit_path", "__keepalived_last_will")),
+]
+
+
+@pytest.mark.parametrize("role, name", PATHS)
+def test_a_layout_reads_each_file_that_a_role_compares(role, name):
+    """One that it does not read counts as one that differs, and has every run configure."""
+    read = [item["path"] for item in variables("layout")["__layout_read_files"]]
+    assert variables(role)[name] in read
+
+
+def variables(role):
+    return yaml.safe_load((ROLES / role / "vars" / "main.yml").read_text())
+
+
 @pytest.mark.parametrize(
     "role, file", [("haproxy", "check.yml"), ("keepalived", "check.yml"), ("ipi", "nftables_check.yml")]
 )
 def test_a_check_writes_nothing_and_sees_the_very_files_that_are_written(role, file):
-    (task,) = tasks(role, file)
+    (task,) = [task for task in tasks(role, file) if "onprem.lb.config_files" in task]
     assert task["check_mode"] is True and task["diff"] is False
     writing = tasks(role, file.replace("nftables_check", "nftables").replace("check", "configure"))
     assert task["onprem.lb.config_files"] in [each.get("onprem.lb.config_files") for each in writing]

@@ -28,14 +28,16 @@ def armed(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=35
         "__layout_settings": {} if undo_after is None else {"undo_after": undo_after},  # a cluster has none
         "__layout_plan": {"members": {"lb1": {}, "lb2": {}}, "undo": undo},
         "__layout_lock": {"results": [{"item": "lb2", "interrupted": "", "at": time.time() - seconds_so_far}]},
-        "__layout_undo": {"run": ""},  # which the second of these tasks decides
+        "__layout_in_force": not changes,
+        "__layout_undo": {"run": ""},  # which the first task of arm.yml decides
         "__layout_me": {"firewall": {"interfaces": []}},
         "hostvars": {
             "lb1": {"__layout_changes": changes, "__layout_now": RUN, "__layout_silence": silence},
             "lb2": {"__layout_changes": changes},
         },
     }
-    (_fact, own), (_fact, decided) = calls("layout", variables, SET_FACT, tasks_from="arm.yml")
+    ((_fact, own),) = calls("layout", variables, SET_FACT, tasks_from="compare.yml")
+    ((_fact, decided),) = calls("layout", variables, SET_FACT, tasks_from="arm.yml")
     saved = calls("layout", {**variables, **decided}, STATE, tasks_from="arm.yml")
     return own, decided["__layout_undo"], saved
 

@@ -37,7 +37,7 @@ def plan(host: Host, manager: str, wanted: Sequence[Opening], interfaces: Sequen
 
 
 def may_refuse(host: Host) -> bool:
-    """Return whether a firewall is active, or one that cannot be read. Without one there is nothing to open or close."""
+    """Return whether a firewall is active, or one that cannot be read. Without one `plan` has nothing to do."""
     try:
         return firewalld.is_running(host) or ufw.is_active(host) or nftables.may_refuse(nftables.find(host))
     except FirewallError:

@@ -10,9 +10,7 @@ from typing import Any, Iterable, List, Mapping
 PLAIN = "0644"  # the mode of a file that names none, as of config_files
 
 
-def not_in_force(
-    files: Iterable[Mapping[str, Any]], host: Mapping[str, Any], units: Iterable[str] = ()
-) -> List[str]:
+def not_in_force(files: Iterable[Mapping[str, Any]], host: Mapping[str, Any], units: Iterable[str] = ()) -> List[str]:
     """Return the files and the units that are not as wanted.
 
     :param files: as `config_files` takes them; one without ``content`` is compared by the host itself

@@ -91,6 +91,22 @@ def test_a_plan_alone_changes_nothing(host):
     ]
 
 
+@each_host
+@given(first=OPENINGS, second=OPENINGS)
+def test_where_there_is_something_to_do_a_firewall_is_said_to_be_active(host, first, second):
+    host = host()
+    for wanted in (first, second, []):
+        is_active = core.may_refuse(host)
+        assert is_active or not converge(host, wanted).actions
+
+
+def test_a_firewall_that_cannot_be_read_may_refuse_and_none_does_not():
+    assert not core.may_refuse(FakeHost())
+    unreadable = dropping()
+    unreadable.run = lambda args, data="": (0, "no JSON", "") if args[0] == "nft" else (1, "", "")
+    assert core.may_refuse(unreadable)
+
+
 def test_without_an_active_firewall_nothing_is_done_and_said():
     plan = core.plan(FakeHost(), "auto", WANTED)
     assert (plan.manager, plan.actions) == ("none", [])
