@@ -190,13 +190,13 @@ def stale(reader: Reader, files: Sequence[Tuple[str, str]]) -> List[str]:
 
     :param files: pairs of a unit and a path: a part of the unit, or the configuration that its daemon loads
     """
-    return [sentence for sentences in stale_files(reader, files).values() for sentence in sentences]
+    return [sentence for _path, sentences in stale_files(reader, files) for sentence in sentences]
 
 
-def stale_files(reader: Reader, files: Sequence[Tuple[str, str]]) -> Dict[str, List[str]]:
-    """Return the same for each path."""
+def stale_files(reader: Reader, files: Sequence[Tuple[str, str]]) -> List[Tuple[str, List[str]]]:
+    """Return the same, for each file its path and the sentences."""
     known = {unit: read(reader, unit) for unit in dict(files)}
-    return {path: _stale(reader, unit, path, known[unit]) for unit, path in files}
+    return [(path, _stale(reader, unit, path, known[unit])) for unit, path in files]
 
 
 def _stale(reader: Reader, unit: str, path: str, found: InForce) -> List[str]:

@@ -26,7 +26,7 @@ def read(reader: Reader, wanted: Iterable[Mapping[str, Any]], programs: Mapping[
     :param programs: what those of the files are to have that a module brings along
     """
     files = [*wanted]
-    stale = in_force.stale_files(reader, [(item["unit"], item["path"]) for item in files if item.get("unit")])
+    stale = dict(in_force.stale_files(reader, [(item["unit"], item["path"]) for item in files if item.get("unit")]))
     stale.update({path: [f"{path} is of another release."] for path in programs if content(path) != programs[path]})
     return {path: _read(path, stale.get(path, [])) for path in (item["path"] for item in files)}
 
