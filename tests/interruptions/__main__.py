@@ -224,7 +224,7 @@ def main() -> int:
     parser.add_argument("--moments", type=int, help="of each operation; all of them by default")
     parser.add_argument("--part", type=part, default=(1, 1), help="of the moments of each operation, such as 1/4")
     parser.add_argument("--logs", type=Path, default=ROOT / ".cache" / "interruptions", help="the folder for logs")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the hosts are removed
     layout = LAYOUTS[arguments.layout]
     known = layout.cycles()
