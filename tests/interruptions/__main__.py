@@ -107,8 +107,7 @@ class Runs:
         """Run an operation whole; return what is wrong with it."""
         seen = self.play(operation)
         if seen.changes is None or seen.failed:
-            where = seen.tasks[-1].name if seen.tasks else "the start"
-            return f"the run failed at {where} ({self.number:03d}.log)"
+            return f"the run failed at {seen.end} ({self.number:03d}.log)"
         changed = [task.name for task in seen.tasks if task.changed]
         if changes_nothing and changed:
             return f"the run after it changed something: {', '.join(changed)} ({self.number:03d}.log)"
@@ -146,7 +145,9 @@ class Cycles:
     def _undisturbed(self, operation: Operation) -> Journal:
         seen = self.runs.play(operation)
         if seen.changes is None or seen.failed:
-            raise SystemExit(f"{operation.name} fails without an interruption: {self.runs.number:03d}.log")
+            raise SystemExit(
+                f"{operation.name} fails without an interruption, at {seen.end} ({self.runs.number:03d}.log)"
+            )
         return seen
 
     def _one(

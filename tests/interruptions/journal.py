@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 HAS_A_MIDDLE_S = 1.0
 
@@ -37,11 +37,19 @@ class Journal:
     """A run.
 
     :ivar changes: how many results were changes; None if the run was killed
+    :ivar failed: the hosts that have failed
+    :ivar failure: the first failure: host, task and message
     """
 
     tasks: Tuple[Task, ...]
     changes: Optional[int]
     failed: Tuple[str, ...]
+    failure: str = ""
+
+    @property
+    def end(self) -> str:
+        """Where the run ended: its first failure, or its last task."""
+        return self.failure or (self.tasks[-1].name if self.tasks else "the start")
 
 
 def read(text: str) -> Journal:
@@ -58,7 +66,13 @@ def read(text: str) -> Journal:
         Task(event["task"], event["name"], stop - event["at"], tuple(changed.get(event["task"], ())))
         for event, stop in zip(starts, ends)
     ]
-    return Journal(tuple(tasks), end["changes"] if end else None, tuple(end["failed"]) if end else ())
+    failure = next((_failure(event, tasks) for event in events if "fails" in event), "")
+    return Journal(tuple(tasks), end["changes"] if end else None, tuple(end["failed"]) if end else (), failure)
+
+
+def _failure(event: Dict[str, Any], tasks: Sequence[Task]) -> str:
+    name = next((task.name for task in tasks if task.number == event["task"]), "")
+    return f"{name} on {event['fails']}: {' '.join(event['why'].split())}"
 
 
 def moments(journal: Journal) -> List[Moment]:

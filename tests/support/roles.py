@@ -54,6 +54,11 @@ def _find_lookup(name: str, *args: Any, **kwargs: Any) -> Any:
     return find_lookup(name[len(BUILTIN) :] if name.startswith(BUILTIN) else name, *args, **kwargs)
 
 
+def tasks(role: str, file: str) -> List[Dict[str, Any]]:
+    """Return the tasks of one file of a role, as they are written."""
+    return yaml.safe_load((ROLES / role / "tasks" / file).read_text())
+
+
 def variables_of(role: str) -> Dict[str, Any]:
     """Return a role's own variables, those of its vars/main.yml, as templates."""
     file = ROLES / role / "vars" / "main.yml"

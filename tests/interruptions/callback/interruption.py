@@ -60,6 +60,13 @@ class CallbackModule(CallbackBase):
         if result.is_changed():
             self.write(task=self.number, changed=result._host.get_name())
 
+    def v2_runner_on_failed(self, result, ignore_errors=False):
+        if not ignore_errors:
+            self.write(task=self.number, fails=result._host.get_name(), why=str(result._result.get("msg", "")))
+
+    def v2_runner_on_unreachable(self, result):
+        self.v2_runner_on_failed(result)
+
     def v2_playbook_on_stats(self, stats):
         failed = sorted({*stats.failures, *stats.dark})
         self.write(ended=time.monotonic(), changes=sum(stats.changed.values()), failed=failed)

@@ -46,6 +46,14 @@ def test_each_state_of_the_hosts_is_interrupted_once_and_every_long_change_in_it
     assert (read.changes, read.failed) == (4, ())
 
 
+def test_a_run_that_failed_ends_at_its_first_failure_and_not_at_the_tasks_that_clean_up():
+    failed = text((0.0, "plan", ()), (1.0, "verify", ()), (2.0, "unlock", ()))
+    failed += json.dumps({"task": 2, "fails": "lb1", "why": "VIP 192.0.2.10 has\n0 holders."}) + "\n"
+    failed += json.dumps({"task": 3, "fails": "lb2", "why": "later"}) + "\n"
+    assert journal.read(failed).end == "verify on lb1: VIP 192.0.2.10 has 0 holders."
+    assert journal.read(text((0.0, "plan", ()), (1.0, "install", ()))).end == "install"
+
+
 def test_a_run_that_changes_nothing_has_no_moment():
     assert journal.moments(journal.read(text((0.0, "plan", ()), ended=1.0))) == []
 

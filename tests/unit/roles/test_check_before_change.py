@@ -7,13 +7,10 @@ from __future__ import annotations
 import pytest
 import yaml
 from support.paths import ROLES
+from support.roles import tasks
 
 CONFIGURING = ("configure.yml", "wave.yml", "router.yml")
 CHANGES_NOTHING = ("plan.yml", "preflight.yml", "check.yml")
-
-
-def tasks(role, file):
-    return yaml.safe_load((ROLES / role / "tasks" / file).read_text())
 
 
 def included(task):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from support.roles import calls, variables_of
+from support.roles import calls, tasks, variables_of
 
 SET_FACT, STATE = "ansible.builtin.set_fact", "onprem.lb.member_state"
 RUN = "20260131T120000Z"
@@ -58,3 +58,17 @@ def test_all_members_wait_equally_long_and_have_the_name_of_one_run():
 def test_a_run_that_changes_nothing_or_must_not_be_undone_arms_nothing(given):
     _own, undo, saved = armed(**given)
     assert undo["run"] == "" and saved == []
+
+
+def test_for_a_sign_of_life_the_first_one_is_asked_before_the_others_and_again_after_them():
+    """The order that `test_undo_orders` plays."""
+    asked = [task["when"] for task in tasks("layout", "postpone.yml")]
+    assert asked == [f"__layout_undo.role {how} 'first'" for how in ("==", "!=", "==")]
+
+
+def test_a_run_gives_signs_of_life_before_what_takes_long():
+    signs = "postpone.yml"
+    names = [task.get("ansible.builtin.include_tasks") for task in tasks("layout", "configure.yml")]
+    assert names[-1] == signs  # the verification comes next
+    assert tasks("layout", "next_wave.yml")[0]["ansible.builtin.include_tasks"] == signs  # the proof comes next
+    assert tasks("layout", "routers_together.yml")[0]["ansible.builtin.include_tasks"] == signs

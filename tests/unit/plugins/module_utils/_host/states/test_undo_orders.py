@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A run is interrupted at each of its steps, and the members return by themselves: never do two hold the VIP.
 
-The order of the steps is that of `roles/layout/tasks`: arm, stop the routers of the others, change the first one,
-postpone, change and start the others, verify, confirm.
+The order of the steps is that of `roles/layout/tasks`: arm, postpone, stop the routers of the others, change the first
+one, change and start the others, postpone, verify, confirm.
 """
 
 from __future__ import annotations
@@ -28,16 +28,22 @@ def steps(world):
     others, first = NAMES[1:], NAMES[0]
     for name in NAMES:
         yield f"arm {name}", lambda name=name: world.arm(name)
+    yield from signs_of_life(world, first, others)
     for name in others:
         yield f"stop {name}", lambda name=name: world.stop(name)
     yield f"change {first}", lambda: world.write(first) and world.load(first)
-    for name in (*others, first):
-        yield f"postpone {name}", lambda name=name: world.postpone(name)
     for name in others:
         yield f"change {name}", lambda name=name: world.write(name) and world.load(name)
+    yield from signs_of_life(world, first, others)
     yield "verify", lambda: world.wait(5)
     for name in (first, *others):
         yield f"confirm {name}", lambda name=name: world.confirm(name)
+
+
+def signs_of_life(world, first, others):
+    """Yield the steps of a sign of life: the first one is asked first, and once more."""
+    for name in (first, *others, first):
+        yield f"postpone {name}", lambda name=name: world.postpone(name)
 
 
 COUNT = len(list(steps(None)))
