@@ -3,8 +3,9 @@
 """`python3 tests/chaos --rounds 1000`: random failures and changes of running layouts, under load.
 
 Real haproxy, keepalived and agents run in network namespaces with the files of the roles. After each round every VIP
-must have one holder, which serves it; meanwhile nobody may be without an answer for longer than the forecast says, and
-no question may be lost while the VIP stays where it is. `--seed 17` repeats one play, with its history.
+must have one holder, which serves it, and every member must be able to take over. Meanwhile nobody may be without an
+answer for longer than the forecast says, and no question may be lost while the VIP stays where it is. `--seed 17`
+repeats one play, with its history.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ def _actions(cluster: Cluster, faults: Tuple[Fault, ...]) -> Iterator[Tuple]:
 
 def _judge(cluster: Cluster, turn: Round, begin: float, end: float, settled: bool) -> List[str]:
     if not settled:
-        return [f"{vip} is held by {cluster.holders(vip) or 'nobody'} after {SETTLES_S:g} s" for vip in cluster.vips]
+        held = [f"{vip} is held by {cluster.holders(vip) or 'nobody'} after {SETTLES_S:g} s" for vip in cluster.vips]
+        return held + cluster.hindrances()
     if not turn.number:  # the start
         return []
     answers = cluster.load.since(begin)

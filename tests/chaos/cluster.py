@@ -15,6 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared import events
 from support.netns.links import Link, sh
 from support.netns.recorder import Recorder
 from support.plans.pairs import member
+from support.waiting import happens
 
 from chaos import plays
 from chaos.load import SERVER, Load
@@ -192,15 +193,21 @@ class Cluster:
         return self.recorder.views(vip)[-1][1].holders
 
     def settle(self, limit: float) -> bool:
-        """Wait until each VIP is served by the one member that should have it, and stays so.
+        """Wait until each VIP is served by the one member that should have it, and stays so, and all could take over.
 
         Without preemption that is any one member.
         """
         deadline = time.monotonic() + limit
         while self.recorder.wait(self._is_settled, deadline - time.monotonic()):
+            if not happens(lambda: not self.hindrances(), deadline - time.monotonic()):
+                return False
             if not self.recorder.wait(lambda: not self._is_settled(), STEADY_S):
                 return True
         return False
+
+    def hindrances(self) -> List[str]:
+        """Return why members could not take over."""
+        return [found for found in (one.hindrance() for one in self.members.values()) if found]
 
     def _is_settled(self) -> bool:
         return all(self._is_right(vip) for vip in self.plan.vips)

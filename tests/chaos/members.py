@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -16,6 +17,8 @@ import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
+from ansible_collections.onprem.lb.plugins.module_utils._host import in_force
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import last_will
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pair import ALIVE
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
@@ -30,6 +33,7 @@ RESTART_S = 0.25  # RestartSec= of the units
 STOP_PAUSE_S = 0.2  # of the balancers' units: the VIP leaves before the balancer stops
 SOCKET = "/run/haproxy/admin.sock"  # in the rendered file, one for all hosts of this machine
 SERVICE_PORT = 8443
+CONSOLE_PREFIX = re.compile(r"^\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}: ")  # of each line of keepalived's log
 Report = Callable[[str], Any]
 
 
@@ -156,6 +160,12 @@ def path_of(program: str) -> str:
     return found
 
 
+def keepalived_in_fault(log: str) -> List[str]:
+    """Return what the log on keepalived's console says of each instance that is in FAULT in the end."""
+    in_fault = in_force.instances_in_fault(CONSOLE_PREFIX.sub("", line) for line in log.splitlines())
+    return [f"{instance} is in FAULT {why}".strip() for instance, why in in_fault.items()]
+
+
 class Member:
     """A balancer and a router."""
 
@@ -265,6 +275,27 @@ class Member:
 
     def reload_router(self) -> None:
         self.router.send(signal.SIGHUP)
+
+    def hindrance(self) -> str:
+        """Return why this member could not take over; '' if it could."""
+        if not (self.balancer.pid and self._listens()):
+            return f"{self.name}: its balancer does not serve"
+        if not self.router.pid:
+            return f"{self.name}: its router does not run"
+        waiting = self._waiting_keepalived() if self.plan.engine == "native" else self._waiting_agent()
+        return f"{self.name}: {', '.join(waiting)}" if waiting else ""
+
+    def _waiting_keepalived(self) -> List[str]:
+        """Return the instances in FAULT, from the log: keepalived has no status."""
+        return keepalived_in_fault((self.folder / "log").read_text(errors="replace"))
+
+    def _waiting_agent(self) -> List[str]:
+        try:
+            report = status_socket.fetch(str(self.folder / "vrrp.sock"))
+        except status_socket.Refused as refused:
+            return [str(refused)]
+        waiting = [each for each in report["instances"] if each["state"] not in ("Active", "Backup")]
+        return [f"{each['name']} is in {each['state']} {each['reason']}".strip() for each in waiting]
 
     def close(self) -> None:
         self.router.close()
