@@ -221,7 +221,9 @@ def say(text: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 tests/interruptions", description=__doc__.splitlines()[0])
     parser.add_argument("layout", choices=LAYOUTS)
-    parser.add_argument("cycles", nargs="*", help="deployment, change, engine, retirement; all of them by default")
+    parser.add_argument(
+        "cycles", nargs="*", help="deployment, change, agent, engine, retirement; all of them by default"
+    )
     parser.add_argument("--moments", type=int, help="of each operation; all of them by default")
     parser.add_argument("--part", type=part, default=(1, 1), help="of the moments of each operation, such as 1/4")
     parser.add_argument("--logs", type=Path, default=ROOT / ".cache" / "interruptions", help="the folder for logs")

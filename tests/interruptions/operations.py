@@ -60,6 +60,7 @@ class Layout:
     :ivar client: the host that requests it; it is never a member
     :ivar inventory: the file with the layout's variables
     :ivar changed: other values for some of them
+    :ivar agent_changed: those that the agent knows
     :ivar prepare: a playbook that readies the hosts, or nothing
     :ivar is_undone: whether members take back by themselves what a killed run has changed
     """
@@ -73,6 +74,7 @@ class Layout:
     client: str
     inventory: str
     changed: Mapping[str, Any]
+    agent_changed: Mapping[str, Any]
     prepare: str = ""
     is_undone: bool = False
 
@@ -85,6 +87,8 @@ class Layout:
         absent = Operation("remove", self.usual, {**native, "confirm": True}, REMOVE)
         changed = Operation("change", self.usual, {**native, **self.changed})
         changed_back = Operation("change back", self.usual, native)
+        agent_changed = Operation("change the agent", self.usual, {**agent, **self.agent_changed})
+        agent_changed_back = Operation("change the agent back", self.usual, agent)
         to_agent = Operation("move to the agent", self.usual, agent)
         to_native = Operation("move to native", self.usual, native)
         added = Operation("add a member", everyone, native)
@@ -92,6 +96,7 @@ class Layout:
         cycles = (
             Cycle("deployment", present, absent),
             Cycle("change", changed, changed_back, before=(present,), is_undone=self.is_undone),
+            Cycle("agent", agent_changed, agent_changed_back, before=(present, to_agent)),
             Cycle("engine", to_agent, to_native, before=(present,)),
             Cycle("retirement", added, retired, before=(present, added, retired)),
         )
@@ -112,6 +117,7 @@ PAIR = Layout(
     client="node1",
     inventory="molecule/default/inventory/pair.yml",
     changed={"pair_auth_pass": "changed1", "pair_preempt": False, "haproxy_maxconn": 9000},
+    agent_changed={"pair_auth_pass": "changed1", "pair_preempt": False},
     is_undone=True,
 )
 IPI = Layout(
@@ -124,6 +130,7 @@ IPI = Layout(
     client="client",
     inventory="molecule/ipi/inventory/cluster.yml",
     changed={"ipi_auth_pass": "changed1"},
+    agent_changed={"ipi_auth_pass": "changed1"},
     prepare="molecule/ipi/prepare.yml",
 )
 LAYOUTS = {layout.name: layout for layout in (PAIR, IPI)}

@@ -21,7 +21,11 @@ QUICK_RUNS = ("default:debian12", "agent:debian13")  # each engine, each image
 WORKERS = ("--numprocesses", "4", "--dist", "loadfile")  # these tests wait half of their time
 TIMED_WORKERS = ("--numprocesses", "3", "--dist", "loadfile")  # these wait nearly all of it
 QUICK_CYCLES = ("pair:deployment", "pair:change", "pair:engine")  # a moment there, and one back
-CYCLES = (*QUICK_CYCLES, "pair:retirement", "ipi:deployment", "ipi:change", "ipi:engine", "ipi:retirement")
+CYCLES = (
+    *QUICK_CYCLES,
+    *("pair:agent", "pair:retirement"),
+    *("ipi:deployment", "ipi:change", "ipi:agent", "ipi:engine", "ipi:retirement"),
+)
 INTERRUPTIONS_LIMIT_S = 4 * 3600
 AS_ROOT: Dict[str, Tuple[str, ...]] = {"root": (), "sudo": ("sudo", "--non-interactive", "--preserve-env")}
 NO_RIGHTS = "neither root nor sudo without a password"

@@ -13,6 +13,7 @@ from typing import Callable, Dict, List, Optional, Set, Tuple
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import undoing
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.simulator import Instance, Simulation
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 SECOND = 1_000_000
 VIP = "192.0.2.10"
@@ -34,9 +35,16 @@ class Member:
 
 
 class World:
-    """The members of a pair, or of more, in virtual time; ``new`` are the settings that the run brings."""
+    """The members of a pair, or of more, in virtual time; ``new`` are the settings that the run brings.
 
-    def __init__(self, new: Dict[str, object], names: Tuple[str, ...] = ("lb1", "lb2", "lb3")) -> None:
+    :param engine: native or agent
+    """
+
+    def __init__(
+        self, new: Dict[str, object], names: Tuple[str, ...] = ("lb1", "lb2", "lb3"), engine: str = engines.NATIVE
+    ) -> None:
+        # The agent goes on with the state that it has, unless the Virtual Router becomes another one.
+        self.keeps_state = engine == engines.AGENT and not {"vrid", "version"} & {*new}
         self.members = {name: Member(name, undoing.OTHER if at else undoing.FIRST) for at, name in enumerate(names)}
         self.settings = {"old": OLD, "new": {**OLD, **new}}
         pairs = [(name, which) for name in names for which in ("old", "new")]
@@ -119,15 +127,24 @@ class World:
         member.running = ""
 
     def load(self, name: str) -> bool:
-        """Reload or start the router, as keepalived does for a new VRID: the VIP is given up. False if it may not."""
+        """Reload or start the router; False if it may not. keepalived gives the VIP up, as it does for a new VRID."""
         member = self.members[name]
         if member.blocked:
             return False
         if member.up and member.running != member.files:
-            self.stop(name)
-            self.sim.start(f"{name} {member.files}")
+            if member.running and self.keeps_state:
+                self._reconfigure(f"{name} {member.running}", f"{name} {member.files}")
+            else:
+                self.stop(name)
+                self.sim.start(f"{name} {member.files}")
             member.running = member.files
         return True
+
+    def _reconfigure(self, before: str, after: str) -> None:
+        self.sim.running.discard(before)
+        self.sim.running.add(after)
+        for old, new in zip(self.sim.instances_of(before), self.sim.instances_of(after)):
+            self.sim.reconfigure(old, new)
 
     # -- failures
 

@@ -8,7 +8,10 @@ one, change and start the others, postpone, verify, confirm.
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 from support.undos import World
 
 CHANGES = {
@@ -61,9 +64,10 @@ def play(world, until=COUNT, pause_at=None, pause=0.0):
     return True
 
 
-@pytest.fixture(params=CHANGES)
+@pytest.fixture(params=itertools.product(CHANGES, engines.UNITS), ids="-".join)
 def world(request):
-    return World(CHANGES[request.param])
+    change, engine = request.param
+    return World(CHANGES[change], engine=engine)
 
 
 def test_a_run_that_nobody_interrupts_ends_with_the_new_settings(world):
