@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from support.callback.one_drill import wait_for_drills
+from support.drill_lock import wait_for_drills
 
 
 @pytest.fixture(autouse=True)

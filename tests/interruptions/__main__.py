@@ -28,6 +28,8 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # this folder is run as a script, not as a package
 
+from support import drill_lock  # noqa: E402
+
 from interruptions import journal  # noqa: E402
 from interruptions.hosts import Hosts, difference  # noqa: E402
 from interruptions.journal import Journal, Moment  # noqa: E402
@@ -38,7 +40,7 @@ from lab.layout import Lab  # noqa: E402
 LIMIT_S = 600  # of one run
 SPLIT_SHOWS_S = 5.0  # Active_Down_Interval, and a second
 Choose = Callable[[List[Moment]], List[Moment]]  # which moments of an operation are interrupted
-CALLBACKS = (ROOT / "tests" / "interruptions" / "callback", ROOT / "tests" / "support" / "callback")
+CALLBACKS = ROOT / "tests" / "interruptions" / "callback"
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,8 @@ class Runs:
         environment = {
             **os.environ,
             "PATH": f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
-            "ANSIBLE_CALLBACK_PLUGINS": os.pathsep.join(map(str, CALLBACKS)),
-            "ANSIBLE_CALLBACKS_ENABLED": "one_drill,interruption",
+            "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
+            "ANSIBLE_CALLBACKS_ENABLED": "interruption",
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
             "INTERRUPTION_JOURNAL": str(events),
             "INTERRUPTION_TASK": str(moment.task) if moment else "",
@@ -138,12 +140,14 @@ class Cycles:
                 after, before = footprints[operation.name], footprints[both[1 - side].name]
                 is_repeated_later = cycle.is_undone and (at + side) % 2 == 0
                 if moment:
-                    self._one(cycle, operation, moment, after, before if is_repeated_later else None)
+                    with drill_lock.take(drill_lock.SHARED):  # a drill begins after it
+                        self._one(cycle, operation, moment, after, before if is_repeated_later else None)
                 else:
                     self._undisturbed(operation)
 
     def _undisturbed(self, operation: Operation) -> Journal:
-        seen = self.runs.play(operation)
+        with drill_lock.take(drill_lock.SHARED):
+            seen = self.runs.play(operation)
         if seen.changes is None or seen.failed:
             raise SystemExit(
                 f"{operation.name} fails without an interruption, at {seen.end} ({self.runs.number:03d}.log)"
@@ -259,7 +263,8 @@ def interrupt(layout: Layout, cycles: List[Cycle], choose: Choose, logs: Path) -
         hosts = Hosts(layout, lab)
         runs = Runs(layout, hosts, logs)
         if layout.prepare:
-            runs.playbook(layout.prepare, hosts.inventory_of(tuple(layout.groups)), {})
+            with drill_lock.take(drill_lock.SHARED):
+                runs.playbook(layout.prepare, hosts.inventory_of(tuple(layout.groups)), {})
         done = Cycles(runs, hosts, choose)
         for cycle in cycles:
             done.interrupt(cycle)

@@ -2,31 +2,31 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Keeps other scenarios idle while a drill measures, because they share the processors of this machine.
 
-Ansible loads this as a callback. A playbook with ONE_DRILL in its environment holds a lock until it ends, however it
-ends. Every other playbook waits for that lock before each of its tasks. The scenarios' tests do the same.
+Ansible loads this as a callback. A playbook with ONE_DRILL in its environment holds the lock of `drill_lock` alone
+until it ends, however it ends. The collection's own playbooks share it from begin to end, so that none of them is held
+up on its way. Every other playbook, which runs those, waits before each of its tasks. The scenarios' tests do the same.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
+import sys
 from pathlib import Path
 
 from ansible.plugins.callback import CallbackBase
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # Ansible loads this file by its path
+
+from support import drill_lock  # noqa: E402
 
 DOCUMENTATION = """
 name: one_drill
 type: aggregate
 short_description: Keeps other scenarios idle while a drill measures
-description: Waits before each task for the drills of other scenarios on this machine.
+description: Waits for the drills of other scenarios on this machine.
 """
-LOCK = Path(__file__).resolve().parents[3] / ".cache" / "lab" / "drill.lock"
-
-
-def wait_for_drills(path: Path = LOCK) -> None:
-    """Return as soon as no drill runs."""
-    with open(path, "ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_SH)
+OWN_PLAYBOOKS = "playbooks"  # their folder
+CONVERGE = "converge.yml"  # molecule's, which is one of them
 
 
 class CallbackModule(CallbackBase):
@@ -35,15 +35,20 @@ class CallbackModule(CallbackBase):
     CALLBACK_NAME = "one_drill"
     CALLBACK_NEEDS_ENABLED = True
 
+    def __init__(self):
+        super().__init__()
+        self._lock = None
+
     def v2_playbook_on_start(self, playbook):
-        LOCK.parent.mkdir(parents=True, exist_ok=True)
+        path = Path(playbook._file_name)
         if "ONE_DRILL" in os.environ:
-            self._lock = open(LOCK, "ab")  # noqa: SIM115 - closed when Ansible ends, and not before
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self._lock = drill_lock.take(drill_lock.ALONE)
+        elif path.parent.name == OWN_PLAYBOOKS or path.name == CONVERGE:
+            self._lock = drill_lock.take(drill_lock.SHARED)
 
     def v2_playbook_on_task_start(self, task, is_conditional):
-        if "ONE_DRILL" not in os.environ:
-            wait_for_drills()
+        if self._lock is None:
+            drill_lock.wait_for_drills()
 
     def v2_playbook_on_handler_task_start(self, task):
         self.v2_playbook_on_task_start(task, is_conditional=False)
