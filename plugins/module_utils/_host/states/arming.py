@@ -30,6 +30,8 @@ TIMER = """\
 # Managed by Ansible, onprem.lb.layout.
 [Unit]
 Description=Return of this member to its settings of before, unless a run confirms the new ones
+# Every sign of life starts it anew, and some follow each other within seconds.
+StartLimitIntervalSec=0
 
 [Timer]
 OnActiveSec={seconds:.0f}s

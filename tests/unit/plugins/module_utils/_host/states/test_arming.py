@@ -57,6 +57,13 @@ def test_the_first_one_gets_a_later_time(host, tmp_path, role, seconds):
     assert f"OnActiveSec={seconds}s" in (tmp_path / "etc/systemd/system/onprem-lb-undo.timer").read_text()
 
 
+def test_signs_of_life_may_follow_each_other_within_seconds(host, tmp_path):
+    """By default systemd refuses a sixth start of a unit within ten seconds, and of a timer as well."""
+    arm(host)
+    before_timer, _timer = (tmp_path / "etc/systemd/system/onprem-lb-undo.timer").read_text().split("[Timer]")
+    assert "\nStartLimitIntervalSec=0\n" in before_timer
+
+
 def test_a_sign_of_life_lets_the_timer_begin_anew(host):
     arm(host)
     arming.postpone(host.run_command, due(), b"program")
