@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import threading
 import time
 
 import pytest
 from support.proxy.proxies import LIMIT, LOCAL
-from support.proxy.side_by_side import Balancers, Play, everything
+from support.proxy.side_by_side import Balancers, Play, everything, together
 
 CLIENT, SERVER, FIN, PAUSE, TUNNEL = 1, 1, 1, 3, 5  # seconds: a pause exceeds all but the tunnel
 
@@ -116,11 +115,7 @@ def found(tmp_path_factory):
         timeouts = {"connect": 5, "client": CLIENT, "server": SERVER, "tunnel": TUNNEL, "fin": fin}
         results[fin] = Balancers(timeouts).perform(tmp_path_factory.mktemp(f"fin-{fin}"), plays)
 
-    threads = [threading.Thread(target=run, args=(fin,)) for fin in (0, FIN)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together([lambda fin=fin: run(fin) for fin in (0, FIN)])
     return results
 
 

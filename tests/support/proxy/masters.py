@@ -21,47 +21,6 @@ from support.paths import MODULE_UTILS
 from support.proxy.proxies import LIMIT, LOCAL
 from support.waiting import until
 
-
-def _ports(first, last, share):
-    """Yield ports without a listener, each once, downwards.
-
-    Test processes have adjacent ids. Each begins at a different port, ``share`` ports apart.
-    """
-    # The process that begins lowest still has a third of the ports.
-    for port in range(first - os.getpid() * share % ((first - last) * 2 // 3), last - 1, -1):
-        if _is_free(port):
-            yield port
-
-
-def _is_free(port):
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("", port))
-        except OSError:
-            return False
-    return True
-
-
-def _first_ephemeral_port():
-    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
-        return int(file.read().split()[0])
-
-
-_PORTS = _ports(_first_ephemeral_port() - 1, 1024, share=200)
-_PRIVILEGED_PORTS = _ports(1023, 600, share=2)
-
-
-def free_ports(count):
-    """Return ports without a listener that were not returned before."""
-    return [next(_PORTS) for _each in range(count)]
-
-
-def free_ports_of_root(count):
-    """Return ports below 1024 without a listener that were not returned before."""
-    return [next(_PRIVILEGED_PORTS) for _each in range(count)]
-
-
 # As systemd starts it: User=nobody, AmbientCapabilities=CAP_NET_BIND_SERVICE.
 AS_NOBODY = (
     *("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"),

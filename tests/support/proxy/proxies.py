@@ -18,6 +18,7 @@ import traceback
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.worker import Worker
 
+from support.ports import free_ports
 from support.waiting import until
 
 LOCAL = "127.0.0.1"
@@ -27,7 +28,7 @@ SERVICE = "service"
 
 def listening(backlog: int = 128, address: str = LOCAL) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    server = socket.create_server((address, 0), family=family, backlog=backlog)
+    server = socket.create_server((address, *free_ports(1)), family=family, backlog=backlog)
     server.settimeout(LIMIT)
     return server
 

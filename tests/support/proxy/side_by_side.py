@@ -8,10 +8,11 @@ import contextlib
 import shutil
 import socket
 import subprocess
-import threading
-from typing import Any, Callable, Dict, List, NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence
 
-from support.proxy.masters import Running, free_ports
+from support.ports import free_ports
+from support.proxy.masters import Running
 from support.proxy.proxies import LIMIT, LOCAL, listening
 from support.waiting import until
 
@@ -74,7 +75,7 @@ class Balancers:
             found[balancer.__name__] = _perform(balancer, of_balancer, plays, ports[balancer.__name__])
 
         ports = {each.__name__: free_ports(len(plays)) for each in (self.agent, self.haproxy)}
-        _together([lambda balancer=each: run(balancer) for each in (self.agent, self.haproxy)])
+        together([lambda balancer=each: run(balancer) for each in (self.agent, self.haproxy)])
         return found
 
 
@@ -90,7 +91,7 @@ def _perform(balancer, folder, plays, ports):
         def run(name: str, port: int) -> None:
             found[name] = plays[name].perform(port, *servers[name])
 
-        _together([lambda name=name, port=port: run(name, port) for name, port in zip(plays, ports)])
+        together([lambda name=name, port=port: run(name, port) for name, port in zip(plays, ports)])
     return found
 
 
@@ -109,12 +110,11 @@ def _service(port, play, servers):
     }
 
 
-def _together(calls):
-    threads = [threading.Thread(target=call) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(6 * LIMIT)
+def together(calls: Sequence[Callable[[], None]]) -> None:
+    """Make calls at the same time. Raise what the first of them raises, or TimeoutError."""
+    with ThreadPoolExecutor(len(calls)) as pool:
+        for each in [pool.submit(call) for call in calls]:
+            each.result(6 * LIMIT)
 
 
 def _listens(port: int) -> bool:

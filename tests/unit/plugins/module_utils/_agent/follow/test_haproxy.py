@@ -15,7 +15,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.changes im
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.haproxy import Balancer
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.runtime_api import Runtime
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.settings import Haproxy, Server, Target
-from support.proxy.masters import Echo, Load, ask, free_ports
+from support.ports import free_ports
+from support.proxy.masters import Echo, Load, ask
 from support.proxy.proxies import LIMIT, LOCAL
 from support.waiting import until
 

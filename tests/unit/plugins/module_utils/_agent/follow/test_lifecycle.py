@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -86,7 +86,11 @@ class Follow:
         command = [sys.executable, "-m", "_agent.cli", "follow", "--config", str(self.path)]
         with open(self._log, "ab") as log:
             self.process = subprocess.Popen(command, cwd=MODULE_UTILS, stderr=log, stdout=log)
-        until(lambda: self.process.poll() is not None or os.path.exists(self.socket))
+        until(lambda: self.process.poll() is not None or self._answers())
+
+    def _answers(self):
+        with contextlib.suppress(status_socket.Refused):
+            return self.report()
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)

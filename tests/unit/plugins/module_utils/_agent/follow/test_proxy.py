@@ -11,7 +11,8 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.changes import Refused
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.proxy import Balancer
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.settings import Proxy, Server, Target
-from support.proxy.masters import QUICK_CHECK, Echo, Load, Running, ask, free_ports
+from support.ports import free_ports
+from support.proxy.masters import QUICK_CHECK, Echo, Load, Running, ask
 from support.proxy.proxies import LOCAL
 from support.waiting import until
 

@@ -15,7 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pai
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 from support.name_server import NameServer
 from support.plans.pairs import pair
-from support.proxy.masters import free_ports
+from support.ports import free_ports
 from support.readers import haproxy_cfg
 from support.rendering import haproxy as rendered
 from support.rendering import haproxy_model

@@ -7,7 +7,8 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from support.proxy.masters import Echo, Running, free_ports
+from support.ports import free_ports
+from support.proxy.masters import Echo, Running
 
 
 @pytest.fixture

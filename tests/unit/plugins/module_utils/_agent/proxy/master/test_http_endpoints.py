@@ -17,7 +17,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views impor
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
 from support.agent.clients import while_running
-from support.proxy.masters import ask, free_ports, get
+from support.ports import free_ports
+from support.proxy.masters import ask, get
 from support.proxy.proxies import LOCAL
 from support.waiting import until
 

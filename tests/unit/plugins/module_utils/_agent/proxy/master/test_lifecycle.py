@@ -11,7 +11,8 @@ import threading
 
 import pytest
 from support.agent.programs import children
-from support.proxy.masters import Load, Running, ask, free_ports, get, is_refused, service
+from support.ports import free_ports
+from support.proxy.masters import Load, Running, ask, get, is_refused, service
 from support.proxy.proxies import LIMIT, LOCAL
 from support.waiting import until
 

@@ -14,7 +14,8 @@ import time
 import pytest
 from support.agent.programs import children
 from support.paths import MODULE_UTILS
-from support.proxy.masters import Running, ask, free_ports, get, is_refused, service
+from support.ports import free_ports
+from support.proxy.masters import Running, ask, get, is_refused, service
 from support.proxy.proxies import LIMIT, LOCAL
 from support.waiting import until
 

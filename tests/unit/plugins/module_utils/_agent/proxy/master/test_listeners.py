@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import listeners
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.listeners import Listeners, Refused
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.settings import Place
-from support.proxy.masters import free_ports
+from support.ports import free_ports
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop impo
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.sd_notify import Notifier
 from support.agent.clients import while_running
 from support.agent.loops import run_until
-from support.proxy.masters import ask, free_ports, get
+from support.ports import free_ports
+from support.proxy.masters import ask, get
 from support.proxy.proxies import LOCAL
 from support.proxy.workers import FakeWorker
 

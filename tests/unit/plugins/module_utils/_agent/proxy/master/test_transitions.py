@@ -11,7 +11,8 @@ import socket
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import proxy_header
-from support.proxy.masters import Echo, Running, ask, free_ports, get
+from support.ports import free_ports
+from support.proxy.masters import Echo, Running, ask, get
 from support.proxy.proxies import LIMIT, LOCAL
 from support.waiting import until
 

@@ -16,7 +16,8 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import worker
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.worker import Worker
-from support.proxy.masters import Echo, Running, ask, free_ports
+from support.ports import free_ports
+from support.proxy.masters import Echo, Running, ask
 from support.proxy.proxies import LIMIT, LOCAL, Proxy, listening
 from support.waiting import until
 
