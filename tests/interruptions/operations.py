@@ -96,7 +96,7 @@ class Layout:
         cycles = (
             Cycle("deployment", present, absent),
             Cycle("change", changed, changed_back, before=(present,), is_undone=self.is_undone),
-            Cycle("agent", agent_changed, agent_changed_back, before=(present, to_agent)),
+            Cycle("agent", agent_changed, agent_changed_back, before=(present, to_agent), is_undone=self.is_undone),
             Cycle("engine", to_agent, to_native, before=(present,)),
             Cycle("retirement", added, retired, before=(present, added, retired)),
         )

@@ -22,8 +22,7 @@ def undo(
     """Return the undo of a run; one without members where there is nothing to go back to.
 
     That is a first deployment, which the next run completes. A change of the engine and an adoption are left to the
-    next run as well: packages go with the former, and files of others are set aside in the latter. So are members with
-    the agent, whose return was never seen on real hosts.
+    next run as well: packages go with the former, and files of others are set aside in the latter.
 
     :param members: as in `planner`
     :param planned: the plan of each
@@ -33,7 +32,7 @@ def undo(
     serving = [member["name"] for member in here if _runs_ours(member["host"])]
     names = [member["name"] for member in here]
     is_left = way.migrating or any(_takes_over(member["host"]) for member in here)
-    if not serving or is_left or any(planned[name].engine == engines.AGENT for name in names):
+    if not serving or is_left:
         return Undo()
     settle = max(planned[name].expected.settle for name in names)
     first = way.sole_router or max(serving, key=lambda name: held[name])

@@ -49,8 +49,10 @@ def test_a_change_of_the_engine_is_left_to_the_next_run():
     assert undo(living(to_engine="agent")) == Undo()
 
 
-def test_members_with_the_agent_are_left_to_the_next_run():
-    assert undo(living(engine="agent", priorities=[200, 199])) == Undo()
+@pytest.mark.parametrize("changes, first", [({"priorities": [200, 199]}, ""), ({"auth_pass": "an0ther1"}, "lb2")])
+def test_members_with_the_agent_return_as_those_with_keepalived(changes, first):
+    found = undo(living(engine="agent", holder="lb2", **changes))
+    assert (found.members, found.first) == (["lb1", "lb2"], first)
 
 
 def test_an_adoption_is_left_to_the_next_run():
