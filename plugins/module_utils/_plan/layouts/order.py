@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
-from ..._shared.engines import NATIVE
+from ..._shared.engines import AGENT, NATIVE, UNITS
 from ..model.plan import Expected, MemberPlan
 from ..model.services import ANY
 from . import changes
@@ -83,12 +83,18 @@ def proof(expected: Expected, turn: Turn, vips: Collection[str], listeners: Iter
     return expected._replace(vips=[vip for vip in expected.vips if vip.address in vips], targets=targets)
 
 
-def is_provable(turn: Turn) -> bool:
+def is_provable(turn: Turn, host: Mapping[str, Any], together: bool) -> bool:
     """Return whether a member could take over as soon as it has changed.
 
-    One that joins, or that changes its engine, does so later.
+    One that joins, or that changes its engine, does so later. Where the routers change together, after the balancers,
+    an agent changes both of its daemons then, and a router that an interrupted run has stopped starts then.
+
+    :param host: as `host_info` returns it
+    :param together: as `routers_together` returns it
     """
-    return turn.is_changed and bool(turn.after) and not turn.replaces
+    changes_here = turn.is_changed and bool(turn.after) and not turn.replaces
+    runs = UNITS[turn.engine].router in host.get("active_units", [])
+    return changes_here and not (together and (turn.engine == AGENT or not runs))
 
 
 def interruption(host: Mapping[str, Any], member: MemberPlan) -> str:

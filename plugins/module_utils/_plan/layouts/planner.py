@@ -172,7 +172,7 @@ def _in_order(
     return {
         turn.name: member._replace(
             proof=order.proof(member.expected, turn, kept, judged.found.listeners(turn.name))
-            if order.is_provable(turn)
+            if order.is_provable(turn, hosts[turn.name], way.routers_together)
             else None,
             interrupted=order.interruption(hosts[turn.name], member) if turn.holds and not way.routers_together else "",
         )

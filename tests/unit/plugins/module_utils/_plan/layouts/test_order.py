@@ -121,6 +121,22 @@ def test_a_member_that_joins_or_changes_its_engine_is_not_proved_before_it_has(c
     assert waves(living(3, **changes), ["lb1", "lb2", "lb3"])[1].proves == proved
 
 
+@pytest.mark.parametrize("engine, proved", [("native", ["lb2"]), ("agent", [])])
+def test_an_agent_whose_router_changes_later_changes_its_balancer_then_and_is_not_proved_before(engine, proved):
+    assert waves(living(engine=engine), ["lb1", "lb2"])[1].proves == ["lb2"]
+    assert waves(living(engine=engine, auth_pass="an0ther1"), ["lb1", "lb2"])[1].proves == proved
+
+
+def test_a_router_that_an_interrupted_run_has_stopped_is_not_proved_before_it_starts_with_the_others():
+    def stopped(**changes):
+        members = living(**changes)
+        members[1]["host"]["active_units"] = ["haproxy.service"]
+        return members
+
+    assert waves(stopped(auth_pass="an0ther1"), ["lb1", "lb2"])[1].proves == []
+    assert waves(stopped(preempt=False), ["lb1", "lb2"])[1].proves == ["lb2"], "it starts with its own change"
+
+
 def adopted(holder, **takeover):
     members = living(holder=holder)
     for member in members:
