@@ -62,7 +62,6 @@ class Layout:
     :ivar changed: other values for some of them
     :ivar agent_changed: those that the agent knows
     :ivar prepare: a playbook that readies the hosts, or nothing
-    :ivar is_undone: whether members take back by themselves what a killed run has changed
     """
 
     name: str
@@ -76,7 +75,6 @@ class Layout:
     changed: Mapping[str, Any]
     agent_changed: Mapping[str, Any]
     prepare: str = ""
-    is_undone: bool = False
 
     def cycles(self) -> Dict[str, Cycle]:
         """Return what is interrupted, by name."""
@@ -95,8 +93,8 @@ class Layout:
         retired = Operation("retire a member", self.usual, native)  # its packages stay
         cycles = (
             Cycle("deployment", present, absent),
-            Cycle("change", changed, changed_back, before=(present,), is_undone=self.is_undone),
-            Cycle("agent", agent_changed, agent_changed_back, before=(present, to_agent), is_undone=self.is_undone),
+            Cycle("change", changed, changed_back, before=(present,), is_undone=True),
+            Cycle("agent", agent_changed, agent_changed_back, before=(present, to_agent), is_undone=True),
             Cycle("engine", to_agent, to_native, before=(present,)),
             Cycle("retirement", added, retired, before=(present, added, retired)),
         )
@@ -118,7 +116,6 @@ PAIR = Layout(
     inventory="molecule/default/inventory/pair.yml",
     changed={"pair_auth_pass": "changed1", "pair_preempt": False, "haproxy_maxconn": 9000},
     agent_changed={"pair_auth_pass": "changed1", "pair_preempt": False},
-    is_undone=True,
 )
 IPI = Layout(
     name="ipi",

@@ -25,7 +25,7 @@ def armed(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=35
         "__layout_todo": list(paths),
         "__layout_first": "lb1",
         "__layout_is_first": False,
-        "__layout_settings": {} if undo_after is None else {"undo_after": undo_after},  # a cluster has none
+        "__layout_settings": {"undo_after": undo_after},
         "__layout_plan": {"members": {"lb1": {}, "lb2": {}}, "undo": undo},
         "__layout_lock": {"results": [{"item": "lb2", "interrupted": "", "at": time.time() - seconds_so_far}]},
         "__layout_in_force": not changes,
@@ -54,7 +54,7 @@ def test_all_members_wait_equally_long_and_have_the_name_of_one_run():
     assert (saved["run"], saved["after"]) == (RUN, 155)
 
 
-@pytest.mark.parametrize("given", [{"paths": ()}, {"undo_after": 0}, {"undo_after": None}])
+@pytest.mark.parametrize("given", [{"paths": ()}, {"undo_after": 0}])
 def test_a_run_that_changes_nothing_or_must_not_be_undone_arms_nothing(given):
     _own, undo, saved = armed(**given)
     assert undo["run"] == "" and saved == []

@@ -37,7 +37,6 @@ SETTINGS = {
     "interface": Field(values.optional(values.interface), ""),
     "engine": Field(text, engines.AUTO),  # read for each member
     "auth_pass": Field(text, "", secret=True),
-    "undo_after": Field(number(0, 3600, " seconds"), 35),  # read by the tasks
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
     "advert_interval": Field(number(0.01, 255, " seconds"), 1),
     "preempt": Field(boolean, True),

@@ -49,6 +49,7 @@ TASKS = {
     "break_lock": Field(boolean, False),
     "accept_split": Field(boolean, False),
     "retired": Field(values.words, []),
+    "undo_after": Field(number(0, 3600, " seconds"), 35),
 }
 KERNEL_HOP_LIMIT = 64  # Linux's net.ipv6.conf.*.hop_limit, unless a Router Advertisement changes it
 

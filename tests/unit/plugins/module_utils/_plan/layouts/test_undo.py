@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Undo
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+from support.plans.clusters import cluster
 from support.plans.pairs import pair
 from support.plans.transitions import living
 
@@ -53,6 +55,21 @@ def test_a_change_of_the_engine_is_left_to_the_next_run():
 def test_members_with_the_agent_return_as_those_with_keepalived(changes, first):
     found = undo(living(engine="agent", holder="lb2", **changes))
     assert (found.members, found.first) == (["lb1", "lb2"], first)
+
+
+@pytest.mark.parametrize("passwords, first", [(("usual1", "usual1"), ""), (("usual1", "an0ther1"), "master-2")])
+def test_the_nodes_of_a_cluster_return_as_the_members_of_a_pair_do(passwords, first):
+    before, after = passwords
+    nodes = cluster(auth_pass=after)
+    running, units = planner.draft(ipi.LAYOUT, nodes).members, [*engines.UNITS["native"]]
+    for node in nodes:
+        instances = [{**each, "auth_pass": before} for each in running[node["name"]].router.instances]
+        node["host"].update(instances=instances, own_units=units, active_units=units)
+    link = nodes[1]["host"]["addresses"][-1]
+    nodes[1]["host"]["addresses"].append({**link, "address": "10.0.0.200", "prefix": 32})
+    plan = planner.draft(ipi.LAYOUT, nodes)
+    assert plan.faults == []
+    assert (plan.undo.members, plan.undo.first) == ([node["name"] for node in nodes], first)
 
 
 def test_an_adoption_is_left_to_the_next_run():
