@@ -36,6 +36,9 @@ options:
       - V(slow_backend) makes the servers slow for the balancer of this host. It drops the first SYN of each connection
         to them, which the kernel sends again a second later. Reverting removes the nftables table
         C(inet onprem_lb_drill). Refused where the balancer has no user of its own.
+      - V(conntrack_full) drops the first packet of each new TCP connection, coming and going, as the kernel does while
+        its table of connections is full. Open connections and VRRP go on. Reverted like V(slow_backend). Ansible and
+        others cannot connect to the host meanwhile, unless they have a connection already.
       - V(host_rebooted) reboots the host with C(systemctl reboot). Nothing reverts it. A container ends, and starts
         again only if the program that runs it starts it. Refused unless the balancer and the router start at boot.
       - Any other needs O(command).

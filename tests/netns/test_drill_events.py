@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -22,7 +23,7 @@ import threading
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, faults, ports
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, conntrack, faults, ports
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.forecast import SWITCH_MS
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
@@ -116,9 +117,28 @@ def cluster(request, tmp_path):
     assert plan.faults == []
     with ENGINES[request.param](plan, tmp_path, threading.Event()) as made, contextlib.ExitStack() as servers:
         with inside(made.link.client.namespace):  # a server that keeps its connections
-            servers.enter_context(socket.create_server(("", PORT), backlog=512))
+            made.server = servers.enter_context(socket.create_server(("", PORT), backlog=512))
         assert made.settle({VIP: "lb1"}, LIMIT), made.recorder.views(VIP)
         yield made
+
+
+@contextlib.contextmanager
+def session(cluster):
+    """A connection through the balancer: the client's end, and the server's."""
+    with contextlib.ExitStack() as ends:
+        yield until(lambda: greeted(ends, cluster.server), "no server is up")
+
+
+def greeted(ends, server):
+    """Return both ends of a connection whose first bytes have reached the server, or nothing: it may still be down."""
+    client = ends.enter_context(socket.create_connection((VIP, PORT), 1))
+    client.sendall(b"hello")
+    while select.select([server], [], [], 0.5)[0]:
+        connection = ends.enter_context(server.accept()[0])
+        with contextlib.suppress(ConnectionResetError):  # a health check
+            if connection.recv(5) == b"hello":
+                return client, connection
+    return None
 
 
 def signal_balancer(cluster, name, number):
@@ -138,6 +158,21 @@ def test_a_balancer_that_hangs_loses_its_vip_within_three_seconds_and_gets_it_ba
     moved = next(at for at, view in cluster.recorder.views(VIP) if at > began and view.announcer == "lb2")
     assert moved - began < line["outage_ms"] / 1000 < 3
     signal_balancer(cluster, "lb1", signal.SIGCONT)
+    assert cluster.settle({VIP: line["back"]}, LIMIT)
+
+
+def test_a_full_table_of_connections_drops_new_ones_keeps_open_ones_and_moves_the_vip(cluster):
+    line, lb1 = forecast(cluster, "conntrack_full"), cluster.nodes["lb1"]
+    with inside(cluster.link.client.namespace), session(cluster) as (client, server):
+        began = time.time()
+        lb1.output("nft", conntrack.rules())
+        assert not is_open(VIP, PORT)
+        server.sendall(b"still there")
+        assert client.recv(100) == b"still there"
+    assert cluster.settle({VIP: line["after"]}, LIMIT)
+    moved = next(at for at, view in cluster.recorder.views(VIP) if at > began and view.announcer == "lb2")
+    assert moved - began < line["outage_ms"] / 1000 < 3
+    lb1.output("nft", backend.DELETE_TABLE)
     assert cluster.settle({VIP: line["back"]}, LIMIT)
 
 

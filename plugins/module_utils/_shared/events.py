@@ -13,7 +13,7 @@ HAPROXY_HUNG = "haproxy_hung"
 BOTH_RELOADED = "both_reloaded"
 HOST_CUT, HOST_REBOOTED, VRRP_LOST = "host_cut", "host_rebooted", "vrrp_lost"
 PORT_DOWN, LINK_FLAPPING = "port_down", "link_flapping"
-SLOW_BACKEND = "slow_backend"
+SLOW_BACKEND, CONNTRACK_FULL = "slow_backend", "conntrack_full"
 
 EVENTS = (
     HAPROXY_KILLED,
@@ -28,11 +28,13 @@ EVENTS = (
     LINK_FLAPPING,
     VRRP_LOST,
     SLOW_BACKEND,
+    CONNTRACK_FULL,
     HOST_REBOOTED,
 )
 # What a drill injects on request only: two members hold a VIP for as long as it lasts, whatever the plan; every client
-# waits meanwhile; what manages the host's network may have its own way with a link; or the drill cannot revert it.
-ON_REQUEST = (VRRP_LOST, SLOW_BACKEND, PORT_DOWN, LINK_FLAPPING, HOST_REBOOTED)
+# waits meanwhile; what else the host does cannot connect; what manages its network may have its own way with a link; or
+# the drill cannot revert it.
+ON_REQUEST = (VRRP_LOST, SLOW_BACKEND, CONNTRACK_FULL, PORT_DOWN, LINK_FLAPPING, HOST_REBOOTED)
 SLOW_CONNECT_MS = 1000  # a first SYN that is lost is sent again so much later (RFC 6298, section 2)
 SLOW_FOR_MS = 6000  # how long a drill lets servers be slow: longer than a few checks of them
 

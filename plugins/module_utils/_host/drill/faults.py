@@ -15,6 +15,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 from ..._shared.engines import HAPROXY, KEEPALIVED, UNITS
 from ..._shared.events import (
     BOTH_RELOADED,
+    CONNTRACK_FULL,
     EVENTS,
     HOST_CUT,
     HOST_REBOOTED,
@@ -24,7 +25,7 @@ from ..._shared.events import (
     VRRP_LOST,
 )
 from ..reader import Run, show
-from . import backend, ports
+from . import backend, conntrack, ports
 from .script import Refused, Script, first_line
 
 INJECT = "onprem-lb-drill-inject"
@@ -92,6 +93,8 @@ def script_for(event: str, target: Target = NOWHERE, own: Optional[Dict[str, str
         return Script(UNITS[target.engine], "systemctl reboot", "", boots=True)
     if event == SLOW_BACKEND:
         return backend.slow(UNITS[target.engine].balancer, target.uids)
+    if event == CONNTRACK_FULL:
+        return conntrack.full()
     return _on_units(event, target.engine)
 
 

@@ -35,11 +35,15 @@ Plan = Dict[str, Any]
 
 
 class Scenario(NamedTuple):
-    """A failure, the events of a drill that inject it, and its description."""
+    """A failure, the events of a drill that inject it, and its description.
+
+    :ivar servers_late: for how many milliseconds after a member's return its balancer may have no server, by event
+    """
 
     failure: Failure
     events: List[str]
     description: str
+    servers_late: Dict[str, int] = {}
 
 
 HOST_FAILURES = (
@@ -76,9 +80,10 @@ def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
     """Return ``{faults, outages}`` of a plan.
 
     :param plan: as `cluster_of` takes it; with ``watched`` unless all VIPs follow haproxy:
-        ``{SERVICE: {instances, fatal, harmless, blind_trackers, hangs, failure}}``: the events that move the VIP,
-        those that do not and the milliseconds that they may cost nevertheless, the trackers that notice none of them,
-        whether a script that asks the service waits in vain, and what happens, in words; by default the service dies
+        ``{SERVICE: {instances, fatal, harmless, blind_trackers, hangs, failure, servers_late}}``: the events that move
+        the VIP, those that do not and the milliseconds that they may cost nevertheless, the trackers that notice none
+        of them, whether a script that asks the service waits in vain, what happens, in words, and as `Scenario` has
+        it; by default the service dies
     :param progress: called before each step with the number of steps that are done, and that of all
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
         ``{event, vip, member, before, after, outage_ms, back, back_ms, two_holders_ms}``; ``back`` is the holder after
@@ -106,6 +111,7 @@ def _scenarios(watched: Watched) -> List[Scenario]:
             ),
             spec["fatal"],
             f"{spec.get('failure', f'{service} dies')} on {{}}",
+            spec.get("servers_late", {}),
         )
         for service, spec in watched.items()
     ]
@@ -138,7 +144,9 @@ def _lines(
             # Without preemption another member may hold the VIP when it fails.
             shared = max(r.outcome.shared for r in results if r.scenario is scenario and r.member in r.outcome.before)
             for event in scenario.events:
-                line = _line(event, cluster.addresses[vip], holder, outcomes, shared)
+                line = _line(
+                    event, cluster.addresses[vip], holder, outcomes, shared, scenario.servers_late.get(event, 0)
+                )
                 lines.append(_lasting(line, cluster) if scenario.failure.kind == MUTE else line)
     for spec in watched.values():
         if vip in spec["instances"]:
@@ -157,7 +165,9 @@ def _is_proved(scenario: Scenario, cluster: Cluster) -> bool:
     return scenario.failure.kind != FLAP or all(at.router.interval >= SECOND for at in cluster.instances)
 
 
-def _line(event: str, vip: str, holder: Optional[str], outcomes: List[Outcome], shared: int) -> Dict[str, Any]:
+def _line(
+    event: str, vip: str, holder: Optional[str], outcomes: List[Outcome], shared: int, late: int
+) -> Dict[str, Any]:
     worst = max(outcomes, key=lambda outcome: outcome.outage)
     back = max(outcomes, key=lambda outcome: outcome.back_outage)
     after = worst.after[0] if len(worst.after) == 1 else None
@@ -170,7 +180,7 @@ def _line(event: str, vip: str, holder: Optional[str], outcomes: List[Outcome], 
         "after": after,
         "outage_ms": round(worst.outage / 1000 + SWITCH_MS),
         "back": returned,
-        "back_ms": round(back.back_outage / 1000 + SWITCH_MS) if returned != after else 0,
+        "back_ms": round(back.back_outage / 1000 + SWITCH_MS + late) if returned != after else 0,
         "two_holders_ms": _shared_ms(shared),
     }
 

@@ -146,7 +146,13 @@ class Pair(NamedTuple):
         own = {"instances": vips, "blind_trackers": others, "harmless": harmless}
         found: Dict[str, Dict[str, Any]] = {"haproxy": {**HAPROXY, **own}}
         if self.answer_port:
-            found["haproxy hangs"] = {**HANGING, "instances": vips, "blind_trackers": [ALIVE, DOWN, *others]}
+            found["haproxy hangs"] = {
+                **HANGING,
+                "fatal": [*HANGING["fatal"], events.CONNTRACK_FULL],  # its checks cannot connect either
+                "servers_late": {events.CONNTRACK_FULL: self._back_up_ms},
+                "instances": vips,
+                "blind_trackers": [ALIVE, DOWN, *others],
+            }
         return {**found, **self.checked.watched([ALIVE, answers.NAME, DOWN])}
 
     def targets(self) -> List[List[Any]]:

@@ -66,6 +66,14 @@ def test_what_hangs_goes_on_and_starts_where_a_watchdog_has_ended_it():
     assert (first, then[-1]) == ("systemctl kill --signal=CONT haproxy.service", "systemctl start haproxy.service")
 
 
+def test_with_a_full_table_of_connections_the_first_syn_is_dropped_both_ways_and_nothing_else():
+    script = faults.script_for("conntrack_full")
+    rules = [rule for rule in script.rules.split("; ") if rule.startswith("add rule")]
+    dropped = "tcp flags & (syn | ack) == syn drop"
+    assert rules == [f"add rule inet onprem_lb_drill {hook} {dropped}" for hook in ("input", "output")]
+    assert script.revert == "nft 'add table inet onprem_lb_drill; delete table inet onprem_lb_drill'"
+
+
 def test_a_host_reboots_only_if_both_programs_start_at_boot():
     script = faults.script_for("host_rebooted")
     assert (script.inject, script.revert) == ("systemctl reboot", "")

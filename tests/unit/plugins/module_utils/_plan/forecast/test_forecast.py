@@ -48,6 +48,7 @@ def test_each_event_has_its_own_worst_outage():
         "haproxy_killed": round(2000 + skew + switch),
         "haproxy_stopped": round(2000 + skew + switch),
         "haproxy_hung": round(2500 + skew + switch),
+        "conntrack_full": round(2500 + skew + switch),
         "keepalived_stopped": round(skew + switch),
         "host_rebooted": round(skew + switch),
         "keepalived_killed": round(skew + switch),
@@ -80,9 +81,16 @@ def test_a_balancer_that_hangs_is_noticed_within_three_seconds_by_the_script_tha
     assert worst(engine=engine)["haproxy_hung"] == 2572 < 3000
 
 
+def test_after_a_full_table_of_connections_the_servers_come_back_later_than_the_member():
+    found = lines()
+    assert found["conntrack_full"]["back_ms"] - found["haproxy_hung"]["back_ms"] == 4000  # two checks, each 2 s
+    stays = lines(preempt=False)["conntrack_full"]
+    assert (stays["back"], stays["back_ms"]) == (stays["after"], 0)
+
+
 @pytest.mark.parametrize("unasked", [{"answer_port": 0}, {"track_weight": 4, "priorities": [100, 98]}])
 def test_a_balancer_that_nobody_asks_is_not_forecast_to_be_noticed(unasked):
-    assert "haproxy_hung" not in worst(**unasked)
+    assert not {"haproxy_hung", "conntrack_full"} & {*worst(**unasked)}
 
 
 @pytest.mark.parametrize(
@@ -386,8 +394,8 @@ def test_the_table_says_all_of_it_in_lines():
         "vrrp lost": "two holders while it lasts",
         "slow backend": "answers are late while it lasts",
     }
-    assert "host cut" in table[7] and table[7].endswith("then back to lb1, 60 ms; two holders for 1060 ms")
-    assert len(table) == 14
+    assert "host cut" in table[8] and table[8].endswith("then back to lb1, 60 ms; two holders for 1060 ms")
+    assert len(table) == 15
     assert table[-1].endswith("at most 11000 ms; answers are late while it lasts")
 
 
