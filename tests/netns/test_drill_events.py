@@ -176,6 +176,33 @@ def test_a_full_table_of_connections_drops_new_ones_keeps_open_ones_and_moves_th
     assert cluster.settle({VIP: line["back"]}, LIMIT)
 
 
+@contextlib.contextmanager
+def stranger(node, vip):
+    """A stranger with a VIP on the link of a node."""
+    inject, _revert = stranger_program.arrives("eth0", vip, "no-unit")
+    with failing(node, inject):
+        yield
+
+
+def macs(cluster, vip):
+    """The MACs that answer the client for a VIP."""
+    return {mac for address, mac in cluster.recorder.answers if address == vip}
+
+
+def test_clients_believe_a_stranger_with_the_vip_until_the_holder_announces_it_again(cluster):
+    client = cluster.link.client
+    with inside(client.namespace):
+        until(lambda: is_open(VIP, PORT))
+
+    def neighbour():
+        return client.output("ip", "neighbour", "show", VIP)
+
+    assert cluster.nodes["lb1"].mac in neighbour()
+    with stranger(cluster.nodes["lb1"], VIP):
+        until(lambda: "02:00:6f:6c:62:21" in neighbour(), "the stranger is not believed")
+        assert cluster.view(VIP).announcer == "lb1"
+
+
 def test_lost_advertisements_make_two_holders_until_they_are_heard_again(cluster):
     line, lb1 = forecast(cluster, "vrrp_lost"), cluster.nodes["lb1"]
     began = time.time()
