@@ -29,7 +29,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pai
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 from support import rendering
 from support.netns.keepaliveds import Cluster
-from support.netns.links import skip_reason
+from support.netns.links import sh, skip_reason
 from support.netns.namespaces import inside
 from support.paths import MODULE_UTILS
 from support.plans.pairs import member
@@ -251,6 +251,15 @@ def test_a_port_that_goes_down_moves_the_vip_as_forecast_and_comes_back_with_all
     assert cluster.recorder.overlap(VIP, began, time.time()) <= SWITCH_MS
     assert f"2001:db8::{lb1.number}/64" in lb1.output("ip", "-6", "address", "show", "dev", "eth0")
     assert read_port(lb1) == port
+
+
+@pytest.mark.parametrize("cluster", ["agent"], indirect=True)
+def test_an_agent_without_a_link_does_not_look_for_its_peers(cluster):
+    lb1 = cluster.nodes["lb1"]
+    assert "REACHABLE" in lb1.output("ip", "neighbour", "show", "192.0.2.2")
+    sh("ip", "-n", cluster.link.bridge, "link", "set", lb1.port, "down")
+    assert cluster.settle({VIP: "lb2"}, LIMIT)
+    assert lb1.output("ip", "neighbour", "show", "192.0.2.2") == ""
 
 
 def test_servers_are_slow_for_the_balancers_user_and_for_nobody_else(cluster):

@@ -302,6 +302,7 @@ class Daemon:
 
     def _lose_egress(self, router: Router, egress: links.Egress) -> None:
         """Resign through the old egress, as long as anything can still be sent there."""
+        router.has_link = egress.link is None or egress.up  # one that was renamed still has it
         usable = {router.link_reading: egress.up and egress.follows(router.egress)}
         for interface, before in router.carriers.items():
             carrier = self._carrier(interface)

@@ -40,6 +40,7 @@ class Router:
         self.state = machine.State()
         self.since, self.reason = wall(), "start"
         self.egress = links.Egress()
+        self.has_link = True  # whether something can leave its interface
         self.carriers: Dict[str, links.Egress] = {}  # by name: the other interfaces that addresses and routes need
         self.timer: Optional[Timer] = None
         self.refused = ADDRESSES  # what the kernel has refused last

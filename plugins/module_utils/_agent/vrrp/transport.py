@@ -36,6 +36,10 @@ class InterfaceSocket:
         return any(router.instance.multicast for router in self.routers.values())
 
 
+def _send_nothing() -> None:
+    pass
+
+
 class Transport:
     """All sockets; they follow their interfaces, which may vanish and be created again."""
 
@@ -103,7 +107,13 @@ class Transport:
         return bool(sock and sock.port)
 
     def sending(self, router: Router, priority: int) -> Callable[[], None]:
-        """Return a call that sends an Advertisement to every peer; a failure for one does not stop the others."""
+        """Return a call that sends an Advertisement to every peer; a failure for one does not stop the others.
+
+        Nothing is sent without a link. The kernel would look for the peer's MAC there, in vain and for three seconds.
+        Advertisements of a link that is back earlier would wait for that.
+        """
+        if not router.has_link:
+            return _send_nothing
         port = self._egress_socket(router)
         return partial(self._send, router, port, router.senders(port, priority) if port else ())
 

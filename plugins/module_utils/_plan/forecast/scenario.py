@@ -26,6 +26,7 @@ LINK = "link"  # the tracker of an instance's own interface
 # How long the addresses of a killed router stay on its interface at most: systemd starts it again after 250 ms, and it
 # has to come up.
 RESTART = SECOND // 2
+NEIGHBOUR_LOOKUP = 3 * SECOND  # for so long Linux looks for the MAC of a neighbour that does not answer
 
 Watched = Dict[str, Dict[str, Any]]
 
@@ -195,7 +196,25 @@ def _shared(cluster: Cluster, vip: str, run: Run) -> int:
         kept = max(map(_kept_after_crash, without_will), default=0)
         shared += _duration(run.after, lambda holding: bool(holding & instances), since, since + kept)
         shared = max(shared, _shared_before_will(cluster, vip, run, wills))
-    return shared
+    return max(shared, _unheard(cluster, vip, run)) if run.failure.kind == PORT else shared
+
+
+def _unheard(cluster: Cluster, vip: str, run: Run) -> int:
+    """Return for how long a member whose link is back may hold a VIP again before the others hear it.
+
+    keepalived resigns into a link that is gone. Linux then looks for the peer's MAC, three times, one a second (arp(7):
+    mcast_solicit, retrans_time_ms), and what is sent to the peer meanwhile waits for the next time. The agent sends
+    nothing without a link.
+    """
+    if run.member not in _holders(cluster, run.after, vip, frozenset()):
+        return 0
+    own = [cluster.instances[at] for at in cluster.vips[vip] if cluster.instances[at].member == run.member]
+    waits = [
+        machine.active_down_interval(each.router, machine.State(active_interval=each.router.interval))
+        for each in own
+        if each.peers is not None and not each.keeps_addresses_on_stop
+    ]
+    return SECOND if any(wait < NEIGHBOUR_LOOKUP for wait in waits) else 0
 
 
 def _shared_before_will(cluster: Cluster, vip: str, run: Run, wills: List[Optional[int]]) -> int:

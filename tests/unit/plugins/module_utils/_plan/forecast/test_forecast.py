@@ -63,6 +63,20 @@ def test_each_event_has_its_own_worst_outage():
     }
 
 
+@pytest.mark.parametrize(
+    "settings, shared",
+    [
+        ({"advert_interval": 0.25}, 1060),
+        ({"advert_interval": 1}, 0),
+        ({"advert_interval": 0.25, "engine": "agent"}, 0),
+        ({"advert_interval": 0.25, "multicast": True}, 0),
+        ({"advert_interval": 0.25, "preempt": False}, 0),
+    ],
+)
+def test_a_keepalived_that_takes_over_soon_after_its_link_is_back_may_wait_a_second_for_its_peers_mac(settings, shared):
+    assert lines(vrrp_version=3, **settings)["port_down"]["two_holders_ms"] == shared
+
+
 def test_an_event_beats_a_poll():
     assert worst()["haproxy_killed"] == 72
 
