@@ -18,7 +18,10 @@ from .settings import VirtualAddress
 # As keepalived does it: a burst of announcements at once, and another one later.
 BURST, SECOND_BURST_DELAY = 5, 5 * MILLION
 QUEUE_FULL, QUEUE_PAUSE = (errno.EAGAIN, errno.ENOBUFS), MILLION // 100  # 10 ms empty some 150 places at 10 Mbit/s
-MIN_PAUSE = MILLION // 10  # between two bursts: each message of a lower router asks for one, and there may be a flood
+# Each message of a lower router asks for a burst, and there may be a flood: no more bursts on the average than one in
+# MIN_PAUSE, and so many at once. A router that takes over at the same moment asks for two: with the Advertisement after
+# which it announces the addresses as well, and with its last one (`machine._received_in_active`).
+MIN_PAUSE, AT_ONCE = MILLION // 10, 3
 Burst = Deque[Callable[[], Any]]  # calls that announce one address each
 REPLACED = "the one with the configured prefix length takes its place"  # why an address is removed
 
@@ -30,7 +33,7 @@ class VirtualAddresses:
         self.loop, self.network, self.links, self.log = loop, network, known, log
         # By router, whose name may change.
         self._timers: Dict[settings.Identity, Timer] = {}
-        self._announced: Dict[settings.Identity, int] = {}  # when
+        self._spent: Dict[settings.Identity, int] = {}  # until when its bursts so far would last, MIN_PAUSE apart
         self._unsent: Dict[settings.Identity, Timer] = {}  # sends what did not fit into the interface's queue
 
     def missing(self, router: Router) -> List[VirtualAddress]:
@@ -49,7 +52,7 @@ class VirtualAddresses:
         return partial(self._add_all, router, adds)
 
     def _add_all(self, router: Router, adds: Sequence[Tuple[netlink.Link, str, Callable[[], Any]]]) -> bool:
-        self._announced.pop(router.identity, None)  # the last announcement did not include these
+        self._spent.pop(router.identity, None)  # the last announcement did not include these
         return all(self._add(router, link, address, add) for link, address, add in adds)
 
     def _add(self, router: Router, link: netlink.Link, address: str, add: Callable[[], Any]) -> bool:
@@ -132,11 +135,12 @@ class VirtualAddresses:
 
     def _announce(self, router: Router, burst: Burst) -> None:
         now = self.loop.now()
-        soonest = self._announced.get(router.identity, now - MIN_PAUSE) + MIN_PAUSE
+        spent = max(now, self._spent.get(router.identity, now))
+        soonest = spent - (AT_ONCE - 1) * MIN_PAUSE
         if now < soonest:
             self._schedule(router, soonest, lambda: self.announce(router))
             return
-        self._announced[router.identity] = now
+        self._spent[router.identity] = spent + MIN_PAUSE
         self._send(router, burst, now + SECOND_BURST_DELAY)
         self._schedule(router, now + SECOND_BURST_DELAY, lambda: self._repeat(router, BURST))
 

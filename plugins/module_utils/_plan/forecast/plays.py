@@ -197,13 +197,17 @@ class ReducedElection(Election):
         return self._patterns[first, failing], distances
 
     def _pattern(self, first: Optional[str], failing: str = "") -> Hashable:
-        """Return the order of the members in play, without their names: who holds, who fails, and who are equal."""
+        """Return the order of the members in play, without their names: who holds, who fails, and who are equal.
+
+        Of the one that fails it says how it ends; before it is chosen, of the holder.
+        """
         holders = {name for _vip, name in self.holders(first)}
+        ending = {failing} if failing else holders
         names = self._best | holders | {failing} & self._all
         seen = [self._ranked[place] for place in sorted(map(self._places.__getitem__, names))]
         ranks = [self._priorities[at.member] for at in seen]
         return tuple(
-            (at.member in holders, at.member == failing and _ways_to_end(at), ranks.index(rank))
+            (at.member in holders, at.member in ending and _ways_to_end(at), ranks.index(rank))
             for at, rank in zip(seen, ranks)
         )
 

@@ -209,12 +209,8 @@ def _unheard(cluster: Cluster, vip: str, run: Run) -> int:
     if run.member not in _holders(cluster, run.after, vip, frozenset()):
         return 0
     own = [cluster.instances[at] for at in cluster.vips[vip] if cluster.instances[at].member == run.member]
-    waits = [
-        machine.active_down_interval(each.router, machine.State(active_interval=each.router.interval))
-        for each in own
-        if each.peers is not None and not each.keeps_addresses_on_stop
-    ]
-    return SECOND if any(wait < NEIGHBOUR_LOOKUP for wait in waits) else 0
+    looks = [each for each in own if each.peers is not None and not each.keeps_addresses_on_stop]
+    return SECOND if any(machine.MISSED * each.router.interval < NEIGHBOUR_LOOKUP for each in looks) else 0
 
 
 def _shared_before_will(cluster: Cluster, vip: str, run: Run, wills: List[Optional[int]]) -> int:

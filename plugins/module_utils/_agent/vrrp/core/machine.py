@@ -315,10 +315,13 @@ def _move(state: State, name: str, reason: str) -> Step:
 
 
 def _resignation(state: State) -> List[Effect]:
-    """Priority 0 first, so that the next router takes over at once; RFC 9568 section 6.4.3, Shutdown."""
-    if state.name == ACTIVE:
+    """Priority 0 first, so that the next router takes over at once; RFC 9568 section 6.4.3, Shutdown.
+
+    One that a crash left with its addresses has heard of no other Active since then. The others still wait for it.
+    """
+    if state.name == ACTIVE or state.holding:
         return [Send(0), RemoveAddresses()]
-    return [RemoveAddresses()] if state.holding or state.name == LEAVING else []
+    return [RemoveAddresses()] if state.name == LEAVING else []
 
 
 def _with_reading(state: State, event: TrackerUpdate) -> State:

@@ -301,7 +301,7 @@ def test_what_was_left_is_removed_at_a_stop(host):
     host.start()
     host.done()
     host.daemon.stop()
-    assert host.acts() == [DELETE]
+    assert host.acts() == [f"send 0 to {OTHER}", DELETE]
 
 
 @pytest.mark.parametrize(

@@ -73,13 +73,23 @@ def test_a_worse_router_that_believes_to_be_active_makes_it_announce_again_at_on
     assert host.acts() == [f"send 100 to {OTHER}", f"{ANNOUNCE} x5"]
 
 
+def test_a_worse_router_that_takes_over_in_the_same_moment_does_not_have_the_last_word(host):
+    """It announces the addresses after its first message, and sends another one when it has given up."""
+    host.start()
+    host.let(DOWN_INTERVAL)
+    host.hears(50)
+    host.done()
+    host.hears(50)
+    assert host.acts() == [f"send 100 to {OTHER}", f"{ANNOUNCE} x5"]
+
+
 def test_a_flood_of_a_worse_routers_messages_becomes_no_flood_of_announcements(host):
     host.start().activate()
     for _count in range(1000):
         host.hears(50)
         host.let(0.001)
     announced = [line for line in host.journal if line == ANNOUNCE]
-    assert len(announced) == 5 * 11  # at 0, 0.1, ... 1 s
+    assert len(announced) == 5 * (3 + 10)  # three at once, and then at 0.1, 0.2, ... 1 s
     assert host.journal.count(f"send 100 to {OTHER}") >= 1000  # RFC 9568 section 6.4.3
     host.hears(50)
     host.done()

@@ -7,7 +7,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import fo
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.cluster import cluster_of
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import scope
 from support.plans import clusters, full_play, pairs
@@ -84,8 +84,17 @@ def in_full(monkeypatch, plan, play_all=full_play.play_all):
         return forecast.forecast(plan)
 
 
+def one_agent():
+    """Six equals, any of which keeps the VIP: one of them with the agent, which ends in another way."""
+    members = instances(6, [100] * 6, 1, preempt=False)
+    named = {f"lb{at}": {"instances": own, "engine": "native"} for at, own in enumerate(members)}
+    named["lb1"]["engine"] = "agent"
+    return completed(named, 0.5, 1)
+
+
 @settings(max_examples=EXAMPLES)
 @given(plan=layouts())
+@example(plan=one_agent())
 def test_a_reduced_forecast_is_that_of_all_plays_and_none_that_is_left_out_has_another_outcome(plan):
     """What `forecast` does not show is compared too: every outcome, to the microsecond."""
     cluster = cluster_of(plan)

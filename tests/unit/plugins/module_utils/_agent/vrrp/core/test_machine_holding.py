@@ -85,12 +85,12 @@ def test_a_router_that_resigns_has_not_taken_them():
     )
 
 
-def test_a_fault_removes_them_without_a_word_because_it_was_not_active():
+def test_a_fault_removes_them_and_lets_the_next_one_take_over_which_still_waits_for_this_one():
     plays(
         router(),
         HOLDING
         + """
-        500       reads haproxy FAULT  -> Fault | remove, Backup to Fault: haproxy failed
+        500       reads haproxy FAULT  -> Fault | send 0, remove, Backup to Fault: haproxy failed
         600       reads haproxy 0      -> Backup until 4209.375 | Fault to Backup: haproxy is well again
         """,
     )
@@ -101,7 +101,7 @@ def test_a_stop_removes_them():
         router(),
         HOLDING
         + """
-        500       stop           -> Initialize | remove, Backup to Initialize: stop
+        500       stop           -> Initialize | send 0, remove, Backup to Initialize: stop
         600       start          -> Backup until 4209.375 | Initialize to Backup: start
         """,
     )
@@ -157,7 +157,7 @@ def test_what_is_read_first_is_a_fault_and_they_go():
         TRACKING,
         """
         0         start holding        -> Initialize
-        500       reads haproxy FAULT  -> Fault | remove, Initialize to Fault: haproxy was read
+        500       reads haproxy FAULT  -> Fault | send 0, remove, Initialize to Fault: haproxy was read
         """,
     )
 
@@ -167,7 +167,7 @@ def test_a_stop_before_everything_was_read_removes_them():
         TRACKING,
         """
         0         start holding  -> Initialize
-        500       stop           -> Initialize | remove
+        500       stop           -> Initialize | send 0, remove
         """,
     )
 
