@@ -36,7 +36,7 @@ def arrives(interface: str, vip: str, injection: str) -> Tuple[str, str]:
     :param injection: the unit that runs the first one
     """
     text = base64.b64encode(inspect.getsource(sys.modules[__name__]).encode()).decode()
-    program = f"import base64; exec(base64.b64decode(\"{text}\"))"
+    program = f'import base64; exec(base64.b64decode("{text}"))'
     return f"exec {sys.executable} -I -c '{program}' {interface} {vip}", f"systemctl stop {injection}"
 
 

@@ -28,13 +28,13 @@ def solicitation(target, source="2001:db8::3", kind=stranger.SOLICITATION):
 
 def test_it_announces_an_ipv4_address_to_everybody():
     assert stranger.announcement(VIP).hex() == (
-        "ffffffffffff02006f6c62210806" "0001080006040001" "02006f6c6221c000020a" "000000000000c000020a"
+        "ffffffffffff02006f6c62210806000108000604000102006f6c6221c000020a000000000000c000020a"
     )
 
 
 def test_it_announces_an_ipv6_address_to_all_nodes_with_a_good_checksum():
     frame = stranger.announcement(VIP6)
-    assert frame[:14].hex() == "333300000001" "02006f6c6221" "86dd"
+    assert frame[:14].hex() == "33330000000102006f6c622186dd"
     packet, body = frame[14:], frame[54:]
     assert packet[8:40] == VIP6 + ipaddress.ip_address("ff02::1").packed and packet[6:8] == bytes([58, 255])
     pseudo = packet[8:40] + len(body).to_bytes(4, "big") + (58).to_bytes(4, "big")
