@@ -39,6 +39,9 @@ options:
       - V(conntrack_full) drops the first packet of each new TCP connection, coming and going, as the kernel does while
         its table of connections is full. Open connections and VRRP go on. Reverted like V(slow_backend). Ansible and
         others cannot connect to the host meanwhile, unless they have a connection already.
+      - V(stranger_with_vip) is another host with O(vip) on the link of O(interface). It announces the address from a
+        MAC that nobody has, and answers whoever asks for it. Clients that believe it reach nobody until the holder
+        announces its address again. Reverting ends it.
       - V(host_rebooted) reboots the host with C(systemctl reboot). Nothing reverts it. A container ends, and starts
         again only if the program that runs it starts it. Refused unless the balancer and the router start at boot.
       - Any other needs O(command).
@@ -72,8 +75,12 @@ options:
     default: native
   interface:
     description:
-      - The interface, for O(event=host_cut), O(event=vrrp_lost), O(event=port_down) and O(event=link_flapping).
+      - The interface, for O(event=host_cut), O(event=vrrp_lost), O(event=port_down), O(event=link_flapping) and
+        O(event=stranger_with_vip).
       - If Ansible reaches the host through it, Ansible cannot reach the host until the event is reverted.
+    type: str
+  vip:
+    description: For O(event=stranger_with_vip), the address that the stranger has.
     type: str
   flap_seconds:
     description: For O(event=link_flapping), how long the link is down, and then up.
@@ -152,12 +159,14 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, faults, ports
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import UNITS
-from ansible_collections.onprem.lb.plugins.module_utils._shared.events import SLOW_BACKEND
+from ansible_collections.onprem.lb.plugins.module_utils._shared.events import SLOW_BACKEND, STRANGER_WITH_VIP
 
 
 def target_of(params, run):
     """Return where the event happens."""
-    target = faults.Target(params["interface"] or "", params["engine"], None, params["flap_seconds"])
+    target = faults.Target(
+        params["interface"] or "", params["engine"], None, params["flap_seconds"], vip=params["vip"] or ""
+    )
     if params["event"] in faults.LINKS:
         faults.refuse_name(params["event"], target.interface)
         target = target._replace(port=ports.read(target.interface, run))
@@ -204,8 +213,12 @@ def main():
             "engine": {"type": "str", "choices": ["native", "agent"], "default": "native"},
             "interface": {"type": "str"},
             "flap_seconds": {"type": "float", "default": 1},
+            "vip": {"type": "str"},
         },
-        required_if=[("event", event, ["interface"]) for event in (*faults.RULES, *faults.LINKS)],
+        required_if=[
+            *(("event", event, ["interface"]) for event in faults.ON_INTERFACE),
+            ("event", STRANGER_WITH_VIP, ["vip"]),
+        ],
         supports_check_mode=True,
     )
     try:

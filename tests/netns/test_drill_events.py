@@ -23,7 +23,7 @@ import threading
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, conntrack, faults, ports
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, conntrack, faults, ports, stranger
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.forecast import SWITCH_MS
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
@@ -43,6 +43,14 @@ pytestmark = [
 VIP, PORT, CONNECTIONS = "192.0.2.10", 8443, 20
 SERVICES = [{"name": "web", "port": PORT, "servers": ["192.0.2.3"]}]  # the client's host
 LIMIT = 60.0  # seconds
+REFRESH = 5  # seconds between two announcements of the holder's addresses, a minute by default
+
+
+def router(planned, folder):
+    """The router's settings of a planned member, whose balancer writes its down file in a folder of the test."""
+    instances = [{**each, "garp_refresh": REFRESH} for each in planned.router.instances]
+    down = [{"name": pair.DOWN, "path": str(folder / "down")}]
+    return {**planned.router._asdict(), "instances": instances, "track_files": down}
 
 
 class Native(Cluster):
@@ -54,7 +62,7 @@ class Native(Cluster):
         port = planned.balancer.answer_port
         text = rendering.haproxy(SERVICES, haproxy_answer_port=port, haproxy_maxconn=CONNECTIONS)
         (own / "haproxy.cfg").write_text(text.replace("/run/haproxy/admin.sock", str(own / "admin.sock")))
-        settings = {**planned.router._asdict(), "track_files": [{"name": pair.DOWN, "path": str(own / "down")}]}
+        settings = router(planned, own)
         (own / "down").write_text("0\n")
         (own / "keepalived.conf").write_text(rendering.keepalived({**settings, "auth_pass": "0f3a9c1e"}, name))
 
@@ -79,8 +87,7 @@ class Agents(Cluster):
         own.mkdir(parents=True)
         (own / "down").write_text("0\n")
         balancer = {"services": SERVICES, "answer_port": planned.balancer.answer_port, "maxconn": CONNECTIONS}
-        router = {**planned.router._asdict(), "track_files": [{"name": pair.DOWN, "path": str(own / "down")}]}
-        found = agent.translate({**balancer, **router, "auth_pass": "0f3a9c1e"})
+        found = agent.translate({**balancer, **router(planned, own), "auth_pass": "0f3a9c1e"})
         assert found["faults"] == []
         for daemon in ("proxy", "vrrp"):
             own_socket = {"status_socket": str(own / f"{daemon}.sock")}
@@ -174,6 +181,25 @@ def test_a_full_table_of_connections_drops_new_ones_keeps_open_ones_and_moves_th
     assert moved - began < line["outage_ms"] / 1000 < 3
     lb1.output("nft", backend.DELETE_TABLE)
     assert cluster.settle({VIP: line["back"]}, LIMIT)
+
+
+def test_clients_believe_a_stranger_with_the_vip_until_the_holder_announces_it_again(cluster):
+    lb1, client = cluster.nodes["lb1"], cluster.link.client
+
+    def believed():
+        return client.output("ip", "neighbour", "show", VIP).partition("lladdr ")[2].partition(" ")[0]
+
+    with inside(client.namespace):
+        until(lambda: is_open(VIP, PORT))
+        assert believed() == lb1.mac
+        began = time.monotonic()
+        with failing(lb1, stranger.arrives("eth0", VIP, "no-unit")[0]):
+            until(lambda: believed() == stranger.MAC.hex(":"), "the stranger is not believed")
+            assert not is_open(VIP, PORT)
+        until(lambda: believed() == lb1.mac, "the holder does not announce it again", 2 * REFRESH)
+        assert time.monotonic() - began < REFRESH + 1 + SWITCH_MS / 1000
+        assert is_open(VIP, PORT)
+    assert cluster.view(VIP).holders == ["lb1"]
 
 
 def test_lost_advertisements_make_two_holders_until_they_are_heard_again(cluster):

@@ -9,6 +9,7 @@ cut the host off from the controller. The timer that reverts is armed first.
 from __future__ import annotations
 
 import datetime
+import ipaddress
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
@@ -22,10 +23,11 @@ from ..._shared.events import (
     LINK_FLAPPING,
     PORT_DOWN,
     SLOW_BACKEND,
+    STRANGER_WITH_VIP,
     VRRP_LOST,
 )
 from ..reader import Run, show
-from . import backend, conntrack, ports
+from . import backend, conntrack, ports, stranger
 from .script import Refused, Script, first_line
 
 INJECT = "onprem-lb-drill-inject"
@@ -58,6 +60,7 @@ def loss_rules(interface: str) -> str:
 
 RULES = {HOST_CUT: cut_rules, VRRP_LOST: loss_rules}
 LINKS = (PORT_DOWN, LINK_FLAPPING)
+ON_INTERFACE = (*RULES, *LINKS, STRANGER_WITH_VIP)
 SHORTEST_FLAP = 0.01  # seconds
 
 
@@ -66,6 +69,7 @@ class Target(NamedTuple):
 
     :ivar flap_seconds: how long a link that flaps is down, and then up
     :ivar uids: the users that the balancer connects as, for servers that are slow
+    :ivar vip: the address that a stranger has
     """
 
     interface: str = ""
@@ -73,6 +77,7 @@ class Target(NamedTuple):
     port: Optional[ports.Port] = None  # what is known of the interface, for an event that takes its link away
     flap_seconds: float = 1.0
     uids: Sequence[int] = ()
+    vip: str = ""
 
 
 NOWHERE = Target()
@@ -87,7 +92,7 @@ def script_for(event: str, target: Target = NOWHERE, own: Optional[Dict[str, str
         return Script((), _unexpanded(own["inject"]), _unexpanded(own.get("revert", "")))
     if event not in EVENTS:
         raise Refused(f"There is no event {event}; there are {', '.join(EVENTS)}, and any with a command of your own.")
-    if event in (*RULES, *LINKS):
+    if event in ON_INTERFACE:
         return _on_interface(event, target)
     if event == HOST_REBOOTED:
         return Script(UNITS[target.engine], "systemctl reboot", "", boots=True)
@@ -104,12 +109,25 @@ def refuse_name(event: str, interface: str) -> None:
         raise Refused(f"{event} needs an interface, and {interface!r} is not the name of one.")
 
 
+def refuse_address(event: str, vip: str) -> str:
+    """Return an address as it is written in a command.
+
+    :raises Refused: it is none
+    """
+    try:
+        return str(ipaddress.ip_address(vip))
+    except ValueError:
+        raise Refused(f"{event} needs vip, and {vip!r} is no address.") from None
+
+
 def _on_interface(event: str, target: Target) -> Script:
     interface = target.interface
     refuse_name(event, interface)
     if event in RULES:
         rules = RULES[event](interface)
         return Script((), f"nft '{rules}'", f"nft '{DELETE_TABLE}'", rules)
+    if event == STRANGER_WITH_VIP:
+        return Script((), *stranger.arrives(interface, refuse_address(event, target.vip), f"{INJECT}.service"))
     port = target.port or ports.Port(interface)
     if event == PORT_DOWN:
         return ports.down(port)
@@ -207,13 +225,13 @@ def check(script: Script, interface: str, interfaces: Sequence[str], run: Run, h
             raise Refused(f"{unit} is not running ({state.get('ActiveState')}): it cannot fail.")
         if script.boots and state.get("UnitFileState") != "enabled":
             raise Refused(f"{unit} does not start at boot ({state.get('UnitFileState')}): enable it.")
+    # nft accepts a chain for an interface that does not exist yet.
+    if interface and interface not in interfaces:
+        raise Refused(f"There is no interface {interface} on this host.")
     if not script.rules:
         return
     if not have_nft:
         raise Refused("The event needs the command nft: install the package nftables.")
-    # nft accepts a chain for an interface that does not exist yet.
-    if interface and interface not in interfaces:
-        raise Refused(f"There is no interface {interface} on this host.")
     # This asks the kernel and changes nothing.
     rc, _out, err = run(["nft", "--check", script.rules])
     if rc:

@@ -42,7 +42,11 @@ def rounds(
 def asked(rounds_of_drill: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """Return which members may have which event, and what `drill_event` needs to know of each: ``{member, ...}``."""
     found = {
-        (round_["event"], name): {**{key: round_[key] for key in ("event", "flap_seconds")}, "member": name, **target}
+        (round_["event"], name): {
+            **{key: round_[key] for key in ("event", "flap_seconds", "vip")},
+            "member": name,
+            **target,
+        }
         for round_ in rounds_of_drill
         for name, target in round_["targets"].items()
         if round_["holder"] in ("", name)
@@ -84,7 +88,8 @@ def _round(line: Dict[str, Any], plan: Dict[str, Any]) -> Dict[str, Any]:
     # What the plan says of the two holders is for a failure that lasts no longer.
     revert_after = lasts or max(line["outage_ms"] / 1000, HARMLESS_DURATION if harmless else 0) + MARGIN
     minimum = START_DELAY + revert_after + 0.5
-    longest = RETURN_TIMEOUT + 4 * plan["advert_interval"] + max(delays)
+    # The outage of a failure that lasts may be longer than the failure.
+    longest = RETURN_TIMEOUT + 4 * plan["advert_interval"] + max(delays) + (line["outage_ms"] / 1000 if lasts else 0)
     boots_for = BOOT_TIMEOUT if line["event"] == known.HOST_REBOOTED else 0
     return {
         "event": line["event"],

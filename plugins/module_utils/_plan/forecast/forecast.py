@@ -12,7 +12,7 @@ import copy
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from ..._shared import events
-from ..model.instances import TRACKING, read_instances
+from ..model.instances import GARP_REFRESH, TRACKING, read_instances
 from .cluster import SECOND, Cluster, cluster_of
 from .plays import Progress, play_all
 from .scenario import (
@@ -90,13 +90,14 @@ def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
         the failure. A line with ``lasts_ms`` is of a failure that lasts that long, and whose holder keeps the VIP,
         beside another one or with answers that are late
     """
-    cluster = cluster_of(plan)
+    cluster, refresh = cluster_of(plan), _refresh_ms(plan)
     watched = plan.get("watched") or {"haproxy": {**HAPROXY, "instances": list(cluster.vips), **_blind_links(plan)}}
     scenarios = _scenarios(watched)
     results = list(_simulate_all(cluster, scenarios, progress))
     lines = []
     for vip in cluster.vips:
-        lines += _lines(cluster, vip, scenarios, [result for result in results if result.vip == vip], watched)
+        own = _lines(cluster, vip, scenarios, [result for result in results if result.vip == vip], watched)
+        lines += [*own, *_stranger_lines(own, refresh)]
     return {"faults": _faults(plan, cluster, scenarios, results, progress), "outages": lines}
 
 
@@ -188,6 +189,27 @@ def _line(
 def _lasting(line: Dict[str, Any], cluster: Cluster) -> Dict[str, Any]:
     """Return the line of a failure during which the holder and another member may both hold the VIP."""
     return {**line, "after": line["after"] or line["before"], "lasts_ms": round(cluster.settling_time / 1000)}
+
+
+def _refresh_ms(plan: Plan) -> float:
+    """Return how often the holders announce their addresses, in milliseconds; 0 where one never does."""
+    every = [instance for member in plan["members"].values() for instance in member["instances"]]
+    seconds = [(each.get("garp_refresh", GARP_REFRESH), each["advert_interval"]) for each in every]
+    if not all(refresh for refresh, _interval in seconds):
+        return 0
+    return 1000 * max((refresh + interval for refresh, interval in seconds), default=0)
+
+
+def _stranger_lines(own: List[Dict[str, Any]], refresh_ms: float) -> List[Dict[str, Any]]:
+    """Return the line of a stranger that announces a VIP of its own accord: clients believe it until the holder does.
+
+    :param own: the other lines of the VIP
+    """
+    if not own or not refresh_ms:
+        return []
+    line = _harmless_line(events.STRANGER_WITH_VIP, own[0]["vip"], own[0]["before"], round(refresh_ms + SWITCH_MS))
+    shared = round(events.STRANGER_FOR_MS + SWITCH_MS)
+    return [{**line, "two_holders_ms": shared, "lasts_ms": events.STRANGER_FOR_MS}]
 
 
 def _shared_ms(shared: int) -> int:

@@ -32,6 +32,7 @@ from ..._shared import quoting
 from . import raw_lines, url_checks, values
 from .variables import as_role_variables
 
+GARP_REFRESH = 60  # seconds between two announcements of the addresses that a holder has
 ALIVE = ("killall", "-0")
 
 SCRIPT = {
@@ -72,7 +73,7 @@ INSTANCE = {
     "track_files": Field(anything, []),
     "track_interfaces": Field(anything, []),
     "dont_track_primary": Field(boolean, False),
-    "garp_refresh": Field(integer(0, 86400, "seconds"), 60),
+    "garp_refresh": Field(integer(0, 86400, "seconds"), GARP_REFRESH),
     "notify": Field(text),
     "notify_user": Field(word),
     "lines": Field(raw_lines.keepalived_lines, []),

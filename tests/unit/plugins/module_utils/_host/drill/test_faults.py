@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 events = st.sampled_from(faults.EVENTS)
 seconds = st.floats(0, 3600, allow_nan=False)
-ON_ETH0 = faults.Target("eth0")
+ON_ETH0 = faults.Target("eth0", vip="192.0.2.10")
 
 
 class Host:
@@ -109,6 +109,18 @@ def test_lost_advertisements_are_dropped_on_their_way_out_and_nothing_else():
     ]
     assert 'hook egress device "eth0"' in faults.loss_rules("eth0") and "policy accept" in rules
     assert faults.script_for("vrrp_lost", ON_ETH0).revert == faults.script_for("host_cut", ON_ETH0).revert
+
+
+@pytest.mark.parametrize("vip", ["", "eth0", "192.0.2.10/24", "192.0.2.10'; reboot"])
+def test_a_stranger_needs_an_address_that_the_shell_cannot_misread(vip):
+    with pytest.raises(faults.Refused, match=r"^stranger_with_vip needs vip, and .* is no address\.$"):
+        faults.script_for("stranger_with_vip", ON_ETH0._replace(vip=vip))
+
+
+def test_a_stranger_leaves_with_the_unit_that_runs_it():
+    script = faults.script_for("stranger_with_vip", ON_ETH0)
+    assert script.inject.endswith(" eth0 192.0.2.10") and script.inject.count("'") == 2
+    assert script.revert == f"systemctl stop {faults.INJECT}.service"
 
 
 @given(st.text(max_size=20))

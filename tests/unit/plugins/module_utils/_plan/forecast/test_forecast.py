@@ -59,6 +59,7 @@ def test_each_event_has_its_own_worst_outage():
         "haproxy_reloaded": 0,
         "both_reloaded": 0,
         "slow_backend": 6000 + 1000 + 4000,
+        "stranger_with_vip": 60_000 + 1000 + switch,
     }
 
 
@@ -164,7 +165,7 @@ def two_holders(**settings):
 def test_a_host_that_was_cut_off_meets_another_holder_until_the_next_advertisement_and_a_stopped_one_does_not():
     expected = {**dict.fromkeys(worst(), 0), "host_cut": 1000 + forecast.SWITCH_MS, "keepalived_killed": WILL_MS}
     for settings in ({}, {"preempt": False}, {"priorities": [100, 98]}):
-        assert {**two_holders(**settings), "vrrp_lost": 0} == expected
+        assert {**two_holders(**settings), "vrrp_lost": 0, "stranger_with_vip": 0} == expected
 
 
 @pytest.mark.parametrize("settings", [{}, {"preempt": False}, {"engine": "agent"}])
@@ -407,10 +408,24 @@ def test_the_table_says_all_of_it_in_lines():
         "keepalived killed": "two holders for 260 ms",
         "vrrp lost": "two holders while it lasts",
         "slow backend": "answers are late while it lasts",
+        "stranger with vip": "two holders while it lasts",
     }
     assert "host cut" in table[8] and table[8].endswith("then back to lb1, 60 ms; two holders for 1060 ms")
-    assert len(table) == 15
-    assert table[-1].endswith("at most 11000 ms; answers are late while it lasts")
+    assert len(table) == 16
+    assert table[-2].endswith("at most 11000 ms; answers are late while it lasts")
+    assert table[-1].endswith("lb1                      at most 61060 ms; two holders while it lasts")
+
+
+@pytest.mark.parametrize("refresh, interval, longest", [(60, 1, 61_060), (5, 2, 7_060), (0, 1, None)])
+def test_clients_believe_a_stranger_until_the_holder_announces_its_address_again(refresh, interval, longest):
+    plan = drafted(pair())
+    for member in plan["members"].values():
+        for instance in member["instances"]:
+            instance.update(garp_refresh=refresh, advert_interval=interval)
+    found = [line for line in forecast.forecast(plan)["outages"] if line["event"] == "stranger_with_vip"]
+    assert [(line["outage_ms"], line["after"], line["lasts_ms"]) for line in found] == (
+        [(longest, "lb1", 6000)] if longest else []
+    )
 
 
 def test_a_plan_by_hand_needs_only_what_has_no_default():
