@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A stranger with the VIP: a host that has the same address, as by a mistake, on the link of the holder.
 
-It announces the address from a MAC that nobody has, and answers whoever asks for it. Whoever believes it sends to nobody
-until the holder announces the address again. VRRP goes on.
+It announces the address from a MAC that nobody has, and answers whoever asks for it. Whoever believes it sends to
+nobody until the holder announces the address again. VRRP goes on.
 
 This module runs twice: a drill imports it, and the host runs its text as a program. It needs nothing but the standard
 library.

@@ -41,12 +41,9 @@ def rounds(
 
 def asked(rounds_of_drill: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """Return which members may have which event, and what `drill_event` needs to know of each: ``{member, ...}``."""
+    keys = ("event", "flap_seconds", "vip")
     found = {
-        (round_["event"], name): {
-            **{key: round_[key] for key in ("event", "flap_seconds", "vip")},
-            "member": name,
-            **target,
-        }
+        (round_["event"], name): {**{key: round_[key] for key in keys}, "member": name, **target}
         for round_ in rounds_of_drill
         for name, target in round_["targets"].items()
         if round_["holder"] in ("", name)

@@ -59,7 +59,7 @@ SLOW = events.SLOW_FOR_MS + events.SLOW_CONNECT_MS
 RELOADS = {events.HAPROXY_RELOADED: 0, events.BOTH_RELOADED: 0}
 HAPROXY = {"fatal": [events.HAPROXY_KILLED, events.HAPROXY_STOPPED], "harmless": RELOADS}
 # Its process is there, and answers nobody.
-HANGING = {"fatal": [events.HAPROXY_HUNG], "harmless": {}, "hangs": True, "failure": "haproxy hangs"}
+HANGING: Dict[str, Any] = {"fatal": [events.HAPROXY_HUNG], "harmless": {}, "hangs": True, "failure": "haproxy hangs"}
 
 
 class Result(NamedTuple):

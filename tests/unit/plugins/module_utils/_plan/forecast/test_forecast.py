@@ -419,8 +419,8 @@ def test_the_table_says_all_of_it_in_lines():
 @pytest.mark.parametrize("refresh, interval, longest", [(60, 1, 61_060), (5, 2, 7_060), (0, 1, None)])
 def test_clients_believe_a_stranger_until_the_holder_announces_its_address_again(refresh, interval, longest):
     plan = drafted(pair())
-    for member in plan["members"].values():
-        for instance in member["instances"]:
+    for planned in plan["members"].values():
+        for instance in planned["instances"]:
             instance.update(garp_refresh=refresh, advert_interval=interval)
     found = [line for line in forecast.forecast(plan)["outages"] if line["event"] == "stranger_with_vip"]
     assert [(line["outage_ms"], line["after"], line["lasts_ms"]) for line in found] == (
