@@ -62,7 +62,7 @@ def systemd(monkeypatch, tmp_path):
         ({"event": "port_down", "interface": "eth0; reboot"}, "'eth0; reboot' is not the name of one."),
         ({"event": "link_flapping", "interface": "x", "flap_seconds": 0}, "flap_seconds is 0: 0.01 or more is wanted."),
         ({"event": "stranger_with_vip", "interface": "lo"}, "all of the following are missing: vip"),
-        ({"event": "stranger_with_vip", "interface": "nil0", "vip": "192.0.2.10"}, "There is no interface nil0 on this"),
+        ({"event": "stranger_with_vip", "interface": "nil0", "vip": "192.0.2.10"}, "There is no interface nil0 on "),
         ({"event": "haproxy_killed", "when": "now"}, "module: when. Supported parameters include"),
     ],
 )
