@@ -178,7 +178,7 @@ def test_a_full_table_of_connections_drops_new_ones_keeps_open_ones_and_moves_th
         assert client.recv(100) == b"still there"
     assert cluster.settle({VIP: line["after"]}, LIMIT)
     moved = next(at for at, view in cluster.recorder.views(VIP) if at > began and view.announcer == "lb2")
-    assert moved - began < line["outage_ms"] / 1000 < 3
+    assert moved - began < line["outage_ms"] / 1000
     lb1.output("nft", backend.DELETE_TABLE)
     assert cluster.settle({VIP: line["back"]}, LIMIT)
 

@@ -24,6 +24,8 @@ ADDRESS = "127.0.0.1"
 # Two answers that are late by this much are no busy moment. The VIP leaves within 3 s: the first of them is asked for
 # within one interval, the second one interval later.
 INTERVAL, LIMIT, COUNT = 1, 0.5, 2
+# keepalived ends a script that cannot even connect, but so much later than LIMIT: it looks once a second (measured).
+CONNECT_MS = 500
 
 
 def script(engine: str, port: int) -> Dict[str, Any]:
