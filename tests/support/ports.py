@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Dict, Iterator, List
 
 LOCKS = Path(__file__).resolve().parents[2] / ".cache" / "lab" / "ports.lock"
-
-
 _OPENED: Dict[Path, int] = {}
 
 

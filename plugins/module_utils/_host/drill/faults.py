@@ -109,7 +109,7 @@ def refuse_name(event: str, interface: str) -> None:
         raise Refused(f"{event} needs an interface, and {interface!r} is not the name of one.")
 
 
-def refuse_address(event: str, vip: str) -> str:
+def checked_address(event: str, vip: str) -> str:
     """Return an address as it is written in a command.
 
     :raises Refused: it is none
@@ -127,7 +127,7 @@ def _on_interface(event: str, target: Target) -> Script:
         rules = RULES[event](interface)
         return Script((), f"nft '{rules}'", f"nft '{DELETE_TABLE}'", rules)
     if event == STRANGER_WITH_VIP:
-        return Script((), *stranger.arrives(interface, refuse_address(event, target.vip), f"{INJECT}.service"))
+        return Script((), *stranger.arrives(interface, checked_address(event, target.vip), f"{INJECT}.service"))
     port = target.port or ports.Port(interface)
     if event == PORT_DOWN:
         return ports.down(port)
