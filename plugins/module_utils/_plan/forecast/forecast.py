@@ -9,7 +9,7 @@ one change that fixes it. That change has been simulated as well.
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from ..._shared import events
 from ..model.instances import GARP_REFRESH, TRACKING, read_instances
@@ -37,14 +37,13 @@ Plan = Dict[str, Any]
 class Scenario(NamedTuple):
     """A failure, the events of a drill that inject it, and its description.
 
-    :ivar later: by event, how much later than the failure it is noticed, and for how long after its return a member's
-        balancer may have no server, in milliseconds
+    :ivar back_later: by event, for how long after its return a member's balancer may have no server, in milliseconds
     """
 
     failure: Failure
     events: List[str]
     description: str
-    later: Dict[str, Tuple[int, int]] = {}
+    back_later: Dict[str, int] = {}
 
 
 HOST_FAILURES = (
@@ -81,7 +80,7 @@ def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
     """Return ``{faults, outages}`` of a plan.
 
     :param plan: as `cluster_of` takes it; with ``watched`` unless all VIPs follow haproxy:
-        ``{SERVICE: {instances, fatal, harmless, blind_trackers, hangs, failure, later}}``: the events that move
+        ``{SERVICE: {instances, fatal, harmless, blind_trackers, hangs, failure, back_later}}``: the events that move
         the VIP, those that do not and the milliseconds that they may cost nevertheless, the trackers that notice none
         of them, whether a script that asks the service waits in vain, what happens, in words, and as `Scenario` has
         it; by default the service dies
@@ -113,7 +112,7 @@ def _scenarios(watched: Watched) -> List[Scenario]:
             ),
             spec["fatal"],
             f"{spec.get('failure', f'{service} dies')} on {{}}",
-            spec.get("later", {}),
+            spec.get("back_later", {}),
         )
         for service, spec in watched.items()
     ]
@@ -146,7 +145,7 @@ def _lines(
             # Without preemption another member may hold the VIP when it fails.
             shared = max(r.outcome.shared for r in results if r.scenario is scenario and r.member in r.outcome.before)
             for event in scenario.events:
-                line = _line(event, cluster.addresses[vip], holder, outcomes, shared, scenario.later.get(event, (0, 0)))
+                line = _line(event, cluster.addresses[vip], holder, outcomes, shared, scenario.back_later.get(event, 0))
                 lines.append(_lasting(line, cluster) if scenario.failure.kind == MUTE else line)
     for spec in watched.values():
         if vip in spec["instances"]:
@@ -166,7 +165,7 @@ def _is_proved(scenario: Scenario, cluster: Cluster) -> bool:
 
 
 def _line(
-    event: str, vip: str, holder: Optional[str], outcomes: List[Outcome], shared: int, late: Tuple[int, int]
+    event: str, vip: str, holder: Optional[str], outcomes: List[Outcome], shared: int, back_later: int
 ) -> Dict[str, Any]:
     worst = max(outcomes, key=lambda outcome: outcome.outage)
     back = max(outcomes, key=lambda outcome: outcome.back_outage)
@@ -178,9 +177,9 @@ def _line(
         "member": holder,
         "before": holder,
         "after": after,
-        "outage_ms": round(worst.outage / 1000 + SWITCH_MS + late[0]),
+        "outage_ms": round(worst.outage / 1000 + SWITCH_MS),
         "back": returned,
-        "back_ms": round(back.back_outage / 1000 + SWITCH_MS + late[1]) if returned != after else 0,
+        "back_ms": round(back.back_outage / 1000 + SWITCH_MS + back_later) if returned != after else 0,
         "two_holders_ms": _shared_ms(shared),
     }
 

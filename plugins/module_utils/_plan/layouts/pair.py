@@ -149,7 +149,7 @@ class Pair(NamedTuple):
             found["haproxy hangs"] = {
                 **HANGING,
                 "fatal": [*HANGING["fatal"], events.CONNTRACK_FULL],  # its checks cannot connect either
-                "later": {events.CONNTRACK_FULL: (answers.CONNECT_MS, self._back_up_ms)},
+                "back_later": {events.CONNTRACK_FULL: self._back_up_ms},
                 "instances": vips,
                 "blind_trackers": [ALIVE, DOWN, *others],
             }

@@ -24,20 +24,19 @@ ADDRESS = "127.0.0.1"
 # Two answers that are late by this much are no busy moment. The VIP leaves within 3 s: the first of them is asked for
 # within one interval, the second one interval later.
 INTERVAL, LIMIT, COUNT = 1, 0.5, 2
-# keepalived ends a script that cannot even connect, but so much later than LIMIT: it looks once a second (measured).
-CONNECT_MS = 500
 
 
 def script(engine: str, port: int) -> Dict[str, Any]:
     """Return the check of the VRRP router that asks the balancer of an engine.
 
-    bash connects by itself, so that a host needs no program for it.
+    bash connects by itself, so that a host needs no program for it. It waits for a connection without a limit, and
+    keepalived, which looks once a second, would end it late: so `timeout` does.
     """
     same = {"name": NAME, "interval": INTERVAL, "timeout": LIMIT, "rise": COUNT, "fall": COUNT}
     if engine == AGENT:
         return {**same, "any_of": [[f"http://{ADDRESS}:{port}/"]]}
-    asks = f"exec 3<>/dev/tcp/{ADDRESS}/{port} && echo show info >&3 && read -t {LIMIT} -r line <&3"
-    return {**same, "command": f"/usr/bin/bash -c '{asks}'"}
+    asks = f"exec 3<>/dev/tcp/{ADDRESS}/{port} && echo show info >&3 && read -r line <&3"
+    return {**same, "command": f"/usr/bin/timeout {LIMIT} /usr/bin/bash -c '{asks}'"}
 
 
 def unasked(router: Router) -> Router:

@@ -48,7 +48,7 @@ def test_each_event_has_its_own_worst_outage():
         "haproxy_killed": round(2000 + skew + switch),
         "haproxy_stopped": round(2000 + skew + switch),
         "haproxy_hung": round(2500 + skew + switch),
-        "conntrack_full": round(2500 + 500 + skew + switch),
+        "conntrack_full": round(2500 + skew + switch),
         "keepalived_stopped": round(skew + switch),
         "host_rebooted": round(skew + switch),
         "keepalived_killed": round(skew + switch),
