@@ -183,6 +183,24 @@ def test_a_full_table_of_connections_drops_new_ones_keeps_open_ones_and_moves_th
     assert cluster.settle({VIP: line["back"]}, LIMIT)
 
 
+@pytest.mark.parametrize("seconds", [2.1, 2.5])
+def test_a_split_that_heals_when_the_kernel_has_asked_for_the_winners_mac_in_vain_leaves_no_client_behind(
+    cluster, seconds
+):
+    line, lb2 = forecast(cluster, "host_cut"), cluster.nodes["lb2"]
+    lb2.output("ip", "neighbour", "flush", "all")  # a Backup sends nothing, so it knows nobody
+    cluster.fail("host_cut", "lb1")
+    until(lambda: cluster.view(VIP).announcer == "lb2", "lb2 does not take over")
+    cluster.recorder.wait(lambda: False, seconds)  # since the first of three questions, one in each second
+    cluster.revert("host_cut", "lb1")
+    healed = time.time()
+    assert cluster.recorder.wait(lambda: cluster.is_settled({VIP: line["back"]}), REFRESH - 1), lb2.output("ip", "n")
+    assert cluster.recorder.overlap(VIP, healed, time.time()) < line["two_holders_ms"]
+    yielded = next(at for at, view in cluster.recorder.views(VIP) if at > healed and view.holders == ["lb1"])
+    back = next(at for at, view in cluster.recorder.views(VIP) if at > healed and view.announcer == "lb1")
+    assert (back - yielded) * 1000 <= line["back_ms"]
+
+
 def test_clients_believe_a_stranger_with_the_vip_until_the_holder_announces_it_again(cluster):
     lb1, client = cluster.nodes["lb1"], cluster.link.client
 

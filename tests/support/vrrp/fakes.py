@@ -309,6 +309,11 @@ class Network:
         self.room = self.room and self.room - 1
         self.journal.append(f"announce {address} on {link.name}")
 
+    def ask(self, link, source, address):
+        if self.mute:
+            raise OSError(self.mute, os.strerror(self.mute))
+        self.journal.append(f"ask on {link.name} for the MAC of {address} from {source}")
+
     def prober(self, link, family):
         self.probers.append(Prober(self, link, family, 2000 + len(self.probers)))
         return self.probers[-1]

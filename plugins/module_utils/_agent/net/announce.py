@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Announces to a link that this host now holds an address."""
+"""Announces to a link that this host now holds an address, and asks there for the MAC of another host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 from . import linux
 from .arp import arp_frame
-from .ndisc import advert_frame
+from .ndisc import advert_frame, solicitation_frame
 from .netlink import Link
 
 ETHERNET_SIZE = 6
@@ -33,6 +33,16 @@ def open_packet_socket() -> socket.socket:
 
 def _refuse(interface: str) -> None:
     raise OSError(errno.EOPNOTSUPP, "no Ethernet, so nothing can be announced", interface)
+
+
+def question(link: Link, source: str, address: str) -> bytes:
+    """Return the frame that asks for the MAC of a host.
+
+    It is sent past the kernel, which takes the answer all the same: it ends a search of its own that goes on.
+
+    :param source: an address of this host, which only IPv6 needs. In ARP other hosts would learn our MAC from it.
+    """
+    return solicitation_frame(address, link.mac, source) if ":" in address else arp_frame(link.mac, "0.0.0.0", address)
 
 
 class Announcer:
@@ -63,6 +73,12 @@ class Announcer:
         else:
             frame = arp_frame(link.mac, address, address)
         return partial(self._socket.sendto, frame, (link.name, 0))
+
+    def ask(self, link: Link, source: str, address: str) -> None:
+        """Ask for the MAC of a host, as `question` does. Raises OSError, as the calls of `announcing` do."""
+        if len(link.mac) != ETHERNET_SIZE:
+            _refuse(link.name)
+        self._socket.sendto(question(link, source, address), (link.name, 0))
 
     def close(self) -> None:
         self._socket.close()

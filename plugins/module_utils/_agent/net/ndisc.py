@@ -15,7 +15,7 @@ ND_SOLICIT, ND_ADVERT = 135, 136
 OPTION_SOURCE_MAC, OPTION_TARGET_MAC = 1, 2
 # RFC 4861, 4.4; the third one, Solicited, is only for an answer.
 ROUTER, OVERRIDE = 0x80000000, 0x20000000
-ALL_NODES, ALL_NODES_MAC = "ff02::1", bytes.fromhex("333300000001")
+ALL_NODES, GROUP_MAC = "ff02::1", bytes.fromhex("3333")
 
 
 def solicited_node(address: str) -> str:
@@ -45,14 +45,22 @@ def advert(target: str, own_mac: bytes, router: bool = False) -> bytes:
 
 def advert_frame(target: str, own_mac: bytes, router: bool = False) -> bytes:
     """Return the same as a whole Ethernet frame to all nodes, from the address that it is about."""
-    message = advert(target, own_mac, router)
-    ends = _packed(target) + _packed(ALL_NODES)
-    pseudo = ends + struct.pack("!II", len(message), socket.IPPROTO_ICMPV6)  # RFC 8200, 8.1
+    return _frame(advert(target, own_mac, router), own_mac, target, ALL_NODES)
+
+
+def solicitation_frame(target: str, own_mac: bytes, source: str) -> bytes:
+    """Return a Neighbour Solicitation as a whole Ethernet frame, from one of our addresses."""
+    return _frame(solicitation(target, own_mac), own_mac, source, solicited_node(target))
+
+
+def _frame(message: bytes, own_mac: bytes, source: str, group: str) -> bytes:
+    """Return a message with its checksum, in a frame to a group (RFC 2464, 7)."""
+    pseudo = _packed(source) + _packed(group) + struct.pack("!II", len(message), socket.IPPROTO_ICMPV6)  # RFC 8200, 8.1
     # One's complement: the words' sum modulo 0xFFFF is the remainder of one big number, as in vrrp/core/packet.py.
     checksum = -int.from_bytes(pseudo + message, "big") % 0xFFFF
     message = message[:2] + struct.pack("!H", checksum) + message[4:]
-    ethernet = ALL_NODES_MAC + own_mac + struct.pack("!H", IPV6)
-    return ethernet + ipv6_header(target, ALL_NODES, socket.IPPROTO_ICMPV6, len(message)) + message
+    ethernet = GROUP_MAC + _packed(group)[-4:] + own_mac + struct.pack("!H", IPV6)
+    return ethernet + ipv6_header(source, group, socket.IPPROTO_ICMPV6, len(message)) + message
 
 
 def advert_claim(message: bytes, hop_limit: int) -> Optional[Claim]:

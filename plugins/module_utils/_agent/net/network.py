@@ -30,6 +30,10 @@ class Network:
         """Return a call that announces an address, without prefix."""
         return self._announcer.announcing(link, address)
 
+    def ask(self, link: Link, source: str, address: str) -> None:
+        """Ask for the MAC of a host on the link. Raises OSError."""
+        self._announcer.ask(link, source, address)
+
     def prober(self, link: Link, family: int) -> NeighbourProber:
         """Return what probes which hosts answer for an address. Raises OSError."""
         return NeighbourProber(link.name, family, mac_of=lambda _interface: link.mac)

@@ -214,6 +214,8 @@ class Daemon:
         self.step(router, received, arrived)
         if was_active and router.active and received.advertisement.priority:
             self.notices.lower_received(router, received, arrived)
+        if was_active and not router.active:
+            self.transport.find(router, received.source)
 
     def _members(self, router: Router) -> Sequence[Router]:
         """Return the router's sync group; without one, the router alone."""

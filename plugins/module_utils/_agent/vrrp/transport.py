@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from typing import Any, Callable, Dict, Iterable, Optional, Tuple
 
@@ -116,6 +117,17 @@ class Transport:
             return _send_nothing
         port = self._egress_socket(router)
         return partial(self._send, router, port, router.senders(port, priority) if port else ())
+
+    def find(self, router: Router, winner: str) -> None:
+        """Find the MAC of the router that another one has yielded to, which has to hear the last Advertisement.
+
+        While the link was cut the kernel asked for that MAC in vain, once a second. If its third question was lost as
+        well, it discards what waits for the answer, and asks no more.
+        """
+        link, source = router.egress.link, router.egress.source
+        if link and source and not router.instance.multicast:
+            with contextlib.suppress(OSError):
+                self.network.ask(link, source, winner)
 
     def _send(self, router: Router, port: Any, senders: Iterable[Tuple[str, Callable[[], Any]]]) -> None:
         name, reached = router.name, False

@@ -58,6 +58,25 @@ def test_on_what_is_no_ethernet_nothing_can_be_announced(mac):
     assert refused.value.errno == errno.EOPNOTSUPP
 
 
+@pytest.mark.parametrize(
+    "address, frame",
+    [
+        ("192.0.2.2", arp.arp_frame(MAC, "0.0.0.0", "192.0.2.2")),
+        ("2001:db8::2", ndisc.solicitation_frame("2001:db8::2", MAC, "2001:db8::1")),
+    ],
+)
+def test_it_asks_for_the_mac_of_a_host(address, frame):
+    wire = Wire()
+    announce.Announcer(lambda: wire).ask(ETH0, "2001:db8::1", address)
+    assert wire.sent == [(frame, ("eth0", 0))]
+
+
+def test_on_what_is_no_ethernet_nobody_can_be_asked():
+    with pytest.raises(OSError) as refused:
+        announce.Announcer(Wire).ask(ETH0._replace(mac=b""), "192.0.2.1", "192.0.2.2")
+    assert refused.value.errno == errno.EOPNOTSUPP
+
+
 def test_an_interface_that_is_gone_forwards_nothing():
     assert announce.forwards("there-is-none") is False
 

@@ -11,7 +11,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ndisc
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.arp import mac_text
 from hypothesis import given
 from hypothesis import strategies as st
-from scapy.layers.inet6 import ICMPv6ND_NA, ICMPv6NDOptDstLLAddr, IPv6
+from scapy.layers.inet6 import ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6
 from scapy.layers.l2 import Ether
 
 MAC = bytes.fromhex("525400000001")
@@ -63,6 +63,14 @@ def test_scapy_reads_the_announcement_of_a_new_holder_as_it_was_meant(router):
     said = read[ICMPv6ND_NA]
     assert (said.code, said.R, said.S, said.O, said.tgt) == (0, int(router), 0, 1, "2001:db8::1")
     assert said[ICMPv6NDOptDstLLAddr].lladdr == "52:54:00:00:00:01"
+
+
+def test_scapy_reads_a_solicitation_as_it_was_meant():
+    read = Ether(ndisc.solicitation_frame("2001:db8::2", MAC, "2001:db8::1"))
+    assert (read.dst, read.src, read.type) == ("33:33:ff:00:00:02", "52:54:00:00:00:01", 0x86DD)
+    assert (read[IPv6].src, read[IPv6].dst, read[IPv6].hlim) == ("2001:db8::1", "ff02::1:ff00:2", 255)
+    assert read[ICMPv6ND_NS].tgt == "2001:db8::2"
+    assert read[ICMPv6NDOptSrcLLAddr].lladdr == "52:54:00:00:00:01"
 
 
 @given(macs, ipv6, st.booleans())

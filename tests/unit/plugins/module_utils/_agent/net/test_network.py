@@ -11,6 +11,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink impor
 CALLS = [
     ("open_socket", ("eth0", 7, 4, True)),
     ("announcing", ("a link", "192.0.2.10")),
+    ("ask", ("a link", "192.0.2.1", "192.0.2.2")),
 ]
 
 
@@ -25,6 +26,9 @@ def calls(monkeypatch):
 
         def announcing(self, *given):
             found.append(("announcing", given))
+
+        def ask(self, *given):
+            found.append(("ask", given))
 
         def close(self):
             found.append(("close", self.name))

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import Check
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Group, Tracked
-from support.vrrp.fakes import BACK, DOWN_INTERVAL, EPOCH, FRONT, OTHER, SECOND, SIX, VIP, Host
+from support.vrrp.fakes import BACK, DOWN_INTERVAL, EPOCH, FRONT, OTHER, OWN, SECOND, SIX, VIP, Host
 
 ADD, DELETE, ANNOUNCE = f"add {VIP}/32 to eth0", f"delete {VIP}/32 from eth0", f"announce {VIP} on eth0"
 HAPROXY, LOAD = Check("haproxy", settings.PROCESS), Check("load", settings.FILE)
@@ -44,15 +46,33 @@ def test_a_router_that_becomes_active_advertises_adds_its_addresses_announces_th
     ]
 
 
-def test_a_router_that_yields_advertises_once_more_and_then_removes_its_addresses(host):
+YIELDED = [
+    f"send 100 to {OTHER}",
+    DELETE,
+    f"says front: Active to Backup: Advertisement with priority 200 from {OTHER}",
+]
+
+
+def test_a_router_that_yields_advertises_once_more_removes_its_addresses_and_finds_the_winners_mac(host):
     host.start().activate()
     host.hears(200)
-    assert host.done() == [
-        f"send 100 to {OTHER}",
-        DELETE,
-        f"says front: Active to Backup: Advertisement with priority 200 from {OTHER}",
-    ]
+    assert host.done() == [*YIELDED, f"ask on eth0 for the MAC of {OTHER} from {OWN}"]
     assert host.held == []
+    host.hears(200)
+    assert host.done() == []  # it has asked already
+
+
+def test_a_winner_that_cannot_be_asked_for_is_no_fault(host):
+    host.start().activate()
+    host.network.mute = errno.ENETDOWN
+    host.hears(200)
+    assert host.done() == YIELDED
+
+
+def test_a_group_needs_no_mac(host):
+    host.start(FRONT._replace(multicast=True, peers=())).activate()
+    host.hears(200)
+    assert not [act for act in host.done() if act.startswith("ask")]
 
 
 def test_a_router_that_stops_resigns_before_it_removes_its_addresses(host):
