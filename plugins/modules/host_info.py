@@ -71,8 +71,8 @@ options:
       unit:
         description: The systemd unit that loads the file, or that the file is a part of.
         type: str
-      last_will:
-        description: Whether the file is what M(onprem.lb.last_will) writes. Another one is not in force.
+      keepalived_hook:
+        description: Whether the file is what M(onprem.lb.keepalived_hook) writes. Another one is not in force.
         type: bool
         default: false
   configs:
@@ -364,7 +364,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     server_names,
     takeover,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import last_will
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import core as firewall
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
@@ -388,7 +388,7 @@ ARGUMENTS = {
         "options": {
             "path": {"type": "path", "required": True},
             "unit": {"type": "str"},
-            "last_will": {"type": "bool", "default": False},
+            "keepalived_hook": {"type": "bool", "default": False},
         },
     },
     "configs": {"type": "dict", "default": {}},
@@ -446,7 +446,7 @@ def read_host(params, reader):
 
 def read_files(wanted, reader):
     """Return what there is of files."""
-    programs = {item["path"]: last_will.build(sys.executable) for item in wanted if item["last_will"]}
+    programs = {item["path"]: keepalived_hook.build(sys.executable) for item in wanted if item["keepalived_hook"]}
     return {path: file._asdict() for path, file in on_disk.read(reader, wanted, programs).items()}
 
 

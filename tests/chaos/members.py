@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._host import in_force
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import last_will
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pair import ALIVE
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import MemberPlan
@@ -175,13 +175,13 @@ class Member:
         """:param changed: is told "died" and "revived" of the balancer"""
         self.node, self.folder, self.name, self.plan, self.changed = node, folder, node.name, plan, changed
         folder.mkdir(parents=True)
+        self.hook = folder / "hook"
+        self.hook.write_bytes(keepalived_hook.build(sys.executable))
+        self.hook.chmod(0o755)
         self.configure(plan, auth_pass)
         balancer, router = self._commands()
         log, hooks = folder / "log", (self._balancer_started, self._balancer_ended, self._balancer_stops, self._died)
         self.balancer = Program(node, balancer, log, self._listens, *hooks)
-        self.last_will = folder / "last-will"
-        self.last_will.write_bytes(last_will.build(sys.executable))
-        self.last_will.chmod(0o755)
         self.router = Program(node, router, log, lambda: True, ended=self._router_ended)
 
     def configure(self, plan: MemberPlan, auth_pass: str) -> None:
@@ -206,7 +206,10 @@ class Member:
         balancer = self.plan.balancer
         text = rendering.haproxy(balancer.services, haproxy_answer_port=balancer.answer_port)
         self._write("haproxy.cfg", text.replace(SOCKET, str(self.folder / "admin.sock")))
-        self._write("keepalived.conf", rendering.keepalived(router, self.name))
+        config = rendering.keepalived(
+            router, self.name, self.hook, keepalived_config_path=str(self.folder / "keepalived.conf")
+        )
+        self._write("keepalived.conf", config)
 
     def _write_agent(self, router: Dict[str, Any]) -> None:
         found = agent.translate(
@@ -255,7 +258,7 @@ class Member:
         if self.plan.engine == "native":
             with open(self.folder / "log", "a", encoding="utf-8") as log:
                 inside_it = ["ip", "netns", "exec", self.node.namespace]
-                will = [str(self.last_will), str(self.folder / "keepalived.conf")]
+                will = [str(self.hook), "ended", str(self.folder / "keepalived.conf")]
                 subprocess.run([*inside_it, *will], check=False, stdout=log, stderr=log)
 
     def _died(self) -> None:

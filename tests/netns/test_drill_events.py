@@ -64,7 +64,14 @@ class Native(Cluster):
         (own / "haproxy.cfg").write_text(text.replace("/run/haproxy/admin.sock", str(own / "admin.sock")))
         settings = router(planned, own)
         (own / "down").write_text("0\n")
-        (own / "keepalived.conf").write_text(rendering.keepalived({**settings, "auth_pass": "0f3a9c1e"}, name))
+        (own / "keepalived.conf").write_text(
+            rendering.keepalived(
+                {**settings, "auth_pass": "0f3a9c1e"},
+                name,
+                self.hook,
+                keepalived_config_path=str(own / "keepalived.conf"),
+            )
+        )
 
     def start(self, name):
         own = self.folder / name

@@ -69,16 +69,22 @@ def keepalived_model(settings, name="lb1", **variables):
     return instances.keepalived_model({**NOTHING, "daemon": daemon, **settings})
 
 
-def keepalived(settings, name, **variables):
-    """Return keepalived.conf for a member."""
+def keepalived(settings, name, hook=None, **variables):
+    """Return keepalived.conf for a member.
+
+    :param hook: where its hook is, in place of the role's path
+    """
     model = keepalived_model(settings, name, **variables)
     assert model["faults"] == []
-    return render("keepalived", "keepalived.conf.j2", model=model)
+    return render("keepalived", "keepalived.conf.j2", model=model, hook=hook or _hook())
 
 
 def keepalived_unit(**variables):
     """Return the drop-in of keepalived's unit."""
     model = keepalived_model({"instances": []}, **variables)
     assert model["faults"] == []
-    last_will = _variables("keepalived", "vars")["__keepalived_last_will"]
-    return render("keepalived", "unit.conf.j2", config_path=model["daemon"]["config_path"], last_will=last_will)
+    return render("keepalived", "unit.conf.j2", config_path=model["daemon"]["config_path"], hook=_hook())
+
+
+def _hook():
+    return _variables("keepalived", "vars")["__keepalived_hook"]

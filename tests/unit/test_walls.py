@@ -48,6 +48,7 @@ MAY_IMPORT = {
     "_host.deploy": (
         *("_host", "_shared", "_agent", "_agent.cli", "_agent.vrrp.config", "_agent.proxy.config"),
         *("_agent.vrrp.core.packet", "_agent.runtime.status_socket", "_agent.keepalived.last_will"),
+        "_agent.keepalived.peers",
     ),
     # What it returns to may be an agent, and it is carried to the target as that is.
     "_host.states": (

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import last_will
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
 
 from support.netns.links import Link, sh
 from support.netns.recorder import Recorder
@@ -39,7 +39,7 @@ class Cluster:
         self.plan, self.folder, self.aborted = plan, folder, aborted
         self.link = Link(len(plan.members))
         self.nodes = {node.name: node for node in self.link.members}
-        self.last_will = folder / "last-will"
+        self.hook = folder / "hook"
         self.running = {}
         self.recorder = None
 
@@ -47,8 +47,8 @@ class Cluster:
         try:
             self.link.start()
             self.folder.mkdir(parents=True, exist_ok=True)
-            self.last_will.write_bytes(last_will.build(sys.executable))
-            self.last_will.chmod(0o755)
+            self.hook.write_bytes(keepalived_hook.build(sys.executable))
+            self.hook.chmod(0o755)
             self.recorder = Recorder(self.link, self.aborted)
             for name in self.nodes:
                 self._prepare(name)
@@ -79,7 +79,7 @@ class Cluster:
             "track_files": [{**file, "path": str(own / "down")} for file in router.track_files],
             "auth_pass": auth_pass,
         }
-        (own / "keepalived.conf").write_text(render(settings, name))
+        (own / "keepalived.conf").write_text(render(settings, name, self.hook, keepalived_config_path=str(own / "keepalived.conf")))
 
     def reload(self, name):
         self.running[name].send_signal(signal.SIGHUP)
@@ -96,7 +96,7 @@ class Cluster:
 
     def execute_will(self, name):
         """Do what the unit does after every end of keepalived; return what it says."""
-        command = ["ip", "netns", "exec", self.nodes[name].namespace, self.last_will]
+        command = ["ip", "netns", "exec", self.nodes[name].namespace, self.hook, "ended"]
         config = self.folder / name / "keepalived.conf"
         return subprocess.run([*command, config], capture_output=True, text=True, check=True).stderr
 

@@ -49,7 +49,7 @@ def test_what_a_layout_configures_is_what_it_has_checked():
 
 PATHS = [
     *(("haproxy", name) for name in ("__haproxy_unit_path", "__haproxy_sysctl_path")),
-    *(("keepalived", name) for name in ("__keepalived_unit_path", "__keepalived_last_will")),
+    *(("keepalived", name) for name in ("__keepalived_unit_path", "__keepalived_hook")),
 ]
 
 

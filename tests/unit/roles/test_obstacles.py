@@ -27,7 +27,7 @@ NEEDED = {
         "keepalived.service",
         "/etc/keepalived/keepalived.conf",
         "/etc/systemd/system/keepalived.service.d/onprem-lb.conf",
-        "/usr/local/lib/onprem-lb-keepalived/last-will",
+        "/usr/local/lib/onprem-lb-keepalived/hook",
     ],
 }
 OBSTACLES = {name: f"{name} is in the way." for names in NEEDED.values() for name in names}
@@ -73,7 +73,7 @@ def test_a_host_is_asked_about_every_file_that_the_variables_name():
 
 
 def names_of(role):
-    return {**defaults(role), f"__{role}_unit_path": "/x", f"__{role}_sysctl_path": "/y", f"__{role}_last_will": "/z"}
+    return {**defaults(role), f"__{role}_unit_path": "/x", f"__{role}_sysctl_path": "/y", f"__{role}_hook": "/z"}
 
 
 @pytest.mark.parametrize("role", NEEDED)

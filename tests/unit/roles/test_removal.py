@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
 from support.paths import ROLES
 from support.roles import calls, variables_of
 
-FILES, WILL, DELETED = "onprem.lb.config_files", "onprem.lb.last_will", "ansible.builtin.file"
+FILES, WILL, DELETED = "onprem.lb.config_files", "onprem.lb.keepalived_hook", "ansible.builtin.file"
 
 
 @pytest.mark.parametrize("layout, variable", [("pair", "pair_services"), ("ipi", "ipi_machine_networks")])
@@ -47,7 +47,7 @@ def test_the_last_will_is_written_before_the_drop_in_that_names_it_and_deleted_a
     host.update(restarting_units=[], active_units=[], enabled_units=[], missing_packages=[])
     variables = {**variables_of("keepalived"), "__keepalived_host": host, "ansible_check_mode": False}
     variables.update({"__keepalived_files": [], "__keepalived_secrets": [], "__keepalived_written": {"changed": True}})
-    path = variables["__keepalived_last_will"]
+    path = variables["__keepalived_hook"]
     written = calls("keepalived", variables, WILL, FILES, tasks_from="configure.yml")
     assert [module for module, _given in written] == [WILL, FILES] and written[0][1] == {"path": path}
     read = {"own_units": [], "own_packages": [], "recorded_packages": [], "existing_units": [], "missing_packages": []}

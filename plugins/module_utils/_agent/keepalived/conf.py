@@ -13,6 +13,7 @@ TOKEN = re.compile(r'"([^"]*)"|([{}])|([^\s{}"#!][^\s{}"]*)|([#!].*)')
 INCLUDE = re.compile("include[a-z]?")  # with a letter from keepalived 2.3 on
 Statement = Tuple[List[str], List[Any]]  # the words, and the statements in braces after them
 SOURCES = ("unicast_src_ip", "mcast_src_ip")
+UNDECODED = "surrogateescape"  # a file may have any bytes
 HELD = ("virtual_ipaddress", "virtual_ipaddress_excluded")  # the latter are not in Advertisements
 
 

@@ -11,15 +11,14 @@ have them, and then advertises priority 0. Where nothing is left over it sends n
 from __future__ import annotations
 
 import errno
-from typing import Any, Callable, Iterable, List, NamedTuple, Sequence, Tuple
+from typing import Any, Iterable, List, NamedTuple, Sequence, Tuple
 
 from ..net import netlink, sockets
 from ..runtime.log import Log
 from ..vrrp.core import packet
 from . import conf
+from .senders import OpenSocket, Send, senders
 
-UNDECODED = "surrogateescape"  # a file may have any bytes
-Send = Callable[[], Any]
 
 
 class Left(NamedTuple):
@@ -44,23 +43,6 @@ def left_by(
     return found
 
 
-def resignation(router: conf.Router) -> packet.Advertisement:
-    """Return the Advertisement with which a Virtual Router gives its addresses up.
-
-    Its peers discard one that differs from the others of this router in anything but the priority.
-    """
-    password = router.auth_pass.encode(errors=UNDECODED)[: packet.PASSWORD_SIZE] if router.version == 2 else b""
-    return packet.Advertisement(
-        version=router.version,
-        vrid=router.vrid,
-        priority=0,
-        interval=round(router.interval * packet.SECOND / packet.CENTISECOND) * packet.CENTISECOND,
-        addresses=router.advertised,
-        auth_type=packet.PASSWORD if password else packet.NO_AUTHENTICATION,
-        auth_pass=password,
-    )
-
-
 def destinations(router: conf.Router) -> Tuple[str, ...]:
     return router.peers or (packet.GROUP6 if router.family == 6 else packet.GROUP,)
 
@@ -68,7 +50,7 @@ def destinations(router: conf.Router) -> Tuple[str, ...]:
 class LastWill:
     """Carries the last will out, for all Virtual Routers at once."""
 
-    def __init__(self, kernel: Any, open_socket: Callable[[str, int, int, bool], Any], log: Any) -> None:
+    def __init__(self, kernel: Any, open_socket: OpenSocket, log: Any) -> None:
         """
         :param kernel: a `netlink.Netlink`
         :param open_socket: `sockets.open_socket`
@@ -88,15 +70,8 @@ class LastWill:
     ) -> List[Tuple[str, Send]]:
         """Return a call for each destination that sends the resignation."""
         router = left.router
-        index = next((link.index for link in links if link.name == router.interface), 0)
-        virtual = [each.address for each in router.held]
-        source = router.source or netlink.primary_address(addresses, index, router.family, virtual)
         try:
-            if not source:
-                raise ValueError(f"{router.interface} has no address to send from")
-            port = self._open_socket(router.interface, index, router.family, False)
-            message = resignation(router)
-            return [(to, port.sending(packet.encode(message, source, to), source, to)) for to in destinations(router)]
+            return senders(router, 0, destinations(router), (links, addresses), self._open_socket)
         except (OSError, ValueError) as error:
             self._log.warning(f"{router.name}: priority 0 cannot be sent: {_reason(error)}.")
             return []
@@ -134,7 +109,7 @@ def main(path: str) -> int:
     """Carry out the last will of the keepalived with this configuration; return the exit code."""
     log = Log()
     try:
-        with open(path, encoding="utf-8", errors=UNDECODED) as file:
+        with open(path, encoding="utf-8", errors=conf.UNDECODED) as file:
             text = file.read()
         LastWill(netlink.Netlink(), sockets.open_socket, log).execute(conf.routers(text))
     except OSError as error:

@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The agent's sources as shipped in the AnsiballZ payload: Ansible packs what a module imports, directly or not.
 
-The agent's command line imports all of the agent, in functions too, but for the last will of keepalived, which is a
+The agent's command line imports all of the agent, in functions too, but for what keepalived's hook runs, which is a
 program of its own.
 """
 
 from __future__ import annotations
 
 from ..._agent import cli
-from ..._agent.keepalived import last_will as _last_will  # noqa: F401  # so that Ansible packs it
+from ..._agent.keepalived import last_will, peers  # noqa: F401  # so that Ansible packs them
 from . import archive
 
 

@@ -28,6 +28,8 @@ LINK = "link"  # the tracker of an instance's own interface
 RESTART = SECOND // 2
 NEIGHBOUR_LOOKUP = 3 * SECOND  # for so long Linux looks for the MAC of a neighbour that does not answer
 
+HOOK = 3 * SECOND // 10  # until keepalived's hook has told the winner: keepalived starts it, Python starts, two answers
+
 Watched = Dict[str, Dict[str, Any]]
 
 
@@ -157,7 +159,9 @@ def _outcome(cluster: Cluster, vip: str, run: Run) -> Outcome:
         after=_holders(cluster, run.during, vip, cut_off),
         outage=_longest_gap(cluster, run.during, vip, dead, run.before.now),
         back=back,
-        back_outage=_longest_gap(cluster, run.after, vip, no_members, run.during.now),
+        back_outage=max(
+            _longest_gap(cluster, run.after, vip, no_members, run.during.now), _unannounced(cluster, vip, run)
+        ),
         shared=_shared(cluster, vip, run),
         served=bool(_holders(cluster, run.during, vip, dead)) and bool(back),
         priorities={
@@ -211,6 +215,21 @@ def _unheard(cluster: Cluster, vip: str, run: Run) -> int:
     own = [cluster.instances[at] for at in cluster.vips[vip] if cluster.instances[at].member == run.member]
     looks = [each for each in own if each.peers is not None and not each.keeps_addresses_on_stop]
     return SECOND if any(machine.MISSED * each.router.interval < NEIGHBOUR_LOOKUP for each in looks) else 0
+
+
+def _unannounced(cluster: Cluster, vip: str, run: Run) -> int:
+    """Return for how long clients may go on sending to a keepalived that has yielded to a member that was cut off.
+
+    That member never lost the VIP, so it announces it when it hears the other one's last Advertisement. As in
+    `_unheard`, that may wait for its MAC, or be lost: then keepalived's hook sends another one.
+    """
+    own = frozenset(cluster.vips[vip])
+    kept = run.during.holding & run.after.holding & own & frozenset(run.after.instances_of(run.member))
+    if run.failure.kind not in UNREACHABLE or not kept:
+        return 0
+    yielded = [cluster.instances[at] for at in (run.during.holding - run.after.holding) & own]
+    has_hook = any(each.last_will is not None and each.peers is not None for each in yielded)
+    return HOOK if has_hook else 0
 
 
 def _shared_before_will(cluster: Cluster, vip: str, run: Run, wills: List[Optional[int]]) -> int:

@@ -46,7 +46,7 @@ def test_it_has_every_file_of_this_collection_and_none_of_others(tmp_path):
         "/etc/systemd/system/haproxy.service.d/onprem-lb.conf",
         "/etc/systemd/system/onprem-lb-down-file.path",
         "/usr/local/lib/onprem-lb-agent/agent-1.pyz",
-        "/usr/local/lib/onprem-lb-keepalived/last-will",
+        "/usr/local/lib/onprem-lb-keepalived/hook",
     ]
     others = [
         "/etc/haproxy/errors.http",

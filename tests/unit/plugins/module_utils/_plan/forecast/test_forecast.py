@@ -275,8 +275,9 @@ def test_slow_servers_move_no_vip_and_are_up_again_after_their_checks():
 def test_a_member_whose_link_goes_gives_its_vip_up_and_takes_it_back_when_the_link_stays(event, settings):
     """It is in FAULT, which nobody hears; while it flaps, it is never Backup for long enough to become Active."""
     line, cut = lines(**settings)[event], lines(**settings)["host_cut"]
-    assert {**line, "event": "", "two_holders_ms": 0} == {**cut, "event": "", "two_holders_ms": 0}
-    assert line["two_holders_ms"] == 0
+    other = {"event": "", "two_holders_ms": 0, "back_ms": 60}
+    assert {**line, **other} == {**cut, **other}
+    assert (line["two_holders_ms"], line["back_ms"]) == (0, 60)
 
 
 @pytest.mark.parametrize("event", ["port_down", "link_flapping"])
@@ -297,8 +298,21 @@ def test_a_router_that_does_not_track_its_interface_keeps_its_address_without_a_
 
 
 def test_the_first_member_comes_back_and_the_change_costs_one_switch():
-    line = lines()["host_cut"]
+    line = lines()["keepalived_stopped"]
     assert (line["before"], line["after"], line["back"], line["back_ms"]) == ("lb1", "lb2", "lb1", 60)
+
+
+@pytest.mark.parametrize(
+    "settings, back",
+    [
+        ({}, 360),
+        ({"engine": "agent"}, 60),
+        ({"multicast": True}, 60),
+        ({"preempt": False}, 360),
+    ],
+)
+def test_after_a_split_clients_may_go_on_to_a_keepalived_until_its_hook_has_told_the_winner(settings, back):
+    assert lines(**settings)["host_cut"]["back_ms"] == back
 
 
 def test_without_preemption_the_vip_stays_but_for_two_holders_of_which_the_better_wins():
@@ -410,7 +424,7 @@ def test_the_table_says_all_of_it_in_lines():
         "slow backend": "answers are late while it lasts",
         "stranger with vip": "two holders while it lasts",
     }
-    assert "host cut" in table[8] and table[8].endswith("then back to lb1, 60 ms; two holders for 1060 ms")
+    assert "host cut" in table[8] and table[8].endswith("then back to lb1, 360 ms; two holders for 1060 ms")
     assert len(table) == 16
     assert table[-2].endswith("at most 11000 ms; answers are late while it lasts")
     assert table[-1].endswith("lb1                      at most 61060 ms; two holders while it lasts")

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The last will as one file: it runs by itself, wherever it was built."""
+"""keepalived's hook as one file: it runs by itself, wherever it was built."""
 
 from __future__ import annotations
 
@@ -10,32 +10,34 @@ import sys
 import zipfile
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import last_will
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
 from support.paths import AGENT
 
 
 @pytest.fixture
 def program(tmp_path):
-    path = tmp_path / "last-will"
-    path.write_bytes(last_will.build(sys.executable))
+    path = tmp_path / "hook"
+    path.write_bytes(keepalived_hook.build(sys.executable))
     path.chmod(0o755)
     return path
 
 
-def test_it_has_every_module_that_it_imports(program, tmp_path):
+@pytest.mark.parametrize("what", [["ended"], ["yielded", "vip-192.0.2.10"]])
+def test_it_has_every_module_that_it_imports(program, tmp_path, what):
     config = tmp_path / "keepalived.conf"
     config.write_text("")
-    ran = subprocess.run([program, config], capture_output=True, text=True, cwd="/", env={}, timeout=60, check=False)
+    command = [program, what[0], config, *what[1:]]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd="/", env={}, timeout=60, check=False)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
 def test_it_has_no_others():
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "import _agent.keepalived.last_will\n"
+        "import _agent.keepalived.last_will, _agent.keepalived.peers\n"
         "print(*(name for name in sys.modules if name.partition('.')[0] == '_agent'))\n"
     )
-    built = zipfile.ZipFile(io.BytesIO(last_will.build(sys.executable)))
+    built = zipfile.ZipFile(io.BytesIO(keepalived_hook.build(sys.executable)))
     packed = {name[:-3].replace("/__init__", "").replace("/", ".") for name in built.namelist()} - {"__main__"}
     assert packed == imported(code)
 
@@ -46,4 +48,4 @@ def imported(code):
 
 
 def test_it_is_isolated_from_the_environment_of_who_starts_it():
-    assert last_will.build("/usr/bin/python3").startswith(b"#!/usr/bin/python3 -IS\n")
+    assert keepalived_hook.build("/usr/bin/python3").startswith(b"#!/usr/bin/python3 -IS\n")

@@ -1,21 +1,24 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The last will of keepalived as one file: those modules of the agent that it needs, and no others.
+"""What systemd and keepalived run beside keepalived, as one file: those modules of the agent that it needs, no others.
 
-It starts right after keepalived has died, so it is small: Python compiles it at each start.
+``hook ended CONFIG`` carries out the last will of a keepalived that was killed, and ``hook yielded CONFIG INSTANCE``
+tells
+the peers of an instance that it has yielded. It starts when seconds count, so it is small: Python compiles it at each start.
 """
 
 from __future__ import annotations
 
 from ... import _agent
-from ..._agent.keepalived import last_will as _packed  # noqa: F401  # so that Ansible packs it
+from ..._agent.keepalived import last_will, peers  # noqa: F401  # so that Ansible packs them
 from . import archive
 
-MODULES = (
+ENDED = (
     "__init__.py",
     "keepalived/__init__.py",
     "keepalived/conf.py",
     "keepalived/last_will.py",
+    "keepalived/senders.py",
     "net/__init__.py",
     "net/bpf.py",
     "net/ip.py",
@@ -31,12 +34,16 @@ MODULES = (
     "vrrp/core/__init__.py",
     "vrrp/core/packet.py",
 )
+YIELDED = ("keepalived/peers.py", "net/arp.py", "net/ndisc.py", "net/neighbours.py")
 START = b"""\
 import sys
 
-from _agent.keepalived.last_will import main
+if sys.argv[1] == "ended":
+    from _agent.keepalived.last_will import main
+else:
+    from _agent.keepalived.peers import main
 
-sys.exit(main(*sys.argv[1:]))
+sys.exit(main(*sys.argv[2:]))
 """
 
 
@@ -46,4 +53,4 @@ def build(python: str) -> bytes:
     :param python: the path of the Python that runs it, isolated from its environment and without its site-packages
     """
     carried = archive.carried(_agent)
-    return archive.pack({path: carried[path] for path in MODULES}, START, f"#!{python} -IS\n".encode())
+    return archive.pack({path: carried[path] for path in (*ENDED, *YIELDED)}, START, f"#!{python} -IS\n".encode())

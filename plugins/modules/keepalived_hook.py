@@ -6,16 +6,19 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: last_will
-short_description: Write the program that resigns for a keepalived that was killed
+module: keepalived_hook
+short_description: Write the program that does what keepalived leaves undone
 version_added: 1.1.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:
   - Builds the program on the host from the sources in this module's payload. Nothing is downloaded or started.
-  - systemd runs it with the path of keepalived's configuration, after keepalived has ended in any way.
-  - If keepalived was killed while it held VIPs, the program removes them from their interfaces and advertises
+  - C(hook ended CONFIG) is for systemd, with the path of keepalived's configuration, after keepalived has ended in any
+    way. If keepalived was killed while it held VIPs, the program removes them from their interfaces and advertises
     priority 0, so that another member takes them over at once. Otherwise it does nothing.
+  - C(hook yielded CONFIG INSTANCE) is for keepalived, when an instance with unicast peers has become Backup. The
+    program looks whether the kernel has asked for the MAC of a peer in vain, and so has lost the last Advertisement of
+    this member, which tells the winner to announce its VIPs again. It then asks for the MAC, and sends another one.
 options:
   path:
     description: The path of the program. The folder is created.
@@ -37,9 +40,9 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Write the last will of keepalived
-  onprem.lb.last_will:
-    path: /usr/local/lib/mine/last-will
+- name: Write the hook of keepalived
+  onprem.lb.keepalived_hook:
+    path: /usr/local/lib/mine/hook
 """
 
 RETURN = r"""
@@ -53,12 +56,12 @@ import sys
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import programs
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import last_will
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
 
 
 def main():
     module = AnsibleModule(argument_spec={"path": {"type": "path", "required": True}}, supports_check_mode=True)
-    programs.keep(module, module.params["path"], last_will.build(sys.executable), python=sys.executable)
+    programs.keep(module, module.params["path"], keepalived_hook.build(sys.executable), python=sys.executable)
 
 
 if __name__ == "__main__":

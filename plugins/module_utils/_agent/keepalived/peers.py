@@ -1,0 +1,89 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Tells the peers of a Virtual Router that keepalived has yielded, where its own last Advertisement is lost.
+
+The winner announces its addresses again when it hears that Advertisement. But while the link was cut the kernel asked
+for the winner's MAC in vain, once a second. After the third time it discards what waits for the answer, and asks no
+more: the winner hears nothing, and clients go on sending to this host. So keepalived runs this when it becomes Backup
+(notify_backup). Where the kernel knows the MACs, it does nothing.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import subprocess
+from typing import Any, Callable, Iterable, List, Set
+
+from ..net import netlink, sockets
+from ..net.neighbours import NeighbourProber
+from ..runtime.log import Log
+from . import conf
+from .senders import senders
+
+TRIES, WAIT = 3, 0.2  # seconds until an answer is taken to be lost
+LOWEST = 1  # of the priorities: nobody yields to it, and 0 would say that this router resigns
+UNANSWERED = ("INCOMPLETE", "FAILED")  # states of a neighbour that the kernel has asked for
+Wait = Callable[[Any, float], bool]  # whether there is something to read within so many seconds
+
+
+def unknown(neighbours: str, peers: Iterable[str]) -> Set[str]:
+    """Return the peers that the kernel has asked for in vain.
+
+    :param neighbours: what ``ip -oneline neighbour show`` prints
+    """
+    unanswered = {words[0] for words in map(str.split, neighbours.splitlines()) if words and words[-1] in UNANSWERED}
+    return unanswered & set(map(_written_once, peers))
+
+
+def _written_once(address: str) -> str:
+    """Return an address as the kernel writes it."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return socket.inet_ntop(family, socket.inet_pton(family, address))
+
+
+def readable(prober: Any, seconds: float) -> bool:
+    return bool(select.select([prober], [], [], seconds)[0])
+
+
+def find(prober: Any, peers: Iterable[str], wait: Wait = readable) -> List[str]:
+    """Ask for the MACs of peers, and return those that answer. The kernel takes the answers as ones to itself.
+
+    :param prober: a `NeighbourProber` of the interface
+    """
+    missing, found = set(peers), set()
+    for _try in range(TRIES):
+        for peer in sorted(missing):
+            prober.probe(peer)
+        while missing and wait(prober, WAIT):
+            found |= missing & {address for address, _mac in prober.replies()}
+            missing -= found
+    return sorted(found)
+
+
+def tell(router: conf.Router) -> None:
+    """Send an Advertisement to those peers that the kernel has asked for in vain, and that answer now."""
+    command = ["ip", "-oneline", "neighbour", "show", "dev", router.interface]
+    shown = subprocess.run(command, stdout=subprocess.PIPE, universal_newlines=True, check=False).stdout
+    lost = unknown(shown, router.peers)
+    if not lost:
+        return
+    found = find(NeighbourProber(router.interface, router.family), lost)
+    kernel = netlink.Netlink()
+    there = kernel.links(), kernel.addresses()
+    for _to, send in senders(router, LOWEST, found, there, sockets.open_socket):
+        send()
+
+
+def main(path: str, name: str) -> int:
+    """Tell the peers of an instance of the keepalived with this configuration; return the exit code."""
+    log = Log()
+    try:
+        with open(path, encoding="utf-8", errors=conf.UNDECODED) as file:
+            routers = [router for router in conf.routers(file.read()) if router.name == name]
+        for router in routers:
+            tell(router)
+    except (OSError, ValueError) as error:
+        log.warning(f"{name}: its peers cannot be told that it has yielded: {getattr(error, 'strerror', None) or error}.")
+        return 1
+    return 0
