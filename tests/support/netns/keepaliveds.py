@@ -79,7 +79,9 @@ class Cluster:
             "track_files": [{**file, "path": str(own / "down")} for file in router.track_files],
             "auth_pass": auth_pass,
         }
-        (own / "keepalived.conf").write_text(render(settings, name, self.hook, keepalived_config_path=str(own / "keepalived.conf")))
+        (own / "keepalived.conf").write_text(
+            render(settings, name, self.hook, keepalived_config_path=str(own / "keepalived.conf"))
+        )
 
     def reload(self, name):
         self.running[name].send_signal(signal.SIGHUP)

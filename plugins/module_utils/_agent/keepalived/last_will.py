@@ -17,8 +17,7 @@ from ..net import netlink, sockets
 from ..runtime.log import Log
 from ..vrrp.core import packet
 from . import conf
-from .senders import OpenSocket, Send, senders
-
+from .senders import OpenSocket, Send, reason, senders
 
 
 class Left(NamedTuple):
@@ -61,9 +60,9 @@ class LastWill:
         """Remove what is left over, then resign. The sockets are ready before the first address goes."""
         links, addresses = self._kernel.links(), self._kernel.addresses()
         ready = [(left, self._senders(left, links, addresses)) for left in left_by(routers, links, addresses)]
-        gone = [(left, senders) for left, senders in ready if self._remove(left)]
-        for left, senders in gone:
-            self._resign(left, senders)
+        gone = [(left, calls) for left, calls in ready if self._remove(left)]
+        for left, calls in gone:
+            self._resign(left, calls)
 
     def _senders(
         self, left: Left, links: Sequence[netlink.Link], addresses: Sequence[netlink.Address]
@@ -73,7 +72,7 @@ class LastWill:
         try:
             return senders(router, 0, destinations(router), (links, addresses), self._open_socket)
         except (OSError, ValueError) as error:
-            self._log.warning(f"{router.name}: priority 0 cannot be sent: {_reason(error)}.")
+            self._log.warning(f"{router.name}: priority 0 cannot be sent: {reason(error)}.")
             return []
 
     def _remove(self, left: Left) -> bool:
@@ -84,25 +83,21 @@ class LastWill:
                 self._kernel.delete(each.index, text)
             except OSError as error:
                 if error.errno != errno.EADDRNOTAVAIL:  # it is gone already
-                    self._log.warning(f"{left.router.name}: {text} cannot be removed: {_reason(error)}.")
+                    self._log.warning(f"{left.router.name}: {text} cannot be removed: {reason(error)}.")
                     return False
         return True
 
-    def _resign(self, left: Left, senders: Sequence[Tuple[str, Send]]) -> None:
+    def _resign(self, left: Left, calls: Sequence[Tuple[str, Send]]) -> None:
         reached = []
-        for to, send in senders:
+        for to, send in calls:
             try:
                 send()
                 reached.append(to)
             except OSError as error:
-                self._log.warning(f"{left.router.name}: priority 0 cannot be sent to {to}: {_reason(error)}.")
+                self._log.warning(f"{left.router.name}: priority 0 cannot be sent to {to}: {reason(error)}.")
         removed = ", ".join(f"{each.address}/{each.prefix}" for each in left.addresses)
         told = f", and priority 0 was sent to {', '.join(reached)}" if reached else ""
         self._log.info(f"{left.router.name}: keepalived had left {removed}: removed{told}.")
-
-
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error)
 
 
 def main(path: str) -> int:
@@ -113,6 +108,6 @@ def main(path: str) -> int:
             text = file.read()
         LastWill(netlink.Netlink(), sockets.open_socket, log).execute(conf.routers(text))
     except OSError as error:
-        log.warning(f"{error.filename or 'The network'} cannot be read: {_reason(error)}.")
+        log.warning(f"{error.filename or 'The network'} cannot be read: {reason(error)}.")
         return 1
     return 0

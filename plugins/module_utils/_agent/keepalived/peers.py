@@ -19,7 +19,7 @@ from ..net import netlink, sockets
 from ..net.neighbours import NeighbourProber
 from ..runtime.log import Log
 from . import conf
-from .senders import senders
+from .senders import reason, senders
 
 TRIES, WAIT = 3, 0.2  # seconds until an answer is taken to be lost
 LOWEST = 1  # of the priorities: nobody yields to it, and 0 would say that this router resigns
@@ -64,7 +64,7 @@ def find(prober: Any, peers: Iterable[str], wait: Wait = readable) -> List[str]:
 def tell(router: conf.Router) -> None:
     """Send an Advertisement to those peers that the kernel has asked for in vain, and that answer now."""
     command = ["ip", "-oneline", "neighbour", "show", "dev", router.interface]
-    shown = subprocess.run(command, stdout=subprocess.PIPE, universal_newlines=True, check=False).stdout
+    shown = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout
     lost = unknown(shown, router.peers)
     if not lost:
         return
@@ -84,6 +84,6 @@ def main(path: str, name: str) -> int:
         for router in routers:
             tell(router)
     except (OSError, ValueError) as error:
-        log.warning(f"{name}: its peers cannot be told that it has yielded: {getattr(error, 'strerror', None) or error}.")
+        log.warning(f"{name}: its peers cannot be told that it has yielded: {reason(error)}.")
         return 1
     return 0

@@ -53,3 +53,8 @@ def senders(
     port = open_socket(router.interface, index, router.family, False)
     message = advertisement(router, priority)
     return [(to, port.sending(packet.encode(message, source, to), source, to)) for to in destinations]
+
+
+def reason(error: Exception) -> str:
+    """Return why a call has failed, as the kernel says it."""
+    return str(getattr(error, "strerror", None) or error)

@@ -3,8 +3,8 @@
 """What systemd and keepalived run beside keepalived, as one file: those modules of the agent that it needs, no others.
 
 ``hook ended CONFIG`` carries out the last will of a keepalived that was killed, and ``hook yielded CONFIG INSTANCE``
-tells
-the peers of an instance that it has yielded. It starts when seconds count, so it is small: Python compiles it at each start.
+tells the peers of an instance that it has yielded. Clients wait for both, so it is small: Python compiles it at each
+start.
 """
 
 from __future__ import annotations

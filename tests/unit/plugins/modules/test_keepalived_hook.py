@@ -54,7 +54,14 @@ def test_all_of_it_travels_inside_the_module(path, tmp_path):
         "ANSIBLE_LOAD_CALLBACK_PLUGINS": "true",
     }
     command = [sys.executable, "-m", "ansible", "adhoc", "-i", "localhost,", "-c", "local", "localhost"]
-    asked = ["-m", "onprem.lb.keepalived_hook", "-a", f"path={path}", "-e", f"ansible_python_interpreter={sys.executable}"]
+    asked = [
+        "-m",
+        "onprem.lb.keepalived_hook",
+        "-a",
+        f"path={path}",
+        "-e",
+        f"ansible_python_interpreter={sys.executable}",
+    ]
     ran = subprocess.run([*command, *asked], capture_output=True, text=True, env=environ, timeout=120, check=False)
     said = json.loads(ran.stdout.partition("=>")[2] or "{}")
     assert said.get("changed"), ran.stdout + ran.stderr

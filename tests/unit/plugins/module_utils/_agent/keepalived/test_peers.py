@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which peers are told that keepalived has yielded, and what they are told. On a link: tests/netns/test_drill_events.py."""
+"""Which peers are told that keepalived has yielded, and what. On a link: tests/netns/test_drill_events.py."""
 
 from __future__ import annotations
 
