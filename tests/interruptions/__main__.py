@@ -78,7 +78,8 @@ class Runs:
             "ANSIBLE_CALLBACKS_ENABLED": "interruption",
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
             "INTERRUPTION_JOURNAL": str(events),
-            "INTERRUPTION_TASK": str(moment.task) if moment else "",
+            "INTERRUPTION_TASK": moment.name if moment else "",
+            "INTERRUPTION_TIME": str(moment.time) if moment else "",
             "INTERRUPTION_DELAY": str(moment.delay) if moment else "",
         }
         with open(log, "wb") as output:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -12,11 +13,16 @@ HAS_A_MIDDLE_S = 1.0
 
 
 class Moment(NamedTuple):
-    """When to kill a run: so many seconds after the start of a task."""
+    """When to kill a run: so many seconds after the start of a task.
+
+    :ivar task: its number in the run that was not killed; another run of the same may have tasks more, or less
+    :ivar time: which of the tasks of this name it is, from 1 on
+    """
 
     task: int
     delay: float
     name: str
+    time: int = 1
 
     def __str__(self) -> str:
         return f"{self.task} {self.name}" + (f" + {self.delay:.1f} s" if self.delay else "")
@@ -83,12 +89,15 @@ def moments(journal: Journal) -> List[Moment]:
     enough to have one.
     """
     found: List[Moment] = []
+    times: Counter[str] = Counter()
     after_change = False
     for task in journal.tasks:
+        times[task.name] += 1
+        moment = Moment(task.number, 0.0, task.name, times[task.name])
         if task.changed or after_change:
-            found.append(Moment(task.number, 0.0, task.name))
+            found.append(moment)
         if task.changed and task.length >= HAS_A_MIDDLE_S:
-            found.append(Moment(task.number, task.length / 2, task.name))
+            found.append(moment._replace(delay=task.length / 2))
         after_change = bool(task.changed)
     return found
 
@@ -101,7 +110,8 @@ def part(every: Sequence[Moment], which: Tuple[int, int]) -> List[Moment]:
     :param which: the part's number, from 1 on, and how many parts there are
     """
     number, parts = which
-    return [moment for moment in every if moment.task % parts == number % parts]
+    tasks = list(dict.fromkeys(moment.task for moment in every))
+    return [moment for moment in every if tasks.index(moment.task) % parts == number - 1]
 
 
 def sample(every: Sequence[Moment], count: Optional[int]) -> List[Moment]:

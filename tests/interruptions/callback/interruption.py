@@ -4,7 +4,8 @@
 
 Environment:
 INTERRUPTION_JOURNAL  the file to append to, one JSON object in each line: what `journal.read` reads
-INTERRUPTION_TASK     the number of the task at which to kill; never if it is empty
+INTERRUPTION_TASK     the name of the task at which to kill; never if it is empty
+INTERRUPTION_TIME     which of the tasks of this name it is, from 1 on
 INTERRUPTION_DELAY    how many seconds after its start
 """
 
@@ -38,6 +39,7 @@ class CallbackModule(CallbackBase):
         super().__init__()
         self.journal = open(os.environ["INTERRUPTION_JOURNAL"], "a", encoding="utf-8")  # noqa: SIM115 - for the run
         self.task, self.delay = os.environ.get("INTERRUPTION_TASK"), float(os.environ.get("INTERRUPTION_DELAY") or 0)
+        self.left = int(os.environ.get("INTERRUPTION_TIME") or 1)  # so many tasks of this name until the kill
         self.number = 0
 
     def write(self, **event):
@@ -47,7 +49,10 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_task_start(self, task, is_conditional):
         self.number += 1
         self.write(task=self.number, name=task.get_name(), at=time.monotonic())
-        if str(self.number) == self.task:
+        if task.get_name() != self.task:
+            return
+        self.left -= 1
+        if self.left == 0:
             if self.delay:
                 threading.Timer(self.delay, kill_this_run).start()
             else:
