@@ -39,6 +39,8 @@ options:
       - V(conntrack_full) drops the first packet of each new TCP connection, coming and going, as the kernel does while
         its table of connections is full. Open connections and VRRP go on. Reverted like V(slow_backend). Ansible and
         others cannot connect to the host meanwhile, unless they have a connection already.
+      - V(disk_full) fills the file systems of O(folders), each with a file C(.onprem-lb-drill) that takes what is free.
+        Reverting deletes the files. Refused where the file system is in memory, and most of that would be used up.
       - V(stranger_with_vip) is another host with O(vip) on the link of O(interface). It announces the address from a
         MAC that nobody has, and answers whoever asks for it. Clients that believe it reach nobody until the holder
         announces its address again. Reverting ends it.
@@ -79,6 +81,12 @@ options:
         O(event=stranger_with_vip).
       - If Ansible reaches the host through it, Ansible cannot reach the host until the event is reverted.
     type: str
+  folders:
+    description:
+      - For O(event=disk_full), folders of the file systems that are full. What else writes there fails meanwhile.
+    type: list
+    elements: path
+    default: [/run]
   vip:
     description: For O(event=stranger_with_vip), the address that the stranger has.
     type: str
@@ -157,9 +165,9 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, faults, ports
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, disk, faults, ports
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import UNITS
-from ansible_collections.onprem.lb.plugins.module_utils._shared.events import SLOW_BACKEND, STRANGER_WITH_VIP
+from ansible_collections.onprem.lb.plugins.module_utils._shared.events import DISK_FULL, SLOW_BACKEND, STRANGER_WITH_VIP
 
 
 def target_of(params, run):
@@ -172,6 +180,8 @@ def target_of(params, run):
         target = target._replace(port=ports.read(target.interface, run))
     if params["event"] == SLOW_BACKEND:
         target = target._replace(uids=backend.users(UNITS[target.engine].balancer))
+    if params["event"] == DISK_FULL:
+        target = target._replace(disks=disk.read(params["folders"], run, disk.available_memory))
     return target
 
 
@@ -214,6 +224,7 @@ def main():
             "interface": {"type": "str"},
             "flap_seconds": {"type": "float", "default": 1},
             "vip": {"type": "str"},
+            "folders": {"type": "list", "elements": "path", "default": ["/run"]},
         },
         required_if=[
             *(("event", event, ["interface"]) for event in faults.ON_INTERFACE),

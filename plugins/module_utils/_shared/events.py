@@ -13,7 +13,7 @@ HAPROXY_HUNG = "haproxy_hung"
 BOTH_RELOADED = "both_reloaded"
 HOST_CUT, HOST_REBOOTED, VRRP_LOST = "host_cut", "host_rebooted", "vrrp_lost"
 PORT_DOWN, LINK_FLAPPING = "port_down", "link_flapping"
-SLOW_BACKEND, CONNTRACK_FULL = "slow_backend", "conntrack_full"
+SLOW_BACKEND, CONNTRACK_FULL, DISK_FULL = "slow_backend", "conntrack_full", "disk_full"
 STRANGER_WITH_VIP = "stranger_with_vip"
 
 EVENTS = (
@@ -30,16 +30,18 @@ EVENTS = (
     VRRP_LOST,
     SLOW_BACKEND,
     CONNTRACK_FULL,
+    DISK_FULL,
     STRANGER_WITH_VIP,
     HOST_REBOOTED,
 )
 # What a drill injects on request only: two hosts hold a VIP for as long as it lasts, whatever the plan; every client
-# waits meanwhile; what else the host does cannot connect; what manages its network may have its own way with a link; or
-# the drill cannot revert it.
+# waits meanwhile; what else the host does cannot connect, or cannot write; what manages its network may have its own
+# way with a link; or the drill cannot revert it.
 ON_REQUEST = (
     VRRP_LOST,
     SLOW_BACKEND,
     CONNTRACK_FULL,
+    DISK_FULL,
     STRANGER_WITH_VIP,
     PORT_DOWN,
     LINK_FLAPPING,
@@ -47,6 +49,7 @@ ON_REQUEST = (
 )
 SLOW_CONNECT_MS = 1000  # a first SYN that is lost is sent again so much later (RFC 6298, section 2)
 SLOW_FOR_MS = 6000  # how long a drill lets servers be slow: longer than a few checks of them
+FULL_FOR_MS = 6000  # how long a drill lets a disk be full: longer than a few checks
 STRANGER_FOR_MS = 6000  # how long a drill lets a stranger have the VIP: longer than it takes to announce it
 
 

@@ -17,6 +17,7 @@ from ..._shared.engines import HAPROXY, KEEPALIVED, UNITS
 from ..._shared.events import (
     BOTH_RELOADED,
     CONNTRACK_FULL,
+    DISK_FULL,
     EVENTS,
     HOST_CUT,
     HOST_REBOOTED,
@@ -27,7 +28,7 @@ from ..._shared.events import (
     VRRP_LOST,
 )
 from ..reader import Run, show
-from . import backend, conntrack, ports, stranger
+from . import backend, conntrack, disk, ports, stranger
 from .script import Refused, Script, first_line
 
 INJECT = "onprem-lb-drill-inject"
@@ -70,6 +71,7 @@ class Target(NamedTuple):
     :ivar flap_seconds: how long a link that flaps is down, and then up
     :ivar uids: the users that the balancer connects as, for servers that are slow
     :ivar vip: the address that a stranger has
+    :ivar disks: the file systems that are full
     """
 
     interface: str = ""
@@ -78,6 +80,7 @@ class Target(NamedTuple):
     flap_seconds: float = 1.0
     uids: Sequence[int] = ()
     vip: str = ""
+    disks: Sequence[disk.Disk] = ()
 
 
 NOWHERE = Target()
@@ -100,6 +103,8 @@ def script_for(event: str, target: Target = NOWHERE, own: Optional[Dict[str, str
         return backend.slow(UNITS[target.engine].balancer, target.uids)
     if event == CONNTRACK_FULL:
         return conntrack.full()
+    if event == DISK_FULL:
+        return disk.full(target.disks)
     return _on_units(event, target.engine)
 
 

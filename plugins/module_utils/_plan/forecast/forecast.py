@@ -56,6 +56,8 @@ HOST_FAILURES = (
     Scenario(Failure(MUTE), [events.VRRP_LOST], "the Advertisements of {} are lost"),
 )
 SLOW = events.SLOW_FOR_MS + events.SLOW_CONNECT_MS
+# Failures that the VIP does not leave, and how long a drill lets them last.
+LASTING = {events.SLOW_BACKEND: events.SLOW_FOR_MS, events.DISK_FULL: events.FULL_FOR_MS}
 RELOADS = {events.HAPROXY_RELOADED: 0, events.BOTH_RELOADED: 0}
 HAPROXY = {"fatal": [events.HAPROXY_KILLED, events.HAPROXY_STOPPED], "harmless": RELOADS}
 # Its process is there, and answers nobody.
@@ -220,7 +222,7 @@ def _shared_ms(shared: int) -> int:
 
 def _harmless_line(event: str, vip: str, holder: str, outage_ms: int) -> Dict[str, Any]:
     line = dict.fromkeys(("member", "before", "after", "back"), holder)
-    lasts = {"lasts_ms": events.SLOW_FOR_MS} if event == events.SLOW_BACKEND else {}
+    lasts = {"lasts_ms": LASTING[event]} if event in LASTING else {}
     return {"event": event, "vip": vip, **line, "outage_ms": outage_ms, "back_ms": 0, "two_holders_ms": 0, **lasts}
 
 

@@ -142,7 +142,7 @@ class Pair(NamedTuple):
     def watched(self) -> Dict[str, Dict[str, Any]]:
         """Return what each failure moves, as `forecast.forecast` takes it."""
         vips, others = [vip.name for vip in self.vips], self.checked.names
-        harmless = {**RELOADS, events.SLOW_BACKEND: SLOW + self._back_up_ms}
+        harmless = {**RELOADS, events.SLOW_BACKEND: SLOW + self._back_up_ms, events.DISK_FULL: 0}
         own = {"instances": vips, "blind_trackers": others, "harmless": harmless}
         found: Dict[str, Dict[str, Any]] = {"haproxy": {**HAPROXY, **own}}
         if self.answer_port:

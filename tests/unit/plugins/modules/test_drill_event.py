@@ -19,7 +19,7 @@ class Host(Programs):
     """Runs systemd, nft and a haproxy, and has the timers and tables of earlier drills that it is given."""
 
     def __init__(self, left=(), nft=True, arms=(0, "", "")):
-        answers = {"systemctl": self._systemctl, "systemd-run": lambda _words: arms, "ip": self._ip}
+        answers = {"df": self._df, "systemctl": self._systemctl, "systemd-run": lambda _words: arms, "ip": self._ip}
         super().__init__({**answers, **({"nft": self._nft} if nft else {})})
         self.left = left
 
@@ -27,6 +27,11 @@ class Host(Programs):
         if words[1] == "is-active":
             return (0 if words[-1] in self.left else 3), "", ""
         return 0, "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n", ""
+
+    def _df(self, words):
+        if words[-1] == "/none":
+            return 1, "", "df: /none: No such file or directory\n"
+        return 0, "Type Avail Mounted on\next4 1048576 /\n", ""
 
     def _ip(self, words):
         if "route" in words:
@@ -63,6 +68,10 @@ def systemd(monkeypatch, tmp_path):
         ({"event": "link_flapping", "interface": "x", "flap_seconds": 0}, "flap_seconds is 0: 0.01 or more is wanted."),
         ({"event": "stranger_with_vip", "interface": "lo"}, "all of the following are missing: vip"),
         ({"event": "stranger_with_vip", "interface": "nil0", "vip": "192.0.2.10"}, "There is no interface nil0 on "),
+        (
+            {"event": "disk_full", "folders": ["/none"]},
+            "disk_full cannot fill /none: df: /none: No such file or directory",
+        ),
         ({"event": "haproxy_killed", "when": "now"}, "module: when. Supported parameters include"),
     ],
 )
@@ -90,6 +99,7 @@ def test_a_failure_is_armed_after_its_revert():
         {"event": "port_down", "interface": "eth0"},
         {"event": "link_flapping", "interface": "eth0"},
         {"event": "host_rebooted"},
+        {"event": "disk_full", "folders": ["/var"]},
         {"event": "own", "command": {"inject": "touch /tmp/x", "revert": "rm /tmp/x"}},
         {"event": "none"},
     ],

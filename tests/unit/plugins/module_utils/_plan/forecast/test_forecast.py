@@ -59,6 +59,7 @@ def test_each_event_has_its_own_worst_outage():
         "haproxy_reloaded": 0,
         "both_reloaded": 0,
         "slow_backend": 6000 + 1000 + 4000,
+        "disk_full": 0,
         "stranger_with_vip": 60_000 + 1000 + switch,
     }
 
@@ -425,8 +426,8 @@ def test_the_table_says_all_of_it_in_lines():
         "stranger with vip": "two holders while it lasts",
     }
     assert "host cut" in table[8] and table[8].endswith("then back to lb1, 360 ms; two holders for 1060 ms")
-    assert len(table) == 16
-    assert table[-2].endswith("at most 11000 ms; answers are late while it lasts")
+    assert len(table) == 17
+    assert table[-3].endswith("at most 11000 ms; answers are late while it lasts")
     assert table[-1].endswith("lb1                      at most 61060 ms; two holders while it lasts")
 
 
