@@ -260,6 +260,8 @@ class Member:
                 inside_it = ["ip", "netns", "exec", self.node.namespace]
                 will = [str(self.hook), "ended", str(self.folder / "keepalived.conf")]
                 subprocess.run([*inside_it, *will], check=False, stdout=log, stderr=log)
+            for name in ("keepalived.pid", "vrrp.pid"):  # or the next one takes a child for another keepalived, which
+                (self.folder / name).unlink(missing_ok=True)  # was killed, and which systemd would have reaped by now
 
     def _died(self) -> None:
         self.changed("died")
