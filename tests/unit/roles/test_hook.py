@@ -26,6 +26,8 @@ def test_with_unicast_peers_it_is_given_the_file_and_the_instance():
     assert words[0] == "/usr/bin/setpriv" and "--bounding-set=-all,+net_raw" in words[:hook]
 
 
-@pytest.mark.parametrize("settings, expected", [({"multicast": True}, []), ({**UNICAST, **OWN}, [["/usr/local/bin/mine"]])])
+@pytest.mark.parametrize(
+    "settings, expected", [({"multicast": True}, []), ({**UNICAST, **OWN}, [["/usr/local/bin/mine"]])]
+)
 def test_a_group_needs_none_and_one_of_the_users_own_is_kept(settings, expected):
     assert notified(**settings) == expected
