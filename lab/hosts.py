@@ -24,6 +24,7 @@ from .network import Network
 
 FILES = Path(__file__).resolve().parent / "files"
 SSH_PORT = 22
+RUN = "/run:size=64m,mode=755,exec"  # as small as that of a small host: podman's own takes half of the memory
 # ssh's sockets need a short path; see inventory.ssh_options.
 SOCKETS = Path("/tmp")
 
@@ -206,6 +207,7 @@ def _start(lab_run: LabRun, host: Host) -> None:
         *("--restart", "on-failure", "--mac-address", host.mac),
         *(("--ip6", address6) if address6 else ()),
         *("--privileged", "--systemd=always", "--volume", f"{FILES}:/lab:ro"),
+        *("--tmpfs", RUN),
         *(lab_run.image, "/sbin/init"),
     )
     public = lab_run.key.with_suffix(".pub").read_text().strip()
