@@ -198,7 +198,7 @@ def run_event(module):
     script = None
     if event != "none":
         script = faults.script_for(event, target_of(params, run), params["command"])
-    cleared = faults.left_over(run) if module.check_mode else faults.clear(run, have_nft)
+    cleared = faults.left_over(run) if module.check_mode else faults.clear(run, have_nft, params["folders"])
     armed = []
     if script is not None:
         faults.check(script, params["interface"], os.listdir("/sys/class/net"), run, have_nft)

@@ -31,7 +31,8 @@ def read(folders: Sequence[str], run: Run, memory: Callable[[], int]) -> List[Di
     """Return the file systems of folders, each once.
 
     :param memory: returns how many bytes of memory are available
-    :raises Refused: a folder that there is not, or a file system in memory that would take too much of it
+    :raises Refused: a folder that there is not, or in which somebody could have put a link in the file's place; a file
+        system in memory that would take too much of it
     """
     found = {}
     for folder in folders:
@@ -40,6 +41,8 @@ def read(folders: Sequence[str], run: Run, memory: Callable[[], int]) -> List[Di
         rc, out, err = run(["df", "--block-size=1", "--output=fstype,avail,target", folder])
         if rc:
             raise Refused(f"disk_full cannot fill {folder}: {first_line(err)}")
+        if run(["find", folder, "-maxdepth", "0", "-perm", "/002"])[1].strip():
+            raise Refused(f"disk_full fills no folder in which everybody may write, as in {folder}: name one above it.")
         kind, free, target = out.splitlines()[-1].split(None, 2)
         if kind in IN_MEMORY and int(free) > MOST_OF_MEMORY * memory():
             asked, there = int(free) // MIB, memory() // MIB
@@ -58,9 +61,13 @@ def available_memory(path: str = "/proc/meminfo") -> int:
     return int(kilobytes) * 1024
 
 
+def file_in(folder: str) -> str:
+    return f"{folder.rstrip('/')}/{NAME}"
+
+
 def full(disks: Sequence[Disk]) -> Script:
     """Return the failure of file systems that are full until it is reverted."""
-    files = [f"{disk.folder.rstrip('/')}/{NAME}" for disk in disks]
+    files = [file_in(disk.folder) for disk in disks]
     fills = [
         # At once, and then what others freed since, and what is kept for root.
         f"fallocate --length {max(disk.free, 1)} {file}; dd if=/dev/zero of={file} bs=4096 oflag=append conv=notrunc"

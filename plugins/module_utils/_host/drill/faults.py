@@ -206,8 +206,11 @@ def left_over(run: Run) -> List[str]:
     ]
 
 
-def clear(run: Run, have_nft: bool) -> List[str]:
-    """Clean up after an earlier drill and return what was left: inject nothing more, revert now, remove the timers."""
+def clear(run: Run, have_nft: bool, folders: Sequence[str] = ()) -> List[str]:
+    """Clean up after an earlier drill and return what was left: inject nothing more, revert now, remove the timers.
+
+    :param folders: where a full disk may have been left, by a host that was rebooted meanwhile
+    """
     found = left_over(run)
     run(["systemctl", "stop", f"{INJECT}.timer", f"{INJECT}.service"])
     if f"{REVERT}.timer" in found:
@@ -217,6 +220,10 @@ def clear(run: Run, have_nft: bool) -> List[str]:
         if have_nft and run(["nft", "list", "table", *table.split()])[0] == 0:
             _done(run, ["nft", delete])
             found.append(f"table {table}")
+    for file in map(disk.file_in, folders):
+        if run(["test", "-e", file])[0] == 0:
+            _done(run, ["rm", "--force", file])
+            found.append(file)
     return found
 
 

@@ -19,7 +19,15 @@ class Host(Programs):
     """Runs systemd, nft and a haproxy, and has the timers and tables of earlier drills that it is given."""
 
     def __init__(self, left=(), nft=True, arms=(0, "", "")):
-        answers = {"df": self._df, "systemctl": self._systemctl, "systemd-run": lambda _words: arms, "ip": self._ip}
+        answers = {
+            "find": "",
+            "test": self._test,
+            "rm": "",
+            "df": self._df,
+            "systemctl": self._systemctl,
+            "systemd-run": lambda _words: arms,
+            "ip": self._ip,
+        }
         super().__init__({**answers, **({"nft": self._nft} if nft else {})})
         self.left = left
 
@@ -27,6 +35,9 @@ class Host(Programs):
         if words[1] == "is-active":
             return (0 if words[-1] in self.left else 3), "", ""
         return 0, "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n", ""
+
+    def _test(self, words):
+        return (0 if words[-1] in self.left else 1), "", ""
 
     def _df(self, words):
         if words[-1] == "/none":
@@ -117,6 +128,12 @@ def test_check_mode_says_what_would_be_injected_and_injects_nothing(given):
 def test_where_nothing_is_left_none_changes_nothing():
     done = run(drill_event, {"event": "none"}, Host())
     assert (done["changed"], done["units"], done["injected_at"], done["reverted_at"]) == (False, [], None, None)
+
+
+def test_a_disk_that_a_reboot_has_left_full_is_cleared_by_the_next_event():
+    host = Host(left=["/run/.onprem-lb-drill"])
+    assert run(drill_event, {"event": "none"}, host)["cleared"] == ["/run/.onprem-lb-drill"]
+    assert host.ran[-1] == "rm --force /run/.onprem-lb-drill"
 
 
 def test_a_failure_that_cannot_be_armed_takes_its_revert_back():

@@ -14,11 +14,13 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.drill.disk import 
 from support.waiting import until
 
 DISKS = {"/run": ("tmpfs", 100 * MIB, "/run"), "/run/lock": ("tmpfs", 5 * MIB, "/run/lock")}
-DISKS.update(dict.fromkeys(("/var/log", "/var/lib"), ("ext4", 900 * MIB, "/")))
+DISKS.update(dict.fromkeys(("/var/log", "/var/lib", "/tmp"), ("ext4", 900 * MIB, "/")))
 
 
 def df(command):
-    """What `df` prints of a folder."""
+    """What `df` prints of a folder, and `find` of one in which everybody may write."""
+    if command[0] == "find":
+        return 0, "/tmp\n" if command[1] == "/tmp" else "", ""
     kind, free, target = DISKS.get(command[-1], ("", 0, ""))
     if not kind:
         return 1, "", f"df: {command[-1]}: No such file or directory\n"
@@ -41,6 +43,11 @@ def test_each_file_system_is_filled_once():
     "folders, memory, sentence",
     [
         (["/none"], 1000, "disk_full cannot fill /none: df: /none: No such file or directory"),
+        (
+            ["/tmp"],
+            1000,
+            "disk_full fills no folder in which everybody may write, as in /tmp: name one above it.",
+        ),
         (["run"], 1000, "disk_full needs folders, and 'run' is none that can be written in a command."),
         (
             ["/run; reboot"],
@@ -76,7 +83,7 @@ def small(tmp_path):
     if (
         os.geteuid()
         or subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", tmp_path], check=False, capture_output=True
+            ["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "tmpfs", tmp_path], check=False, capture_output=True
         ).returncode
     ):
         pytest.skip("a file system can only be mounted by root")
