@@ -27,7 +27,14 @@ def inventory(example):
 
 
 # The holder keeps the VIP: it serves on, or does not know that nobody hears it.
-STAYS = (events.HAPROXY_RELOADED, events.BOTH_RELOADED, events.VRRP_LOST, events.SLOW_BACKEND, events.STRANGER_WITH_VIP)
+STAYS = (
+    events.HAPROXY_RELOADED,
+    events.BOTH_RELOADED,
+    events.VRRP_LOST,
+    events.SLOW_BACKEND,
+    events.DISK_FULL,
+    events.STRANGER_WITH_VIP,
+)
 
 
 def test_it_survives_every_single_failure(inventory):

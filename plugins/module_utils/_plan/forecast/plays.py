@@ -199,21 +199,20 @@ class ReducedElection(Election):
     def _pattern(self, first: Optional[str], failing: str = "") -> Hashable:
         """Return the order of the members in play, without their names: who holds, who fails, and who are equal.
 
-        Of the one that fails it says how it ends; before it is chosen, of the holder.
+        It says of each how it ends, and how it yields.
         """
         holders = {name for _vip, name in self.holders(first)}
-        ending = {failing} if failing else holders
         names = self._best | holders | {failing} & self._all
         seen = [self._ranked[place] for place in sorted(map(self._places.__getitem__, names))]
         ranks = [self._priorities[at.member] for at in seen]
         return tuple(
-            (at.member in holders, at.member in ending and _ways_to_end(at), ranks.index(rank))
+            (at.member in holders, at.member == failing, _engine(at), ranks.index(rank))
             for at, rank in zip(seen, ranks)
         )
 
 
-def _ways_to_end(instance: Instance) -> Hashable:
-    """Return what becomes of the addresses of an instance that stops or is killed."""
+def _engine(instance: Instance) -> Hashable:
+    """Return what an instance's engine decides: what becomes of its addresses, and who hears that it has yielded."""
     return instance.keeps_addresses_on_stop, instance.last_will
 
 

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 from ..._agent.config.schema import Faults, Field, boolean, integer, list_of, number, one_of, read, text, word
 from ..._shared.events import EVENTS, ON_REQUEST
+from . import values
 
 LONGEST_MS = 60_000
 MILLISECONDS = number(0, LONGEST_MS, " ms")
@@ -31,6 +32,7 @@ COMMANDS = {"inject": Field(_lines, required=True), "revert": Field(_lines, "")}
 SETTINGS = {
     "layout": Field(one_of("pair", "ipi"), "pair"),
     "events": Field(list_of(word), [event for event in EVENTS if event not in ON_REQUEST]),
+    "folders": Field(list_of(values.plain_path, at_least=1), ["/run"]),
     "commands": Field(_by_event("commands"), {}),
     "repeats": Field(integer(1, 1000), 1),
     "send": Field(_lines, ""),
