@@ -10,7 +10,8 @@ start.
 from __future__ import annotations
 
 from ... import _agent
-from ..._agent.keepalived import last_will, peers  # noqa: F401  # so that Ansible packs them
+from ..._agent.keepalived import last_will as _last_will  # noqa: F401  # so that Ansible packs it
+from ..._agent.keepalived import peers as _peers  # noqa: F401  # and this one
 from . import archive
 
 ENDED = (

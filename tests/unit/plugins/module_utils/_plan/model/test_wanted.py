@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import wanted
 
 FILE = {"path": "/etc/a.conf", "content": "text ü\n", "mode": "0640", "unit": "a.service"}
-IN_FORCE = {"checksum": wanted.sha256(FILE["content"]), "mode": "0640", "stale": []}
+IN_FORCE = MappingProxyType({"checksum": wanted.sha256(FILE["content"]), "mode": "0640", "stale": []})
 
 
 def host(found=IN_FORCE, **units):
