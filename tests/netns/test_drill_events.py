@@ -208,11 +208,31 @@ def test_a_split_that_heals_when_the_kernel_has_asked_for_the_winners_mac_in_vai
     assert (back - yielded) * 1000 <= line["back_ms"]
 
 
+def test_a_member_whose_link_is_back_knows_its_neighbours_when_it_takes_over(cluster):
+    """The kernel asks for a neighbour once a second. Here it is once in half a minute, so that who else asks shows."""
+    line, lb1, client = forecast(cluster, "port_down"), cluster.nodes["lb1"], cluster.link.client
+    silent = "192.0.2.77"  # an address of the client's host that nothing else uses
+    client.output("ip", "address", "add", f"{silent}/24", "dev", "eth0")
+    lb1.output("sysctl", "net.ipv4.neigh.eth0.retrans_time_ms=30000")
+    sh("ip", "-n", cluster.link.bridge, "link", "set", lb1.port, "down")
+    until(lambda: cluster.view(VIP).announcer == "lb2", "lb2 does not take over")
+    with inside(lb1.namespace), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as question:
+        question.sendto(b"", (silent, PORT))
+    assert "INCOMPLETE" in lb1.output("ip", "neighbour", "show", silent)
+    sh("ip", "-n", cluster.link.bridge, "link", "set", lb1.port, "up")
+    assert cluster.settle({VIP: line["back"]}, LIMIT)
+    until(lambda: known_mac(lb1, silent) == client.mac, "lb1 does not know the client", 2.0)
+
+
+def known_mac(node, address):
+    return node.output("ip", "neighbour", "show", address).partition("lladdr ")[2].partition(" ")[0]
+
+
 def test_clients_believe_a_stranger_with_the_vip_until_the_holder_announces_it_again(cluster):
     lb1, client = cluster.nodes["lb1"], cluster.link.client
 
     def believed():
-        return client.output("ip", "neighbour", "show", VIP).partition("lladdr ")[2].partition(" ")[0]
+        return known_mac(client, VIP)
 
     with inside(client.namespace):
         until(lambda: is_open(VIP, PORT))

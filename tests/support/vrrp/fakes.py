@@ -114,6 +114,7 @@ class Netlink:
         self.there = {}  # (index, address, prefix) -> netlink.Address
         self.ways = set()  # routes
         self.followed = False  # whether there are events about routes
+        self.asked_in_vain = []  # neighbour_table.Neighbour
 
     def links(self):
         return list(self.up.values())
@@ -147,6 +148,9 @@ class Netlink:
 
     def routes(self):
         return sorted(self.ways)
+
+    def unanswered(self):
+        return self.asked_in_vain
 
     def follow_routes(self):
         self.followed = True

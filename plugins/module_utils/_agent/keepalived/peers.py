@@ -6,6 +6,9 @@ The winner announces its addresses again when it hears that Advertisement. But w
 for the winner's MAC in vain, once a second. After the third time it discards what waits for the answer, and asks no
 more: the winner hears nothing, and clients go on sending to this host. So keepalived runs this when it becomes Backup
 (notify_backup). Where the kernel knows the MACs, it does nothing.
+
+An interface that is up again makes it Backup, too. Then the kernel may be asking for the balancer's servers and their
+clients, and this asks once more: the kernel's own next question may come a second later.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 import select
 import socket
 import subprocess
-from typing import Any, Callable, Iterable, List, Set
+from typing import Any, Callable, Iterable, List, NamedTuple
 
 from ..net import netlink, sockets
 from ..net.neighbours import NeighbourProber
@@ -23,17 +26,30 @@ from .senders import reason, senders
 
 TRIES, WAIT = 3, 0.2  # seconds until an answer is taken to be lost
 LOWEST = 1  # of the priorities: nobody yields to it, and 0 would say that this router resigns
-UNANSWERED = ("INCOMPLETE", "FAILED")  # states of a neighbour that the kernel has asked for
+MAX_QUESTIONS = 64  # at once, for others than the peers
+ASKING, UNANSWERED = "INCOMPLETE", "FAILED"  # states of a neighbour: the kernel asks for it, or has asked in vain
 Wait = Callable[[Any, float], bool]  # whether there is something to read within so many seconds
 
 
-def unknown(neighbours: str, peers: Iterable[str]) -> Set[str]:
-    """Return the peers that the kernel has asked for in vain.
+class Unknown(NamedTuple):
+    """The neighbours whose MACs the kernel does not know."""
+
+    peers: List[str]  # those that it asks for, and those for which it has asked in vain
+    others: List[str]  # those that it asks for
+
+
+def unknown(neighbours: str, router: conf.Router) -> Unknown:
+    """Return the neighbours of a router's family whose MACs the kernel does not know.
 
     :param neighbours: what ``ip -oneline neighbour show`` prints
     """
-    unanswered = {words[0] for words in map(str.split, neighbours.splitlines()) if words and words[-1] in UNANSWERED}
-    return unanswered & set(map(_written_once, peers))
+    rows = [words for words in map(str.split, neighbours.splitlines()) if words]
+    states = {words[0]: words[-1] for words in rows if (":" in words[0]) == (router.family == 6)}
+    peers = set(map(_written_once, router.peers))
+    return Unknown(
+        [address for address, state in states.items() if address in peers and state in (ASKING, UNANSWERED)],
+        [address for address, state in states.items() if address not in peers and state == ASKING],
+    )
 
 
 def _written_once(address: str) -> str:
@@ -64,11 +80,13 @@ def find(prober: Any, peers: Iterable[str], wait: Wait = readable) -> List[str]:
 def tell(router: conf.Router) -> None:
     """Send an Advertisement to those peers that the kernel has asked for in vain, and that answer now."""
     command = ["ip", "-oneline", "neighbour", "show", "dev", router.interface]
-    shown = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout
-    lost = unknown(shown, router.peers)
-    if not lost:
+    lost = unknown(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout, router)
+    if not any(lost):
         return
-    found = find(NeighbourProber(router.interface, router.family), lost)
+    prober = NeighbourProber(router.interface, router.family)
+    for address in lost.others[:MAX_QUESTIONS]:
+        prober.probe(address)
+    found = find(prober, lost.peers)
     kernel = netlink.Netlink()
     there = kernel.links(), kernel.addresses()
     for _to, send in senders(router, LOWEST, found, there, sockets.open_socket):

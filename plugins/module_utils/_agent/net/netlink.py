@@ -19,7 +19,7 @@ import struct
 from functools import partial
 from typing import Any, Callable, Collection, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import linux, messages, routing
+from . import linux, messages, neighbour_table, routing
 from .messages import Message
 
 # <linux/rtnetlink.h>
@@ -200,7 +200,7 @@ def open_route_socket() -> socket.socket:
 
 
 class Netlink:
-    """The links, addresses and routes of the current network namespace."""
+    """The links, addresses, routes and neighbours of the current network namespace."""
 
     def __init__(self, opener: Callable[[], Any] = open_route_socket) -> None:
         self._serial = 0
@@ -224,6 +224,12 @@ class Netlink:
         found = self._dump(routing.GET_ROUTE, routing.EVERY)
         kind = routing.NEW_ROUTE
         return list(filter(None, (routing.route_in(message.body) for message in found if message.kind == kind)))
+
+    def unanswered(self) -> List[neighbour_table.Neighbour]:
+        """Return the neighbours whose MACs the kernel asks for."""
+        found = self._dump(neighbour_table.GET_NEIGHBOUR, neighbour_table.EVERY)
+        kind, read = neighbour_table.NEW_NEIGHBOUR, neighbour_table.unanswered_in
+        return list(filter(None, (read(message.body) for message in found if message.kind == kind)))
 
     def follow_routes(self) -> None:
         """Subscribe to events about routes. Do so only if any are configured: a host may have very many others."""

@@ -281,6 +281,7 @@ class Daemon:
             router.refused_for = 0
             self.addresses.remove_strays(router, REPLACED)
             self.other_holders.expect()
+            self.transport.unanswered.ask(router)
 
     def _addresses_refused(self, router: Router) -> None:
         """Enter FAULT: without its addresses a router must not be Active, and another one may get them."""

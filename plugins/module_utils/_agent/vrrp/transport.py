@@ -13,6 +13,7 @@ from ..runtime.loop import MILLION, Loop
 from . import links, validation
 from .core import machine, packet
 from .router import Router
+from .unanswered import Unanswered
 
 BATCH = 64  # messages read in one callback, some 2 ms, before timers have their turn
 BACKLOG = 2000  # messages read before Active_Down_Timer is taken to have expired
@@ -53,6 +54,7 @@ class Transport:
         on_received: Callable[[Router, machine.Received, int], None],
     ) -> None:
         self.loop, self.network, self.links, self.log, self._on_received = loop, network, known, log, on_received
+        self.unanswered = Unanswered(loop, network)
         self._sockets: Dict[Key, InterfaceSocket] = {}
         self._faults: Dict[Tuple[str, str], int] = {}  # when each kind of message last arrived
         self._expiring = False

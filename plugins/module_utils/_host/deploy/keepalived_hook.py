@@ -25,6 +25,7 @@ ENDED = (
     "net/ip.py",
     "net/linux.py",
     "net/messages.py",
+    "net/neighbour_table.py",
     "net/netlink.py",
     "net/routing.py",
     "net/sockets.py",

@@ -72,17 +72,29 @@ def find(prober, *wanted):
     return peers.find(prober, wanted, lambda prober, _seconds: bool(prober.waiting))
 
 
+def with_peers(named):
+    """Return a router of the peers' family."""
+    return conf.routers(CONFIG)[0]._replace(peers=tuple(named), advertised=tuple(named))
+
+
 @pytest.mark.parametrize(
     "named, lost",
     [
-        (["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"], {"192.0.2.1", "192.0.2.3"}),
-        (["2001:DB8:0::5"], {"2001:db8::5"}),
-        (["192.0.2.2"], set()),
-        ([], set()),
+        (["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"], ["192.0.2.1", "192.0.2.3"]),
+        (["2001:DB8:0::5"], ["2001:db8::5"]),
+        (["192.0.2.2"], []),
     ],
 )
 def test_a_peer_is_lost_if_the_kernel_has_asked_for_it_in_vain(named, lost):
-    assert peers.unknown(SHOWN, named) == lost
+    assert peers.unknown(SHOWN, with_peers(named)).peers == lost
+
+
+@pytest.mark.parametrize(
+    "named, others",
+    [(["192.0.2.1"], ["192.0.2.3"]), (["192.0.2.3"], []), (["2001:db8::1"], ["2001:db8::6"])],
+)
+def test_others_are_asked_for_while_the_kernel_does(named, others):
+    assert peers.unknown(f"{SHOWN}2001:db8::6 INCOMPLETE\n", with_peers(named)).others == others
 
 
 def test_each_peer_is_asked_for_until_it_answers():
@@ -126,7 +138,8 @@ def host(monkeypatch, tmp_path):
     monkeypatch.setattr(peers.find, "__defaults__", (peers.readable,))
     monkeypatch.setattr(peers.netlink, "Netlink", lambda: made)
     monkeypatch.setattr(peers.sockets, "open_socket", lambda *_given: made)
-    monkeypatch.setattr(peers.subprocess, "run", lambda command, **_o: subprocess.CompletedProcess(command, 0, SHOWN))
+    shown = f"192.0.2.8 INCOMPLETE\n{SHOWN}"
+    monkeypatch.setattr(peers.subprocess, "run", lambda command, **_o: subprocess.CompletedProcess(command, 0, shown))
     return made
 
 
@@ -136,6 +149,13 @@ def test_the_winner_hears_a_priority_to_which_nobody_yields(host):
     assert host.sent == [(senders.advertisement(router, 1)._replace(checksum="rfc3768"), "192.0.2.2", "192.0.2.1")]
     assert host.sent[0][0].auth_pass == b"0f3a9c1e"
     assert host.probers == [("eth0", 4)]
+
+
+def test_others_are_asked_for_once_before_the_peers(host, monkeypatch):
+    asked = []
+    monkeypatch.setattr(Prober, "probe", lambda _prober, address: asked.append(address))
+    assert peers.main(str(host.path), "web") == 0
+    assert asked == ["192.0.2.8", *["192.0.2.1", "192.0.2.3"] * peers.TRIES]
 
 
 def test_where_the_kernel_knows_the_peers_nothing_is_sent(host, monkeypatch):

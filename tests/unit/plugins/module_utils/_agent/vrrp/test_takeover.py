@@ -7,8 +7,10 @@ from __future__ import annotations
 import errno
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.neighbour_table import Neighbour
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import unanswered
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Group
-from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, SECOND, THIRD, VIP, Host
+from support.vrrp.fakes import BACK, DOWN_INTERVAL, FRONT, OTHER, OWN, SECOND, SIX, THIRD, VIP, Host
 
 ELEVEN = "192.0.2.11"
 TWO = FRONT._replace(addresses=(f"{VIP}/32", f"{ELEVEN}/32"), peers=(OTHER, THIRD))
@@ -33,6 +35,49 @@ def test_a_backup_advertises_and_then_takes_and_announces_each_address(host):
         *[f"announce {VIP} on eth0", f"announce {ELEVEN} on eth0"] * 5,
         "says front: Backup to Active: no Advertisement was heard",
     ]
+
+
+SERVER, OTHERS_SERVER, SERVER6 = Neighbour(2, "192.0.2.20"), Neighbour(3, "198.51.100.20"), Neighbour(2, "fe80::20")
+
+
+def questions(host):
+    return [line for line in host.done() if line.startswith("ask ")]
+
+
+def test_whom_the_kernel_asks_for_in_vain_is_asked_for_once_more_after_a_takeover(host):
+    host.netlink.asked_in_vain = [SERVER, OTHERS_SERVER, SERVER6]
+    host.start(FRONT, BACK)
+    assert questions(host) == []
+    host.let(DOWN_INTERVAL)
+    done = host.done()
+    asked = [f"ask on eth0 for the MAC of 192.0.2.20 from {OWN}"]
+    asked += ["ask on eth1 for the MAC of 198.51.100.20 from 198.51.100.1"]
+    assert done[-2:] == asked and f"announce {VIP} on eth0 x5" in done
+
+
+def test_neighbours_are_asked_for_once_however_many_routers_take_over(host):
+    host.netlink.asked_in_vain = [SERVER, SERVER6]
+    host.start(FRONT, FRONT._replace(name="more", vrid=61, addresses=(f"{ELEVEN}/32",)), SIX._replace(interval=SECOND))
+    host.let(DOWN_INTERVAL)
+    assert sorted(questions(host)) == [
+        f"ask on eth0 for the MAC of 192.0.2.20 from {OWN}",
+        "ask on eth0 for the MAC of fe80::20 from fe80::1",
+    ]
+
+
+def test_no_more_neighbours_are_asked_for_than_a_link_bears(host):
+    host.netlink.asked_in_vain = [Neighbour(2, f"192.0.2.{number}") for number in range(20, 120)]
+    host.start()
+    host.let(DOWN_INTERVAL)
+    assert len(questions(host)) == unanswered.MAX_QUESTIONS
+
+
+def test_a_neighbour_that_cannot_be_asked_for_is_no_fault(host):
+    host.netlink.asked_in_vain = [SERVER]
+    host.start()
+    host.network.ask = lambda *_given: (_ for _ in ()).throw(OSError(errno.ENETDOWN, "down"))
+    host.let(DOWN_INTERVAL)
+    assert host.state == "Active"
 
 
 def test_the_first_failure_of_an_address_keeps_it_from_being_announced(host):
