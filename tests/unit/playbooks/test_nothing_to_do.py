@@ -21,8 +21,7 @@ MISSPELT = "[pairs]\nlb1\nlb2\n[backends]\nnode1\n"
         ("drill", "pair or ipi_masters or ipi_workers"),
         ("dns", "pair or ipi_masters"),
         ("status", "pair or ipi_masters or ipi_workers"),
-        ("switchover", "pair"),
-        ("maintenance", "pair"),
+        *((name, "pair or ipi_masters or ipi_workers") for name in ("switchover", "maintenance", "rollback", "backup")),
     ],
 )
 def test_a_misspelt_group_is_refused(tmp_path, playbook, groups):

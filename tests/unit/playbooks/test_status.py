@@ -114,9 +114,9 @@ def test_every_member_is_needed_before_one_changes(tmp_path, given):
 
 def test_who_writes_reads_and_removes_the_record_of_what_holds_a_member_back_mean_the_same_files():
     layout = yaml.safe_load((ROLES / "layout" / "vars" / "main.yml").read_text())
-    pair = yaml.safe_load((PLAYBOOKS / "vars" / "pair.yml").read_text())
+    members = yaml.safe_load((PLAYBOOKS / "vars" / "members.yml").read_text())
     absent = [{"path": path, "state": "absent"} for path in held_back.PATHS.values()]
-    assert layout["__layout_held_back_files"] == pair["__steps_no_record"] == absent
+    assert layout["__layout_held_back_files"] == members["__steps_no_record"] == absent
     removal = (ROLES / "layout" / "tasks" / "absent.yml").read_text()
     assert f"{{path: {held_back.PATHS['switchover']}, state: absent}}" in removal
     assert f"path: {Path(held_back.PATHS['maintenance']).parent}\n    state: absent" in removal

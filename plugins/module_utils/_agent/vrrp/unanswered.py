@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Asks again for the MACs that the kernel asks for in vain, once a router has taken over.
 
-While the link was down the balancer's checks went on, so the kernel asks for the servers, and their clients, once a
-second. A link that is back lets a router take over at once, but the kernel's next question may come a second later. Until
-then the balancer can answer nobody.
+While the link was down the balancer's checks went on, so the kernel asks for the servers once a second. A link that is
+back lets a router take over at once, but the kernel's next question may come a second later. Until then the balancer
+can answer nobody.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The maintenance of a pair, one member after the other: which comes when, and whether it may take part again. Pure.
+"""The maintenance of members, one after the other: which comes when, and whether it may take part again. Pure.
 
 A member is drained: its router stops, is disabled, and so stays stopped after a reboot. Once the member is proved, its
 router starts again. Until then another member must be able to hold each VIP.
@@ -117,8 +117,8 @@ def _done(layout: Layout, work: str) -> List[str]:
 
 def _place(layout: Layout, member: Member) -> Tuple[bool, bool, int]:
     """Return where a member comes: first one that is held back, then Backups from the last on, then the holder."""
-    order = layout.by_priority(layout.configured[0])
-    rank = order.index(member.name) if member.name in order else 0
+    orders = [order for order in map(layout.by_priority, layout.configured) if member.name in order]
+    rank = max((order.index(member.name) for order in orders), default=0)
     return not member.held_back, bool(_will_hold(layout, member)), -rank
 
 
@@ -187,7 +187,18 @@ def unproved(given: List[Dict[str, Any]], name: str, now: Dict[str, Any], takes_
         found.append(f"Its balancer does not answer at port {', '.join(silent)}.")
     if before.seen["servers"]["up"] and not now["servers"]["up"]:
         found.append("Its balancer finds none of its servers up.")
+    found += _missing_as_server(name, before, now)
     return [*found, *_not_ready(now)] if takes_part else found
+
+
+def _missing_as_server(name: str, before: Member, now: Dict[str, Any]) -> List[str]:
+    """Say where a member that is a server itself, as in a cluster, is not up again: the next one may be needed there."""
+    were_down = [(each["service"], each["name"]) for each in before.seen["servers"]["others"]]
+    return [
+        f"Its balancer finds {each['service']}/{name} {each['state']}, which is this host."
+        for each in now["servers"]["others"]
+        if each["name"] == name and (each["service"], name) not in were_down
+    ]
 
 
 def _ports(layout: Layout, member: Member) -> List[int]:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A return of a pair to an earlier state: to which one, and whose router stops meanwhile. Pure.
+"""A return of a pair or a cluster to an earlier state: to which one, and whose router stops meanwhile. Pure.
 
 A state has the same ID on all members whose run saved it. It is the one before that run.
 """
@@ -11,7 +11,7 @@ from typing import Any, Dict, List, NamedTuple
 
 from ..._shared.state_ids import when
 from .members import Layout, layouts
-from .steps import incomplete
+from .steps import incomplete, several
 
 NOTHING = "nothing of this collection"
 ANOTHER_ENGINE = "change the engine in the inventory and run onprem.lb.site."
@@ -40,8 +40,7 @@ def steps(given: List[Dict[str, Any]], to: str = "", only_list: bool = False) ->
     """
     every = layouts(given)
     if len(every) > 1 and not only_list:
-        pairs = " and ".join(", ".join(layout.names) for layout in every)
-        return Steps([f"There are several pairs ({pairs}): choose one of them with --limit."])
+        return Steps([f"There are {several(every)}: choose one of them with --limit."])
     saved = {host["name"]: {state["id"]: state for state in host["states"].get("states", [])} for host in given}
     if only_list:
         return Steps([], [line for layout in every for line in _listed(layout, saved)])

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a switchover and a maintenance do to the routers of a pair, and how a probe measures it. Pure."""
+"""What a switchover and a maintenance do to the routers of members, and how a probe measures it. Pure."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Collection, Dict, List, NamedTuple, Sequence
 
 from .members import Layout, Member
 
@@ -49,6 +49,26 @@ def returning(layout: Layout, member: Member) -> List[str]:
     ]
 
 
+def holders_after(layout: Layout, stopped: Collection[str], restarted: Collection[str]) -> Dict[str, str]:
+    """Return who holds each VIP once the routers of some members are stopped, and all others run.
+
+    A VIP that nobody could hold is left out.
+
+    :param restarted: members whose routers stop as well, and start again when others have taken over
+    """
+    unfit_ones = {member.name for member in layout.members if member.seen["unable"]} | {*stopped}
+    members = {member.name: member for member in layout.members}
+    found = {}
+    for vip in layout.configured:
+        able = [name for name in layout.by_priority(vip) if name not in unfit_ones]
+        holders = [name for name in layout.holders(vip) if name not in {*stopped, *restarted}]
+        if able and (members[able[0]].election(vip)["preempt"] or not holders):
+            found[vip] = next((name for name in able if name not in restarted), able[0])
+        elif holders:
+            found[vip] = holders[0]
+    return found
+
+
 def unable(member: Member) -> List[str]:
     """Say why a member could not take over, once its router runs if it is held back."""
     reasons = member.seen["unable"]
@@ -56,14 +76,19 @@ def unable(member: Member) -> List[str]:
 
 
 def unfit(layout: Layout, what: str) -> List[str]:
-    """Say why the VIPs of this pair cannot be handed over.
+    """Say why the VIPs of these members cannot be handed over.
 
     :param what: what needs that, such as ``A switchover``
     """
     if len(layout.names) < 2:
         return [f"{layout.names[0]} is the only member: there is none to hand the VIPs over to."]
-    no_vip = [] if layout.configured else ["The pair has no VIP: run onprem.lb.site first."]
+    no_vip = [] if layout.configured else [f"{', '.join(layout.names)} have no VIP: run onprem.lb.site first."]
     return incomplete(layout, what) or no_vip
+
+
+def several(every: Sequence[Layout]) -> str:
+    """Name pairs and clusters of which one is to be chosen."""
+    return f"several pairs or clusters ({' and '.join(', '.join(layout.names) for layout in every)})"
 
 
 def incomplete(layout: Layout, what: str) -> List[str]:

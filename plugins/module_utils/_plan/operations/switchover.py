@@ -1,19 +1,20 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A planned handover of a pair's VIPs: whose router stops, whose starts, and what follows from it. Pure.
+"""A planned handover of VIPs: whose router stops, whose starts, and what follows from it. Pure.
 
 A router that stops resigns, and the next in priority takes over at once. With preemption a member with a higher
 priority would take the VIPs back as soon as its router ran again, so it is held back: its router stays stopped. Without
-preemption it starts again and becomes Backup.
+preemption it starts again and becomes Backup. A router has all VIPs of its host. So in a cluster, where members carry
+different VIPs, others than those that are handed over may move as well.
 """
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ..._shared.held_back import PATHS, SWITCHOVER
 from .members import Layout, Member, layouts
-from .steps import Steps, give_back, holder, probe, unable, unfit
+from .steps import Steps, give_back, holder, holders_after, probe, several, unable, unfit
 
 BACK = "-e switchover_back=true, the next run of onprem.lb.site, or a reboot of it"
 
@@ -35,8 +36,7 @@ def steps(given: List[Dict[str, Any]], to: str = "", back: bool = False) -> Step
         known = ", ".join(name for layout in every for name in layout.names)
         return Steps([f"switchover_to is {to!r}, which is no member: choose one of {known}."])
     if len(choice) > 1:
-        pairs = " and ".join(", ".join(layout.names) for layout in choice)
-        return Steps([f"There are several pairs ({pairs}): name the member that takes over with -e switchover_to."])
+        return Steps([f"There are {several(choice)}: name the member that takes over with -e switchover_to."])
     return _hand_over(choice[0], to)
 
 
@@ -45,10 +45,12 @@ def _hand_over(layout: Layout, to: str) -> Steps:
     target = None if faults else _target(layout, to, faults)
     if target is None:
         return Steps(faults)
-    if set(layout.configured) <= {*target.held}:
-        return Steps([], [f"{target.name} holds {_all(layout)} already: nothing to do."])
-    faults = _refusals(layout, target)
-    return Steps(faults) if faults else _moves(layout, target)
+    vips = [vip for vip in layout.configured if target.election(vip)]
+    if vips and set(vips) <= {*target.held}:
+        return Steps([], [f"{target.name} holds {', '.join(vips)} already: nothing to do."])
+    lacking = [f"{target.name} cannot take over {', '.join(layout.configured)}, which its configuration lacks."]
+    faults = unable(target) if vips else lacking
+    return Steps(faults) if faults else _moves(layout, target, vips)
 
 
 def _target(layout: Layout, to: str, faults: List[str]) -> Optional[Member]:
@@ -64,45 +66,62 @@ def _target(layout: Layout, to: str, faults: List[str]) -> Optional[Member]:
     return by_name[order[1]]
 
 
-def _refusals(layout: Layout, target: Member) -> List[str]:
-    lacking = [vip for vip in layout.configured if not target.election(vip)]
-    if lacking:
-        return [f"{target.name} cannot take over {', '.join(lacking)}, which its configuration lacks."]
-    return unable(target)
-
-
-def _moves(layout: Layout, target: Member) -> Steps:
+def _moves(layout: Layout, target: Member, vips: List[str]) -> Steps:
+    """Return the steps after which a member holds these VIPs."""
     others = [member for member in layout.members if member is not target]
-    preempts = bool(target.held_back) and all(target.election(vip)["preempt"] for vip in layout.configured)
-    higher = [member for member in others if _outranks(layout, member, target)]
-    holding = [member for member in others if member.held and not (preempts and member not in higher)]
-    stop = [member for member in others if member in higher + holding and not member.held_back]
-    hold = [member for member in higher if any(member.election(vip)["preempt"] for vip in layout.configured)]
-    start = [target] if target.held_back else []
-    start += [member for member in others if member.held_back and member not in higher]
-    moving = [vip for vip in layout.configured if vip not in target.held]
-    lines = [f"{vip} moves from {holder(layout, vip)} to {target.name}." for vip in moving]
-    lines += [
-        f"{member.name} is held back: it preempts (pair_preempt) and would take the VIPs at once, so its router stays "
-        f"stopped. Meanwhile it could not take over from {target.name}. {BACK} ends that."
-        for member in hold
-    ]
-    lines += [
-        f"The router of {member.name} starts again, and {target.name} keeps the VIPs."
-        for member in stop
-        if member not in hold
-    ]
+    preempts = bool(target.held_back) and all(target.election(vip)["preempt"] for vip in vips)
+    higher = [member for member in others if _outranks(member, target, vips)]
+    holding = [member for member in others if {*vips} & {*member.held} and not (preempts and member not in higher)]
+    stop = _names(member for member in others if member in higher + holding and not member.held_back)
+    hold = _names(member for member in higher if any(member.election(vip).get("preempt") for vip in vips))
+    start = [target.name] if target.held_back else []
+    start += _names(member for member in others if member.held_back and member not in higher)
+    after = holders_after(layout, hold, [name for name in stop if name not in hold])
+    orphans = [vip for vip in layout.configured if vip not in after and layout.holders(vip)]
+    if orphans:
+        without = f"Without {', '.join(stop)}, whose routers would stop, nobody could hold"
+        return Steps([f"{without} {', '.join(orphans)}: choose another member."])
+    moving = {vip: name for vip, name in after.items() if layout.holders(vip) != [name]}
+    expected = {target.name: vips}
+    for vip, name in moving.items():
+        if name != target.name:
+            expected.setdefault(name, []).append(vip)
     return Steps(
         faults=[],
-        lines=lines,
-        stop=_names(stop),
-        hold=[name for name in _names(stop) if name in _names(hold)],
-        start=_names(start),
-        expected={target.name: layout.configured},
-        probe=probe(layout, moving[0], target.name),
+        lines=_lines(layout, target, moving, (stop, hold)),
+        stop=stop,
+        hold=[name for name in stop if name in hold],
+        start=start,
+        expected=expected,
+        probe=probe(layout, next(vip for vip in vips if vip in moving), target.name),
         path=PATHS[SWITCHOVER],
         record={"to": target.name},
     )
+
+
+def _lines(
+    layout: Layout, target: Member, moving: Dict[str, str], stopped: Tuple[Sequence[str], Sequence[str]]
+) -> List[str]:
+    """Say what moves, and what becomes of the members.
+
+    :param stopped: the members whose routers stop, and those that are held back
+    """
+    stop, hold = stopped
+    foreign = [vip for vip in layout.configured if not target.election(vip) and vip not in moving]
+    return [
+        *(f"{vip} moves from {holder(layout, vip)} to {name}." for vip, name in moving.items()),
+        *(f"{vip} stays with {holder(layout, vip)}: {target.name} does not carry it." for vip in foreign),
+        *(
+            f"{name} is held back: with preemption it would take the VIPs at once, so its router stays stopped. "
+            f"Meanwhile it could not take over from {target.name}. {BACK} ends that."
+            for name in hold
+        ),
+        *(
+            f"The router of {name} starts again, and {target.name} keeps the VIPs."
+            for name in stop
+            if name not in hold
+        ),
+    ]
 
 
 def _give_back(layout: Layout) -> Steps:
@@ -122,17 +141,11 @@ def _merged(every: List[Steps]) -> Steps:
     )
 
 
-def _outranks(layout: Layout, member: Member, target: Member) -> bool:
-    """Whether a member would win an election against the target."""
-    return any(
-        member.election(vip) and member.election(vip)["priority"] > target.election(vip)["priority"]
-        for vip in layout.configured
-    )
+def _outranks(member: Member, target: Member, vips: List[str]) -> bool:
+    """Whether a member would win an election for one of these VIPs against the target."""
+    rivals = [vip for vip in vips if member.election(vip)]
+    return any(member.election(vip)["priority"] > target.election(vip)["priority"] for vip in rivals)
 
 
-def _all(layout: Layout) -> str:
-    return ", ".join(layout.configured)
-
-
-def _names(members: List[Member]) -> List[str]:
+def _names(members: Iterable[Member]) -> List[str]:
     return [member.name for member in members]

@@ -187,7 +187,7 @@ def now(**values):
         (now(unable=DEAD), False, DEAD),
         (now(stale=["haproxy.service has not loaded its configuration since it changed."]), False, None),
         (now(ports=[]), False, ["Its balancer does not answer at port 443."]),
-        (now(servers={"total": 2, "up": 0}), False, ["Its balancer finds none of its servers up."]),
+        (now(servers={"total": 2, "up": 0, "others": []}), False, ["Its balancer finds none of its servers up."]),
         (now(), True, [f"vip-{VIP} has not begun to take part in the election."]),
         (now(held_back=record(), instances=READY), True, ["keepalived.service does not run."]),
         ({"failed": True, "msg": "no python"}, False, ["lb2 cannot be read: no python."]),
@@ -202,6 +202,27 @@ def test_a_member_that_was_broken_before_must_answer_where_the_others_do():
     given = pair(HOLDS, seen(2, unable=DEAD, ports=[]))
     assert unproved(given, "lb2", now(ports=[]), False) == ["Its balancer does not answer at port 443."]
     assert unproved(given, "lb2", now(), False) == []
+
+
+def test_a_member_that_is_a_server_itself_must_be_up_again_there():
+    own = {"service": "api", "name": "lb2", "state": "down"}
+    down = {"total": 3, "up": 2, "others": [own, {"service": "api", "name": "lb1", "state": "down"}]}
+    assert unproved(pair(HOLDS, seen(2)), "lb2", now(servers=down), False) == [
+        "Its balancer finds api/lb2 down, which is this host."
+    ]
+    assert unproved(pair(HOLDS, seen(2, servers=down)), "lb2", now(servers=down), False) == []
+
+
+def test_in_a_cluster_the_backups_of_every_vip_come_before_the_holders():
+    ingress = "192.0.2.30"
+    members = {
+        "m1": seen(1, [VIP], instances=[instance(VIP, 254)]),
+        "m2": seen(2, instances=[instance(VIP, 253)]),
+        "w1": seen(3, instances=[instance(ingress, 254)]),
+        "w2": seen(4, [ingress], instances=[instance(ingress, 253)]),
+    }
+    given = [host(name, each, list(members)) for name, each in members.items()]
+    assert plan(given, [], WORK).order == ["m2", "w1", "w2", "m1"]
 
 
 def test_it_says_what_is_held_back_and_how_to_go_on_even_without_the_member():

@@ -119,7 +119,7 @@ def test_a_member_that_was_left_out_of_that_run_stays_as_it_is():
         (
             [*pair(state(FIRST)), member("lb3", members=("lb3",))],
             "",
-            "There are several pairs (lb1, lb2 and lb3): choose one of them with --limit.",
+            "There are several pairs or clusters (lb1, lb2 and lb3): choose one of them with --limit.",
         ),
     ],
 )

@@ -25,7 +25,7 @@ def test_with_preemption_the_first_member_is_held_back():
     assert found.expected == {"lb2": [VIP]}
     assert found.lines == [
         f"{VIP} moves from lb1 to lb2.",
-        "lb1 is held back: it preempts (pair_preempt) and would take the VIPs at once, so its router stays stopped. "
+        "lb1 is held back: with preemption it would take the VIPs at once, so its router stays stopped. "
         "Meanwhile it could not take over from lb2. -e switchover_back=true, the next run of onprem.lb.site, or a "
         "reboot of it ends that.",
     ]
@@ -120,12 +120,12 @@ def test_who_no_longer_outranks_the_target_takes_part_again():
         (
             pair(seen(1, instances=[]), seen(2, instances=[])),
             "",
-            "The pair has no VIP: run onprem.lb.site first.",
+            "lb1, lb2 have no VIP: run onprem.lb.site first.",
         ),
         (
             [*pair(HOLDS, seen(2)), host("lb3", seen(3, [SECOND]), ["lb3", "lb4"])],
             "",
-            "There are several pairs (lb1, lb2 and lb3, lb4): name the member that takes over with -e switchover_to.",
+            "There are several pairs or clusters (lb1, lb2 and lb3, lb4): name the member that takes over with -e switchover_to.",
         ),
     ],
     ids=["unknown", "alone", "unable", "held back and unable", "down", "limit", "lacks it", "not set up", "pairs"],
@@ -158,6 +158,77 @@ def test_vips_that_prefer_different_members_need_a_name():
     found = steps(crossed(), "lb2")
     assert (found.stop, found.hold, found.expected) == (["lb1"], ["lb1"], {"lb2": [VIP, SECOND]})
     assert found.lines[0] == f"{VIP} moves from lb1 to lb2." and SECOND not in "".join(found.lines)
+
+
+INGRESS, SHARD = "192.0.2.30", "192.0.2.31"
+NODES = ["m1", "m2", "w1", "w2"]
+
+
+def cluster(**changed):
+    """Two masters with the API's VIP, two workers with that of ingress, and a shard's that all of them carry."""
+    shard = [instance(SHARD, 255 - number) for number in range(1, 5)]
+    members = {
+        "m1": seen(1, [VIP, SHARD], instances=[instance(VIP, 254), shard[0]]),
+        "m2": seen(2, instances=[instance(VIP, 253), shard[1]]),
+        "w1": seen(3, [INGRESS], instances=[instance(INGRESS, 254), shard[2]]),
+        "w2": seen(4, instances=[instance(INGRESS, 253), shard[3]]),
+    }
+    return [host(name, {**each, **changed.get(name, {})}, NODES) for name, each in members.items()]
+
+
+def test_in_a_cluster_a_member_takes_the_vips_that_it_carries():
+    found = steps(cluster(), "m2")
+    assert (found.faults, found.stop, found.hold) == ([], ["m1"], ["m1"])
+    assert found.expected == {"m2": [VIP, SHARD]}
+    assert found.lines[:3] == [
+        f"{VIP} moves from m1 to m2.",
+        f"{SHARD} moves from m1 to m2.",
+        f"{INGRESS} stays with w1: m2 does not carry it.",
+    ]
+
+
+def test_what_would_leave_a_vip_without_a_holder_is_refused():
+    """For the shard's VIP both masters would have to stop, which alone carry the API's."""
+    assert steps(cluster(), "w2") == Steps([f"Without m1, m2, w1, whose routers would stop, nobody could hold {VIP}: choose another member."])
+
+
+def test_a_vip_moves_to_one_that_could_hold_it():
+    shards = {name: [instance(INGRESS, 254 - at)] for at, name in enumerate(["w1", "w2"])}
+    both = {"instances": [instance(VIP, 252), instance(INGRESS, 200)]}
+    found = steps(
+        cluster(
+            m1={"instances": [instance(VIP, 254), instance(INGRESS, 250)], "held": cluster()[0]["seen"]["held"][:1]},
+            m2={"instances": [instance(VIP, 253)], "unable": ["haproxy.service does not run."]},
+            w1={"instances": shards["w1"]},
+            w2=both,
+        ),
+        "w2",
+    )
+    assert (found.faults, found.stop) == ([], ["m1", "m2", "w1"])
+    assert found.expected == {"w2": [VIP, INGRESS]}
+
+
+def test_a_default_needs_vips_that_agree():
+    assert steps(cluster()).faults == [
+        "The VIPs prefer different members: name the one that takes over with -e switchover_to."
+    ]
+
+
+def test_other_vips_of_a_member_that_yields_are_expected_on_others():
+    given = cluster(
+        m1={"instances": [instance(VIP, 254), instance(SHARD, 254)]},
+        m2={"instances": [instance(VIP, 253)]},
+        w1={"instances": [instance(INGRESS, 254), instance(SHARD, 252)]},
+        w2={"instances": [instance(INGRESS, 253), instance(SHARD, 250)]},
+    )
+    found = steps(given, "m2")
+    assert found.expected == {"m2": [VIP], "w1": [SHARD]}
+    assert f"{SHARD} moves from m1 to w1." in found.lines
+
+
+def test_what_a_held_back_member_gets_back_is_its_own():
+    given = cluster(m1={"held_back": RECORD, "held": []}, m2={"held": cluster()[0]["seen"]["held"]})
+    assert steps(given, back=True).expected == {"m1": [VIP, SHARD]}
 
 
 def test_several_pairs_go_back_together():
