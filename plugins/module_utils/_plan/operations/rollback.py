@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple
 
 from ..._shared.state_ids import when
-from .members import Layout, layouts
+from .members import Layout, Member, layouts
 from .steps import incomplete, several
 
 NOTHING = "nothing of this collection"
@@ -97,19 +97,26 @@ def _refusals(layout: Layout, chosen: str, found: States, engines: Dict[str, str
 def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Steps:
     link = any(state["changes_link"] for state in found.values())
     routers = [member for member in layout.members if member.name in found and found[member.name]["has_router"]]
-    first = max(routers, key=lambda member: len(member.held)).name if link and routers else ""
+    sole = max(routers, key=lambda member: len(member.held)) if link and routers else None
+    first = sole.name if sole else ""
     what = _described(next(iter(found.values())))
     lines = [f"Back to {chosen}, {what}."]
     lines += [f"{name}: {', '.join(state['files']) or 'its units'}" for name, state in returning.items()]
     lines += [f"{name} has no state {chosen} and stays as it is." for name in layout.names if name not in found]
-    if first:
-        lines.append(
-            f"Settings change that all members share, so for some 10 s only {first}'s router runs. No other member can "
-            "take over then."
-        )
+    lines += _alone(layout, sole) if sole else []
     lines.append("The inventory stays as it is: the next run of onprem.lb.site brings its settings back.")
     settle = max(state["settle"] for state in found.values()) if link else 0
     return Steps([], lines, chosen, what, list(found), first, settle)
+
+
+def _alone(layout: Layout, sole: Member) -> List[str]:
+    """Say what it means that the router of one member runs alone."""
+    others = [vip for vip in layout.configured if not sole.election(vip)]
+    return [
+        f"Settings change that all members share, so for some 10 s only {sole.name}'s router runs. No other member can "
+        "take over then.",
+        *[f"{sole.name} does not carry {', '.join(others)}: nobody holds that meanwhile."] * bool(others),
+    ]
 
 
 def _listed(layout: Layout, saved: Dict[str, States]) -> List[str]:

@@ -40,6 +40,20 @@ def pair(*states, **lb2):
     return [member("lb1", *states), member("lb2", *(lb2.pop("states", states)), held=["192.0.2.10"], **lb2)]
 
 
+def test_in_a_cluster_it_says_which_vips_nobody_holds_meanwhile():
+    def carrying(vip, priority):
+        return [{"name": f"vip-{vip}", "addresses": [vip], "priority": priority, "preempt": True, "state": ""}]
+
+    own, ingress, link = "192.0.2.10", "192.0.2.20", state(FIRST, link=True)
+    found = rollback.steps(
+        [
+            member("m1", link, held=[own], members=("m1", "w1"), instances=carrying(own, 254)),
+            member("w1", link, members=("m1", "w1"), instances=carrying(ingress, 254)),
+        ]
+    )
+    assert (found.first, found.lines[-2]) == ("m1", f"m1 does not carry {ingress}: nobody holds that meanwhile.")
+
+
 def test_it_returns_to_the_newest_state_of_all_members():
     found = rollback.steps(pair(state(FIRST), state(SECOND)))
     assert (found.faults, found.id, found.members, found.first) == ([], SECOND, ["lb1", "lb2"], "")
