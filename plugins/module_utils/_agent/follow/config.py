@@ -94,6 +94,7 @@ HAPROXY = {
     "socket": Field(fields.socket_path, _HAPROXY["socket"]),
     "program": Field(fields.path, _HAPROXY["program"]),
     "reload": Field(fields.program, _HAPROXY["reload"]),
+    "loaded": Field(fields.optional(fields.path), _HAPROXY["loaded"]),
 }
 
 PROXY = {

@@ -9,6 +9,7 @@ from typing import Callable, Dict, List, Sequence, Set, Tuple
 from . import changes, files, haproxy_file
 from .changes import Applied, Changes, Refused
 from .haproxy_file import Backend
+from .loaded import Loaded
 from .runtime_api import Runtime
 from .settings import MILLION, Haproxy, Server, Target
 
@@ -21,6 +22,7 @@ class Balancer:
     def __init__(self, about: Haproxy, drain_for: int, clock: Callable[[], int]) -> None:
         self._about, self._drain_for, self._clock = about, drain_for, clock
         self._runtime = Runtime(about.socket)
+        self._loaded = Loaded(about.loaded)
         self._leaving: Dict[Tuple[str, str], int] = {}  # backend and name, and since when
 
     def apply(self, wanted: Sequence[Server]) -> Applied:
@@ -34,6 +36,7 @@ class Balancer:
         for target in self._about.backends:
             done = self._apply(haproxy_file.read(text, target), target, wanted)
             lines, again = [*lines, *done.lines], again or done.again
+        self._loaded.applied(text)
         return Applied(lines, again)
 
     def _write(self, wanted: Sequence[Server]) -> None:
@@ -44,6 +47,7 @@ class Balancer:
         except Refused as refused:
             raise Refused(f"{self._about.config}: {refused}") from refused
         if text != before:
+            self._loaded.replacing(before)
             files.replace(self._about.config, text, lambda path: files.run(self._about.program, "-c", "-f", path))
 
     def _apply(self, backend: Backend, target: Target, wanted: Sequence[Server]) -> Applied:

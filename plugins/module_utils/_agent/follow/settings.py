@@ -58,6 +58,7 @@ class Haproxy(NamedTuple):
     socket: str = "/run/haproxy/admin.sock"
     program: str = "/usr/sbin/haproxy"
     reload: Tuple[str, ...] = ()  # for what its runtime API refuses
+    loaded: str = ""  # the record of the file that it has loaded, if its unit writes one
 
 
 class Proxy(NamedTuple):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
 import stat
 import subprocess
@@ -56,7 +57,10 @@ class Case:
         self._write(balance=balance, interval=interval)
         self.config.chmod(0o640)
         self.clock = Clock()
-        about = Haproxy((Target("web"),), str(self.config), str(folder / "haproxy.sock"), reload=reload)
+        self.loaded = folder / "haproxy.loaded"
+        about = Haproxy(
+            (Target("web"),), str(self.config), str(folder / "haproxy.sock"), reload=reload, loaded=str(self.loaded)
+        )
         self.balancer = Balancer(about, 60 * SECOND, self.clock)
         self.runtime = Runtime(about.socket)
         self.process = None
@@ -100,6 +104,22 @@ def case(tmp_path):
     found = Case(tmp_path)
     yield found
     found.close()
+
+
+def recorded(case):
+    """Whether the file is the one that counts as loaded."""
+    return case.loaded.read_text().partition(" ")[0] == hashlib.sha256(case.config.read_bytes()).hexdigest()
+
+
+def test_a_server_that_joins_is_in_force_for_a_run_that_looks_at_the_file(case):
+    case.loaded.write_text(f"{hashlib.sha256(case.config.read_bytes()).hexdigest()}  {case.config}\n12.34 5.67\n")
+    case.stop()
+    with pytest.raises(Refused):
+        case.balancer.apply([A, B])
+    assert not recorded(case)
+    case.start()
+    case.balancer.apply([A, B, C])
+    assert recorded(case)
 
 
 def test_a_server_that_joins_serves_without_a_reload_and_after_a_restart(case):
