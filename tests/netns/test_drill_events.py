@@ -124,12 +124,19 @@ def is_open(address, port):
 ENGINES = {"native": Native, "agent": Agents}
 
 
+@contextlib.contextmanager
+def running(engine, folder, **settings):
+    """Run the members of a pair."""
+    plan = pair.plan([member(number, engine=engine, services=SERVICES, **settings) for number in (1, 2)])
+    assert plan.faults == []
+    with ENGINES[engine](plan, folder, threading.Event()) as made:
+        yield made
+
+
 @pytest.fixture(params=ENGINES)
 def cluster(request, tmp_path):
     """The members of a pair, of which the first one holds the VIP."""
-    plan = pair.plan([member(number, engine=request.param, services=SERVICES) for number in (1, 2)])
-    assert plan.faults == []
-    with ENGINES[request.param](plan, tmp_path, threading.Event()) as made, contextlib.ExitStack() as servers:
+    with running(request.param, tmp_path) as made, contextlib.ExitStack() as servers:
         with inside(made.link.client.namespace):  # a server that keeps its connections
             made.server = servers.enter_context(socket.create_server(("", PORT), backlog=512))
         assert made.settle({VIP: "lb1"}, LIMIT), made.recorder.views(VIP)
@@ -206,6 +213,25 @@ def test_a_split_that_heals_when_the_kernel_has_asked_for_the_winners_mac_in_vai
     yielded = next(at for at, view in cluster.recorder.views(VIP) if at > healed and view.holders == ["lb1"])
     back = next(at for at, view in cluster.recorder.views(VIP) if at > healed and view.announcer == "lb1")
     assert (back - yielded) * 1000 <= line["back_ms"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_port_that_is_back_before_the_takeover_does_not_postpone_it_without_preemption(engine, tmp_path):
+    """A Backup that does not preempt takes any Advertisement for one of an Active router, and waits anew."""
+    with running(engine, tmp_path, preempt=False) as made:
+        assert made.recorder.wait(lambda: made.view(VIP).announcer, LIMIT)
+        first = made.view(VIP).announcer
+        other = "lb2" if first == "lb1" else "lb1"
+        made.recorder.wait(lambda: False, 2)  # until each has heard the other's state
+        node, began = made.nodes[first], time.time()
+        node.output("ip", "neighbour", "flush", "all")
+        sh("ip", "-n", made.link.bridge, "link", "set", node.port, "down")
+        made.recorder.wait(lambda: False, 1.8)
+        sh("ip", "-n", made.link.bridge, "link", "set", node.port, "up")
+        assert made.settle({VIP: other}, LIMIT), made.recorder.views(VIP)
+        line = next(each for each in made.plan.outages if each["event"] == "port_down")
+        moved = next(at for at, view in made.recorder.views(VIP) if at > began and view.announcer == other)
+        assert (moved - began) * 1000 < line["outage_ms"]
 
 
 def test_a_member_whose_link_is_back_knows_its_neighbours_when_it_takes_over(cluster):

@@ -7,8 +7,9 @@ for the winner's MAC in vain, once a second. After the third time it discards wh
 more: the winner hears nothing, and clients go on sending to this host. So keepalived runs this when it becomes Backup
 (notify_backup). Where the kernel knows the MACs, it does nothing.
 
-An interface that is up again makes it Backup, too. Then the kernel may be asking for the balancer's servers and their
-clients, and this asks once more: the kernel's own next question may come a second later.
+An interface that is up again makes it Backup, too. Then nobody may hold the addresses, and nothing is sent. But the
+kernel may be asking for the balancer's servers and their clients, and this asks once more: the kernel's own next
+question may come a second later.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import select
 import socket
 import subprocess
-from typing import Any, Callable, Iterable, List, NamedTuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Set
 
 from ..net import netlink, sockets
 from ..net.neighbours import NeighbourProber
@@ -62,23 +63,27 @@ def readable(prober: Any, seconds: float) -> bool:
     return bool(select.select([prober], [], [], seconds)[0])
 
 
-def find(prober: Any, peers: Iterable[str], wait: Wait = readable) -> List[str]:
-    """Ask for the MACs of peers, and return those that answer. The kernel takes the answers as ones to itself.
+def find(prober: Any, addresses: Iterable[str], wait: Wait = readable) -> Dict[str, str]:
+    """Ask for the MACs of addresses, and return those that answer. The kernel takes the answers as ones to itself.
 
     :param prober: a `NeighbourProber` of the interface
     """
-    missing, found = set(peers), set()
+    missing: Set[str] = set(addresses)
+    found: Dict[str, str] = {}
     for _try in range(TRIES):
-        for peer in sorted(missing):
-            prober.probe(peer)
+        for address in sorted(missing):
+            prober.probe(address)
         while missing and wait(prober, WAIT):
-            found |= missing & {address for address, _mac in prober.replies()}
-            missing -= found
-    return sorted(found)
+            found.update((address, mac) for address, mac in prober.replies() if address in missing)
+            missing -= {*found}
+    return found
 
 
 def tell(router: conf.Router) -> None:
-    """Send an Advertisement to those peers that the kernel has asked for in vain, and that answer now."""
+    """Send an Advertisement to the holder of the addresses, if the kernel has asked for it in vain.
+
+    No other peer gets one: without preemption a Backup takes it for one of an Active router, and waits anew.
+    """
     command = ["ip", "-oneline", "neighbour", "show", "dev", router.interface]
     lost = unknown(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout, router)
     if not any(lost):
@@ -86,10 +91,12 @@ def tell(router: conf.Router) -> None:
     prober = NeighbourProber(router.interface, router.family)
     for address in lost.others[:MAX_QUESTIONS]:
         prober.probe(address)
-    found = find(prober, lost.peers)
+    virtual = router.advertised[0]
+    found = find(prober, [*lost.peers, virtual] if lost.peers else [])
+    holder = [peer for peer in lost.peers if virtual in found and found.get(peer) == found[virtual]]
     kernel = netlink.Netlink()
     there = kernel.links(), kernel.addresses()
-    for _to, send in senders(router, LOWEST, found, there, sockets.open_socket):
+    for _to, send in senders(router, LOWEST, holder, there, sockets.open_socket):
         send()
 
 

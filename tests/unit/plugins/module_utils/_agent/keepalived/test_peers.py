@@ -11,6 +11,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 
+MAC = "02:00:00:00:00:01"
 SHOWN = """\
 192.0.2.1 FAILED
 192.0.2.2 lladdr 02:00:00:00:00:02 REACHABLE
@@ -61,7 +62,7 @@ class Prober:
     def probe(self, address):
         self.asked.append(address)
         if self.asked.count(address) == self.answers_at.get(f"n{address}"):
-            self.waiting.append((address, "02:00:00:00:00:01"))
+            self.waiting.append((address, MAC))
 
     def replies(self):
         found, self.waiting = self.waiting, []
@@ -99,13 +100,13 @@ def test_others_are_asked_for_while_the_kernel_does(named, others):
 
 def test_each_peer_is_asked_for_until_it_answers():
     prober = Prober(n192_0_2_1=1, n192_0_2_3=3)
-    assert find(prober, "192.0.2.3", "192.0.2.1") == ["192.0.2.1", "192.0.2.3"]
+    assert find(prober, "192.0.2.3", "192.0.2.1") == {"192.0.2.1": MAC, "192.0.2.3": MAC}
     assert prober.asked == ["192.0.2.1", "192.0.2.3", "192.0.2.3", "192.0.2.3"]
 
 
 def test_one_that_never_answers_is_given_up():
     prober = Prober(n192_0_2_1=1)
-    assert find(prober, "192.0.2.3", "192.0.2.1") == ["192.0.2.1"]
+    assert find(prober, "192.0.2.3", "192.0.2.1") == {"192.0.2.1": MAC}
     assert prober.asked.count("192.0.2.3") == peers.TRIES
 
 
@@ -127,11 +128,12 @@ def host(monkeypatch, tmp_path):
 
     made = Host()
     made.sent, made.probers = [], []
+    made.answering = {"n192_0_2_1": 1, "n192_0_2_10": 1}  # the first peer holds the VIP
     made.path.write_text(CONFIG)
 
     def prober(interface, family):
         made.probers.append((interface, family))
-        return Prober(n192_0_2_1=1)
+        return Prober(**made.answering)
 
     monkeypatch.setattr(peers, "NeighbourProber", prober)
     monkeypatch.setattr(peers, "readable", lambda prober, _seconds: bool(prober.waiting))
@@ -155,7 +157,15 @@ def test_others_are_asked_for_once_before_the_peers(host, monkeypatch):
     asked = []
     monkeypatch.setattr(Prober, "probe", lambda _prober, address: asked.append(address))
     assert peers.main(str(host.path), "web") == 0
-    assert asked == ["192.0.2.8", *["192.0.2.1", "192.0.2.3"] * peers.TRIES]
+    assert asked == ["192.0.2.8", *["192.0.2.1", "192.0.2.10", "192.0.2.3"] * peers.TRIES]
+
+
+@pytest.mark.parametrize("answering", [{"n192_0_2_1": 1}, {"n192_0_2_10": 1}, {}])
+def test_nobody_hears_it_where_no_peer_holds_the_addresses(host, answering):
+    """Without preemption a Backup would wait for another Active_Down_Interval."""
+    host.answering = answering
+    assert peers.main(str(host.path), "web") == 0
+    assert host.sent == [] and host.probers == [("eth0", 4)]
 
 
 def test_where_the_kernel_knows_the_peers_nothing_is_sent(host, monkeypatch):

@@ -189,7 +189,9 @@ def test_in_a_cluster_a_member_takes_the_vips_that_it_carries():
 
 def test_what_would_leave_a_vip_without_a_holder_is_refused():
     """For the shard's VIP both masters would have to stop, which alone carry the API's."""
-    assert steps(cluster(), "w2") == Steps([f"Without m1, m2, w1, whose routers would stop, nobody could hold {VIP}: choose another member."])
+    assert steps(cluster(), "w2") == Steps(
+        [f"Without m1, m2, w1, whose routers would stop, nobody could hold {VIP}: choose another member."]
+    )
 
 
 def test_a_vip_moves_to_one_that_could_hold_it():
