@@ -192,7 +192,7 @@ def unproved(given: List[Dict[str, Any]], name: str, now: Dict[str, Any], takes_
 
 
 def _missing_as_server(name: str, before: Member, now: Dict[str, Any]) -> List[str]:
-    """Say where a member that is a server itself, as in a cluster, is not up again: the next one would be one too many."""
+    """Say where a member that is a server itself, as in a cluster, is not up again: the next one must wait for it."""
     were_down = [(each["service"], each["name"]) for each in before.seen["servers"]["others"]]
     return [
         f"Its balancer finds {each['service']}/{name} {each['state']}, which is this host."

@@ -125,7 +125,8 @@ def test_who_no_longer_outranks_the_target_takes_part_again():
         (
             [*pair(HOLDS, seen(2)), host("lb3", seen(3, [SECOND]), ["lb3", "lb4"])],
             "",
-            "There are several pairs or clusters (lb1, lb2 and lb3, lb4): name the member that takes over with -e switchover_to.",
+            "There are several pairs or clusters (lb1, lb2 and lb3, lb4): name the member that takes over with "
+            "-e switchover_to.",
         ),
     ],
     ids=["unknown", "alone", "unable", "held back and unable", "down", "limit", "lacks it", "not set up", "pairs"],
