@@ -116,11 +116,7 @@ def _lines(
             f"Meanwhile it could not take over from {target.name}. {BACK} ends that."
             for name in hold
         ),
-        *(
-            f"The router of {name} starts again, and {target.name} keeps the VIPs."
-            for name in stop
-            if name not in hold
-        ),
+        *(f"The router of {name} starts again, and {target.name} keeps the VIPs." for name in stop if name not in hold),
     ]
 
 
