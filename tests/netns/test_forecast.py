@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast, scenario
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair, planner
 from support.netns.keepaliveds import EVENTS, Cluster
 from support.netns.links import skip_reason
@@ -25,6 +25,9 @@ from support.scope import FULL
 
 pytestmark = pytest.mark.timed
 AT_ONCE = 4
+# A member that was alone held the VIPs of the others, too. If it announces one of them just as it is back, its clients
+# go on to it until the holder has heard that it yields.
+YIELDED_MS = scenario.HOOK / 1000 + forecast.SWITCH_MS
 VIP, VIP2 = "192.0.2.10", "192.0.2.11"
 EACH = [[(event, "lb1")] for event in EVENTS]
 
@@ -124,7 +127,8 @@ class Play:
             self._step(self.cluster.fail(event, name), lines, "after", "outage_ms")
             over.append((event, name, lines))
         for event, name, lines in reversed(over):
-            self._step(self.cluster.revert(event, name), lines, "back", "back_ms")
+            others_ms = YIELDED_MS if event == "host_cut" else 0
+            self._step(self.cluster.revert(event, name), lines, "back", "back_ms", others_ms)
 
     def _lines(self, event, name, out):
         """Return the forecast lines of the VIPs that a member holds, for the plan without the members that are out."""
@@ -135,7 +139,8 @@ class Play:
         held = [line for line in outages if (line["event"], line["member"]) == (event, name)]
         return {line["vip"]: line for line in held if self.holders[line["vip"]] == name}
 
-    def _step(self, at, lines, holder, bound):
+    def _step(self, at, lines, holder, bound, others_ms=0):
+        """:param others_ms: the bound of the VIPs that the member does not hold"""
         expected = {vip: lines[vip][holder] if vip in lines else name for vip, name in self.holders.items()}
         self.cluster.settle(expected, 2 * self.limit)
         if expected == self.holders and bound:
@@ -143,7 +148,7 @@ class Play:
         now = time.time()
         outcomes = {}
         for vip, name in expected.items():
-            bound_ms = lines[vip].get(bound, math.inf) if vip in lines else 0
+            bound_ms = lines[vip].get(bound, math.inf) if vip in lines else others_ms
             outcomes[vip] = Outcome(name, bound_ms, self.cluster.view(vip), self.cluster.outage(vip, at, now))
         self.steps.append(outcomes)
         self.holders = expected
