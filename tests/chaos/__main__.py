@@ -106,6 +106,7 @@ def _judge(cluster: Cluster, turn: Round, begin: float, end: float, settled: boo
             cluster.recorder.views(vip),
             (begin, end),
             [answer for answer in answers if answer.vip == vip],
+            cluster.handovers_ms(turn, vip),
         )
     ]
 

@@ -9,7 +9,9 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.forecast import SWITCH_MS
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.changes import longest_skew
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Plan
 from ansible_collections.onprem.lb.plugins.module_utils._shared import events
 from support.netns.links import Link, sh
@@ -20,7 +22,7 @@ from support.waiting import happens
 from chaos import plays
 from chaos.load import SERVER, Load
 from chaos.members import SERVICE_PORT, Member
-from chaos.plays import Fault, Play
+from chaos.plays import Fault, Play, Round
 
 SERVER_PORTS = (9001, 9002, 9003)
 STEADY_S = 0.4  # longer than the second round of announcements, or a late announcement of the loser, takes
@@ -183,6 +185,18 @@ class Cluster:
         self.members[sole].reload_router()
         for one in others:
             one.router.start()
+
+    def handovers_ms(self, turn: Round, vip: str) -> float:
+        """Return what a round costs a VIP at most that goes from member to member until the sole router has it.
+
+        Each of them takes it over after its Skew_Time (RFC 9568 6.4.2).
+        """
+        if turn.change != plays.PASSWORD:
+            return 0
+        own = [each for member in self.plan.members.values() for each in member.router.instances]
+        mine = [each for each in own if vip in {address.split("/")[0] for address in each["addresses"]}]
+        skews = [(256 - each["priority"]) / 256 * longest_skew(each) for each in mine]
+        return sum(1000 * skew + SWITCH_MS for skew in sorted(skews)[1:])
 
     @staticmethod
     def pause(seconds: float) -> None:

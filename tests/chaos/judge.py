@@ -30,15 +30,16 @@ class Found(NamedTuple):
     two_holders: float
 
 
-def bounds(turn: Round, outages: List[Dict], vip: str) -> Bounds:
+def bounds(turn: Round, outages: List[Dict], vip: str, handovers_ms: float = 0) -> Bounds:
     """Return what a round may cost a VIP.
 
     :param outages: the lines of the forecast
+    :param handovers_ms: what a change costs a VIP that moves from member to member meanwhile
     """
     if turn.is_harmless:
         return Bounds(0, 0)
     if turn.change:
-        return Bounds(SWITCH_MS, SWITCH_MS)
+        return Bounds(SWITCH_MS + handovers_ms, SWITCH_MS)
     unserved = two_holders = 0.0
     for fault in turn.faults:
         lines = [line for line in outages if (line["event"], line["vip"]) == (fault.event, vip)]
@@ -78,14 +79,21 @@ def _excused(answer: Answer, views: Views) -> bool:
 
 
 def faults(
-    turn: Round, vip: str, outages: List[Dict], views: Views, period: Tuple[float, float], answers: List[Answer]
+    turn: Round,
+    vip: str,
+    outages: List[Dict],
+    views: Views,
+    period: Tuple[float, float],
+    answers: List[Answer],
+    handovers_ms: float = 0,
 ) -> List[str]:
     """Return a sentence for everything that was wrong for one VIP.
 
     :param period: the begin and the end of the round
     :param answers: to the questions through this VIP
+    :param handovers_ms: as `bounds` takes it
     """
-    allowed, seen = bounds(turn, outages, vip), found(views, *period)
+    allowed, seen = bounds(turn, outages, vip, handovers_ms), found(views, *period)
     lost = [answer for answer in losses(answers, views) if period[0] <= answer.begin <= period[1]]
     wrong = [f"lost: {answer}" for answer in lost]
     if seen.unserved > allowed.unserved:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from chaos import judge
 from chaos.load import Answer
-from chaos.plays import ORDER, SERVERS, Fault, Round
+from chaos.plays import ORDER, PASSWORD, SERVERS, Fault, Round
 from support.netns.recorder import View
 
 VIP = "192.0.2.10"
@@ -55,6 +55,13 @@ def test_nobody_may_notice_a_reload(turn):
     dead = on("lb1", dead=frozenset({"lb1"}))
     assert judged(turn, [(0.0, on("lb1"))]) == []
     assert judged(turn, [(0.0, on("lb1")), (101.0, dead), (101.001, on("lb1"))]) != []
+
+
+@pytest.mark.parametrize("ms, faults", [(140, 0), (150, 1)])
+def test_a_vip_may_go_from_member_to_member_until_the_sole_router_has_it(ms, faults):
+    dead = on("lb1", dead=frozenset({"lb1"}))
+    views = [(0.0, on("lb2")), (101.0, dead), (101 + ms / 1000, on("lb1"))]
+    assert len(judge.faults(Round(1, change=PASSWORD), VIP, [LINE], views, (100.0, 110.0), [], 85)) == faults
 
 
 def test_a_new_order_moves_the_vip_at_once():

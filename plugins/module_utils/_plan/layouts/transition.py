@@ -151,7 +151,7 @@ def to_play(given: List[Turn], alone: str, migrating: List[str]) -> plays.Way:
     return plays.Way(
         configurations={turn.name: _configurations(turn) for turn in seen},
         waves=waves(seen, alone, [name for name in migrating if name in names], in_order),
-        gone={vip: round(seconds * cluster.SECOND) for vip, seconds in longest_gaps(given).items()},
+        gone={vip: round(seconds * cluster.SECOND) for vip, seconds in longest_gaps(given, alone).items()},
         holder=max(seen, key=lambda turn: turn.held).name,
         starts_anew=frozenset(router for turn in seen for router in _starting_anew(turn, found.get(turn.name, []))),
     )

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 from ..model.plan import MemberPlan, Vip
 from . import changes
-from .changes import MOVES, Change, Instance
+from .changes import MOVES, SPLITS, Change, Instance
 from .members import held_vips
 
 
@@ -95,8 +95,11 @@ class Row(NamedTuple):
     members: Tuple[str, ...]
 
 
-def rows(given: List[Turn]) -> Dict[str, List[Row]]:
-    """Return the rows of each VIP: what changes on which members, in which class, and how long it is gone at most."""
+def rows(given: List[Turn], alone: str = "") -> Dict[str, List[Row]]:
+    """Return the rows of each VIP: what changes on which members, in which class, and how long it is gone at most.
+
+    :param alone: the sole router, which takes over what others hold; or nothing
+    """
     members: Dict[Change, List[str]] = {}
     for name, found in changed(given).items():
         for change in found:
@@ -107,10 +110,9 @@ def rows(given: List[Turn]) -> Dict[str, List[Row]]:
         here = tuple(name for name in names if name not in left)
         moves = change.label == "priority" and _best_changes(given, change.vip)
         if here:
-            own = result.setdefault(change.vip, [])
-            own.append(
-                Row(change.label, change.before, change.after, MOVES if moves else change.kind, change.gone, here)
-            )
+            kind = MOVES if moves else change.kind
+            gone = max(change.gone, _taken_over(given, change.vip, alone) if kind == SPLITS else 0)
+            result.setdefault(change.vip, []).append(Row(change.label, change.before, change.after, kind, gone, here))
     for vip, row in _replaced(given):
         result.setdefault(vip, []).append(row)
     return result
@@ -137,6 +139,18 @@ def _handover(given: List[Turn], vip: str) -> float:
     return (256 - lowest[min(1, len(lowest) - 1)]) / 256 * longest
 
 
+def _taken_over(given: List[Turn], vip: str, alone: str) -> float:
+    """Return the Skew_Time of the sole router in seconds, where another member holds the VIP.
+
+    It is the last one to take the VIP over: the others stop, and those with a higher priority may have it on the way.
+    """
+    holder = next((turn.name for turn in given if vip in turn.holds), alone)
+    own = [each for turn in given if turn.name == alone for each in turn.before if vip in changes.vips([each])]
+    if holder == alone or not own:
+        return 0
+    return (256 - own[0]["priority"]) / 256 * changes.longest_skew(own[0])
+
+
 def _best_changes(given: List[Turn], vip: str) -> bool:
     """Return whether another member has the highest priority afterwards."""
     best = []
@@ -146,9 +160,12 @@ def _best_changes(given: List[Turn], vip: str) -> bool:
     return best[0] != best[1]
 
 
-def longest_gaps(given: List[Turn]) -> Dict[str, float]:
-    """Return for how many seconds each VIP that runs and will run is gone at most."""
-    found = rows(given)
+def longest_gaps(given: List[Turn], alone: str) -> Dict[str, float]:
+    """Return for how many seconds each VIP that runs and will run is gone at most.
+
+    :param alone: as `rows` takes it
+    """
+    found = rows(given, alone)
     before, after = (changes.vips([each for turn in given for each in some(turn)]) for some in (_before, _after))
     return {vip: max((row.gone for row in found.get(vip, [])), default=0) for vip in sorted(before & after)}
 

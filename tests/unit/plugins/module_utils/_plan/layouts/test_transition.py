@@ -201,6 +201,23 @@ def test_the_plan_says_what_happens_on_the_way(changes, lines):
     assert change(holder="lb1", **changes).warnings == lines
 
 
+def test_the_sole_router_takes_what_others_hold_after_its_skew_time():
+    vips = [{"address": "192.0.2.10", "vrid": 51}, {"address": "192.0.2.11", "vrid": 52}]
+    members = living(count=3, before={"vips": vips}, vips=vips, auth_pass="an0ther1")
+    members[1]["host"]["addresses"].append({"interface": "eth0", "address": "192.0.2.11", "prefix": 32, "mac": "02::2"})
+    plan = _pair.plan(members)
+    assert plan.sole_router == "lb1"
+    assert {each["addresses"][0]: each["priority"] for each in plan.members["lb1"].router.instances} == {
+        "192.0.2.10": 254,
+        "192.0.2.11": 228,
+    }
+    # RFC 9568 6.1: (256 - 228) / 256 s = 109 ms, and what is no matter of the protocol.
+    assert [line.split("at most")[1].split("  splits")[0].strip() for line in plan.warnings if "password" in line] == [
+        "0 ms",
+        "169 ms",
+    ]
+
+
 def test_to_the_agent_a_router_of_another_version_is_another_router():
     members = living(engine="agent", vrrp_version=3)
     assert _pair.plan(members).warnings[2].endswith("at most  4060 ms   splits while members differ")
