@@ -324,6 +324,12 @@ members:
   type: dict
   returned: success
   sample: {"lb1": ["192.0.2.11"], "lb2": ["192.0.2.12"]}
+followed:
+  description: The servers that the agent's C(follow) has written into the balancer here, by service; empty until an
+    API server has answered it.
+  type: dict
+  returned: success
+  sample: {"masters": [{"name": "node1", "address": "192.0.2.21"}]}
 heard:
   description: The VRRP routers on the links, as RV(onprem.lb.vrrp_info#module:routers).
   type: list
@@ -352,6 +358,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf as keepalived_conf
 from ansible_collections.onprem.lb.plugins.module_utils._host import (
     facts,
+    followed,
     held_back,
     in_force,
     named_files,
@@ -437,6 +444,7 @@ def read_host(params, reader):
         "keepalived_version": reader.version(KEEPALIVED) if KEEPALIVED in params["configs"] else "",
         "takeover": others,
         "members": facts.members(reader.text(params["members_record"])) if params["members_record"] else {},
+        "followed": followed.read(reader),
         "stale": in_force.unloaded_units(reader, params["loaded"]),
         "held_back": held_back.in_force(reader),
         "selinux": facts.has_selinux(),

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What each daemon has in force, whatever the files say: haproxy, keepalived, and the agent's router and proxy.
+"""What each daemon has in force, whatever the files say: haproxy, keepalived, and the agent's router, proxy and `follow`.
 
 A file on disk is what a daemon would load. What it has loaded is known
 
@@ -17,7 +17,7 @@ import re
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._agent.runtime import status_socket
-from .._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, PROXY, UNITS, VRRP, Daemon
+from .._shared.engines import AGENT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, UNITS, VRRP, Daemon
 from . import facts
 from .reader import Reader, show
 
@@ -131,6 +131,10 @@ def proxy(reader: Reader) -> InForce:
     return _agent_daemon(reader, Daemon(PROXY))[0]
 
 
+def follow(reader: Reader) -> InForce:
+    return _agent_daemon(reader, Daemon(FOLLOW))[0]
+
+
 def report_of(daemon: Daemon) -> Dict[str, Any]:
     """Return the report of a daemon of the agent; an empty one if it does not answer."""
     try:
@@ -162,6 +166,7 @@ DAEMONS: Dict[str, Callable[[Reader], InForce]] = {
     UNITS[NATIVE].router: keepalived,
     UNITS[AGENT].balancer: proxy,
     UNITS[AGENT].router: router,
+    Daemon(FOLLOW).unit: follow,
 }
 
 

@@ -339,6 +339,13 @@ CASES = {
         file="/var/lib/prometheus/node-exporter/onprem-lb.prom",
         folder="/var/lib/prometheus/node-exporter",
     ),
+    "follow.service": lambda: render(
+        "layout",
+        "follow.service.j2",
+        command="/usr/bin/python3 -I /usr/local/lib/onprem-lb-follow/agent.pyz",
+        config="/etc/onprem-lb-follow/follow.json",
+        folder="/etc/haproxy",
+    ),
     "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
 }
 

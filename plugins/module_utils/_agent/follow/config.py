@@ -45,7 +45,7 @@ def _url(value: Any) -> fields.Checked:
 def _selector(value: Any) -> fields.Checked:
     if isinstance(value, str) and SELECTOR.fullmatch(value):
         return value, None
-    return None, "a label selector is wanted, such as node-role.kubernetes.io/control-plane=."
+    return None, "a label selector is wanted, such as node-role.kubernetes.io/control-plane."
 
 
 def _options(value: Any) -> fields.Checked:

@@ -71,19 +71,31 @@ class Balancer:
             raise Refused(f"the proxy keeps the servers that it had: {refused}") from refused
 
 
-def _follow(whole: Any, target: Target, wanted: Sequence[Server]) -> List[str]:
-    """Change the servers of a service in a configuration; return a line for each change."""
+def servers(whole: Any, target: Target) -> List[Server]:
+    """Return the servers of a service in a configuration. Raises Refused."""
+    return [_server(item) for item in _service(whole, target).get("servers") or []]
+
+
+def _service(whole: Any, target: Target) -> Dict[str, Any]:
     services = whole.get("services") if isinstance(whole, dict) else None
-    mine = [each for each in services or [] if isinstance(each, dict) and each.get("name") == target.name]
+    known = services if isinstance(services, list) else []
+    mine = [each for each in known if isinstance(each, dict) and each.get("name") == target.name]
     if not mine:
         raise Refused(f"it has no service {target.name}: correct proxy.services.")
-    given = {_server(item): item for item in mine[0].get("servers") or []}
+    return mine[0]
+
+
+def _follow(whole: Any, target: Target, wanted: Sequence[Server]) -> List[str]:
+    """Change the servers of a service in a configuration; return a line for each change."""
+    mine = _service(whole, target)
+    given = {_server(item): item for item in mine.get("servers") or []}
     made = changes.between(list(given), wanted)
     moved = {server.name: server.address for server in made.moved}
     kept = [_moved(item, moved.get(server.name)) for server, item in given.items() if server not in made.dropped]
-    port = {"port": target.port} if target.port else _port(list(given.values()))
-    new = [{"name": server.name, "address": server.address, **port} for server in made.added]
-    mine[0]["servers"] = [*kept, *new]
+    port = {"port": target.port} if target.port else {}
+    like: Dict[str, Any] = next((item for item in given.values() if isinstance(item, dict)), {})
+    new = [{**like, "name": server.name, "address": server.address, **port} for server in made.added]
+    mine["servers"] = [*kept, *new]
     return changes.sentences(target.name, made, len(kept) + len(new))
 
 
@@ -97,12 +109,6 @@ def _moved(item: Any, address: Any) -> Any:
     if address is None:
         return item
     return {**item, "address": address} if isinstance(item, dict) else address
-
-
-def _port(items: List[Any]) -> Dict[str, int]:
-    """Return the port of the first server, if it has one of its own."""
-    first = items[0] if items and isinstance(items[0], dict) else {}
-    return {"port": first["port"]} if first.get("port") else {}
 
 
 def _test(path: str) -> Any:

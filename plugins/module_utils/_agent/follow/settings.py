@@ -35,7 +35,7 @@ class Api(NamedTuple):
 class Nodes(NamedTuple):
     """Which nodes are servers, and at which address."""
 
-    label: str = "node-role.kubernetes.io/control-plane="
+    label: str = "node-role.kubernetes.io/control-plane"
     families: Tuple[str, ...] = (IPV4,)  # the first one of which a node has an address
     networks: Tuple[str, ...] = ()  # the machine networks, whose addresses are preferred
     vips: Tuple[str, ...] = ()  # which are nobody's address

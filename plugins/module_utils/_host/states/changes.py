@@ -6,19 +6,20 @@ from __future__ import annotations
 
 from typing import Iterator, List, NamedTuple, Sequence
 
-from ..._shared.engines import AGENT, NATIVE, UNITS
+from ..._shared.engines import AGENT, FOLLOW, NATIVE, UNITS, Daemon
 from .. import ownership
 from .snapshot import ROUTERS, WATCHED_UNITS, File, Snapshot
 
 SYSTEMD = "/etc/systemd/"
 SYSCTL = "/etc/sysctl.d/"
 LIBRARY = "/usr/local/lib/onprem-lb-agent/"
-METRICS = "onprem-lb-metrics.service"
 # The tables of nftables that are loaded from a file.
 TABLES = {
     "/etc/onprem-lb/api-redirect.nft": "onprem_lb_api",
     "/etc/onprem-lb/machine-config.nft": "onprem_lb_machine_config",
 }
+# What has a program of its own, which is started anew with each change of its files.
+STARTED_ANEW = ("onprem-lb-metrics.service", Daemon(FOLLOW).unit)
 LOADS = {
     UNITS[AGENT].balancer: "/etc/onprem-lb-agent/proxy.json",
     UNITS[AGENT].router: "/etc/onprem-lb-agent/vrrp.json",
@@ -109,10 +110,8 @@ def _running(name: str, now: Snapshot, then: Snapshot, changed: Sequence[str]) -
     is_part = any(path.startswith(f"/etc/systemd/system/{name}") for path in changed)
     if name in LOADS:
         return _of_agent(name, is_part, changed)
-    if name == METRICS:
-        return (
-            [["systemctl", "restart", name]] if is_part or any("onprem-lb-metrics" in path for path in changed) else []
-        )
+    if name in STARTED_ANEW:
+        is_part = is_part or any(f"/{name.partition('.')[0]}/" in path for path in changed)
     if name in UNITS[NATIVE]:
         is_loaded = then.configs.get(name.partition(".")[0]) in changed
         return [["systemctl", "reload", name]] if is_part or is_loaded else []

@@ -16,7 +16,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from ..._agent.keepalived import conf as keepalived_conf
 from ..._shared import held_back
-from ..._shared.engines import AGENT, KEEPALIVED, NATIVE, UNITS
+from ..._shared.engines import AGENT, FOLLOW, KEEPALIVED, NATIVE, UNITS, Daemon
 from .. import facts
 from ..reader import Run, show
 
@@ -29,8 +29,10 @@ OWN_FILES = (
     "/etc/sysctl.d/90-onprem-lb.conf",
     "/etc/onprem-lb/*",
     "/etc/onprem-lb-agent/*",
+    "/etc/onprem-lb-follow/*",
     "/etc/onprem-lb-*-members.json",
     "/usr/local/lib/onprem-lb-agent/*",
+    "/usr/local/lib/onprem-lb-follow/*",
     "/usr/local/lib/onprem-lb-keepalived/*",
     "/usr/local/lib/onprem-lb-metrics/*",
     *held_back.PATHS.values(),
@@ -42,6 +44,7 @@ WATCHED_UNITS = (
     UNITS[AGENT].balancer,
     "onprem-lb-down-file.path",
     "onprem-lb-machine-config.service",
+    Daemon(FOLLOW).unit,
     UNITS[NATIVE].router,
     UNITS[AGENT].router,
     "onprem-lb-metrics.service",

@@ -15,7 +15,7 @@ from ..dns import names
 from ..forecast.forecast import HANGING, RELOADS, Progress, unseen
 from ..model import url_checks
 from ..model.plan import Balancer, Plan, Redirect, Router, Vip
-from . import checks, ipi_api, ipi_cluster, ipi_presets, ipi_services, loops, nft_guard, planner
+from . import checks, follow, ipi_api, ipi_cluster, ipi_presets, ipi_services, loops, nft_guard, planner
 from .checked_vips import CheckedVips
 from .ipi_cluster import Cluster
 from .ipi_presets import PRESETS, Check
@@ -218,7 +218,16 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         watched=ipi.watched(),
         warnings=[*ipi_cluster.warnings(cluster, faults), *checked.at_once(cluster.preset.preempt)],
         snippet=ipi_api.snippet(cluster),
+        follow=_follow(cluster, ipi.services, faults),
     )
+
+
+def _follow(cluster: Cluster, services: List[Dict[str, Any]], faults: Faults) -> Optional[follow.Follow]:
+    """Return what the masters follow. Each asks the API server on itself first, which needs no VIP."""
+    api = [f"https://127.0.0.1:{cluster.settings['api_port']}"]
+    vips = [vip.address for vip in cluster.vips]
+    names = [service["name"] for service in services]
+    return follow.read(cluster.settings, "ipi", services, names, api, vips, faults)
 
 
 def _checked(cluster: Cluster, members: List[Member], faults: Faults) -> CheckedVips:

@@ -7,12 +7,13 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, list_of, number, one_of, text
+from ..._agent.follow.haproxy_file import place
 from ..._shared import engines, events
 from ..forecast.forecast import HANGING, HAPROXY, RELOADS, SLOW, Progress, unseen
 from ..model import answers, binds, values
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, backends, listeners, read_services
-from . import checks, loops, openings, pair_api, pair_presets, planner
+from . import checks, follow, loops, openings, pair_api, pair_presets, planner
 from .checked_vips import CheckedVips
 from .members import Member, find_existing, find_placements, priorities
 from .pair_vips import read_vips
@@ -54,6 +55,8 @@ SETTINGS = {
     "checks": Field(anything, []),
     "sync": Field(boolean, False),
     "notify": Field(values.optional(values.program), ""),
+    **follow.SETTINGS,
+    **follow.OF_PAIR,
 }
 
 
@@ -193,6 +196,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
             *checked.at_once(settings["preempt"]),
         ],
         snippet=pair_api.snippet(settings, vips),
+        follow=_follow(settings, services, vips, faults),
     )
 
 
@@ -225,6 +229,24 @@ def _services(settings: Dict[str, Any], vips: List[Vip], members: List[Member], 
             if service["bind"] == [ANY]:
                 service["bind"] = [ANY, "::"]
     return services
+
+
+def _follow(
+    settings: Dict[str, Any], services: List[Dict[str, Any]], vips: List[Vip], faults: Faults
+) -> Optional[follow.Follow]:
+    """Return what the pair follows: the services that the user names, or those of the preset's masters."""
+    masters = pair_presets.of_masters(settings)
+    names = settings["follow_services"] or [front.name for front in masters]
+    ports = {front.name: front.port for front in masters if front.is_api}
+    api = [
+        f"https://{place(server['address'], port)}"
+        for service in services
+        for name, port in ports.items()
+        if service["name"] == name
+        for server in service["servers"]
+        if server["address"]
+    ]
+    return follow.read(settings, "pair", services, names, api, [vip.address for vip in vips], faults)
 
 
 def _checked(

@@ -43,6 +43,10 @@ class Front(NamedTuple):
     def name(self) -> str:
         return f"{self.group}-{self.port}"
 
+    @property
+    def is_api(self) -> bool:
+        return self.check.get("path") == API["path"]
+
 
 def _ingress(**options: Any) -> Tuple[Front, ...]:
     """A client keeps its server."""
@@ -67,6 +71,11 @@ def fronts(settings: Dict[str, Any]) -> List[Front]:
     if not settings["preset"] and settings["services"] is not None:
         return []
     return [front for front in PRESETS[settings["preset"] or DEFAULT] if settings[front.group] or not front.optional]
+
+
+def of_masters(settings: Dict[str, Any]) -> List[Front]:
+    """Return the ports whose servers are the masters."""
+    return [front for front in fronts(settings) if front.group == "masters"]
 
 
 def missing(settings: Dict[str, Any]) -> Faults:

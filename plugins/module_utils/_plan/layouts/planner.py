@@ -21,7 +21,7 @@ from ..model import agent, answers, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
-from . import engine_choice, identity, meanwhile, openings, order, silent, transition
+from . import engine_choice, follow, identity, meanwhile, openings, order, silent, transition
 from .departed import departed, record
 from .engine_choice import Choice
 from .members import (
@@ -68,6 +68,7 @@ class Draft(NamedTuple):
     watched: Dict[str, Dict[str, Any]] = {}  # as `forecast.forecast` takes it
     warnings: List[str] = []
     snippet: List[str] = []  # as the plan has it
+    follow: Optional[follow.Follow] = None
 
 
 class Layout(NamedTuple):
@@ -254,6 +255,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     name, running = member["name"], member["host"].get("instances", [])
     choice, found = judged.choices[name], judged.found
     balancer = found.balancer(name, choice.engine)
+    services = follow.kept(balancer.services, found.follow, member["host"].get("followed", {}))
     router = accepting_keepalived(found.router(name, choice.engine), choice.engine)
     units = engines.UNITS[choice.engine]
     runs = (bool(balancer.services), bool(router.instances))
@@ -261,7 +263,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
         engine=choice.engine,
         replaces=choice.replaces,
         replaced_programs=list(engines.REPLACED[choice.replaces]),
-        balancer=balancer,
+        balancer=balancer._replace(services=services),
         router=router,
         firewall=openings.firewall(found.clients(name), router),
         expected=Expected(
@@ -273,6 +275,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             down_file=balancer.down_file,
             settle=transition.settle(running, router.instances, password),
         ),
+        follow=follow.planned(found.follow if services else None, choice.engine),
     )
 
 

@@ -109,6 +109,7 @@ class MemberPlan(NamedTuple):
     # The plan for the engine that goes, where this member's router alone runs while the settings on the link change.
     replaced_router: Optional[Router] = None
     proof: Optional[Expected] = None  # what it must show before the next members change
+    follow: Dict[str, Any] = {}  # as `follow.planned` returns it
     interrupted: str = ""  # the program that its change stops, so that it hands its VIPs over first
 
 

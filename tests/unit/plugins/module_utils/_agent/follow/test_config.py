@@ -124,7 +124,7 @@ def test_options_of_a_server_line_cannot_leave_it(options):
 @pytest.mark.parametrize("label", ["", " ", "a\nb", "a&b=c", 7])
 def test_a_label_is_a_selector(label):
     (sentence,) = faults(nodes={"label": label})
-    assert sentence.endswith("a label selector is wanted, such as node-role.kubernetes.io/control-plane=.")
+    assert sentence.endswith("a label selector is wanted, such as node-role.kubernetes.io/control-plane.")
 
 
 def test_two_backends_have_two_names():

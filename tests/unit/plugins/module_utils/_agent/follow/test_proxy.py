@@ -55,7 +55,7 @@ def test_a_server_that_joins_serves_and_stands_in_the_file(case):
     until(lambda: ask(case.port) == b"b:hello")
     assert case.written() == [
         {"name": "a", "address": A.address, "port": case.backend, "weight": 7},
-        {"name": "b", "address": B.address, "port": case.backend},
+        {"name": "b", "address": B.address, "port": case.backend, "weight": 7},
     ]
     assert case.balancer.apply([A, B]).lines == []
 

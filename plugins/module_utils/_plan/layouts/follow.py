@@ -1,0 +1,183 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A balancer that follows its cluster's nodes: what ``agent follow`` is given, and which servers a run keeps. Pure.
+
+The cluster says which servers there are, so a run leaves those that `follow` has written. The inventory's servers are
+those of the first run, and their options are those of the nodes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from ..._agent.config.schema import Faults, Field, boolean, list_of, number, text
+from ..._agent.follow import changes, config
+from ..._agent.follow import settings as follow_settings
+from ..._shared import engines
+from ..model import values
+from ..model.kubeconfig import Credentials
+from ..model.values import is_name
+
+DAY = 86400  # seconds
+FOLDER = "/etc/onprem-lb-follow"
+CONFIG = f"{FOLDER}/follow.json"
+SUFFIXES = {"ca": "crt", "certificate": "crt", "key": "key", "token": ""}
+RELOAD = ["/usr/bin/systemctl", "reload", "haproxy.service"]
+SECRET = "0600"
+UNIT = engines.Daemon(engines.FOLLOW).unit
+
+SETTINGS = {
+    "follow": Field(boolean, False),
+    "follow_kubeconfig": Field(values.optional(values.plain_path), ""),
+    "follow_label": Field(config.NODES["label"].check, follow_settings.Nodes().label),
+    "follow_not_ready_for": Field(number(0, DAY, " seconds"), 60),
+    "follow_drain_for": Field(number(0, DAY, " seconds"), 300),
+}
+# The services of a pair may be anything, so a user may name those whose servers are nodes.
+OF_PAIR = {"follow_services": Field(list_of(text), [])}
+
+
+class Follow(NamedTuple):
+    """What a layout has read: whose nodes are followed, and by whom.
+
+    :ivar services: the names of those whose servers are the nodes
+    :ivar servers: the inventory's servers of the first of them
+    :ivar api: the URLs of API servers that are asked before the kubeconfig's
+    """
+
+    services: List[str]
+    servers: List[Dict[str, Any]]
+    api: List[str]
+    vips: List[str]
+    settings: Dict[str, Any]
+
+
+def read(
+    settings: Dict[str, Any],
+    prefix: str,
+    services: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    api: Sequence[str],
+    vips: Sequence[str],
+    faults: Faults,
+) -> Optional[Follow]:
+    """Return what is followed; None where nothing is, or where it cannot be.
+
+    :param services: of the balancer, as `read_services` returns them
+    :param names: those whose servers are nodes
+    """
+    if not settings["follow"]:
+        return None
+    known = {service["name"]: service for service in services}
+    wrong = _faults(settings, prefix, known, names)
+    faults += wrong
+    if wrong or not names:
+        return None
+    servers = list(known[names[0]]["servers"])
+    return Follow(list(names), servers, list(api), list(vips), settings)
+
+
+def _faults(settings: Dict[str, Any], prefix: str, known: Mapping[str, Any], names: Sequence[str]) -> Faults:
+    faults = []
+    if not settings["follow_kubeconfig"]:
+        faults.append(
+            f"{prefix}_follow_kubeconfig is empty, and {prefix}_follow asks the cluster's API: name a kubeconfig on "
+            "the members whose user may list and watch nodes."
+        )
+    if settings["bootstrap"] and not settings["bootstrap_complete"]:
+        faults.append(
+            f"{prefix}_follow would take the bootstrap host off the balancer, which is no node: set it once "
+            f"{prefix}_bootstrap_complete is true."
+        )
+    if not names:
+        faults.append(f"{prefix}_follow_services is empty: name the services whose servers are the cluster's nodes.")
+    for name in names:
+        if name not in known:
+            there = ", ".join(known) or "none"
+            faults.append(f"{prefix}_follow_services names {name}, which is no service of this layout: {there}.")
+        elif not known[name]["servers"] or any(is_name(str(each["address"])) for each in known[name]["servers"]):
+            faults.append(f"{prefix}_follow_services names {name}, whose servers need addresses: nodes replace them.")
+    return faults
+
+
+def kept(services: List[Dict[str, Any]], about: Optional[Follow], followed: Mapping[str, Any]) -> List[Dict[str, Any]]:
+    """Return services with the servers that `follow` has written on a member.
+
+    :param followed: ``{service: [{name, address}]}``, as `host_info` returns it
+    """
+    if about is None:
+        return services
+    return [
+        {**service, "servers": _kept(service["servers"], followed[service["name"]])}
+        if service["name"] in about.services and followed.get(service["name"])
+        else service
+        for service in services
+    ]
+
+
+def _kept(own: List[Dict[str, Any]], followed: Sequence[Mapping[str, str]]) -> List[Dict[str, Any]]:
+    options = {changes.canonical(server["address"]): server for server in own}
+    return [
+        {**options.get(changes.canonical(each["address"]), own[0]), "name": each["name"], "address": each["address"]}
+        for each in followed
+    ]
+
+
+def planned(about: Optional[Follow], engine: str) -> Dict[str, Any]:
+    """Return what a member is to follow, without credentials and paths of its host; nothing where it follows nobody."""
+    if about is None:
+        return {}
+    settings = about.settings
+    families = [_family(server["address"]) for server in about.servers]
+    return {
+        "engine": engine,
+        "services": about.services,
+        "api": about.api,
+        "kubeconfig": settings["follow_kubeconfig"],
+        "nodes": {
+            "label": settings["follow_label"],
+            "families": list(dict.fromkeys(families)),
+            "networks": settings["machine_networks"],
+            "vips": about.vips,
+            "not_ready_for": settings["follow_not_ready_for"],
+        },
+        "drain_for": settings["follow_drain_for"],
+    }
+
+
+def files(plan: Mapping[str, Any], credentials: Credentials, paths: Mapping[str, str]) -> List[Dict[str, Any]]:
+    """Return the files of a member that follows: its configuration, and the credentials that a kubeconfig embeds.
+
+    :param plan: as `planned` returns it
+    :param paths: of the member's haproxy: ``{config, socket}``
+    """
+    inside = {name: _path(name) for name in credentials.embedded}
+    api = {
+        "servers": list(dict.fromkeys([*plan["api"], credentials.server])),
+        **credentials.paths,
+        **inside,
+        "server_name": credentials.server_name,
+    }
+    targets = [{"name": name} for name in plan["services"]]
+    balancer: Dict[str, Any] = {"proxy": {"services": targets}}
+    if plan["engine"] == engines.NATIVE:
+        balancer = {"haproxy": {"backends": targets, **paths, "reload": RELOAD, "loaded": "/run/haproxy.loaded"}}
+    whole = {"api": api, "nodes": plan["nodes"], **balancer, "drain_for": plan["drain_for"]}
+    return [
+        *(
+            {"path": _path(name), "state": "present", "content": credentials.embedded[name], "mode": SECRET}
+            if name in credentials.embedded
+            else {"path": _path(name), "state": "absent"}
+            for name in SUFFIXES
+        ),
+        {"path": CONFIG, "content": json.dumps(whole, indent=2) + "\n", "mode": SECRET, "unit": UNIT},
+    ]
+
+
+def _family(address: str) -> str:
+    return follow_settings.IPV6 if ":" in address else follow_settings.IPV4
+
+
+def _path(name: str) -> str:
+    return ".".join(filter(None, (f"{FOLDER}/{name}", SUFFIXES[name])))

@@ -1,0 +1,164 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A balancer that follows its cluster: what the agent is given, which servers a run keeps, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import config
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow, ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.kubeconfig import Credentials
+from support.plans.clusters import cluster
+from support.plans.pairs import pair
+
+KUBECONFIG = "/etc/onprem/kubeconfig"
+FOLLOW = {"preset": "kubeadm", "follow": True, "follow_kubeconfig": KUBECONFIG}
+URL = "https://api.example.com:6443"
+BY_TOKEN = Credentials(URL, "api.example.com", {"token": "/etc/onprem/token"}, {"ca": "an authority"})
+PATHS = {"config": "/etc/haproxy/haproxy.cfg", "socket": "/run/haproxy/admin.sock"}
+
+
+def planned(**settings):
+    found = _pair.plan(pair(**{**FOLLOW, **settings}))
+    assert found.faults == []
+    return found.members["lb1"].follow
+
+
+def written(plan, credentials=BY_TOKEN):
+    """The files by path, and the configuration as the agent reads it."""
+    files = {file["path"]: file for file in follow.files(plan, credentials, PATHS)}
+    settings, faults = config.parse(files[follow.CONFIG]["content"])
+    assert faults == []
+    return files, settings
+
+
+def test_without_being_asked_nobody_follows():
+    assert {member.follow == {} for member in _pair.plan(pair(preset="kubeadm")).members.values()} == {True}
+
+
+def test_a_pair_asks_the_api_servers_themselves_before_the_vip_and_follows_the_services_of_the_masters():
+    plan = planned(preset="rke2", machine_networks=["192.0.2.0/24"], follow_not_ready_for=30, follow_drain_for=20)
+    _files, found = written(plan)
+    assert found.api.servers == ("https://192.0.2.21:6443", "https://192.0.2.22:6443", URL)
+    assert [target.name for target in found.haproxy.backends] == ["masters-6443", "masters-9345"]
+    assert found.nodes.networks == ("192.0.2.0/24",)
+    assert (found.nodes.vips, found.nodes.families) == (("192.0.2.10",), ("ipv4",))
+    assert (found.nodes.not_ready_for, found.drain_for) == (30_000_000, 20_000_000)
+    assert found.nodes.label == "node-role.kubernetes.io/control-plane"
+    assert (found.haproxy.config, found.haproxy.socket) == (PATHS["config"], PATHS["socket"])
+    assert (found.haproxy.reload, found.haproxy.loaded) == (tuple(follow.RELOAD), "/run/haproxy.loaded")
+
+
+def test_a_pair_follows_the_services_that_its_user_names():
+    plan = planned(follow_services=["infra_nodes-443"], follow_label="node-role.kubernetes.io/infra")
+    _files, found = written(plan)
+    assert [target.name for target in found.haproxy.backends] == ["infra_nodes-443"]
+    assert found.nodes.label == "node-role.kubernetes.io/infra"
+
+
+def test_a_cluster_follows_its_masters_and_asks_the_api_server_on_each_of_them_first():
+    nodes = cluster(follow=True, follow_kubeconfig=KUBECONFIG)
+    found = ipi.plan(nodes)
+    assert found.faults == []
+    assert found.members["worker-0"].follow == {}, "which has no balancer"
+    _files, settings = written(found.members["master-0"].follow)
+    assert settings.api.servers == ("https://127.0.0.1:6443", URL)
+    assert [target.name for target in settings.haproxy.backends] == ["masters"]
+    assert settings.nodes.vips == ("10.0.0.200", "10.0.0.201")
+
+
+def test_the_agents_proxy_follows_by_its_own_socket():
+    _files, found = written(planned(engine="agent"))
+    assert found.haproxy is None
+    assert [target.name for target in found.proxy.services] == ["masters-6443"]
+
+
+def test_what_the_kubeconfig_embeds_becomes_files_that_only_root_reads_and_old_ones_go():
+    files, found = written(planned())
+    assert files[found.api.ca] == {
+        "path": "/etc/onprem-lb-follow/ca.crt",
+        "state": "present",
+        "content": "an authority",
+        "mode": "0600",
+    }
+    assert found.api.token == "/etc/onprem/token", "which rotates, and is read anew"
+    assert found.api.server_name == "api.example.com"
+    assert {path for path, file in files.items() if file.get("state") == "absent"} == {
+        "/etc/onprem-lb-follow/certificate.crt",
+        "/etc/onprem-lb-follow/key.key",
+        "/etc/onprem-lb-follow/token",
+    }
+    assert files[follow.CONFIG]["mode"] == "0600"
+
+
+def test_ipv6_servers_are_followed_by_their_ipv6_addresses():
+    plan = planned(masters=["2001:db8::21"], vips=["2001:db8::10"], infra_nodes=[])
+    assert plan["nodes"]["families"] == ["ipv6"]
+    assert plan["api"] == ["https://[2001:db8::21]:6443"]
+
+
+@pytest.mark.parametrize(
+    "settings, sentence",
+    [
+        ({"follow_kubeconfig": ""}, "pair_follow_kubeconfig is empty, and pair_follow asks the cluster's API: name a"),
+        ({"follow_kubeconfig": "config"}, "pair_follow_kubeconfig is 'config': a whole path"),
+        ({"follow_label": "a b;c"}, "pair_follow_label is 'a b;c': a label selector is wanted"),
+        ({"follow": "maybe"}, "pair_follow is 'maybe'"),
+        ({"follow_not_ready_for": -1}, "pair_follow_not_ready_for is -1"),
+        (
+            {"follow_services": ["web"]},
+            "pair_follow_services names web, which is no service of this layout: masters-64",
+        ),
+        ({"masters": ["m.example.com"]}, "pair_follow_services names masters-6443, whose servers need addresses"),
+        (
+            {"preset": "", "services": [{"name": "web", "port": 80, "servers": ["192.0.2.31"]}]},
+            "pair_follow_services is empty: name the services whose servers are the cluster's nodes.",
+        ),
+        (
+            {"preset": "openshift_upi", "machine_networks": ["192.0.2.0/24"], "bootstrap": "192.0.2.20"},
+            "pair_follow would take the bootstrap host off the balancer, which is no node: set it once",
+        ),
+    ],
+)
+def test_what_cannot_be_followed_is_refused_in_the_users_words(settings, sentence):
+    faults = _pair.plan(pair(**{**FOLLOW, **settings})).faults
+    assert any(fault.startswith(sentence) for fault in faults), faults
+
+
+FOLLOWED = [{"name": "node2", "address": "192.0.2.22"}, {"name": "node9", "address": "192.0.2.29"}]
+
+
+def servers(members, service="masters-6443"):
+    balancer = _pair.plan(members).members["lb1"].balancer
+    (found,) = [each for each in balancer.services if each["name"] == service]
+    return [(each["name"], each["address"], each["port"], each["weight"]) for each in found["servers"]]
+
+
+def test_a_run_keeps_the_servers_that_the_cluster_has_and_gives_them_the_options_of_the_inventorys():
+    masters = [
+        {"name": "m1", "address": "192.0.2.21", "weight": 7},
+        {"name": "m2", "address": "192.0.2.22", "weight": 9},
+    ]
+    members = pair(**{**FOLLOW, "masters": masters})
+    assert servers(members) == [("m1", "192.0.2.21", 6443, 7), ("m2", "192.0.2.22", 6443, 9)]
+    members[0]["host"]["followed"] = {"masters-6443": FOLLOWED}
+    assert servers(members) == [("node2", "192.0.2.22", 6443, 9), ("node9", "192.0.2.29", 6443, 7)]
+    assert servers(members, "infra_nodes-443") == servers(pair(**FOLLOW), "infra_nodes-443")
+    assert [each["name"] for each in _pair.plan(members).members["lb2"].balancer.services[0]["servers"]] == ["m1", "m2"]
+
+
+def test_the_configuration_does_not_change_with_the_nodes():
+    members = pair(**FOLLOW)
+    before = _pair.plan(members).members["lb1"].follow
+    members[0]["host"]["followed"] = {"masters-6443": FOLLOWED}
+    assert _pair.plan(members).members["lb1"].follow == before
+    assert json.dumps(before)
+
+
+def test_who_follows_no_more_gets_the_inventorys_servers_back():
+    members = pair(preset="kubeadm")
+    members[0]["host"]["followed"] = {"masters-6443": FOLLOWED}
+    assert [name for name, *_rest in servers(members)] == [name for name, *_rest in servers(pair(preset="kubeadm"))]

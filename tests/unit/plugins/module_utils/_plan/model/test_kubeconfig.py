@@ -1,0 +1,119 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A kubeconfig: the credentials of its current context, and a sentence for what a service could not use."""
+
+from __future__ import annotations
+
+import base64
+import copy
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.kubeconfig import Credentials, read
+
+PATH = "/etc/onprem/kubeconfig"
+URL = "https://api.example.com:6443"
+GOOD = {
+    "current-context": "here",
+    "contexts": [
+        {"name": "elsewhere", "context": {"cluster": "other", "user": "other"}},
+        {"name": "here", "context": {"cluster": "mine", "user": "me"}},
+    ],
+    "clusters": [{"name": "mine", "cluster": {"server": URL, "certificate-authority": "ca.crt"}}],
+    "users": [{"name": "me", "user": {"tokenFile": "/etc/onprem/token"}}],
+}
+
+
+def encoded(text):
+    return base64.b64encode(text.encode()).decode()
+
+
+def changed(cluster=None, user=None):
+    found = copy.deepcopy(GOOD)
+    for part, of in ((cluster, found["clusters"][0]["cluster"]), (user, found["users"][0]["user"])):
+        of.update(part or {})
+        for key in [key for key, value in of.items() if value is None]:
+            del of[key]
+    return found
+
+
+def faults(data):
+    found, wrong = read(data, PATH)
+    assert found is None
+    return wrong
+
+
+def test_the_current_context_counts_and_relative_paths_start_in_the_folder_of_the_file():
+    paths = {"ca": "/etc/onprem/ca.crt", "token": "/etc/onprem/token"}
+    assert read(GOOD, PATH) == (Credentials(URL, "api.example.com", paths, {}), [])
+
+
+def test_what_is_embedded_wins_over_a_path_as_in_client_go():
+    user = {
+        "tokenFile": None,
+        "client-certificate": "/var/lib/kubelet/pki/kubelet.pem",
+        "client-certificate-data": encoded("a certificate"),
+        "client-key": "/var/lib/kubelet/pki/kubelet.pem",
+    }
+    found, wrong = read(changed({"certificate-authority-data": encoded("an authority")}, user), PATH)
+    assert wrong == []
+    assert found == Credentials(
+        URL,
+        "api.example.com",
+        {"key": "/var/lib/kubelet/pki/kubelet.pem"},
+        {"ca": "an authority", "certificate": "a certificate"},
+    )
+
+
+def test_the_name_in_the_certificates_may_be_another_one():
+    found, _wrong = read(changed({"server": "https://127.0.0.1:6443", "tls-server-name": "kubernetes"}), PATH)
+    assert (found.server, found.server_name) == ("https://127.0.0.1:6443", "kubernetes")
+
+
+@pytest.mark.parametrize(
+    "cluster, user, sentence",
+    [
+        ({"server": "http://192.0.2.1:8080"}, {}, "server is 'http://192.0.2.1:8080': an https URL of an API server"),
+        ({"server": None}, {}, "server is '': an https URL"),
+        ({"insecure-skip-tls-verify": True}, {}, "insecure-skip-tls-verify is set, and an API server that is not"),
+        ({"proxy-url": "http://p"}, {}, "proxy-url is set, and requests go to the API server itself."),
+        ({"certificate-authority-data": "?"}, {}, "certificate-authority-data is no PEM in base64"),
+        ({"certificate-authority": "/root/ca.crt"}, {}, "certificate-authority is /root/ca.crt, which services do not"),
+        (
+            {"certificate-authority": "/etc/../tmp/ca"},
+            {},
+            "certificate-authority is /tmp/ca, which services do not see",
+        ),
+        ({}, {"exec": {"command": "aws"}}, "exec is set, and no program is run for credentials. Have `kubectl create"),
+        ({}, {"auth-provider": {"name": "oidc"}}, "auth-provider is set, and no provider is asked"),
+        ({}, {"username": "admin"}, "username is set, and an API server takes no password."),
+        ({}, {"as": "admin"}, "as is set, and requests are not made as another user."),
+        ({}, {"tokenFile": None}, "its user has neither a token nor a client-certificate. Have `kubectl create token`"),
+        (
+            {},
+            {"client-certificate": "/etc/c.pem", "client-key": "/etc/k.pem"},
+            "its user has a token and a client-cert",
+        ),
+        (
+            {},
+            {"tokenFile": None, "client-certificate": "/etc/c.pem"},
+            "its user has a client-certificate and no client-k",
+        ),
+    ],
+)
+def test_what_a_service_cannot_use_is_refused_in_a_sentence(cluster, user, sentence):
+    (found,) = faults(changed(cluster, user))
+    assert found.startswith(f"{PATH}: {sentence}")
+    assert found.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "data", [None, [], "text", 7, {}, {**GOOD, "current-context": "nowhere"}, {**GOOD, "users": 3}]
+)
+def test_what_is_no_kubeconfig_is_refused(data):
+    (found,) = faults(data)
+    assert found.endswith("a kubeconfig with a current-context, its cluster and its user is wanted.")
+
+
+def test_a_secret_stands_in_no_sentence():
+    wrong = faults(changed({"server": "ftp://x"}, {"tokenFile": None, "token": "s3cret", "password": "s3cret"}))
+    assert len(wrong) == 2 and "s3cret" not in " ".join(wrong)

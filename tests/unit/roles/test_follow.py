@@ -1,0 +1,123 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When a layout starts, reloads and stops what follows its cluster, and which kubeconfig it refuses before that."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+import yaml
+from ansible_collections.onprem.lb.plugins.filter.follow import follow_files
+from support.paths import ROLES
+from support.roles import ASSERT, calls, tasks, variables_of
+
+SYSTEMD, FILES, DELETED = "ansible.builtin.systemd_service", "onprem.lb.config_files", "ansible.builtin.file"
+ARCHIVE = "onprem.lb.agent_archive"
+UNIT = "onprem-lb-follow.service"
+RUNS = {"active_units": [UNIT], "enabled_units": [UNIT], "existing_units": [UNIT]}
+NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
+PLAN = {
+    "engine": "native",
+    "services": ["masters"],
+    "api": ["https://127.0.0.1:6443"],
+    "kubeconfig": "/etc/onprem/kubeconfig",
+    "nodes": {},
+    "drain_for": 300,
+}
+HAPROXY = {"config": "/etc/haproxy/haproxy.cfg", "socket": "/run/haproxy/admin.sock"}
+KUBECONFIG = {
+    "current-context": "a",
+    "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+    "clusters": [{"name": "a", "cluster": {"server": "https://api.example.com:6443"}}],
+    "users": [{"name": "a", "user": {"token": "s3cret-token"}}],
+}
+
+
+def slurped(data):
+    return base64.b64encode((data if isinstance(data, str) else yaml.safe_dump(data)).encode()).decode()
+
+
+def called(host, *modules, follow=PLAN, check=False, archive=False, config=False, unit=False):
+    """Return the calls on a host, for an archive, a configuration and a unit that were changed or not."""
+    variables = {
+        **variables_of("layout"),
+        "ansible_check_mode": check,
+        "__layout_host": host,
+        "__layout_me": {"follow": follow},
+        "__layout_follow_found": {"files": [], "secrets": []},
+        "__layout_follow_unit_files": [],
+        "__layout_follow_written": {"changed": archive, "python": "/usr/bin/python3"},
+        "__layout_follow_configured": {"changed": config},
+        "__layout_follow_unit_written": {"changed": unit},
+    }
+    return calls("layout", variables, *modules, tasks_from="follow.yml")
+
+
+@pytest.mark.parametrize(
+    "host, changed, states",
+    [
+        (NOTHING, {"archive": True, "config": True, "unit": True}, ["restarted"]),
+        (RUNS, {"archive": True}, ["restarted"]),
+        (RUNS, {"unit": True}, ["restarted"]),
+        (RUNS, {"config": True}, ["reloaded"]),
+        ({**RUNS, "active_units": []}, {}, ["started"]),
+        ({**RUNS, "enabled_units": []}, {}, ["started"]),
+        (RUNS, {}, []),
+        (NOTHING, {"archive": True, "unit": True, "check": True}, []),
+    ],
+    ids=["first run", "a new version", "a new unit", "new settings", "stopped", "disabled", "second run", "check mode"],
+)
+def test_it_is_started_where_it_does_not_run_what_is_wanted(host, changed, states):
+    assert [given["state"] for _module, given in called(host, SYSTEMD, **changed)] == states
+
+
+@pytest.mark.parametrize("host, states", [(RUNS, ["stopped"]), ({**NOTHING, "existing_units": [UNIT]}, [])])
+def test_who_follows_no_more_stops_it_and_leaves_nothing_of_it(host, states):
+    assert [given["state"] for _module, given in called(host, SYSTEMD, follow={})] == states
+    (task,) = [task for task in tasks("layout", "stop_follow.yml") if DELETED in task]
+    assert len(task["loop"]) == 3
+    assert called(host, ARCHIVE, follow={}) == []
+
+
+def test_a_good_kubeconfig_becomes_files_and_its_secrets_are_named():
+    found = follow_files(slurped(KUBECONFIG), PLAN, HAPROXY)
+    assert found["faults"] == []
+    assert found["secrets"] == ["s3cret-token"]
+    contents = {file["path"]: file.get("content") for file in found["files"]}
+    assert contents["/etc/onprem-lb-follow/token"] == "s3cret-token"
+
+
+@pytest.mark.parametrize(
+    "content, sentence",
+    [
+        ("", "/etc/onprem/kubeconfig: it cannot be read on this member, or is empty: name a kubeconfig that every"),
+        (slurped("a: [s3cret"), "/etc/onprem/kubeconfig: it is no YAML: write it anew"),
+        (slurped("just words"), "/etc/onprem/kubeconfig: its contexts have no ''"),
+        (slurped({**KUBECONFIG, "users": [{"name": "a", "user": {"exec": {}, "password": "s3cret"}}]}), "password is"),
+    ],
+)
+def test_what_no_service_can_use_is_refused_before_anything_is_changed(content, sentence):
+    found = follow_files(content, PLAN, HAPROXY)
+    assert any(sentence in fault for fault in found["faults"]), found
+    assert "s3cret" not in str(found)
+    variables = {
+        **variables_of("layout"),
+        "__layout_me": {"follow": PLAN},
+        "__layout_kubeconfig": {"content": content},
+        "__layout_follow_found": found,
+    }
+    ((_module, given),) = calls("layout", variables, ASSERT, tasks_from="follow_check.yml")
+    assert given["that"] == "__layout_follow_found.faults | length == 0"
+    stages = [task["name"] for task in tasks("layout", "preflight.yml")]
+    assert "Preflight | What follows the cluster" in stages
+
+
+def test_the_kubeconfig_is_in_no_log():
+    (task,) = [task for task in tasks("layout", "follow_check.yml") if "ansible.builtin.slurp" in task]
+    assert task["no_log"] is True
+
+
+def test_a_removal_stops_it_before_its_balancer():
+    names = [task["name"] for task in yaml.safe_load((ROLES / "layout" / "tasks" / "absent.yml").read_text())]
+    assert names.index("Remove | Stop what follows the cluster") < names.index("Remove | haproxy")
