@@ -1,16 +1,23 @@
 """A stand-in for a program of a cluster's node, which answers a check with the statuses of the real one.
 
-Its body is always the host's name.
+Its body is the host's name. The API server also lists the nodes in a file, and lets clients watch them.
 """
 
 import contextlib
+import json
 import os
 import socket
 import ssl
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Dict, NamedTuple, Tuple
+from urllib.parse import parse_qs, urlsplit
+
+NODES = "/etc/standin/nodes.json"  # {"version": 1, "nodes": {NAME: ADDRESS}}; a change has another version
+TOKEN = "standin-token"
+POLL = 0.1  # seconds
 
 
 class Check(NamedTuple):
@@ -59,15 +66,67 @@ class Server(ThreadingHTTPServer):
         """Log nothing: a probe may speak no HTTP, or close early."""
 
 
+def read_nodes():
+    """Return the version of the nodes, and each of them as an API server writes it."""
+    with open(NODES) as file:
+        known = json.load(file)
+    return known["version"], {name: node(name, address, known["version"]) for name, address in known["nodes"].items()}
+
+
+def node(name, address, version):
+    return {
+        "kind": "Node",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "resourceVersion": str(version)},
+        "status": {
+            "addresses": [{"type": "InternalIP", "address": address}],
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
-        kind = self.server.kind
+        kind, url = self.server.kind, urlsplit(self.path)
+        if kind is KINDS["api"] and url.path == "/api/v1/nodes":
+            return self.answer_nodes(parse_qs(url.query))
         check = kind.checks.get(self.path, Check(kind.otherwise))
         body = (socket.gethostname() + "\n").encode()
         self.send_response(check.meanwhile if os.path.exists(check.file) else check.status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def answer_nodes(self, query):
+        known = self.headers.get("Authorization") == f"Bearer {TOKEN}"
+        self.send_response(200 if known else 401)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        if not known:
+            self.write({"kind": "Status", "code": 401, "reason": "Unauthorized", "message": "a token is wanted"})
+        elif "watch" in query:
+            self.watch(float(query.get("timeoutSeconds", ["300"])[0]))
+        else:
+            version, nodes = read_nodes()
+            metadata = {"resourceVersion": str(version)}
+            self.write({"kind": "NodeList", "apiVersion": "v1", "metadata": metadata, "items": list(nodes.values())})
+
+    def watch(self, seconds):
+        """Send each change of the file, from the version of the request on: a stand-in forgets none."""
+        until, (version, before) = time.monotonic() + seconds, read_nodes()
+        while time.monotonic() < until:
+            time.sleep(POLL)
+            now, after = read_nodes()
+            if now == version:
+                continue
+            for name in before.keys() - after.keys():
+                self.write({"type": "DELETED", "object": node(name, "", now)})
+            for name, found in after.items():
+                self.write({"type": "MODIFIED" if name in before else "ADDED", "object": found})
+            version, before = now, after
+
+    def write(self, item):
+        self.wfile.write(json.dumps(item).encode() + b"\n")
 
     def log_message(self, format, *args):
         """Log nothing: there is a health check every second."""

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What each daemon has in force, whatever the files say: haproxy, keepalived, and the agent's router, proxy and `follow`.
+"""What each daemon has in force, whatever the files say: haproxy, keepalived, and the agent's daemons.
 
 A file on disk is what a daemon would load. What it has loaded is known
 

@@ -11,9 +11,10 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import config, settings, show, watching
 from support.follow.reports import REPORT
 from support.key_tables import expected, rows
-from support.paths import DOCS
+from support.paths import DOCS, GOLDEN
 
 TEXT = (DOCS / "follow.md").read_text()
+UNIT = (GOLDEN / "follow.service").read_text()
 SCHEMAS = {
     "## The configuration": config.CONFIGURATION,
     "### The API": config.API,
@@ -43,9 +44,9 @@ def test_every_metric_is_named():
 
 def test_the_unit_has_the_folders_of_the_defaults():
     for path in (settings.STATUS_SOCKET, settings.Settings(settings.Api(())).state_file):
-        assert f"Directory={path.split('/')[-2]}\n" in TEXT
+        assert f"Directory={path.split('/')[-2]}\n" in UNIT
     for balancer in (settings.Haproxy, settings.Proxy):
-        assert f"-{balancer._field_defaults['config'].rpartition('/')[0]}" in TEXT
+        assert f"-{balancer._field_defaults['config'].rpartition('/')[0]}" in UNIT
 
 
 def test_the_times_are_those_of_the_code():
