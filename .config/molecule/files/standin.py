@@ -89,7 +89,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         kind, url = self.server.kind, urlsplit(self.path)
         if kind is KINDS["api"] and url.path == "/api/v1/nodes":
-            return self.answer_nodes(parse_qs(url.query))
+            self.answer_nodes({key: values[0] for key, values in parse_qs(url.query).items()})
+            return
         check = kind.checks.get(self.path, Check(kind.otherwise))
         body = (socket.gethostname() + "\n").encode()
         self.send_response(check.meanwhile if os.path.exists(check.file) else check.status)
@@ -105,15 +106,18 @@ class Handler(BaseHTTPRequestHandler):
         if not known:
             self.write({"kind": "Status", "code": 401, "reason": "Unauthorized", "message": "a token is wanted"})
         elif "watch" in query:
-            self.watch(float(query.get("timeoutSeconds", ["300"])[0]))
+            self.watch(float(query.get("timeoutSeconds", "300")), query.get("resourceVersion"))
         else:
             version, nodes = read_nodes()
             metadata = {"resourceVersion": str(version)}
             self.write({"kind": "NodeList", "apiVersion": "v1", "metadata": metadata, "items": list(nodes.values())})
 
-    def watch(self, seconds):
-        """Send each change of the file, from the version of the request on: a stand-in forgets none."""
+    def watch(self, seconds, since):
+        """Send each change of the file. An earlier version is forgotten, so that the client lists the nodes anew."""
         until, (version, before) = time.monotonic() + seconds, read_nodes()
+        if since != str(version):
+            self.write({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}})
+            return
         while time.monotonic() < until:
             time.sleep(POLL)
             now, after = read_nodes()
