@@ -109,6 +109,12 @@ unable:
   type: list
   elements: str
   returned: success
+not_following:
+  description: A sentence for each reason why the balancer may have other servers than its cluster has nodes, where it
+    is to follow one.
+  type: list
+  elements: str
+  returned: success
 stale:
   description: A sentence for each program that has not loaded its configuration since it changed.
   type: list

@@ -32,6 +32,7 @@ def seen(number: int, holds: Any = (), **values: Any) -> Dict[str, Any]:
         "unable": [],
         "stale": [],
         "members": {},
+        "not_following": [],
     }
     return {**usual, **values}
 

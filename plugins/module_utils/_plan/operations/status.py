@@ -48,6 +48,7 @@ def _lines(layout: Layout) -> List[str]:
         *markdown.table([HEAD, *(_row(member, len(vips)) for member in layout.members)]),
         *_member_faults(layout),
         *(line for member in layout.read for line in _servers_down(member)),
+        *(line for member in layout.read for line in _not_following(member)),
         *(f"{name} was not asked: it is outside --limit." for name in layout.left_out),
         *differences(layout),
     ]
@@ -120,6 +121,10 @@ def _servers_down(member: Member) -> List[str]:
     return [f"On {member.name} these servers are {state}: {', '.join(names)}." for state, names in by_state.items()]
 
 
+def _not_following(member: Member) -> List[str]:
+    return [f"{member.name} does not follow its cluster: {why}" for why in member.seen["not_following"]]
+
+
 def differences(layout: Layout) -> List[str]:
     """Return what differs between the inventory and the members that were read, and what is not in force there."""
     found = [f"{member.name}: {sentence}" for member in layout.read for sentence in member.seen["stale"]]
@@ -172,7 +177,7 @@ def _data(layout: Layout) -> Dict[str, Any]:
 
 
 def _member_data(member: Member) -> Dict[str, Any]:
-    kept = ("engine", "versions", "instances", "held", "servers", "held_back")
+    kept = ("engine", "versions", "instances", "held", "servers", "held_back", "not_following")
     return {
         "name": member.name,
         "was_read": not member.problem,

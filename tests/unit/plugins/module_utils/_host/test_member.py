@@ -11,12 +11,14 @@ import time
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import balancer, facts, held_back, in_force, member
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from support.follow.reports import REPORT
 from support.paths import GOLDEN
 from support.programs import Programs
 
 VIP, STRANGER = "192.0.2.10", "02:00:00:00:00:63"
 INSTANCE = f"vip-{VIP}"
 RECORD = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna", "work": "", "done": ""}
+FOLLOW = "onprem-lb-follow.service"
 ROUTERS = frozenset({"keepalived.service", "onprem-lb-vrrp.service"})
 STATISTICS = "# pxname,svname,status,\nweb,app1,UP,\nweb,app2,DOWN,\n"
 MASTER, FAULT = f"({INSTANCE}) Entering MASTER STATE", f"({INSTANCE}) Entering FAULT STATE"
@@ -29,6 +31,7 @@ class Host:
         self.folder, self.engine = folder, engine
         self.stopped = set()
         self.disabled = set()
+        self.follows = False
         self.log = [MASTER]
         self.statistics = STATISTICS
         self.reports = {
@@ -74,6 +77,8 @@ class Host:
         return "disabled" if unit in self.disabled or not self.is_there(unit) else "enabled"
 
     def is_there(self, unit):
+        if unit == FOLLOW:
+            return self.follows
         return unit.startswith("onprem-lb") == (self.engine == "agent")
 
     @staticmethod
@@ -195,6 +200,20 @@ def test_a_member_that_does_not_preempt_says_so(host):
         text = path.read_text().replace("    advert_int 1", "    nopreempt\n    advert_int 1")
         path.write_text(text.replace('"preempt": true', '"preempt": false'))
     assert host.read()["instances"][0]["preempt"] is False
+
+
+def test_why_a_balancer_does_not_follow_its_cluster(host):
+    host.reports["onprem-lb-follow"] = REPORT
+    assert host.read()["not_following"] == [], "which it was not asked to do"
+    host.follows = True
+    without = f"Nodes without an address of the families: {', '.join(REPORT['without_address'])}."
+    assert host.read()["not_following"] == [without, "it is away."]
+    host.reports["onprem-lb-follow"] = {**REPORT, "without_address": [], "balancers": []}
+    assert host.read()["not_following"] == []
+    del host.reports["onprem-lb-follow"]
+    assert host.read()["not_following"] == [f"{FOLLOW} does not answer."]
+    host.stopped = {FOLLOW}
+    assert host.read()["not_following"] == [f"{FOLLOW} does not run."]
 
 
 def test_the_members_of_the_last_run_are_read(host, tmp_path):

@@ -142,6 +142,12 @@ def test_servers_that_are_down_are_named_by_their_states():
     assert faults == []
 
 
+def test_a_balancer_that_does_not_follow_its_cluster_is_named_and_is_no_fault():
+    lines, faults = said(pair(HOLDS, seen(2, not_following=["https://127.0.0.1:6443: Connection refused."])))
+    assert lines[1:] == ["lb2 does not follow its cluster: https://127.0.0.1:6443: Connection refused."]
+    assert faults == []
+
+
 def test_what_differs_from_the_inventory_is_said_and_is_no_fault():
     members = {"lb1": ["192.0.2.1"], "lb3": ["192.0.2.3"]}
     first = seen(1, [VIP], stale=["haproxy.service has not loaded haproxy.cfg since it changed."], members=members)
