@@ -27,9 +27,10 @@ LAYOUT = yaml.safe_load((ROLES / "layout" / "vars" / "main.yml").read_text())
 UNITS = {unit for pair in engines.UNITS.values() for unit in pair} | {
     LAYOUT["__layout_watch"],
     LAYOUT["__layout_metrics"],
+    LAYOUT["__layout_follow"],
 }
 OF_OTHERS = {"node_exporter.service", "prometheus-node-exporter.service"}
-ARCHIVES = {Paths().link, LAYOUT["__layout_metrics_archive"]}
+ARCHIVES = {Paths().link, LAYOUT["__layout_metrics_archive"], LAYOUT["__layout_follow_archive"]}
 ASKED = ("systemctl", "journalctl", "ansible-playbook", "ansible")  # whose options this machine knows
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
-from .._agent.keepalived import conf as keepalived_conf
 from .._agent.follow import show
+from .._agent.keepalived import conf as keepalived_conf
 from .._shared.engines import AGENT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROGRAMS, PROXY, UNITS, VRRP, Daemon, is_own
 from . import balancer, facts, held_back, in_force, reboot
 from .reader import Reader
