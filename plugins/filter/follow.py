@@ -8,6 +8,7 @@ import base64
 import binascii
 
 import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import config
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import kubeconfig
 
@@ -17,9 +18,14 @@ def follow_files(content, plan, haproxy):
     data, fault = _parse(content)
     credentials, faults = (None, [f"{path}: {fault}"]) if fault else kubeconfig.read(data, path)
     if credentials is None:
-        return {"faults": faults, "files": [], "secrets": []}
-    secrets = [text for name, text in credentials.embedded.items() if name in kubeconfig.SECRETS]
-    return {"faults": [], "files": follow.files(plan, credentials, haproxy), "secrets": secrets}
+        return _refused(faults)
+    files = follow.files(plan, credentials, haproxy)
+    faults = config.parse(files.config["content"])[1]
+    return _refused([f"{path}: {fault}" for fault in faults]) if faults else {**files._asdict(), "faults": []}
+
+
+def _refused(faults):
+    return {"faults": faults, "credentials": [], "config": {}, "secrets": []}
 
 
 def _parse(content):

@@ -45,6 +45,10 @@ python:
   description: The Python that runs this module, and can run the archive.
   type: str
   returned: success
+checksum:
+  description: The SHA-256 of the archive. A unit that names it is started anew for each version.
+  type: str
+  returned: success
 """
 
 import sys

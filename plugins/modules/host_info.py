@@ -330,6 +330,11 @@ followed:
   type: dict
   returned: success
   sample: {"masters": [{"name": "node1", "address": "192.0.2.21"}]}
+not_following:
+  description: As RV(onprem.lb.member_info#module:not_following).
+  type: list
+  elements: str
+  returned: success
 heard:
   description: The VRRP routers on the links, as RV(onprem.lb.vrrp_info#module:routers).
   type: list
@@ -361,6 +366,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     followed,
     held_back,
     in_force,
+    member,
     named_files,
     obstacles,
     on_disk,
@@ -445,6 +451,7 @@ def read_host(params, reader):
         "takeover": others,
         "members": facts.members(reader.text(params["members_record"])) if params["members_record"] else {},
         "followed": followed.read(reader),
+        "not_following": member.not_following(reader),
         "stale": in_force.unloaded_units(reader, params["loaded"]),
         "held_back": held_back.in_force(reader),
         "selinux": facts.has_selinux(),

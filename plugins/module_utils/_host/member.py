@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 
 from .._agent.follow import show
 from .._agent.keepalived import conf as keepalived_conf
+from .._agent.runtime.text_table import problems
 from .._shared.engines import AGENT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROGRAMS, PROXY, UNITS, VRRP, Daemon, is_own
 from . import balancer, facts, held_back, in_force, reboot
 from .reader import Reader
@@ -68,7 +69,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
         "unable": list(unable(daemons, own, _down(reader, own.track_files), record)) if engine else [NOT_SET_UP],
         "stale": [line for line in (in_force.unloaded(unit, found) for unit, found in daemons.items()) if line],
         "members": facts.members(reader.text(members_record)) if members_record else {},
-        "not_following": not_following(in_force.follow(reader)) if facts.is_ours(Daemon(FOLLOW).unit) else [],
+        "not_following": not_following(reader),
     }
 
 
@@ -97,13 +98,19 @@ def unable(daemons: Daemons, own: Own, down: Dict[str, str], record: Dict[str, s
         yield own.silent
 
 
-def not_following(daemon: in_force.InForce) -> List[str]:
-    """Return a sentence for each reason why the balancer may have other servers than its cluster has nodes."""
+def not_following(reader: Reader) -> List[str]:
+    """Return a sentence for each reason why the balancer may have other servers than its cluster has nodes.
+
+    Without the unit it is not to follow one.
+    """
     unit = Daemon(FOLLOW).unit
+    if not facts.is_ours(unit):
+        return []
+    daemon = in_force.follow(reader)
     report = in_force.report_of(Daemon(FOLLOW)) if daemon.active else {}
     if not report:
         return [f"{unit} does not {'answer' if daemon.active else 'run'}."]
-    return [*show.faults(report), *(each["fault"] for each in report["balancers"] if each["fault"])]
+    return [*problems(report), *show.faults(report), *(each["fault"] for each in report["balancers"] if each["fault"])]
 
 
 def ports(listeners: List[Dict[str, Any]], engine: str, vips: List[str], address: str) -> List[int]:

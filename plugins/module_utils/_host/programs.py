@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from typing import Any
@@ -19,7 +20,7 @@ def keep(module: Any, path: str, content: bytes, **result: Any) -> None:
             _write(path, content, files.mover(module))
     except OSError as error:
         module.fail_json(msg=f"{path} cannot be written: {error.strerror}.")
-    module.exit_json(changed=changed, **result)
+    module.exit_json(changed=changed, checksum=hashlib.sha256(content).hexdigest(), **result)
 
 
 def _differs(path: str, content: bytes) -> bool:

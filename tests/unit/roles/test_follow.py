@@ -8,6 +8,8 @@ import base64
 
 import pytest
 import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
 from ansible_collections.onprem.lb.plugins.filter.follow import follow_files
 from support.paths import ROLES
 from support.roles import ASSERT, calls, tasks, variables_of
@@ -26,10 +28,11 @@ PLAN = {
     "drain_for": 300,
 }
 HAPROXY = {"config": "/etc/haproxy/haproxy.cfg", "socket": "/run/haproxy/admin.sock"}
+CLUSTER = {"server": "https://api.example.com:6443"}
 KUBECONFIG = {
     "current-context": "a",
     "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-    "clusters": [{"name": "a", "cluster": {"server": "https://api.example.com:6443"}}],
+    "clusters": [{"name": "a", "cluster": CLUSTER}],
     "users": [{"name": "a", "user": {"token": "s3cret-token"}}],
 }
 
@@ -38,14 +41,15 @@ def slurped(data):
     return base64.b64encode((data if isinstance(data, str) else yaml.safe_dump(data)).encode()).decode()
 
 
-def called(host, *modules, follow=PLAN, check=False, archive=False, config=False, unit=False):
+def called(host, *modules, follow=PLAN, check=False, archive=False, config=False, unit=False, pause=False):
     """Return the calls on a host, for an archive, a configuration and a unit that were changed or not."""
     variables = {
         **variables_of("layout"),
         "ansible_check_mode": check,
         "__layout_host": host,
         "__layout_me": {"follow": follow},
-        "__layout_follow_found": {"files": [], "secrets": []},
+        "__layout_follow_found": {"config": {}, "credentials": [], "secrets": []},
+        "__layout_changes": pause,
         "__layout_follow_unit_files": [],
         "__layout_follow_written": {"changed": archive, "python": "/usr/bin/python3"},
         "__layout_follow_configured": {"changed": config},
@@ -62,11 +66,22 @@ def called(host, *modules, follow=PLAN, check=False, archive=False, config=False
         (RUNS, {"unit": True}, ["restarted"]),
         (RUNS, {"config": True}, ["reloaded"]),
         ({**RUNS, "active_units": []}, {}, ["started"]),
+        (RUNS, {"pause": True}, ["started"]),
         ({**RUNS, "enabled_units": []}, {}, ["started"]),
         (RUNS, {}, []),
         (NOTHING, {"archive": True, "unit": True, "check": True}, []),
     ],
-    ids=["first run", "a new version", "a new unit", "new settings", "stopped", "disabled", "second run", "check mode"],
+    ids=[
+        "first run",
+        "a new version",
+        "a new unit",
+        "new settings",
+        "stopped",
+        "paused",
+        "disabled",
+        "second run",
+        "check mode",
+    ],
 )
 def test_it_is_started_where_it_does_not_run_what_is_wanted(host, changed, states):
     assert [given["state"] for _module, given in called(host, SYSTEMD, **changed)] == states
@@ -84,7 +99,7 @@ def test_a_good_kubeconfig_becomes_files_and_its_secrets_are_named():
     found = follow_files(slurped(KUBECONFIG), PLAN, HAPROXY)
     assert found["faults"] == []
     assert found["secrets"] == ["s3cret-token"]
-    contents = {file["path"]: file.get("content") for file in found["files"]}
+    contents = {file["path"]: file.get("content") for file in found["credentials"]}
     assert contents["/etc/onprem-lb-follow/token"] == "s3cret-token"
 
 
@@ -94,6 +109,10 @@ def test_a_good_kubeconfig_becomes_files_and_its_secrets_are_named():
         ("", "/etc/onprem/kubeconfig: it cannot be read on this member, or is empty: name a kubeconfig that every"),
         (slurped("a: [s3cret"), "/etc/onprem/kubeconfig: it is no YAML: write it anew"),
         (slurped("just words"), "/etc/onprem/kubeconfig: its contexts have no ''"),
+        (
+            slurped({**KUBECONFIG, "clusters": [{"name": "a", "cluster": {**CLUSTER, "tls-server-name": "a b"}}]}),
+            "/etc/onprem/kubeconfig: api.server_name is 'a b'",
+        ),
         (slurped({**KUBECONFIG, "users": [{"name": "a", "user": {"exec": {}, "password": "s3cret"}}]}), "password is"),
     ],
 )
@@ -116,6 +135,36 @@ def test_what_no_service_can_use_is_refused_before_anything_is_changed(content, 
 def test_the_kubeconfig_is_in_no_log():
     (task,) = [task for task in tasks("layout", "follow_check.yml") if "ansible.builtin.slurp" in task]
     assert task["no_log"] is True
+
+
+@pytest.mark.parametrize(
+    "active, changes, follow, paused",
+    [
+        (True, True, PLAN, True),
+        (True, False, {}, True),
+        (True, False, PLAN, False),
+        (False, True, PLAN, False),
+    ],
+    ids=["its balancer changes", "it is wanted no more", "nothing changes", "it does not run"],
+)
+def test_it_writes_no_file_beside_a_run(active, changes, follow, paused):
+    variables = {
+        **variables_of("layout"),
+        "__layout_host": {"active_units": [UNIT] if active else []},
+        "__layout_me": {"follow": follow},
+        "__layout_changes": changes,
+    }
+    (first, *_rest) = [task for task in tasks("layout", "configure.yml") if SYSTEMD in task]
+    assert first["name"].startswith("Configure | Stop what follows the cluster")
+    templar = Templar(loader=DataLoader(), variables=variables)
+    assert templar.evaluate_conditional(trust_as_template(first["when"])) is paused
+    names = [task["name"] for task in tasks("layout", "configure.yml")]
+    assert names.index(first["name"]) < next(at for at, name in enumerate(names) if "Change the members" in name)
+
+
+def test_the_differences_of_credentials_are_shown_to_nobody():
+    (task,) = [task for task in tasks("layout", "follow.yml") if "credentials that" in task["name"]]
+    assert task["diff"] is False
 
 
 def test_a_removal_stops_it_before_its_balancer():

@@ -338,13 +338,15 @@ CASES = {
         "--file /var/lib/prometheus/node-exporter/onprem-lb.prom --certificate '/etc/haproxy/100%.pem'",
         file="/var/lib/prometheus/node-exporter/onprem-lb.prom",
         folder="/var/lib/prometheus/node-exporter",
+        checksum="9f86d081",
     ),
     "follow.service": lambda: render(
         "layout",
         "follow.service.j2",
         command="/usr/bin/python3 -I /usr/local/lib/onprem-lb-follow/agent.pyz",
         config="/etc/onprem-lb-follow/follow.json",
-        folder="/etc/haproxy",
+        checksum="9f86d081",
+        paths=["-/etc/haproxy", "-/run/haproxy.loaded"],
     ),
     "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
 }

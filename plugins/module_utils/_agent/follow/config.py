@@ -28,7 +28,7 @@ _API, _NODES, _ALL = _defaults(settings.Api), _defaults(settings.Nodes), _defaul
 _HAPROXY, _PROXY, _TARGET = _defaults(settings.Haproxy), _defaults(settings.Proxy), _defaults(settings.Target)
 
 
-def _url(value: Any) -> fields.Checked:
+def api_url(value: Any) -> fields.Checked:
     wanted = "the URL of an API server is wanted, such as https://127.0.0.1:6443."
     try:
         found = urlsplit(value if isinstance(value, str) and value.isprintable() and " " not in value else "")
@@ -64,7 +64,7 @@ def _exec(_value: Any) -> fields.Checked:
 
 
 API = {
-    "servers": Field(list_of(_url, at_least=1), [], required=True),
+    "servers": Field(list_of(api_url, at_least=1), [], required=True),
     "ca": Field(fields.optional(fields.path), _API["ca"]),
     "certificate": Field(fields.optional(fields.path), _API["certificate"]),
     "key": Field(fields.optional(fields.path), _API["key"], secret=True),

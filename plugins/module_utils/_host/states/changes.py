@@ -106,7 +106,7 @@ def _running(name: str, now: Snapshot, then: Snapshot, changed: Sequence[str]) -
     if name not in then.units or not then.units[name].active:
         return []
     if not (name in now.units and now.units[name].active):
-        return [["systemctl", "start", name]]
+        return [_started("start", name)]
     is_part = any(path.startswith(f"/etc/systemd/system/{name}") for path in changed)
     if name in LOADS:
         return _of_agent(name, is_part, changed)
@@ -115,7 +115,12 @@ def _running(name: str, now: Snapshot, then: Snapshot, changed: Sequence[str]) -
     if name in UNITS[NATIVE]:
         is_loaded = then.configs.get(name.partition(".")[0]) in changed
         return [["systemctl", "reload", name]] if is_part or is_loaded else []
-    return [["systemctl", "restart", name]] if is_part else []
+    return [_started("restart", name)] if is_part else []
+
+
+def _started(verb: str, name: str) -> List[str]:
+    """Return the command that starts a unit. The routers do not wait for what only keeps a list of servers."""
+    return ["systemctl", verb, *(["--no-block"] if name == Daemon(FOLLOW).unit else []), name]
 
 
 def _of_agent(name: str, is_part: bool, changed: Sequence[str]) -> List[List[str]]:

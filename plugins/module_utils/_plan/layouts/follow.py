@@ -9,14 +9,14 @@ those of the first run, and their options are those of the nodes.
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._agent.config.schema import Faults, Field, boolean, list_of, number, text
 from ..._agent.follow import changes, config
 from ..._agent.follow import settings as follow_settings
 from ..._shared import engines
 from ..model import values
-from ..model.kubeconfig import Credentials
+from ..model.kubeconfig import SECRETS, Credentials
 from ..model.values import is_name
 
 DAY = 86400  # seconds
@@ -24,7 +24,8 @@ FOLDER = "/etc/onprem-lb-follow"
 CONFIG = f"{FOLDER}/follow.json"
 SUFFIXES = {"ca": "crt", "certificate": "crt", "key": "key", "token": ""}
 RELOAD = ["/usr/bin/systemctl", "reload", "haproxy.service"]
-SECRET = "0600"
+PRIVATE = "0600"  # a mode
+BORDER = "-----"  # of PEM
 UNIT = engines.Daemon(engines.FOLLOW).unit
 
 SETTINGS = {
@@ -36,6 +37,9 @@ SETTINGS = {
 }
 # The services of a pair may be anything, so a user may name those whose servers are nodes.
 OF_PAIR = {"follow_services": Field(list_of(text), [])}
+
+
+Servers = Mapping[str, List[Dict[str, str]]]  # ``{service: [{name, address}]}``
 
 
 class Follow(NamedTuple):
@@ -75,7 +79,7 @@ def read(
     if wrong or not names:
         return None
     servers = list(known[names[0]]["servers"])
-    return Follow(list(names), servers, list(api), list(vips), settings)
+    return Follow(list(dict.fromkeys(names)), servers, list(api), list(vips), settings)
 
 
 def _faults(settings: Dict[str, Any], prefix: str, known: Mapping[str, Any], names: Sequence[str]) -> Faults:
@@ -94,17 +98,52 @@ def _faults(settings: Dict[str, Any], prefix: str, known: Mapping[str, Any], nam
         faults.append(f"{prefix}_follow_services is empty: name the services whose servers are the cluster's nodes.")
     for name in names:
         if name not in known:
-            there = ", ".join(known) or "none"
-            faults.append(f"{prefix}_follow_services names {name}, which is no service of this layout: {there}.")
-        elif not known[name]["servers"] or any(is_name(str(each["address"])) for each in known[name]["servers"]):
-            faults.append(f"{prefix}_follow_services names {name}, whose servers need addresses: nodes replace them.")
+            wrong = f"is no service of this layout: {', '.join(known) or 'none'}"
+            faults.append(f"{prefix}_follow_services names {name}, which {wrong}.")
+            continue
+        wrong = _unlike_nodes(known[name]["servers"])
+        faults += [f"{prefix}_follow_services names {name}, whose servers {wrong}."] if wrong else []
     return faults
 
 
-def kept(services: List[Dict[str, Any]], about: Optional[Follow], followed: Mapping[str, Any]) -> List[Dict[str, Any]]:
+def _unlike_nodes(servers: List[Dict[str, Any]]) -> str:
+    """Return why nodes cannot take the places of servers; '' if they can."""
+    if not servers or any(is_name(str(each["address"])) for each in servers):
+        return "need addresses: nodes replace them"
+    options = [{key: value for key, value in each.items() if key not in ("name", "address")} for each in servers]
+    if any(each != options[0] for each in options):
+        return "differ in more than name and address, and nodes do not: give all of them the same"
+    return ""
+
+
+def followed_on(name: str, members: Iterable[Mapping[str, Any]]) -> Servers:
+    """Return the servers that `follow` has written on a member; on a new one, those of another member.
+
+    :param members: as in `planner`
+    """
+    found = {member["name"]: member["host"].get("followed", {}) for member in members}
+    return found[name] or next(filter(None, found.values()), {})
+
+
+def differing(about: Optional[Follow], members: Iterable[Mapping[str, Any]]) -> List[str]:
+    """Return a sentence for each member whose servers are not those of the inventory, and for each that is behind."""
+    if about is None:
+        return []
+    own = {changes.canonical(server["address"]) for server in about.servers}
+    found = []
+    for member in members:
+        name, host, service = member["name"], member["host"], about.services[0]
+        servers = [server["address"] for server in host.get("followed", {}).get(service, [])]
+        if servers and {*servers} != own:
+            found.append(f"{name}: {service} keeps the servers that its cluster has: {', '.join(servers)}.")
+        found += [f"{name} does not follow its cluster: {why}" for why in host.get("not_following", [])]
+    return found
+
+
+def kept(services: List[Dict[str, Any]], about: Optional[Follow], followed: Servers) -> List[Dict[str, Any]]:
     """Return services with the servers that `follow` has written on a member.
 
-    :param followed: ``{service: [{name, address}]}``, as `host_info` returns it
+    :param followed: as `followed_on` returns it
     """
     if about is None:
         return services
@@ -117,11 +156,7 @@ def kept(services: List[Dict[str, Any]], about: Optional[Follow], followed: Mapp
 
 
 def _kept(own: List[Dict[str, Any]], followed: Sequence[Mapping[str, str]]) -> List[Dict[str, Any]]:
-    options = {changes.canonical(server["address"]): server for server in own}
-    return [
-        {**options.get(changes.canonical(each["address"]), own[0]), "name": each["name"], "address": each["address"]}
-        for each in followed
-    ]
+    return [{**own[0], "name": each["name"], "address": each["address"]} for each in followed]
 
 
 def planned(about: Optional[Follow], engine: str) -> Dict[str, Any]:
@@ -146,8 +181,20 @@ def planned(about: Optional[Follow], engine: str) -> Dict[str, Any]:
     }
 
 
-def files(plan: Mapping[str, Any], credentials: Credentials, paths: Mapping[str, str]) -> List[Dict[str, Any]]:
-    """Return the files of a member that follows: its configuration, and the credentials that a kubeconfig embeds.
+class Files(NamedTuple):
+    """The files of a member that follows.
+
+    :ivar credentials: those that the kubeconfig embeds
+    :ivar secrets: what nobody may see of them, line by line: a log may have them in one line
+    """
+
+    config: Dict[str, Any]
+    credentials: List[Dict[str, Any]]
+    secrets: List[str]
+
+
+def files(plan: Mapping[str, Any], credentials: Credentials, paths: Mapping[str, str]) -> Files:
+    """Return the files of a member that follows.
 
     :param plan: as `planned` returns it
     :param paths: of the member's haproxy: ``{config, socket}``
@@ -164,15 +211,17 @@ def files(plan: Mapping[str, Any], credentials: Credentials, paths: Mapping[str,
     if plan["engine"] == engines.NATIVE:
         balancer = {"haproxy": {"backends": targets, **paths, "reload": RELOAD, "loaded": "/run/haproxy.loaded"}}
     whole = {"api": api, "nodes": plan["nodes"], **balancer, "drain_for": plan["drain_for"]}
-    return [
-        *(
-            {"path": _path(name), "state": "present", "content": credentials.embedded[name], "mode": SECRET}
+    secret = [line.strip() for name in SECRETS for line in credentials.embedded.get(name, "").splitlines()]
+    return Files(
+        config={"path": CONFIG, "content": json.dumps(whole, indent=2) + "\n", "mode": PRIVATE, "unit": UNIT},
+        credentials=[
+            {"path": _path(name), "state": "present", "content": credentials.embedded[name], "mode": PRIVATE}
             if name in credentials.embedded
             else {"path": _path(name), "state": "absent"}
             for name in SUFFIXES
-        ),
-        {"path": CONFIG, "content": json.dumps(whole, indent=2) + "\n", "mode": SECRET, "unit": UNIT},
-    ]
+        ],
+        secrets=[line for line in secret if line and not line.startswith(BORDER)],
+    )
 
 
 def _family(address: str) -> str:

@@ -198,6 +198,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
         warnings=[
             *silent.sentences(members),
             *found.warnings,
+            *follow.differing(found.follow, members),
             *given_up,
             *leaving,
             *way.warnings,
@@ -255,7 +256,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     name, running = member["name"], member["host"].get("instances", [])
     choice, found = judged.choices[name], judged.found
     balancer = found.balancer(name, choice.engine)
-    services = follow.kept(balancer.services, found.follow, member["host"].get("followed", {}))
+    services = follow.kept(balancer.services, found.follow, follow.followed_on(name, judged.members))
     router = accepting_keepalived(found.router(name, choice.engine), choice.engine)
     units = engines.UNITS[choice.engine]
     runs = (bool(balancer.services), bool(router.instances))

@@ -14,6 +14,7 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 from urllib.parse import urlsplit
 
 from ..._agent.config.schema import Faults
+from ..._agent.follow import config
 
 # By the agent's name of a credential: where the kubeconfig has its path, where it embeds it, and whether as base64.
 CA, CERTIFICATE, KEY, TOKEN = "ca", "certificate", "key", "token"
@@ -69,19 +70,20 @@ def read(data: Any, path: str) -> Tuple[Optional[Credentials], Faults]:
     if faults:
         return None, [f"{path}: {faults[0]}"]
     url, paths, embedded = _text(cluster, "server"), {}, {}
-    host = _host(url)
-    faults += [] if host else [f"server is {url!r}: an https URL of an API server is wanted."]
+    _url, wrong = config.api_url(url)
+    faults += [f"server is wrong: {wrong}"] if wrong else []  # which may have a password
     for part, known, refused in ((cluster, OF_CLUSTER, REFUSED_OF_CLUSTER), (user, OF_USER, REFUSED)):
         faults += [f"{key} is set, and {why}" for key, why in refused.items() if part.get(key)]
         for name, (named, inside, encoded) in known.items():
-            if part.get(inside):  # which wins over the path, as in client-go
+            # As in client-go data wins over a path, and a token's file over a token.
+            if part.get(inside) and not (name == TOKEN and part.get(named)):
                 embedded[name] = _decoded(part[inside], encoded, inside, faults)
             elif part.get(named):
                 paths[name] = _whole(str(part[named]), path, named, faults)
     faults += _incomplete({*paths, *embedded})
     if faults:
         return None, [f"{path}: {fault}" for fault in faults]
-    return Credentials(url, _text(cluster, "tls-server-name") or host, paths, embedded), []
+    return Credentials(url, _text(cluster, "tls-server-name") or urlsplit(url).hostname or "", paths, embedded), []
 
 
 def _entry(data: Any, listed: str, key: str, name: str, faults: Faults) -> Dict[str, Any]:
@@ -101,17 +103,9 @@ def _text(part: Any, key: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _host(url: str) -> str:
-    try:
-        found = urlsplit(url)
-        return found.hostname or "" if found.scheme == "https" else ""
-    except ValueError:
-        return ""
-
-
 def _decoded(value: Any, encoded: bool, key: str, faults: Faults) -> str:
     try:
-        return base64.b64decode(str(value), validate=True).decode("ascii") if encoded else str(value)
+        return base64.b64decode("".join(str(value).split()), validate=True).decode() if encoded else str(value).strip()
     except (binascii.Error, ValueError):
         faults.append(f"{key} is no PEM in base64: write it anew, for instance with `kubectl config set-credentials`.")
         return ""

@@ -28,9 +28,9 @@ def planned(**settings):
 
 
 def written(plan, credentials=BY_TOKEN):
-    """The files by path, and the configuration as the agent reads it."""
-    files = {file["path"]: file for file in follow.files(plan, credentials, PATHS)}
-    settings, faults = config.parse(files[follow.CONFIG]["content"])
+    """The files, and the configuration as the agent reads it."""
+    files = follow.files(plan, credentials, PATHS)
+    settings, faults = config.parse(files.config["content"])
     assert faults == []
     return files, settings
 
@@ -78,20 +78,29 @@ def test_the_agents_proxy_follows_by_its_own_socket():
 
 def test_what_the_kubeconfig_embeds_becomes_files_that_only_root_reads_and_old_ones_go():
     files, found = written(planned())
-    assert files[found.api.ca] == {
+    assert files.credentials[0] == {
         "path": "/etc/onprem-lb-follow/ca.crt",
         "state": "present",
         "content": "an authority",
         "mode": "0600",
     }
+    assert found.api.ca == "/etc/onprem-lb-follow/ca.crt"
     assert found.api.token == "/etc/onprem/token", "which rotates, and is read anew"
     assert found.api.server_name == "api.example.com"
-    assert {path for path, file in files.items() if file.get("state") == "absent"} == {
+    assert {file["path"] for file in files.credentials if file["state"] == "absent"} == {
         "/etc/onprem-lb-follow/certificate.crt",
         "/etc/onprem-lb-follow/key.key",
         "/etc/onprem-lb-follow/token",
     }
-    assert files[follow.CONFIG]["mode"] == "0600"
+    assert (files.config["mode"], files.config["unit"]) == ("0600", "onprem-lb-follow.service")
+
+
+def test_each_line_of_a_secret_is_one_because_a_log_may_have_them_in_one_line():
+    key = "-----BEGIN PRIVATE KEY-----\nMIIE\nvQIB\n-----END PRIVATE KEY-----\n"
+    embedded = {"ca": "an authority", "certificate": "a certificate", "key": key}
+    files, _found = written(planned(), Credentials(URL, "api.example.com", {}, embedded))
+    assert files.secrets == ["MIIE", "vQIB"]
+    assert written(planned(), Credentials(URL, "a", {}, {"token": "s3cret"}))[0].secrets == ["s3cret"]
 
 
 def test_ipv6_servers_are_followed_by_their_ipv6_addresses():
@@ -114,6 +123,10 @@ def test_ipv6_servers_are_followed_by_their_ipv6_addresses():
         ),
         ({"masters": ["m.example.com"]}, "pair_follow_services names masters-6443, whose servers need addresses"),
         (
+            {"masters": ["192.0.2.21", {"address": "192.0.2.22", "weight": 7}]},
+            "pair_follow_services names masters-6443, whose servers differ in more than name and address, and nodes do",
+        ),
+        (
             {"preset": "", "services": [{"name": "web", "port": 80, "servers": ["192.0.2.31"]}]},
             "pair_follow_services is empty: name the services whose servers are the cluster's nodes.",
         ),
@@ -131,23 +144,41 @@ def test_what_cannot_be_followed_is_refused_in_the_users_words(settings, sentenc
 FOLLOWED = [{"name": "node2", "address": "192.0.2.22"}, {"name": "node9", "address": "192.0.2.29"}]
 
 
-def servers(members, service="masters-6443"):
-    balancer = _pair.plan(members).members["lb1"].balancer
+def servers(members, service="masters-6443", of="lb1"):
+    balancer = _pair.plan(members).members[of].balancer
     (found,) = [each for each in balancer.services if each["name"] == service]
     return [(each["name"], each["address"], each["port"], each["weight"]) for each in found["servers"]]
 
 
 def test_a_run_keeps_the_servers_that_the_cluster_has_and_gives_them_the_options_of_the_inventorys():
-    masters = [
-        {"name": "m1", "address": "192.0.2.21", "weight": 7},
-        {"name": "m2", "address": "192.0.2.22", "weight": 9},
-    ]
+    masters = [{"name": f"m{at}", "address": f"192.0.2.2{at}", "weight": 7} for at in (1, 2)]
     members = pair(**{**FOLLOW, "masters": masters})
-    assert servers(members) == [("m1", "192.0.2.21", 6443, 7), ("m2", "192.0.2.22", 6443, 9)]
+    assert servers(members) == [("m1", "192.0.2.21", 6443, 7), ("m2", "192.0.2.22", 6443, 7)]
     members[0]["host"]["followed"] = {"masters-6443": FOLLOWED}
-    assert servers(members) == [("node2", "192.0.2.22", 6443, 9), ("node9", "192.0.2.29", 6443, 7)]
+    assert servers(members) == [("node2", "192.0.2.22", 6443, 7), ("node9", "192.0.2.29", 6443, 7)]
     assert servers(members, "infra_nodes-443") == servers(pair(**FOLLOW), "infra_nodes-443")
-    assert [each["name"] for each in _pair.plan(members).members["lb2"].balancer.services[0]["servers"]] == ["m1", "m2"]
+
+
+def test_a_member_that_is_set_up_anew_begins_with_the_servers_of_another():
+    members = pair(**FOLLOW)
+    members[0]["host"]["followed"] = {"masters-6443": FOLLOWED}
+    members[1]["host"]["followed"] = {}
+    assert servers(members, of="lb2") == servers(members, of="lb1")
+    members[1]["host"]["followed"] = {"masters-6443": FOLLOWED[:1]}
+    assert len(servers(members, of="lb2")) == 1, "it may have heard of a change that the other has not"
+
+
+def test_a_run_says_which_servers_it_keeps_and_who_is_behind():
+    members = pair(**FOLLOW)
+    members[0]["host"]["followed"] = {"masters-6443": FOLLOWED}
+    members[1]["host"].update(followed={}, not_following=["https://192.0.2.21:6443 does not answer."])
+    said = [
+        "lb1: masters-6443 keeps the servers that its cluster has: 192.0.2.22, 192.0.2.29.",
+        "lb2 does not follow its cluster: https://192.0.2.21:6443 does not answer.",
+    ]
+    assert [line for line in _pair.plan(members).warnings if line in said] == said
+    members[0]["host"]["followed"] = {"masters-6443": [{"name": "a", "address": f"192.0.2.2{at}"} for at in (2, 1)]}
+    assert said[0] not in _pair.plan(members).warnings
 
 
 def test_the_configuration_does_not_change_with_the_nodes():

@@ -64,6 +64,17 @@ def test_what_is_embedded_wins_over_a_path_as_in_client_go():
     )
 
 
+def test_a_token_that_rotates_wins_over_one_that_does_not_as_in_client_go():
+    found, _wrong = read(changed(user={"token": "an-old-one"}), PATH)
+    assert (found.paths["token"], found.embedded) == ("/etc/onprem/token", {})
+
+
+def test_base64_may_have_several_lines_and_an_authority_a_comment():
+    text = "# Autorität\nPEM\n"
+    data = "\n".join(encoded(text)[at : at + 8] for at in range(0, len(encoded(text)), 8))
+    assert read(changed({"certificate-authority-data": data}), PATH)[0].embedded == {"ca": text}
+
+
 def test_the_name_in_the_certificates_may_be_another_one():
     found, _wrong = read(changed({"server": "https://127.0.0.1:6443", "tls-server-name": "kubernetes"}), PATH)
     assert (found.server, found.server_name) == ("https://127.0.0.1:6443", "kubernetes")
@@ -72,8 +83,9 @@ def test_the_name_in_the_certificates_may_be_another_one():
 @pytest.mark.parametrize(
     "cluster, user, sentence",
     [
-        ({"server": "http://192.0.2.1:8080"}, {}, "server is 'http://192.0.2.1:8080': an https URL of an API server"),
-        ({"server": None}, {}, "server is '': an https URL"),
+        ({"server": "http://192.0.2.1:8080"}, {}, "server is wrong: the URL of an API server is wanted, such as https"),
+        ({"server": None}, {}, "server is wrong: the URL of an API server is wanted"),
+        ({"server": "https://192.0.2.1:99999"}, {}, "server is wrong: the URL of an API server is wanted"),
         ({"insecure-skip-tls-verify": True}, {}, "insecure-skip-tls-verify is set, and an API server that is not"),
         ({"proxy-url": "http://p"}, {}, "proxy-url is set, and requests go to the API server itself."),
         ({"certificate-authority-data": "?"}, {}, "certificate-authority-data is no PEM in base64"),
@@ -115,5 +127,6 @@ def test_what_is_no_kubeconfig_is_refused(data):
 
 
 def test_a_secret_stands_in_no_sentence():
-    wrong = faults(changed({"server": "ftp://x"}, {"tokenFile": None, "token": "s3cret", "password": "s3cret"}))
+    user = {"tokenFile": None, "token": "s3cret", "password": "s3cret"}
+    wrong = faults(changed({"server": "https://admin:s3cret@192.0.2.1"}, user))
     assert len(wrong) == 2 and "s3cret" not in " ".join(wrong)
