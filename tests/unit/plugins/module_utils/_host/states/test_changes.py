@@ -76,6 +76,22 @@ def test_the_agent_loads_its_file_or_hands_over_to_its_other_version(path, comma
 
 
 @pytest.mark.parametrize(
+    "path, command",
+    [
+        ("/etc/onprem-lb-follow/follow.json", "systemctl restart --no-block onprem-lb-follow.service"),
+        ("/usr/local/lib/onprem-lb-follow/agent.pyz", "systemctl restart --no-block onprem-lb-follow.service"),
+        ("/usr/local/lib/onprem-lb-metrics/agent.pyz", "systemctl restart onprem-lb-metrics.service"),
+    ],
+)
+def test_what_has_a_program_of_its_own_starts_anew_and_no_router_waits_for_what_follows_a_cluster(path, command):
+    units = {**native().units, command.split()[-1]: RUNS}
+    now, then = (native()._replace(files=[file(path, text)], units=units) for text in ("one", "two"))
+    assert way(now, then) == [[command], []]
+    stopped = now._replace(units={**units, command.split()[-1]: STOPPED})
+    assert way(stopped, then)[0][-1] == command.replace("restart", "start")
+
+
+@pytest.mark.parametrize(
     "before, after, command",
     [
         (["old"], ["new"], "nft --file /etc/onprem-lb/api-redirect.nft"),
