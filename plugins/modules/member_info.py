@@ -52,6 +52,11 @@ engine:
   description: C(native), C(agent), or nothing where this collection has set up none.
   type: str
   returned: success
+balancer:
+  description: The unit of the balancer of this engine; empty on a node that has none, such as a cluster's worker.
+  type: str
+  returned: success
+  sample: haproxy.service
 router:
   description: The unit of the VRRP router of this engine.
   type: str

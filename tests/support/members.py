@@ -21,6 +21,7 @@ def seen(number: int, holds: Any = (), **values: Any) -> Dict[str, Any]:
     """Return what the module returns on the member of a number, from 1 on."""
     usual = {
         "engine": "native",
+        "balancer": "haproxy.service",
         "versions": VERSIONS,
         "instances": [instance(VIP, 255 - number)],
         "held": [{"address": vip, "seconds": 11520} for vip in holds],

@@ -58,6 +58,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
         "booted": reboot.booted(reader),
         "engine": engine,
         "router": UNITS[engine].router if engine else "",
+        "balancer": next((unit for unit in units if unit == UNITS[engine].balancer), ""),
         "versions": own.versions,
         "instances": [_with_state(instance, own.states) for instance in own.instances],
         "held": held(every, addresses, own),

@@ -202,10 +202,12 @@ def _missing_as_server(name: str, before: Member, now: Dict[str, Any]) -> List[s
 
 
 def _ports(layout: Layout, member: Member) -> List[int]:
-    """Return the ports at which a member must answer: its own of before, or those of all others."""
+    """Return the ports at which a member must answer: its own of before, or those of all others with a balancer."""
+    if not member.seen["balancer"]:
+        return []
     if member.seen["ports"] and not member.seen["unable"]:
         return list(member.seen["ports"])
-    others = [set(other.seen["ports"]) for other in layout.read if other is not member]
+    others = [set(other.seen["ports"]) for other in layout.read if other is not member and other.seen["balancer"]]
     return sorted(set.intersection(*others)) if others else []
 
 

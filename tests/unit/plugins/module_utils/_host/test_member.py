@@ -122,6 +122,7 @@ def host(tmp_path, monkeypatch, engine):
 def test_a_member_that_serves_is_described_the_same_with_both_engines(host, engine):
     found = host.read([f"{VIP}/24", {"address": "192.0.2.20"}])
     assert (found["engine"], found["unable"], found["held_back"]) == (engine, [], {})
+    assert found["balancer"] == {"native": "haproxy.service", "agent": "onprem-lb-proxy.service"}[engine]
     assert found["instances"] == [
         {
             "name": INSTANCE,

@@ -204,6 +204,14 @@ def test_a_member_that_was_broken_before_must_answer_where_the_others_do():
     assert unproved(given, "lb2", now(), False) == []
 
 
+def test_a_worker_has_no_balancer_that_must_answer_and_is_no_measure_for_the_masters():
+    worker = {"balancer": "", "ports": [], "servers": {"total": 0, "up": 0, "others": []}}
+    members = {"m1": HOLDS, "m2": seen(2, unable=DEAD, ports=[]), "w1": seen(3, **worker)}
+    given = [host(name, each, list(members)) for name, each in members.items()]
+    assert unproved(given, "w1", now(**worker), False) == []
+    assert unproved(given, "m2", now(ports=[]), False) == ["Its balancer does not answer at port 443."]
+
+
 def test_a_member_that_is_a_server_itself_must_be_up_again_there():
     own = {"service": "api", "name": "lb2", "state": "down"}
     down = {"total": 3, "up": 2, "others": [own, {"service": "api", "name": "lb1", "state": "down"}]}
