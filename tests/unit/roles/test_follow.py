@@ -41,13 +41,13 @@ def slurped(data):
     return base64.b64encode((data if isinstance(data, str) else yaml.safe_dump(data)).encode()).decode()
 
 
-def called(host, *modules, follow=PLAN, check=False, archive=False, config=False, unit=False, pause=False):
+def called(host, *modules, wanted=True, check=False, archive=False, config=False, unit=False, pause=False):
     """Return the calls on a host, for an archive, a configuration and a unit that were changed or not."""
     variables = {
         **variables_of("layout"),
         "ansible_check_mode": check,
         "__layout_host": host,
-        "__layout_me": {"follow": follow},
+        "__layout_me": {"follow": PLAN if wanted else {}},
         "__layout_follow_found": {"config": {}, "credentials": [], "secrets": []},
         "__layout_changes": pause,
         "__layout_follow_unit_files": [],
@@ -89,10 +89,10 @@ def test_it_is_started_where_it_does_not_run_what_is_wanted(host, changed, state
 
 @pytest.mark.parametrize("host, states", [(RUNS, ["stopped"]), ({**NOTHING, "existing_units": [UNIT]}, [])])
 def test_who_follows_no_more_stops_it_and_leaves_nothing_of_it(host, states):
-    assert [given["state"] for _module, given in called(host, SYSTEMD, follow={})] == states
+    assert [given["state"] for _module, given in called(host, SYSTEMD, wanted=False)] == states
     (task,) = [task for task in tasks("layout", "stop_follow.yml") if DELETED in task]
     assert len(task["loop"]) == 3
-    assert called(host, ARCHIVE, follow={}) == []
+    assert called(host, ARCHIVE, wanted=False) == []
 
 
 def test_a_good_kubeconfig_becomes_files_and_its_secrets_are_named():

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import errno
+from unittest import mock
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.neighbour_table import Neighbour
@@ -75,7 +76,7 @@ def test_no_more_neighbours_are_asked_for_than_a_link_bears(host):
 def test_a_neighbour_that_cannot_be_asked_for_is_no_fault(host):
     host.netlink.asked_in_vain = [SERVER]
     host.start()
-    host.network.ask = lambda *_given: (_ for _ in ()).throw(OSError(errno.ENETDOWN, "down"))
+    host.network.ask = mock.Mock(side_effect=OSError(errno.ENETDOWN, "down"))
     host.let(DOWN_INTERVAL)
     assert host.state == "Active"
 
