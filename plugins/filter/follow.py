@@ -8,7 +8,6 @@ import base64
 import binascii
 
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import config
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import kubeconfig
 
@@ -20,7 +19,7 @@ def follow_files(content, plan, haproxy):
     if credentials is None:
         return _refused(faults)
     files = follow.files(plan, credentials, haproxy)
-    faults = config.parse(files.config["content"])[1]
+    faults = follow.refused_by_the_agent(files)
     return _refused([f"{path}: {fault}" for fault in faults]) if faults else {**files._asdict(), "faults": []}
 
 

@@ -26,13 +26,18 @@ MAY_IMPORT = {
     "_plan.dns": ("_agent.config.schema",),
     "_plan.drill": ("_shared", "_agent.VERSION"),
     "_plan.operations": ("_shared",),
-    "_plan.layouts": ("_plan.dns", "_plan.forecast", "_plan.model", "_shared", "_agent.config.schema"),
+    "_plan.layouts": (
+        *("_plan.dns", "_plan.forecast", "_plan.model", "_shared", "_agent.config.schema"),
+        # What `follow` is given, and how it compares and writes servers: a run and it write the same file.
+        *("_agent.follow.config", "_agent.follow.settings", "_agent.follow.changes", "_agent.follow.haproxy_file"),
+    ),
     "_plan.forecast": ("_plan.model", "_shared", "_agent.vrrp.core"),
     "_plan.model": (
         "_shared",
         "_agent.config.schema",
         *("_agent.vrrp.config", "_agent.vrrp.notation", "_agent.vrrp.rules"),
         *("_agent.proxy.config", "_agent.proxy.rules", "_agent.proxy.settings"),
+        "_agent.follow.config",
     ),
     "_host": (
         "_shared",
@@ -43,6 +48,7 @@ MAY_IMPORT = {
         "_agent.net",
         "_agent.vrrp.core.packet",
         "_agent.runtime.status_socket",
+        *("_agent.follow", "_agent.runtime.text_table"),  # what it has written, and what it says is wrong
     ),
     # It carries the agent to the target, and asks it whether its configuration is good.
     "_host.deploy": (

@@ -224,6 +224,11 @@ def files(plan: Mapping[str, Any], credentials: Credentials, paths: Mapping[str,
     )
 
 
+def refused_by_the_agent(made: Files) -> Faults:
+    """Return why `follow` would not start with a configuration."""
+    return list(config.parse(made.config["content"])[1])
+
+
 def _family(address: str) -> str:
     return follow_settings.IPV6 if ":" in address else follow_settings.IPV4
 
