@@ -17,7 +17,6 @@ from ..._agent.follow import settings as follow_settings
 from ..._shared import engines
 from ..model import values
 from ..model.kubeconfig import SECRETS, Credentials
-from ..model.values import is_name
 
 DAY = 86400  # seconds
 FOLDER = "/etc/onprem-lb-follow"
@@ -37,8 +36,6 @@ SETTINGS = {
 }
 # The services of a pair may be anything, so a user may name those whose servers are nodes.
 OF_PAIR = {"follow_services": Field(list_of(text), [])}
-
-
 Servers = Mapping[str, List[Dict[str, str]]]  # ``{service: [{name, address}]}``
 
 
@@ -94,6 +91,7 @@ def _faults(settings: Dict[str, Any], prefix: str, known: Mapping[str, Any], nam
             f"{prefix}_follow would take the bootstrap host off the balancer, which is no node: set it once "
             f"{prefix}_bootstrap_complete is true."
         )
+        return faults  # its servers are not like the others
     if not names:
         faults.append(f"{prefix}_follow_services is empty: name the services whose servers are the cluster's nodes.")
     for name in names:
@@ -108,7 +106,7 @@ def _faults(settings: Dict[str, Any], prefix: str, known: Mapping[str, Any], nam
 
 def _unlike_nodes(servers: List[Dict[str, Any]]) -> str:
     """Return why nodes cannot take the places of servers; '' if they can."""
-    if not servers or any(is_name(str(each["address"])) for each in servers):
+    if not servers or any(values.is_name(str(each["address"])) for each in servers):
         return "need addresses: nodes replace them"
     options = [{key: value for key, value in each.items() if key not in ("name", "address")} for each in servers]
     if any(each != options[0] for each in options):

@@ -224,6 +224,8 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
 
 def _follow(cluster: Cluster, services: List[Dict[str, Any]], faults: Faults) -> Optional[follow.Follow]:
     """Return what the masters follow. Each asks the API server on itself first, which needs no VIP."""
+    if not services:
+        return None  # which is a fault already
     api = [f"https://127.0.0.1:{cluster.settings['api_port']}"]
     vips = [vip.address for vip in cluster.vips]
     names = [service["name"] for service in services]

@@ -193,3 +193,14 @@ def test_who_follows_no_more_gets_the_inventorys_servers_back():
     members = pair(preset="kubeadm")
     members[0]["host"]["followed"] = {"masters-6443": FOLLOWED}
     assert [name for name, *_rest in servers(members)] == [name for name, *_rest in servers(pair(preset="kubeadm"))]
+
+
+def test_a_cluster_whose_bootstrap_host_is_a_server_is_told_so_in_one_sentence():
+    nodes = cluster(follow=True, follow_kubeconfig=KUBECONFIG, bootstrap="10.0.0.33")
+    (fault,) = ipi.plan(nodes).faults
+    assert fault.startswith("ipi_follow would take the bootstrap host off the balancer, which is no node: set it once")
+
+
+def test_a_cluster_without_api_vips_is_not_told_of_a_variable_that_it_does_not_have():
+    faults = ipi.plan(cluster(follow=True, follow_kubeconfig=KUBECONFIG, api_vips=[])).faults
+    assert faults and not [fault for fault in faults if "follow_services" in fault]
