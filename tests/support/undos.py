@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Members whose run is interrupted, and which return to their old settings: the routers are the forecast's.
 
-Each member has two routers, one with the old settings and one with the new, of which it runs one at most. `undoing`
-decides when it does what.
+Each member has two routers, one with the old settings and one with the new, of which it runs one at most. Each has an
+instance for each VIP. `undoing` decides when it does what.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Callable, Dict, List, Optional, Set, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet
@@ -16,8 +17,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.simulator
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 SECOND = 1_000_000
-VIP = "192.0.2.10"
-OLD = {"vrid": 51, "version": 2, "interval": 1, "password": "old"}
+VIPS = ("192.0.2.10", "192.0.2.20")  # of one Virtual Router each; another member is the first of each
+OLD = {"vrids": (51, 52), "version": 2, "interval": 1, "password": "old"}
 AFTER, SETTLE = 40.0, 5.0
 LOOKS_S = 1.5
 BOOT_S = 20
@@ -44,32 +45,33 @@ class World:
         self, new: Dict[str, object], names: Tuple[str, ...] = ("lb1", "lb2", "lb3"), engine: str = engines.NATIVE
     ) -> None:
         # The agent goes on with the state that it has, unless the Virtual Router becomes another one.
-        self.keeps_state = engine == engines.AGENT and not {"vrid", "version"} & {*new}
+        self.keeps_state = engine == engines.AGENT and not {"vrids", "version"} & {*new}
         self.members = {name: Member(name, undoing.OTHER if at else undoing.FIRST) for at, name in enumerate(names)}
         self.settings = {"old": OLD, "new": {**OLD, **new}}
-        pairs = [(name, which) for name in names for which in ("old", "new")]
-        self.sim = Simulation([self._instance(name, which, names) for name, which in pairs])
+        routers = itertools.product(names, self.settings, range(len(VIPS)))
+        self.sim = Simulation([self._instance(name, which, number, names) for name, which, number in routers])
         for name in names:
             self.sim.start(f"{name} old")
             self.members[name].up = True
         self.wait(10)
         self.began = self.sim.now
 
-    def _instance(self, name: str, which: str, names: Tuple[str, ...]) -> Instance:
-        settings, rank = self.settings[which], names.index(name)
+    def _instance(self, name: str, which: str, number: int, names: Tuple[str, ...]) -> Instance:
+        settings, host = self.settings[which], names.index(name)
+        rank = (host - number) % len(names)
         interval = int(settings["interval"] * SECOND)
         router = machine.VirtualRouter(
-            version=settings["version"], priority=254 - rank, interval=interval, source=f"192.0.2.{11 + rank}"
+            version=settings["version"], priority=254 - rank, interval=interval, source=f"192.0.2.{11 + host}"
         )
         advertisement = packet.Advertisement(
             settings["version"],
-            settings["vrid"],
+            settings["vrids"][number],
             254 - rank,
             interval,
-            (VIP,),
+            (VIPS[number],),
             auth_pass=settings["password"].encode() if settings["version"] == 2 else b"",
         )
-        return Instance(f"{name} {which}", VIP, router, advertisement)
+        return Instance(f"{name} {which}", VIPS[number], router, advertisement)
 
     # -- the run
 
@@ -178,7 +180,7 @@ class World:
         member.blocked = True
         self.stop(member.name)
         member.files = "old"
-        patience = undoing.Patience([self._old_instance()], SETTLE)
+        patience = undoing.Patience(self._old_instances(), SETTLE)
         self._look(member, generation, patience)
 
     def _look(self, member: Member, generation: int, patience: undoing.Patience) -> None:
@@ -195,16 +197,19 @@ class World:
     def _end(self, member: Member) -> None:
         member.begun, member.done, member.due = False, True, None
 
-    def _old_instance(self) -> Dict[str, object]:
-        return {
-            "vrid": OLD["vrid"],
-            "version": OLD["version"],
-            "advert_interval": float(OLD["interval"]),
-            "auth_pass": OLD["password"],
-            "addresses": [f"{VIP}/24"],
-            "interface": "eth0",
-            "peers": [],
-        }
+    def _old_instances(self) -> List[Dict[str, object]]:
+        return [
+            {
+                "vrid": vrid,
+                "version": OLD["version"],
+                "advert_interval": float(OLD["interval"]),
+                "auth_pass": OLD["password"],
+                "addresses": [f"{vip}/24"],
+                "interface": "eth0",
+                "peers": [],
+            }
+            for vrid, vip in zip(OLD["vrids"], VIPS)
+        ]
 
     def _seen_by(self, member: Member) -> undoing.Seen:
         others = [
@@ -221,7 +226,7 @@ class World:
             }
             for each in others
         ]
-        return undoing.Seen(heard, {VIP: [name for name in sorted(self.holders()) if name != member.name]})
+        return undoing.Seen(heard, {vip: sorted(found - {member.name}) for vip, found in self.holders().items()})
 
     @staticmethod
     def _is_of(instance: Instance, name: str) -> bool:
@@ -229,25 +234,27 @@ class World:
 
     # -- what came of it
 
-    def holders(self, holding: Optional[Set[int]] = None) -> Set[str]:
-        found = self.sim.holding if holding is None else holding
-        return {self.sim.instances[at].member.partition(" ")[0] for at in found}
+    def holders(self, holding: Optional[Set[int]] = None) -> Dict[str, Set[str]]:
+        """Return who holds each VIP."""
+        found: Dict[str, Set[str]] = {vip: set() for vip in VIPS}
+        for at in self.sim.holding if holding is None else holding:
+            instance = self.sim.instances[at]
+            found[instance.name].add(instance.member.partition(" ")[0])
+        return found
 
     def spans(self, count: Callable[[int], bool]) -> List[float]:
-        """Return for how many seconds the number of holders was so, each time since the run began."""
+        """Return for how many seconds the number of a VIP's holders was so, each time since the run began."""
         moments = list(self.sim.history)
         ends = [moment.at for moment in moments[1:]] + [self.sim.now]
         found: List[float] = []
         for moment, end in zip(moments, ends):
-            if end > self.began and count(len(self.holders(set(moment.holding)))):
+            held = self.holders(set(moment.holding)).values()
+            if end > self.began and any(count(len(members)) for members in held):
                 found.append((end - max(moment.at, self.began)) / SECOND)
         return found
 
     def two_held(self) -> float:
         return max(self.spans(lambda count: count > 1), default=0.0)
-
-    def longest_gap(self) -> float:
-        return max(self.spans(lambda count: count == 0), default=0.0)
 
     def runs(self) -> Dict[str, str]:
         return {name: member.running for name, member in self.members.items()}
