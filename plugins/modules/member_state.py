@@ -21,6 +21,8 @@ options:
   state:
     description:
       - V(armed) saves the state and arms the return to it.
+      - V(announced) says to a member with O(role=other) that V(postponed) or V(taken_over) follows, once the member
+        that returns first has had it. One that follows too late is not accepted.
       - V(postponed) lets the timer begin anew. It fails if the return has begun.
       - V(confirmed) disarms it because the change is proved. It fails if the return has begun.
       - V(abandoned) is for a run that has failed. A member that has returned already does so again.
@@ -30,7 +32,7 @@ options:
       - V(exported) returns the present state as data for a backup. They have passwords.
       - V(imported) saves the state O(saved) of a backup as the state O(id), and changes nothing else.
     type: str
-    choices: [armed, postponed, confirmed, abandoned, taken_over, listed, restored, exported, imported]
+    choices: [armed, announced, postponed, confirmed, abandoned, taken_over, listed, restored, exported, imported]
     required: true
   run:
     description: The ID of the run, the same on all members, such as V(20260131T120000Z). Its state gets this ID.
@@ -163,6 +165,7 @@ ARGUMENTS = {
         "type": "str",
         "choices": [
             "armed",
+            "announced",
             "postponed",
             "confirmed",
             "abandoned",
@@ -205,6 +208,8 @@ def do(params, member, dry):
         return {}
     if state == "armed":
         manager.arm(member, due, params["purpose"], params["id"])
+    elif state == "announced":
+        arming.announce()
     elif state == "postponed":
         arming.postpone(member.run, due, program.build())
     elif state == "confirmed":

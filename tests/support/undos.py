@@ -31,6 +31,7 @@ class Member:
         self.name, self.role = name, role
         self.files, self.running = "old", "old"
         self.due: Optional[float] = None  # when it returns
+        self.announced: Optional[float] = None  # when a sign of life was
         self.begun = self.done = self.confirmed = self.up = self.blocked = False
         self.generation = 0  # of its undo: an earlier one is over when this has changed
 
@@ -85,10 +86,14 @@ class World:
         generation = member.generation
         self.sim.call_at(int(member.due), lambda _sim: self._fire(member, generation))
 
+    def announce(self, name: str) -> None:
+        self.members[name].announced = float(self.sim.now)
+
     def postpone(self, name: str) -> bool:
         """Return whether the member accepts a sign of life; else it returns at once."""
         member = self.members[name]
-        if member.begun or member.done:
+        since = None if member.announced is None else (self.sim.now - member.announced) / SECOND
+        if member.begun or member.done or not undoing.is_in_time(member.role, AFTER, since):
             self.begin_again(name)
             return False
         self.arm(name)
@@ -180,7 +185,8 @@ class World:
         member.blocked = True
         self.stop(member.name)
         member.files = "old"
-        patience = undoing.Patience(self._old_instances(), SETTLE)
+        trusts_from = self.sim.now / SECOND + undoing.first_is_over(AFTER)
+        patience = undoing.Patience(self._old_instances(), SETTLE, trusts_from)
         self._look(member, generation, patience)
 
     def _look(self, member: Member, generation: int, patience: undoing.Patience) -> None:

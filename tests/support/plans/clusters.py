@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, planner
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+
 # The nodes of a real cluster have longer names, such as vmware-nwjr2-master-0.
 ADDRESSES = {"master-0": 34, "master-2": 90, "master-1": 99, "worker-0": 51}
 SETTINGS = {
@@ -37,3 +40,26 @@ def node(name, **settings):
 def cluster(*names, **settings):
     """Return nodes by name; by default all of them, with the masters not in the order of their names."""
     return [node(name, **settings) for name in names or ADDRESSES]
+
+
+def living(were_masters, holders, **settings):
+    """Return nodes that run as a cluster with these masters, and have the settings of a run that changes it.
+
+    :param were_masters: of the cluster that runs
+    :param holders: of each VIP that is held
+    """
+    running = planner.draft(ipi.LAYOUT, cluster(masters=were_masters)).members
+    nodes = cluster(**settings)
+    for one in nodes:
+        instances = running[one["name"]].router.instances
+        units = [*engines.UNITS[engines.NATIVE]]
+        one["host"].update(
+            instances=[{**each, "auth_pass": ""} for each in instances],
+            own_units=units,
+            active_units=units,
+            keepalived_version="2.2.7",
+        )
+        link = one["host"]["addresses"][0]
+        held = [vip for vip, holder in holders.items() if holder == one["name"]]
+        one["host"]["addresses"] += [{**link, "address": vip, "prefix": 32} for vip in held]
+    return nodes

@@ -60,10 +60,17 @@ def test_a_run_that_changes_nothing_or_must_not_be_undone_arms_nothing(given):
     assert undo["run"] == "" and saved == []
 
 
-def test_for_a_sign_of_life_the_first_one_is_asked_before_the_others_and_again_after_them():
+def test_a_sign_of_life_is_announced_to_the_others_before_the_first_one_gets_it_and_then_they_do():
     """The order that `test_undo_orders` plays."""
-    asked = [task["when"] for task in tasks("layout", "postpone.yml")]
-    assert asked == [f"__layout_undo.role {how} 'first'" for how in ("==", "!=", "==")]
+    asked = [(task[STATE]["state"], task["when"]) for task in tasks("layout", "postpone.yml")]
+    role = "__layout_undo.role"
+    assert asked == [
+        ("announced", f"{role} == 'other'"),
+        ("postponed", f"{role} == 'first'"),
+        ("postponed", f"{role} != 'first'"),
+    ]
+    taken_over = [(each["roles"], each["state"]) for each in tasks("layout", "lock.yml")[-1]["loop"]]
+    assert taken_over == [(["other"], "announced"), (["first"], "taken_over"), (["other", "alone"], "taken_over")]
 
 
 def test_a_run_gives_signs_of_life_before_what_takes_long():

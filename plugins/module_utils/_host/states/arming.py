@@ -12,6 +12,7 @@ import contextlib
 import os
 import shlex
 import sys
+import time
 from typing import List, NamedTuple, Optional
 
 from ..reader import Run, show
@@ -25,6 +26,7 @@ UNITS = "/etc/systemd/system"
 WANTS = f"{UNITS}/multi-user.target.wants"
 BLOCKS = "/run/systemd/system"  # where a router's start is blocked; a reboot ends that
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
+ANNOUNCED = f"/run/{NAME}.announced"  # when a sign of life was announced, by the clock that systemd's timers have
 
 TIMER = """\
 # Managed by Ansible, onprem.lb.layout.
@@ -112,12 +114,26 @@ def arm(run: Run, wanted: Due, program: bytes) -> None:
         _must(run, command_line)
 
 
+def announce() -> None:
+    """Record that a sign of life is on its way; see `undoing.is_in_time`."""
+    _write(ANNOUNCED, f"{time.monotonic()}\n".encode())
+
+
 def postpone(run: Run, wanted: Due, program: bytes) -> None:
     """Let the timer begin anew: the controller lives.
 
-    :raises Refused: if the undo has begun, or is over. It then begins again, because the run may have changed something
+    :raises Refused: if the undo has begun, or is over, or the sign of life took too long. It then begins again, because
+        the run may have changed something
     """
     _require_armed(run, wanted, program)
+    since = _since_announced()
+    if not undoing.is_in_time(wanted.role, wanted.after, since):
+        _begin_again(run, wanted, program)
+        how = "without an announcement" if since is None else f"{since:.0f} s after its announcement"
+        raise Refused(
+            f"A sign of life of the run came {how}, so this member returns to its settings of before. Repeat the run; "
+            "where hosts are slow, with a larger undo_after."
+        )
     _must(run, ["systemctl", "restart", f"{NAME}.timer"])
 
 
@@ -142,11 +158,13 @@ def abandon(run: Run, wanted: Due, program: bytes) -> None:
 def take_over(run: Run) -> None:
     """Postpone what an interrupted run has armed, for the run that mends it.
 
-    An undo that has begun is ended after its step. A router that it keeps stopped stays so, and may be started.
+    An undo that has begun is ended after its step. A router that it keeps stopped stays so, and may be started. A sign
+    of life that took too long changes nothing: if the member has returned when the run arms, that refuses to go on.
     """
+    found = due()
     if begun(run):
         end(run)
-    elif due():
+    elif found and undoing.is_in_time(found["role"], found["after"], _since_announced()):
         _must(run, ["systemctl", "restart", f"{NAME}.timer"])
 
 
@@ -158,7 +176,7 @@ def end(run: Run) -> None:
 
 def clear(run: Run) -> None:
     """Remove what belongs to one undo. Its record goes first."""
-    own = [DUE, f"{WANTS}/{NAME}.service", f"{UNITS}/{NAME}.timer", f"{UNITS}/{NAME}.service", PROGRAM]
+    own = [DUE, f"{WANTS}/{NAME}.service", f"{UNITS}/{NAME}.timer", f"{UNITS}/{NAME}.service", PROGRAM, ANNOUNCED]
     for path in [*own, *(_block_of(unit) for unit in ROUTERS)]:
         forget(path)
     run(["systemctl", "stop", f"{NAME}.timer"])  # it stays active once it has elapsed
@@ -203,6 +221,12 @@ def _begin_again(run: Run, wanted: Due, program: bytes) -> None:
     if not due():
         arm(run, wanted._replace(id=read(RETURNED).get("id", wanted.run)), program)
     _must(run, ["systemctl", "restart", "--no-block", f"{NAME}.service"])
+
+
+def _since_announced() -> Optional[float]:
+    with contextlib.suppress(OSError, ValueError), open(ANNOUNCED, encoding="ascii") as file:
+        return time.monotonic() - float(file.read())
+    return None
 
 
 def _write(path: str, content: bytes, mode: int = 0o644) -> None:

@@ -141,7 +141,8 @@ class Undo:
 
     def _wait(self) -> bool:
         """Wait until the router may start."""
-        patience, said = undoing.Patience(self.then.instances, self.due.settle), ""
+        trusts_from = time.monotonic() + undoing.first_is_over(self.due.after)
+        patience, said = undoing.Patience(self.then.instances, self.due.settle, trusts_from), ""
         while self.then.has_router and not self.ends:
             try:
                 hindrance = patience.hindrance(self._looks(self.then.instances), time.monotonic())

@@ -9,10 +9,14 @@ controller gave it when it armed the undo:
 - ``first``: it returns when its time has come, which is later than that of the others: by then their routers have
   stopped, and nothing on the link can disagree with its old settings.
 - ``other``: when its time has come its router stops. It starts again, with the old settings, when the link shows that
-  it disagrees with nobody: another member advertises with the same old settings, or nobody has held the VIPs for longer
-  than any router waits. Until then it stays stopped: fewer routers run, and the VIPs have one holder.
+  it disagrees with nobody: another member advertises with the same old settings, and the time of the first one is over,
+  so that no run can change those any more; or nobody has held the VIPs for longer than any router waits. Until then it
+  stays stopped: fewer routers run, and the VIPs have one holder.
 
 After a boot the time of the others is not known any more. So a ``first`` then waits as an ``other`` does.
+
+No sign of life may let an ``other`` outlast the ``first``, however slow the controller is, and whenever it dies. So the
+sign is announced to the others, the first one gets it, and then they get it, unless that has taken too long.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, S
 from .snapshot import PASS_LENGTH, Instance
 
 ALONE, FIRST, OTHER = ROLES = ("alone", "first", "other")
-LATER = 10.0  # seconds by which `first` comes after the others, so that their routers have stopped
+LATER_S = 10.0  # by which `first` comes after the others, at least; a part of it is for their routers to stop
 
 Heard = Mapping[str, Any]  # a router as `vrrp_routers` describes it
 
@@ -42,21 +46,41 @@ def waits(role: str, booted: bool) -> bool:
     return role == OTHER or (role == FIRST and booted)
 
 
+def later(after: float) -> float:
+    """Return how many seconds after the others the ``first`` acts: more where the run is slow, and so are its hosts."""
+    return max(LATER_S, after / 4)
+
+
 def delay(role: str, after: float) -> float:
     """Return how many seconds after the last sign of life of the controller a member acts."""
-    return after + LATER if role == FIRST else after
+    return after + later(after) if role == FIRST else after
+
+
+def is_in_time(role: str, after: float, since: Optional[float]) -> bool:
+    """Whether a member may accept a sign of life: an ``other`` must still act well before the ``first`` does.
+
+    :param since: how many seconds ago the sign was announced to it; None if it was not
+    """
+    return role != OTHER or (since is not None and since <= later(after) / 2)
+
+
+def first_is_over(after: float) -> float:
+    """Return how many seconds after the time of an ``other`` that of the ``first`` is certainly over."""
+    return 1.5 * later(after)
 
 
 class Patience:
     """Says from one look at the link to the next whether the router may start."""
 
-    def __init__(self, instances: Sequence[Instance], settle: float) -> None:
+    def __init__(self, instances: Sequence[Instance], settle: float, trusts_from: float = 0.0) -> None:
         """
         :param instances: those of the old state
         :param settle: how many seconds a router waits at most before it takes VIPs that nobody holds
+        :param trusts_from: from when on nobody who advertises the old settings can get other ones; as ``now``
         """
         self._instances = instances
         self._free_for = 2 * settle
+        self._trusts_from = trusts_from
         self._free_since: Optional[float] = None
 
     def hindrance(self, seen: Seen, now: float) -> str:
@@ -67,7 +91,7 @@ class Patience:
             self._free_since = None
             return held[0]
         if not unheard:
-            return ""
+            return "" if now >= self._trusts_from else "a run may still change the settings of the first member"
         self._free_since = now if self._free_since is None else self._free_since
         waited = now - self._free_since
         return (

@@ -13,7 +13,7 @@ A long time is also what a run leaves that ends there.
 from __future__ import annotations
 
 import functools
-from typing import Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Sequence, Set, Tuple, cast
+from typing import Callable, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple, cast
 
 from ..._agent.vrrp.core import machine
 from . import simulator
@@ -41,7 +41,7 @@ class Way(NamedTuple):
     configurations: Dict[str, List[List[Instance]]]  # of each member, the one that runs first: none if it runs nothing
     waves: List[List[Step]]
     gone: Dict[str, int]  # by VIP: for how many microseconds nobody may hold it
-    holder: str = ""  # the member that holds the VIPs, which is started first
+    holders: Mapping[str, str] = {}  # by VIP: the member that holds it before the run
     # By member, family and VRID: the routers that do not go on in their state at a reload, although they keep the VRID.
     starts_anew: FrozenSet[Tuple[str, int, int]] = frozenset()
 
@@ -133,17 +133,22 @@ def numbered(way: Way) -> Numbered:
 
 
 def first(way: Way, every: Numbered, faults: int) -> Moment:
-    """Return the members as they run before the run; the holder has begun."""
+    """Return the members as they run before the run: of each Virtual Router the holder has begun."""
     sim = Simulation(every.instances, Lossy())
     running = {member: 0 for member, configurations in way.configurations.items() if configurations[0]}
-    begun = sorted(running, key=lambda member: member != way.holder)
-    for member in begun:
-        _start(sim, every, member, 0)
+    sim.running.update(running)
+    routers = [(member, number) for member in running for number in every.numbers[member, 0]]
+    for _member, number in sorted(routers, key=lambda router: not _holds(way, every, *router)):
+        sim.inject(number, machine.Start())
         sim.run(sim.now + every.settled)
     waves = tuple(frozenset(wave) for wave in way.waves if wave)
     sim.changes.clear()
     sim.history[:] = [simulator.Moment(sim.now, frozenset(sim.holding))]
     return Moment(sim, waves, running, faults)
+
+
+def _holds(way: Way, every: Numbered, member: str, number: int) -> bool:
+    return any(way.holders.get(vip) == member for vip in every.instances[number].advertisement.addresses)
 
 
 def moves(way: Way, every: Numbered, moment: Moment) -> Iterator[Move]:

@@ -214,6 +214,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
         sole_router=alone,
         order=way.order,
         routers_together=way.routers_together,
+        leaving=way.leaving,
         joining=way.joining,
         undo=undo(members, planned, way, judged.held),
         departed=former,

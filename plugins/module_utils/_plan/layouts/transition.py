@@ -18,7 +18,7 @@ from ..forecast import transition as plays
 from ..forecast.transition import RELOAD, START, STOP, Step
 from . import changes, order
 from .changes import SPLITS, Change, Instance
-from .turns import Turn, changed, longest_gaps
+from .turns import Turn, changed, joining, leaving, longest_gaps
 
 IN_PLAY = 4  # more members of one kind tell nothing new; see `plays`
 
@@ -30,6 +30,7 @@ class Way(NamedTuple):
     warnings: List[str] = []
     sole_router: str = ""  # the member whose router alone runs while settings change that all must share
     migrating: List[str] = []  # the members that change their engine, one after the other
+    leaving: List[str] = []
     joining: List[str] = []
     order: List[List[str]] = []  # as `order.order` returns it
     routers_together: bool = False
@@ -43,7 +44,7 @@ def way(given: List[Turn], migrating: List[str], prefix: str, accepts_split: boo
     """
     alone = sole_router(given)
     together = order.routers_together(given, alone)
-    found = Way([], [], alone, migrating, joining(given), order.order(given), together)
+    found = Way([], [], alone, migrating, leaving(given, alone), joining(given), order.order(given), together)
     left = left_behind(given)
     accepting = f"-e {prefix}_accept_split=true"
     if accepts_split:
@@ -108,13 +109,6 @@ def sole_router(given: List[Turn]) -> str:
     return max(runs, key=lambda turn: turn.held).name if splits and len(runs) > 1 else ""
 
 
-def joining(given: List[Turn]) -> List[str]:
-    """Return the members that run no router yet while others do: they start when all others send to them."""
-    if not any(turn.before for turn in given):
-        return []
-    return [turn.name for turn in given if turn.after and not turn.before and not turn.is_left]
-
-
 def waves(given: List[Turn], alone: str, migrating: List[str], in_order: List[List[str]]) -> List[List[Step]]:
     """Return the steps of a run as `roles/layout` takes them. Those of one wave come in any order.
 
@@ -124,12 +118,14 @@ def waves(given: List[Turn], alone: str, migrating: List[str], in_order: List[Li
     """
     runs = [turn.name for turn in given if turn.is_changed]
     found = [[Step(STOP, name) for name in runs if alone and name != alone], [Step(RELOAD, alone, 1)] if alone else []]
-    verb, late = START if alone else RELOAD, joining(given)
-    for names in in_order or [runs]:
+    verb, early, late = START if alone else RELOAD, leaving(given, alone), joining(given)
+    found.append([Step(STOP, name) for name in early])
+    for names in in_order or [[name for name in runs if name not in late]]:
         found.append([Step(verb, name, 1) for name in names if name in runs and name not in (alone, *migrating)])
     for name in migrating:
         found += [[Step(STOP, name)] if name in runs else [], [Step(START, name, 2)] if name in [*runs, *late] else []]
-    return [*found, [Step(START, name, 1) for name in late if name not in migrating]]
+    here = [name for name in late if name not in (alone, *migrating)]
+    return [*found, [Step(verb if name in runs else START, name, 1) for name in here]]
 
 
 def unsafe(given: List[Turn], alone: str, migrating: List[str]) -> Faults:
@@ -152,9 +148,16 @@ def to_play(given: List[Turn], alone: str, migrating: List[str]) -> plays.Way:
         configurations={turn.name: _configurations(turn) for turn in seen},
         waves=waves(seen, alone, [name for name in migrating if name in names], in_order),
         gone={vip: round(seconds * cluster.SECOND) for vip, seconds in longest_gaps(given, alone).items()},
-        holder=max(seen, key=lambda turn: turn.held).name,
+        holders=_holders(seen),
         starts_anew=frozenset(router for turn in seen for router in _starting_anew(turn, found.get(turn.name, []))),
     )
+
+
+def _holders(seen: List[Turn]) -> Dict[str, str]:
+    """Return the holder of each VIP. One that nobody is known to hold is played with that of most others."""
+    most = max(seen, key=lambda turn: turn.held)
+    unknown = dict.fromkeys(changes.vips(most.before), most.name)
+    return {**unknown, **{vip: turn.name for turn in seen for vip in turn.holds}}
 
 
 def _starting_anew(turn: Turn, found: List[Change]) -> List[Tuple[str, int, int]]:

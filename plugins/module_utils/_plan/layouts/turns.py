@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Set, Tuple
 
 from ..model.plan import MemberPlan, Vip
 from . import changes
@@ -84,6 +84,35 @@ def changed(given: List[Turn]) -> Dict[str, List[Change]]:
     }
 
 
+def leaving(given: List[Turn], alone: str) -> List[str]:
+    """Return the members that give a Virtual Router up which others keep: they do before those stop sending to them.
+
+    :param alone: the sole router, beside which no other one runs; or nothing
+    """
+    kept = _kept(given)
+    gives_up = [turn.name for turn in given if turn.is_changed and kept & _routers(turn.before) - _routers(turn.after)]
+    return [] if alone else gives_up
+
+
+def joining(given: List[Turn]) -> List[str]:
+    """Return the members that have to run a Virtual Router which others run: they start it when all send to them."""
+    if not any(turn.before for turn in given):
+        return []
+    kept = _kept(given)
+    here = [turn for turn in given if turn.after and not turn.is_left]
+    return [turn.name for turn in here if not turn.before or kept & _routers(turn.after) - _routers(turn.before)]
+
+
+def _kept(given: List[Turn]) -> Set[Tuple[int, bool]]:
+    """Return the Virtual Routers that a member runs and will run."""
+    return {router for turn in given for router in _routers(turn.before) & _routers(turn.after)}
+
+
+def _routers(instances: List[Instance]) -> Set[Tuple[int, bool]]:
+    """Return what identifies Virtual Routers on a link: the VRID, and whether it is of IPv6."""
+    return {changes.key(instance)[1:] for instance in instances}
+
+
 class Row(NamedTuple):
     """A setting that changes in the same way on some members."""
 
@@ -113,7 +142,7 @@ def rows(given: List[Turn], alone: str = "") -> Dict[str, List[Row]]:
             kind = MOVES if moves else change.kind
             gone = max(change.gone, _taken_over(given, change.vip, alone) if kind == SPLITS else 0)
             result.setdefault(change.vip, []).append(Row(change.label, change.before, change.after, kind, gone, here))
-    for vip, row in _replaced(given):
+    for vip, row in [*_replaced(given), *_handed_over(given, alone)]:
         result.setdefault(vip, []).append(row)
     return result
 
@@ -128,6 +157,16 @@ def _replaced(given: List[Turn]) -> List[Tuple[str, Row]]:
     return [
         (vip, Row("engine", before, after, MOVES, _handover(given, vip), tuple(turn.name for turn in each)))
         for (vip, before, after), each in found.items()
+    ]
+
+
+def _handed_over(given: List[Turn], alone: str) -> List[Tuple[str, Row]]:
+    """Return a row for each VIP of a member whose router stops because it gives a Virtual Router up."""
+    stopped = [turn for turn in given if turn.name in leaving(given, alone)]
+    return [
+        (vip, Row("member", turn.name, "another", MOVES, _handover(given, vip), (turn.name,)))
+        for turn in stopped
+        for vip in turn.holds
     ]
 
 

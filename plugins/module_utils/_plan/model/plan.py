@@ -142,7 +142,8 @@ class Plan(NamedTuple):
     sole_router: str = ""  # the member whose router alone runs while settings change that all must share
     order: List[List[str]] = []  # of the members, for a change: the Backups, then each holder; nothing for all at once
     routers_together: bool = False  # whether the routers change at one time, after the balancers
-    joining: List[str] = []  # the members that run no router yet while others do: they start when all send to them
+    leaving: List[str] = []  # those that give a Virtual Router up which others keep: they stop before those change
+    joining: List[str] = []  # those that have to run one which others run: they start it when all send to them
     undo: Undo = Undo()
     departed: List[Departed] = []  # to be stopped before the others change
     record: Dict[str, List[str]] = {}  # the addresses of each member, which the next run reads

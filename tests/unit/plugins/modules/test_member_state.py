@@ -24,6 +24,7 @@ def asked(monkeypatch):
     for name in ("postpone", "confirm", "abandon", "take_over"):
         record(arming, name)
     record(manager, "arm")
+    monkeypatch.setattr(arming, "announce", lambda: calls.append(("announce",)))
     monkeypatch.setattr(program, "build", lambda: b"program")
     return calls
 
@@ -37,6 +38,7 @@ GIVEN = {"run": RUN, "role": "first"}
     [
         ({"state": "armed", **GIVEN, "purpose": "a test"}, ("arm", DUE, "a test", "")),
         ({"state": "armed", **GIVEN, "id": "20260130T120000Z"}, ("arm", DUE, "a run", "20260130T120000Z")),
+        ({"state": "announced"}, ("announce",)),
         ({"state": "postponed", **GIVEN}, ("postpone", DUE, b"program")),
         ({"state": "confirmed", **GIVEN}, ("confirm", DUE, b"program")),
         ({"state": "confirmed"}, ("confirm", None, b"program")),

@@ -19,7 +19,7 @@ RUN, OTHER_RUN = "20260131T120000Z", "20260201T120000Z"
 def host(monkeypatch, tmp_path):
     """A member whose folders are temporary."""
     for module in (arming, records):
-        for name in ("UNDO", "DUE", "RETURNED", "PROGRAM", "UNITS", "WANTS", "BLOCKS"):
+        for name in ("UNDO", "DUE", "RETURNED", "PROGRAM", "UNITS", "WANTS", "BLOCKS", "ANNOUNCED"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, str(tmp_path) + getattr(module, name))
     return Systemd()
@@ -70,8 +70,38 @@ def test_a_sign_of_life_lets_the_timer_begin_anew(host):
     assert host.asked[-1] == "systemctl restart onprem-lb-undo.timer"
 
 
+def test_the_others_accept_a_sign_of_life_that_was_announced(host):
+    arm(host, role="other")
+    arming.announce()
+    arming.postpone(host.run_command, due("other"), b"program")
+    assert host.asked[-1] == "systemctl restart onprem-lb-undo.timer"
+
+
+@pytest.mark.parametrize("seconds, how", [(None, "without an announcement"), (9.0, "9 s after its announcement")])
+def test_the_others_return_rather_than_accept_one_that_took_too_long(host, monkeypatch, seconds, how):
+    arm(host, role="other")
+    if seconds:
+        arming.announce()
+        later = arming.time.monotonic() + seconds
+        monkeypatch.setattr(arming.time, "monotonic", lambda: later)
+    with pytest.raises(arming.Refused, match=how):
+        arming.postpone(host.run_command, due("other"), b"program")
+    assert host.asked[-1] == "systemctl restart --no-block onprem-lb-undo.service"
+
+
+def test_the_next_run_postpones_the_others_only_as_announced(host):
+    arm(host, role="other")
+    before = list(host.asked)
+    arming.take_over(host.run_command)
+    assert host.asked == before
+    arming.announce()
+    arming.take_over(host.run_command)
+    assert host.asked[-1] == "systemctl restart onprem-lb-undo.timer"
+
+
 def test_a_confirmed_run_leaves_nothing_behind(host, tmp_path):
     arm(host)
+    arming.announce()
     arming.confirm(host.run_command, due(), b"program")
     assert left(tmp_path) == []
     assert host.asked[-3:] == [

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A run is interrupted at each of its steps, and the members return by themselves: never do two hold the VIP.
 
-The order of the steps is that of `roles/layout/tasks`: arm, postpone, stop the routers of the others, change the first
-one, change and start the others, postpone, verify, confirm.
+The order of the steps is that of `roles/layout/tasks`: arm, announce, postpone, stop the routers of the others, change
+the first one, change and start the others, announce, postpone, verify, confirm.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHANGES = {
     "interval": {"interval": 2},
 }
 NAMES = ("lb1", "lb2", "lb3")
-STEP_S = 2.0
+STEP_S = 1.0
 HANDOVER_S = 0.001  # an Advertisement travels that long at most
 BACK_S = 60.0
 AS_PREFERRED = {vip: {name} for vip, name in zip(VIPS, NAMES)}
@@ -46,8 +46,10 @@ def steps(world):
 
 
 def signs_of_life(world, first, others):
-    """Yield the steps of a sign of life: the first one is asked first, and once more."""
-    for name in (first, *others, first):
+    """Yield the steps of a sign of life: the others hear of it before the first one gets it, and get it after that."""
+    for name in others:
+        yield f"announce {name}", lambda name=name: world.announce(name)
+    for name in (first, *others):
         yield f"postpone {name}", lambda name=name: world.postpone(name)
 
 
@@ -128,3 +130,12 @@ def test_a_controller_that_lives_but_is_too_slow_splits_nothing(world, at, pause
     assert world.two_held() < HANDOVER_S
     assert each_has_one_holder(world)
     assert len({which for which in world.runs().values() if which}) == 1
+
+
+@pytest.mark.parametrize("pause", [11.0, 25.0, 36.0])
+@pytest.mark.parametrize("at", range(COUNT))
+def test_a_controller_that_dies_after_a_slow_step_splits_nothing(world, at, pause):
+    play(world, until=at + 1, pause_at=at, pause=pause)
+    world.wait(3 * BACK_S)
+    assert world.two_held() < HANDOVER_S
+    assert each_has_one_holder(world)

@@ -37,6 +37,27 @@ def test_the_first_comes_after_the_others_have_stopped():
     assert undoing.delay("first", 40) >= undoing.delay("other", 40) + 5
 
 
+@pytest.mark.parametrize("after", [1, 40, 155, 600])
+def test_however_a_sign_of_life_comes_the_first_returns_between_the_others_stop_and_their_start(after):
+    """The first one gets it at 0, the others at once, or as late as they accept it."""
+    latest = next(since for since in range(10000) if not undoing.is_in_time("other", after, since / 10)) / 10
+    first = undoing.delay("first", after)
+    for got in (0, latest):
+        stops = got + undoing.delay("other", after)
+        assert stops + 4 < first < stops + undoing.first_is_over(after)
+
+
+def test_a_sign_of_life_that_was_not_announced_is_none():
+    assert [undoing.is_in_time(role, 40, None) for role in undoing.ROLES] == [True, True, False]
+
+
+def test_it_trusts_a_router_with_the_same_settings_when_no_run_can_change_it_any_more():
+    patience = undoing.Patience([INSTANCE], 5, trusts_from=15)
+    seen = undoing.Seen([HEARD], {"192.0.2.10": ["aa:bb"]})
+    assert patience.hindrance(seen, 14) == "a run may still change the settings of the first member"
+    assert patience.hindrance(seen, 15) == ""
+
+
 def test_it_starts_beside_a_router_with_the_same_settings():
     assert undoing.Patience([INSTANCE], 5).hindrance(undoing.Seen([HEARD], {"192.0.2.10": ["aa:bb"]}), 0) == ""
 

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf as keepalived_conf
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from support.members import RECORD
+from support.plans import clusters
 from support.plans.pairs import pair, running
 from support.plans.transitions import living
 from support.rendering import keepalived
@@ -310,3 +312,21 @@ def test_a_run_announces_that_it_ends_a_switchover_or_a_maintenance(outside, end
     assert _pair.plan(members).warnings == [
         f"lb2: its router is stopped since 2026-01-31 12:00 UTC, when anna handed the VIPs over to lb1. {end}"
     ]
+
+
+MASTERS = ["master-0", "master-1", "master-2"]
+API, INGRESS = "10.0.0.200", "10.0.0.201"
+
+
+@pytest.mark.parametrize("holder", MASTERS)
+def test_a_master_that_becomes_a_worker_gives_the_apis_router_up_before_the_others_no_longer_send_to_it(holder):
+    nodes = clusters.living(MASTERS, {API: holder, INGRESS: "worker-0"}, masters=["master-0", "master-1"])
+    plan = ipi.plan(nodes)
+    assert (plan.faults, plan.leaving, plan.joining) == ([], ["master-2"], [])
+
+
+@pytest.mark.parametrize("holder", ["master-0", "master-1"])
+def test_a_worker_that_becomes_a_master_starts_the_apis_router_when_the_others_send_to_it(holder):
+    nodes = clusters.living(["master-0", "master-1"], {API: holder, INGRESS: "worker-0"}, masters=MASTERS)
+    plan = ipi.plan(nodes)
+    assert (plan.faults, plan.leaving, plan.joining) == ([], [], ["master-2"])
