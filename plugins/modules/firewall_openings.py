@@ -112,6 +112,10 @@ openings:
   type: list
   elements: str
   sample: [tcp 8443 from anywhere, vrrp from 10.0.0.12]
+in_force:
+  description: Whether all that was asked for was in force already.
+  returned: success
+  type: bool
 msg:
   description: Why there was nothing to do.
   returned: when there is no firewall to open
@@ -135,6 +139,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system im
 def result(todo: ChangeSet) -> Dict[str, Any]:
     facts: Dict[str, Any] = {
         "changed": bool(todo.actions),
+        "in_force": not todo.actions,
         "manager": todo.manager,
         "openings": todo.openings,
         "diff": {

@@ -67,6 +67,10 @@ table:
   description: The table as nft lists it, or would list it. Empty if it is absent.
   returned: success
   type: str
+in_force:
+  description: Whether the table was in force as asked for already.
+  returned: success
+  type: bool
 """
 
 import functools
@@ -87,7 +91,8 @@ def run_module(module, nft):
             nft_table.load(run, ruleset)
         else:
             nft_table.delete(run, name)
-    return {"changed": before != after, "table": after, "diff": {"before": before, "after": after}}
+    as_asked = before == after
+    return {"changed": not as_asked, "in_force": as_asked, "table": after, "diff": {"before": before, "after": after}}
 
 
 def main():
@@ -105,7 +110,7 @@ def main():
         is_present = module.params["state"] == "present"
         if is_present and not module.check_mode:
             module.fail_json(msg=f"The table {module.params['name']} needs nft: install the package nftables.")
-        module.exit_json(changed=is_present, table="")
+        module.exit_json(changed=is_present, in_force=not is_present, table="")
     try:
         module.exit_json(**run_module(module, nft))
     except nft_table.Refused as refused:

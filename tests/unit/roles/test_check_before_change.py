@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import pytest
 import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
 from support.paths import ROLES
-from support.roles import tasks
+from support.roles import tasks, variables_of
 
 CONFIGURING = ("configure.yml", "wave.yml", "router.yml")
 CHANGES_NOTHING = ("plan.yml", "preflight.yml", "check.yml")
@@ -44,7 +46,7 @@ def test_a_layout_configures_only_if_something_is_not_in_force_on_some_member():
 def test_what_a_layout_configures_is_what_it_has_checked():
     checked = {role for role, _file in map(included, tasks("layout", "check.yml"))}
     configured = {role for name in CONFIGURING for role, _f in map(included, tasks("layout", name))}
-    assert checked == configured - {""} == {"haproxy", "keepalived", "agent", "ipi"}
+    assert checked - {""} == configured - {""} == {"haproxy", "keepalived", "agent", "ipi"}
 
 
 PATHS = [
@@ -77,3 +79,36 @@ def test_a_check_writes_nothing_and_sees_the_very_files_that_are_written(role, f
 def test_the_agent_is_checked_before_its_role_opens_the_firewall():
     found = [file for file, _when in stages("agent", "main.yml")]
     assert found == ["preflight.yml", "check.yml", "firewall.yml", "configure.yml", "verify.yml"]
+
+
+@pytest.mark.parametrize("role, file, module", [("ipi", "nftables_check.yml", "nft_table")])
+def test_a_comparison_changes_nothing_and_asks_for_what_is_put_in_force(role, file, module):
+    (task,) = [task for task in tasks(role, file) if f"onprem.lb.{module}" in task]
+    (setting,) = [task for task in tasks(role, file.replace("check", "apply")) if f"onprem.lb.{module}" in task]
+    assert task["check_mode"] is True and task["changed_when"] is False and task["diff"] is False
+    assert (task[f"onprem.lb.{module}"], task["loop"]) == (setting[f"onprem.lb.{module}"], setting["loop"])
+
+
+def test_the_firewall_is_compared_by_the_task_that_opens_it():
+    include = "ansible.builtin.include_tasks"
+    checking = {"file": "openings.yml", "apply": {"check_mode": True, "diff": False}}
+    (check,) = [task for task in tasks("layout", "check.yml") if task.get(include) == checking]
+    (opening,) = [task for task in tasks("layout", "configure.yml") if task.get(include) == "openings.yml"]
+    assert check["when"] == opening["when"] and check["vars"] == {"__layout_only_checks": True}
+
+
+@pytest.mark.parametrize("in_force", [(True, True), (False, True), (True, False)])
+def test_a_cluster_whose_tables_are_not_in_force_has_something_to_configure(in_force):
+    names = ["onprem_lb_api", "onprem_lb_machine_config"]
+    found = [{"item": {"name": name}, "in_force": is_so} for name, is_so in zip(names, in_force)]
+    given = {**variables_of("ipi"), "__ipi_tables_checked": {"results": found}}
+    missing = Templar(loader=DataLoader(), variables=given).template(given["__ipi_tables_not_in_force"])
+    assert missing == [name for name, is_so in zip(names, in_force) if not is_so]
+    assert given["__ipi_not_in_force"].endswith("+ __ipi_tables_not_in_force }}")
+    assert "{{ __ipi_differs | default([]) }}" in variables("layout")["__layout_differing"]
+
+
+def test_a_host_is_read_for_every_file_that_a_cluster_writes():
+    found = variables("ipi")
+    read = {item["path"]: item.get("unit") for item in found["__ipi_layout"]["read_files"]}
+    assert read == {item["path"]: item.get("unit") for item in found["__ipi_files"]}

@@ -63,14 +63,18 @@ def _routers(instances: List[changes.Instance]) -> Set[Tuple[Any, ...]]:
     return {(changes.key(instance), frozenset(changes.vips([instance]))) for instance in instances}
 
 
-def proof(expected: Expected, turn: Turn, vips: Collection[str], listeners: Iterable[Mapping[str, Any]]) -> Expected:
+def proof(
+    expected: Expected, turn: Turn, vips: Collection[str], listeners: Iterable[Mapping[str, Any]], together: bool
+) -> Expected:
     """Return what must be so on a member that has changed, before the next ones do: it could take over.
 
-    Its services answer at its own addresses; those of the VIPs are on a member that has not changed.
+    Its services answer at its own addresses; those of the VIPs are on a member that has not changed. Where the routers
+    change together, after the balancers, there is no split yet that would have to show.
 
     :param expected: of it at the end of the run
     :param vips: that run and will run
     :param listeners: what its balancer binds
+    :param together: as `routers_together` returns it
     """
     sources = dict.fromkeys(instance["source"] for instance in turn.after)
     wildcards = {source: "::" if ":" in source else ANY for source in sources}
@@ -80,7 +84,8 @@ def proof(expected: Expected, turn: Turn, vips: Collection[str], listeners: Iter
         for listener in listeners
         if not {source, wildcard}.isdisjoint(listener["bind"])
     ]
-    return expected._replace(vips=[vip for vip in expected.vips if vip.address in vips], targets=targets)
+    settle = 0.0 if together else expected.settle
+    return expected._replace(vips=[vip for vip in expected.vips if vip.address in vips], targets=targets, settle=settle)
 
 
 def is_provable(turn: Turn, host: Mapping[str, Any], together: bool) -> bool:

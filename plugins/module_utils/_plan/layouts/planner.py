@@ -169,13 +169,13 @@ def _in_order(
 ) -> Dict[str, MemberPlan]:
     """Return the members' plans with what the order of the run needs: how each is proved, and what a change stops."""
     hosts = {member["name"]: member["host"] for member in judged.members}
-    kept = order.kept(every)
+    kept, together = order.kept(every), way.routers_together
     return {
         turn.name: member._replace(
-            proof=order.proof(member.expected, turn, kept, judged.found.listeners(turn.name))
-            if order.is_provable(turn, hosts[turn.name], way.routers_together)
+            proof=order.proof(member.expected, turn, kept, judged.found.listeners(turn.name), together)
+            if order.is_provable(turn, hosts[turn.name], together)
             else None,
-            interrupted=order.interruption(hosts[turn.name], member) if turn.holds and not way.routers_together else "",
+            interrupted=order.interruption(hosts[turn.name], member) if turn.holds and not together else "",
         )
         for turn, member in ((turn, planned[turn.name]) for turn in every)
     }

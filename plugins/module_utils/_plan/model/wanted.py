@@ -7,6 +7,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Iterable, List, Mapping
 
+from ..._shared.engines import NATIVE
+
 PLAIN = "0644"  # the mode of a file that names none, as of config_files
 
 
@@ -42,7 +44,7 @@ def sha256(content: str) -> str:
 def is_in_force(plan: Mapping[str, Any], name: str, host: Mapping[str, Any], differing: Iterable[Any]) -> bool:
     """Return whether a run has nothing to configure on a member, as far as that was compared.
 
-    A firewall, the booleans of SELinux and the rules of nftables are compared by the tasks that set them.
+    The booleans of SELinux are compared by the tasks that set them.
 
     :param plan: as data
     :param host: as `host_info` returns it
@@ -50,6 +52,6 @@ def is_in_force(plan: Mapping[str, Any], name: str, host: Mapping[str, Any], dif
     """
     member = plan["members"][name]
     between_members = plan["departed"] or plan["migration_order"] or plan["joining"] or plan["routers_together"]
-    on_this_one = member["replaces"] or host["missing_packages"] or host["held_back"]
-    not_compared = host["selinux"] or host["firewall"] or member["balancer"]["redirect"] is not None
-    return not (any(differing) or between_members or on_this_one or not_compared)
+    packages = host["missing_packages"] if member["engine"] == NATIVE else []  # the agent needs none
+    on_this_one = member["replaces"] or packages or host["held_back"]
+    return not (any(differing) or between_members or on_this_one or host["selinux"])

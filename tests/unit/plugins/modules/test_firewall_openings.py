@@ -60,6 +60,7 @@ def test_check_mode_says_what_would_be_opened_and_opens_nothing(on, manager):
     before = host.state()
     said = run(firewall_openings, ASKED, check=True)
     assert (said["changed"], said["manager"], said["openings"]) == (True, manager, OPEN)
+    assert said["in_force"] is False
     assert host.state() == before
     done = run(firewall_openings, ASKED)
     assert host.state() != before, "and without check mode it is opened"
@@ -82,7 +83,7 @@ def test_what_is_open_already_is_no_change(on, manager):
     run(firewall_openings, ASKED)
     for check in (True, False):
         again = run(firewall_openings, ASKED, check=check)
-        assert not again["changed"] and again["diff"]["before"] == again["diff"]["after"]
+        assert not again["changed"] and again["in_force"] and again["diff"]["before"] == again["diff"]["after"]
 
 
 def test_without_a_firewall_nothing_is_to_be_opened_and_that_is_said(on):

@@ -32,11 +32,12 @@ class Host(Programs):
 def test_a_table_that_differs_is_loaded_and_a_dry_run_says_so(before):
     host = Host(before)
     dry = run(nft_table, WANTED, host, check=True)
-    assert (dry["changed"], host.table) == (True, before)
+    assert (dry["changed"], dry["in_force"], host.table) == (True, False, before)
     done = run(nft_table, WANTED, host)
     assert (done["changed"], host.table) == (True, TABLE)
     assert dry["diff"] == done["diff"] == {"before": before, "after": TABLE}
-    assert not run(nft_table, WANTED, host)["changed"]
+    again = run(nft_table, WANTED, host)
+    assert (again["changed"], again["in_force"]) == (False, True)
 
 
 def test_a_table_that_is_not_wanted_is_deleted_once():

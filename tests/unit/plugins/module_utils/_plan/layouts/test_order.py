@@ -89,6 +89,11 @@ def test_a_proof_says_that_a_backup_could_take_over_and_serves_at_its_own_addres
     assert proof._replace(targets=end.targets) == end
 
 
+def test_a_proof_waits_for_no_split_where_the_routers_change_after_it():
+    member = _pair.plan(living(auth_pass="an0ther1")).members["lb2"]
+    assert (member.proof.settle, member.expected.settle) == (0, 5)
+
+
 def test_a_service_at_the_vips_alone_is_not_asked_for_at_another_address():
     service = {"name": "one", "port": 7000, "bind": [VIP], "servers": ["192.0.2.31"]}
     proof = _pair.plan(living(before={"services": [service]}, services=[service])).members["lb2"].proof

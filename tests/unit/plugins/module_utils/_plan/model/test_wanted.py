@@ -59,13 +59,18 @@ def test_a_unit_that_does_not_run_or_not_at_boot_or_starts_again_and_again_is_na
     assert wanted.not_in_force([FILE], host(**units), ["a.service"]) == ["a.service"]
 
 
-MEMBER = {"replaces": "", "balancer": {"redirect": None}}
+MEMBER = {"engine": "native", "replaces": ""}
 PLAN = {"members": {"lb1": MEMBER}, "departed": [], "migration_order": [], "joining": [], "routers_together": False}
-HOST = {"missing_packages": [], "held_back": {}, "selinux": False, "firewall": False}
+HOST = {"missing_packages": [], "held_back": {}, "selinux": False}
 
 
 def test_a_member_on_which_nothing_differs_needs_no_configuration():
     assert wanted.is_in_force(PLAN, "lb1", HOST, [[], [], False])
+
+
+def test_a_member_with_the_agent_needs_no_packages():
+    plan = {**PLAN, "members": {"lb1": {**MEMBER, "engine": "agent"}}}
+    assert wanted.is_in_force(plan, "lb1", {**HOST, "missing_packages": ["haproxy"]}, [])
 
 
 @pytest.mark.parametrize(
@@ -78,11 +83,9 @@ def test_a_member_on_which_nothing_differs_needs_no_configuration():
         ({"joining": ["lb2"]}, {}, []),
         ({"routers_together": True}, {}, []),
         ({"members": {"lb1": {**MEMBER, "replaces": "native"}}}, {}, []),
-        ({"members": {"lb1": {**MEMBER, "balancer": {"redirect": "table"}}}}, {}, []),
         ({}, {"missing_packages": ["haproxy"]}, []),
         ({}, {"held_back": {"by": "onprem.lb.maintenance"}}, []),
         ({}, {"selinux": True}, []),
-        ({}, {"firewall": True}, []),
     ],
 )
 def test_whatever_differs_or_is_not_compared_is_configured(plan, host, differing):
