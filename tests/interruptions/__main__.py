@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`python3 tests/interruptions pair --moments 2 deployment change`: kill runs on real hosts, and run them again.
 
-`--part 1/4` takes a quarter of the moments, so that several machines can share them.
+`--part 1/4` takes a quarter of the moments, so that several machines can share them. A task that runs for one member
+after the other is interrupted at one of them, another one for each task; with `--every-member` at each.
 
 Each run is killed at a moment, with all of its processes on the controller. If the VIPs were served before, they must
 be served now. After every second change the members must be back as they were before, by themselves and within a
@@ -39,7 +40,7 @@ from lab.layout import Lab  # noqa: E402
 
 LIMIT_S = 600  # of one run
 SPLIT_SHOWS_S = 5.0  # Active_Down_Interval, and a second
-Choose = Callable[[List[Moment]], List[Moment]]  # which moments of an operation are interrupted
+Choose = Callable[[List[Moment], Journal], List[Moment]]  # which moments of an operation are interrupted
 CALLBACKS = ROOT / "tests" / "interruptions" / "callback"
 
 
@@ -130,10 +131,11 @@ class Cycles:
             self._undisturbed(operation)
         footprints, moments = {}, {}
         for operation in (cycle.there, cycle.back):
-            found = journal.moments(self._undisturbed(operation))
+            seen = self._undisturbed(operation)
+            found = journal.moments(seen)
             if not found:
                 raise SystemExit(f"{operation.name} changes nothing: {self.runs.number:03d}.log")
-            moments[operation.name], footprints[operation.name] = self.choose(found), self.hosts.footprint()
+            moments[operation.name], footprints[operation.name] = self.choose(found, seen), self.hosts.footprint()
             say(f"{cycle.name}: {operation.name}: {len(moments[operation.name])} of {len(found)} moments")
         both = (cycle.there, cycle.back)
         for at, pair in enumerate(zip_longest(*(moments[operation.name] for operation in both))):
@@ -231,6 +233,9 @@ def main() -> int:
     )
     parser.add_argument("--moments", type=int, help="of each operation; all of them by default")
     parser.add_argument("--part", type=part, default=(1, 1), help="of the moments of each operation, such as 1/4")
+    parser.add_argument(
+        "--every-member", action="store_true", help="a task that runs for one member after the other, for each of them"
+    )
     parser.add_argument("--logs", type=Path, default=ROOT / ".cache" / "interruptions", help="the folder for logs")
     arguments = parser.parse_intermixed_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the hosts are removed
@@ -241,8 +246,9 @@ def main() -> int:
         parser.error(f"there is no cycle {unknown[0]}; there are {', '.join(known)}")
     cycles = [known[name] for name in arguments.cycles or known]
 
-    def choose(every: List[Moment]) -> List[Moment]:
-        return journal.sample(journal.part(every, arguments.part), arguments.moments)
+    def choose(every: List[Moment], seen: Journal) -> List[Moment]:
+        each = every if arguments.every_member else journal.each_once(every, seen)
+        return journal.sample(journal.part(each, arguments.part), arguments.moments)
 
     return interrupt(layout, cycles, choose, arguments.logs)
 

@@ -102,6 +102,22 @@ def moments(journal: Journal) -> List[Moment]:
     return found
 
 
+def each_once(every: Sequence[Moment], journal: Journal) -> List[Moment]:
+    """Return one moment of those that differ in the member alone, another member for each.
+
+    A run does the same for one member after the other: tasks of one name, after changes of one name.
+    """
+    alike: Dict[Tuple[str, str, bool], List[Moment]] = {}
+    for moment in every:
+        alike.setdefault((moment.name, _last_change(journal, moment.task), bool(moment.delay)), []).append(moment)
+    return sorted(group[number % len(group)] for number, group in enumerate(alike.values()))
+
+
+def _last_change(journal: Journal, before: int) -> str:
+    """Return the name of the last task before this one that has changed something; '' if there is none."""
+    return next((task.name for task in reversed(journal.tasks) if task.changed and task.number < before), "")
+
+
 def part(every: Sequence[Moment], which: Tuple[int, int]) -> List[Moment]:
     """Return one of several parts, so that several machines can share the moments.
 

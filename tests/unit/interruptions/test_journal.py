@@ -88,3 +88,16 @@ def test_the_parts_are_the_whole_and_a_task_is_in_one_of_them():
     assert [moment.task for moment in journal.part(every, (3, 3))] == [5, 5]
     assert sorted(moment for number in (1, 2, 3) for moment in journal.part(every, (number, 3))) == every
     assert journal.part(every, (1, 1)) == every
+
+
+def test_a_task_that_comes_once_for_each_member_is_interrupted_at_one_of_them_and_another_at_the_next():
+    lines = [(at / 2, name, ("lb1",)) for at, name in enumerate(["write", "reload"] * 3)]
+    read = journal.read(text(*lines, ended=3.0))
+    chosen = journal.each_once(journal.moments(read), read)
+    assert [(moment.task, moment.name) for moment in chosen] == [(1, "write"), (3, "write"), (4, "reload")]
+
+
+def test_tasks_of_one_name_after_different_changes_are_different_moments():
+    names = ["stop the others", "reload", "start", "reload"]
+    read = journal.read(text(*((float(at), name, ("lb1",)) for at, name in enumerate(names)), ended=4.0))
+    assert journal.each_once(journal.moments(read), read) == journal.moments(read)

@@ -103,7 +103,7 @@ def test_the_module_takes_what_is_planned():
 
 def test_the_role_hands_all_of_it_to_the_module():
     (task,) = [
-        task for task in yaml.safe_load((ROOT / "roles/layout/tasks/configure.yml").read_text()) if MODULE in task
+        task for task in yaml.safe_load((ROOT / "roles/layout/tasks/openings.yml").read_text()) if MODULE in task
     ]
     assert {key: task[MODULE][key] for key in Firewall._fields if key != "ports"} == {
         key: f"{{{{ __layout_me.firewall.{key} }}}}" for key in Firewall._fields if key != "ports"
