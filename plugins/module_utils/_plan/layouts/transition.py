@@ -18,7 +18,7 @@ from ..forecast import transition as plays
 from ..forecast.transition import RELOAD, START, STOP, Step
 from . import changes, order
 from .changes import SPLITS, Change, Instance
-from .turns import Turn, changed, joining, leaving, longest_gaps
+from .turns import Turn, changed, joining, leaving, longest_gaps, starting
 
 IN_PLAY = 4  # more members of one kind tell nothing new; see `plays`
 
@@ -116,21 +116,22 @@ def waves(given: List[Turn], alone: str, migrating: List[str], in_order: List[Li
     :param migrating: the members that change their engine, in their order
     :param in_order: the members whose routers change one wave after the other; nothing if all change at one time
     """
-    runs = [turn.name for turn in given if turn.is_changed]
+    starts, late = starting(given), joining(given)
+    runs = [turn.name for turn in given if turn.is_changed and turn.runs]
+    verbs = {**dict.fromkeys([*starts, *late], START), **dict.fromkeys(runs, START if alone else RELOAD)}
+    changing = [name for name in verbs if name not in (alone, *migrating)]
     found = [[Step(STOP, name) for name in runs if alone and name != alone], [Step(RELOAD, alone, 1)] if alone else []]
-    verb, early, late = START if alone else RELOAD, leaving(given, alone), joining(given)
-    found.append([Step(STOP, name) for name in early])
-    for names in in_order or [[name for name in runs if name not in late]]:
-        found.append([Step(verb, name, 1) for name in names if name in runs and name not in (alone, *migrating)])
+    found.append([Step(STOP, name) for name in leaving(given, alone)])
+    for names in in_order or [list(verbs)]:
+        found.append([Step(verbs[name], name, 1) for name in names if name in changing and name not in late])
     for name in migrating:
-        found += [[Step(STOP, name)] if name in runs else [], [Step(START, name, 2)] if name in [*runs, *late] else []]
-    here = [name for name in late if name not in (alone, *migrating)]
-    return [*found, [Step(verb if name in runs else START, name, 1) for name in here]]
+        found += [[Step(STOP, name)] if name in runs else [], [Step(START, name, 2)] if name in verbs else []]
+    return [*found, [Step(verbs[name], name, 1) for name in late if name in changing]]
 
 
 def unsafe(given: List[Turn], alone: str, migrating: List[str]) -> Faults:
     """Return a play of the run in which two members hold a VIP, or nobody for longer than said; [] if it is safe."""
-    nothing_changes = not any(changed(given).values()) and not migrating and not joining(given)
+    nothing_changes = not any(changed(given).values()) and not migrating and not joining(given) and not starting(given)
     return [] if nothing_changes else plays.counterexample(to_play(given, alone, migrating))
 
 
@@ -171,7 +172,14 @@ def _in_play(given: List[Turn], found: Mapping[str, List[Change]], alone: str) -
     seen: Dict[Any, Turn] = {}
     best = sorted(given, key=lambda turn: (turn.name != alone, -turn.held, -turn.priority))
     for rank, turn in enumerate(best):
-        kind = (turn.is_left, bool(turn.before), turn.engine, turn.replaces, frozenset(changes.vips(turn.after)))
+        kind = (
+            turn.is_left,
+            turn.runs,
+            bool(turn.before),
+            turn.engine,
+            turn.replaces,
+            frozenset(changes.vips(turn.after)),
+        )
         labels = frozenset((change.vip, change.label) for change in found.get(turn.name, []))
         seen.setdefault(rank if rank < IN_PLAY else (kind, labels), turn)
     return [turn for turn in given if turn in seen.values()]
@@ -179,7 +187,7 @@ def _in_play(given: List[Turn], found: Mapping[str, List[Change]], alone: str) -
 
 def _configurations(turn: Turn) -> List[List[simulator.Instance]]:
     """Return what a member runs on the way: as now, the planned settings with this engine, and with the new one."""
-    now = [_running(turn, instance) for instance in turn.before if _can_be_played(instance)]
+    now = [_running(turn, instance) for instance in turn.before if turn.runs and _can_be_played(instance)]
     on_the_way = (now, turn.running_engine), (turn.after, turn.running_engine), (turn.after, turn.engine)
     return [[_simulated(turn, instance, engine) for instance in instances] for instances, engine in on_the_way]
 

@@ -6,17 +6,21 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Set, Tuple
 
+from ..._shared.engines import UNITS
 from ..model.plan import MemberPlan, Vip
 from . import changes
 from .changes import MOVES, SPLITS, Change, Instance
 from .members import held_vips
+
+ROUTERS = {units.router for units in UNITS.values()}
 
 
 class Turn(NamedTuple):
     """What one member runs now and will run."""
 
     name: str
-    before: List[Instance]  # as `host_info` returns them; a member that runs none has nothing to disagree about
+    before: List[Instance]  # of its file, as `host_info` returns them; it runs them, or would after a boot
+    runs: bool  # whether its router runs
     after: List[Instance]  # in the plan, with their passwords
     engine: str
     replaces: str  # the engine that goes, or nothing
@@ -62,6 +66,7 @@ def turns(
         Turn(
             name=member["name"],
             before=member["host"].get("instances", []),
+            runs=bool(ROUTERS & {*member["host"].get("active_units", [])}),
             after=[{**each, "auth_pass": password} for each in planned[member["name"]].router.instances],
             engine=planned[member["name"]].engine,
             replaces=planned[member["name"]].replaces,
@@ -96,11 +101,28 @@ def leaving(given: List[Turn], alone: str) -> List[str]:
 
 def joining(given: List[Turn]) -> List[str]:
     """Return the members that have to run a Virtual Router which others run: they start it when all send to them."""
-    if not any(turn.before for turn in given):
-        return []
     kept = _kept(given)
-    here = [turn for turn in given if turn.after and not turn.is_left]
-    return [turn.name for turn in here if not turn.before or kept & _routers(turn.after) - _routers(turn.before)]
+    return [
+        turn.name
+        for turn in given
+        if turn.after and not turn.is_left
+        if not turn.runs or kept & _routers(turn.after) - _routers(turn.before)
+        if not all(_sends_to(other, turn) for other in given if other.runs and other.name != turn.name)
+    ]
+
+
+def starting(given: List[Turn]) -> List[str]:
+    """Return the members whose router does not run, and to which all others send already: they start in their turn."""
+    late = joining(given)
+    here = [turn for turn in given if turn.after and not turn.is_left and not turn.runs]
+    return [turn.name for turn in here if turn.name not in late] if any(turn.runs for turn in given) else []
+
+
+def _sends_to(other: Turn, turn: Turn) -> bool:
+    """Whether a router that runs sends its Advertisements to each Virtual Router that a member will have."""
+    running = {changes.key(instance)[1:]: instance["peers"] for instance in other.before}
+    peers = [(running.get(changes.key(instance)[1:]), instance["source"]) for instance in turn.after]
+    return all(found is not None and (not found or source in found) for found, source in peers)
 
 
 def _kept(given: List[Turn]) -> Set[Tuple[int, bool]]:

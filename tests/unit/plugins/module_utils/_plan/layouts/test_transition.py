@@ -330,3 +330,29 @@ def test_a_worker_that_becomes_a_master_starts_the_apis_router_when_the_others_s
     nodes = clusters.living(["master-0", "master-1"], {API: holder, INGRESS: "worker-0"}, masters=MASTERS)
     plan = ipi.plan(nodes)
     assert (plan.faults, plan.leaving, plan.joining) == ([], [], ["master-2"])
+
+
+def test_a_member_whose_router_a_killed_run_has_removed_starts_before_the_next_one_changes_its_engine():
+    """Found by the kill test: nobody would have held the VIPs while the last router was replaced."""
+    members = living(engine="agent", to_engine="native")
+    members[1]["host"].update(instances=[], own_units=[], active_units=[])
+    plan = _pair.plan(members)
+    assert (plan.faults, plan.joining, plan.migration_order) == ([], [], ["lb1"])
+
+
+@pytest.mark.parametrize("is_running, late", [(True, []), (False, ["lb3"])])
+def test_a_retired_member_that_comes_back_starts_when_all_others_send_to_it(is_running, late):
+    """Found by the kill test: it has its file, so it was taken for one that runs, and took the VIPs."""
+    members = living(3)
+    for one in members[:2]:
+        for instance in one["host"]["instances"]:
+            instance["peers"] = [peer for peer in instance["peers"] if peer != "192.0.2.3"]
+    members[2]["host"]["active_units"] = members[2]["host"]["active_units"] if is_running else []
+    assert _pair.plan(members).joining == late
+
+
+def test_a_member_whose_router_was_stopped_starts_in_its_turn_if_all_others_send_to_it():
+    members = living(3)
+    members[2]["host"]["active_units"] = []
+    plan = _pair.plan(members)
+    assert (plan.faults, plan.joining) == ([], [])
