@@ -88,7 +88,7 @@ def proof(
     return expected._replace(vips=[vip for vip in expected.vips if vip.address in vips], targets=targets, settle=settle)
 
 
-def is_provable(turn: Turn, host: Mapping[str, Any], together: bool) -> bool:
+def is_provable(turn: Turn, host: Mapping[str, Any], together: bool, joining: Collection[str]) -> bool:
     """Return whether a member could take over as soon as it has changed.
 
     One that joins, or that changes its engine, does so later. Where the routers change together, after the balancers,
@@ -96,8 +96,9 @@ def is_provable(turn: Turn, host: Mapping[str, Any], together: bool) -> bool:
 
     :param host: as `host_info` returns it
     :param together: as `routers_together` returns it
+    :param joining: the members whose routers start last
     """
-    changes_here = turn.is_changed and bool(turn.after) and not turn.replaces
+    changes_here = turn.is_changed and bool(turn.after) and not turn.replaces and turn.name not in joining
     runs = UNITS[turn.engine].router in host.get("active_units", [])
     return changes_here and not (together and (turn.engine == AGENT or not runs))
 

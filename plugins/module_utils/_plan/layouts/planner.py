@@ -173,7 +173,7 @@ def _in_order(
     return {
         turn.name: member._replace(
             proof=order.proof(member.expected, turn, kept, judged.found.listeners(turn.name), together)
-            if order.is_provable(turn, hosts[turn.name], together)
+            if order.is_provable(turn, hosts[turn.name], together, way.joining)
             else None,
             interrupted=order.interruption(hosts[turn.name], member) if turn.holds and not together else "",
         )

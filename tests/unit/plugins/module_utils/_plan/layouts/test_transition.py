@@ -348,7 +348,9 @@ def test_a_retired_member_that_comes_back_starts_when_all_others_send_to_it(is_r
         for instance in one["host"]["instances"]:
             instance["peers"] = [peer for peer in instance["peers"] if peer != "192.0.2.3"]
     members[2]["host"]["active_units"] = members[2]["host"]["active_units"] if is_running else []
-    assert _pair.plan(members).joining == late
+    plan = _pair.plan(members)
+    assert plan.joining == late
+    assert (plan.members["lb3"].proof is None) is not is_running, "it could take over only once it has joined"
 
 
 def test_a_member_whose_router_was_stopped_starts_in_its_turn_if_all_others_send_to_it():
