@@ -20,7 +20,7 @@ class Turn(NamedTuple):
 
     name: str
     before: List[Instance]  # of its file, as `host_info` returns them; it runs them, or would after a boot
-    runs: bool  # whether its router runs
+    runs: bool  # whether its router runs; of one that does not answer that is assumed
     after: List[Instance]  # in the plan, with their passwords
     engine: str
     replaces: str  # the engine that goes, or nothing
@@ -66,7 +66,7 @@ def turns(
         Turn(
             name=member["name"],
             before=member["host"].get("instances", []),
-            runs=bool(ROUTERS & {*member["host"].get("active_units", [])}),
+            runs=bool(member.get("silent") or ROUTERS & {*member["host"].get("active_units", [])}),
             after=[{**each, "auth_pass": password} for each in planned[member["name"]].router.instances],
             engine=planned[member["name"]].engine,
             replaces=planned[member["name"]].replaces,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner, silent
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import auth_pass
 from support.plans.pairs import member
 from support.plans.transitions import living, to_play, turns_of
@@ -112,3 +112,8 @@ def test_a_new_host_with_another_address_replaces_a_dead_member():
     assert [plan.members[name].router.peers for name in ("lb1", "lb2")] == [["192.0.2.3"], ["192.0.2.1"]]
     assert plan.record["lb2"] == ["192.0.2.3"]
     assert "192.0.2.2 -> 192.0.2.3   at most     0 ms   harmless" in plan.warnings[1]
+
+
+def test_it_is_assumed_to_run_so_that_the_play_has_it():
+    given, _plan = turns_of(silent.complete(without_lb2(3)))
+    assert {turn.name: turn.runs for turn in given}["lb2"]
