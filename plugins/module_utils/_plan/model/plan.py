@@ -34,11 +34,10 @@ class Vip(NamedTuple):
 
 
 class Redirect(NamedTuple):
-    """A port of the VIPs that nftables passes on to another port of the host that holds them."""
+    """Ports of the VIPs that nftables passes on to other ports of the host that holds them."""
 
     vips: List[str]
-    port: int
-    to_port: int
+    ports: Dict[int, int]  # by port of the VIPs, that of the balancer
 
 
 class Balancer(NamedTuple):
