@@ -8,6 +8,7 @@ import functools
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, planner
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 from support.plans.clusters import ADDRESSES, BOOTSTRAP, SETTINGS, cluster
 
 NODES = [*ADDRESSES, *BOOTSTRAP]
@@ -152,12 +153,33 @@ def test_masters_that_do_not_exist_yet_have_the_addresses_of_the_inventory():
     ) in plan.warnings
 
 
+def test_a_family_of_which_the_inventory_has_no_address_has_to_wait():
+    faults = drafted(silent_masters(api_vips=["10.0.0.200", "2001:db8::200"])).faults
+    assert faults[0] == (
+        "master-0 does not answer, and its address on the link of VIP 2001:db8::200 is not known: leave this "
+        "VIP out until the member answers."
+    )
+
+
 @pytest.mark.parametrize("settings", [{"bootstrap_complete": True}, {"bootstrap": ""}, {"bootstrap": "10.0.0.9"}])
 def test_without_a_member_that_bootstraps_they_must_answer(settings):
     assert (
         "master-0 does not answer, and no other member has a record of it"
         in drafted(silent_masters(**settings)).faults[0]
     )
+
+
+def test_a_second_run_without_the_masters_changes_nothing():
+    """No member that answers carries the ingress VIP: what the masters have of it is not known."""
+    found = [each for each in silent_masters(auth_pass="secret1") if each["name"] != "worker-0"]
+    first = drafted(found)
+    bootstrap = found[-1]["host"]
+    instances = [{**each, "auth_pass": "secret1"} for each in first.members["bootstrap-0"].router.instances]
+    bootstrap.update(instances=instances, members=first.record, active_units=[engines.UNITS[engines.NATIVE].router])
+    for each in found[:-1]:
+        each["outside_limit"] = True
+    plan = drafted(found)
+    assert (plan.faults, plan.sole_router, plan.joining) == ([], "", [])
 
 
 def test_a_name_of_the_inventory_is_no_address():
