@@ -99,11 +99,12 @@ def _milliseconds(cell: str) -> float:
 def draw_redirect() -> str:
     plan = planned("ipi", ROLES / "ipi" / "README.md", "ini")
     vip, holder = plan.vips[0], plan.members[plan.vips[0].order[0]]
+    ((port, to_port),) = holder.balancer.redirect.ports.items()
     return redirect.draw(
         redirect.Redirect(
             vip=vip.address,
-            port=holder.balancer.redirect.port,
-            to_port=holder.balancer.redirect.to_port,
+            port=port,
+            to_port=to_port,
             masters=vip.order,
             address=holder.router.instances[0]["source"],
             outage_ms=outage(plan, events.HAPROXY_KILLED),

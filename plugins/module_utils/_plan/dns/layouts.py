@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, Collection, Dict, List, NamedTuple
 
-from ..._agent.config.schema import Faults, boolean, integer, shown, unknown_keys
+from ..._agent.config.schema import Faults, boolean, integer, unknown_keys
 from . import names, records, texts
 from .names import WANTED
 from .records import Hosts, Record
@@ -126,9 +126,9 @@ def _bootstrap(given: Any, vips: List[str], nodes: Hosts, faults: Faults) -> Hos
     owners = {address: name for name, addresses in nodes.items() for address in addresses}
     found = []
     for one in given if isinstance(given, list) else [given] if given else []:
-        address, wrong = names.host_address(one)
-        refused = [f"ipi_bootstrap is {shown(one)}: {wrong}"] if wrong else []
-        refused += names.bootstrap_faults(address or "", vips, owners)
+        refused: Faults = []
+        address = names.bootstrap_address(one, refused)
+        refused += names.bootstrap_faults(address, vips, owners)
         faults += refused
         found += [] if refused else [address]
     return {"bootstrap": found} if found else {}

@@ -143,6 +143,14 @@ def host_address(given: Any) -> Tuple[Any, Optional[str]]:
     return found, wrong
 
 
+def bootstrap_address(given: Any, faults: Faults) -> str:
+    """Return the address of the bootstrap machine where it is no member; '' where it is no good."""
+    found, wrong = host_address(given)
+    if wrong:
+        faults.append(f"ipi_bootstrap is {schema.shown(given)}: {wrong} Or name a host of ipi_masters.")
+    return found or ""
+
+
 def bootstrap_faults(given: str, vips: Iterable[str], others: Mapping[str, str]) -> Faults:
     """Refuse an address of the bootstrap machine that is another one's.
 

@@ -22,7 +22,7 @@ from ..._agent.config.schema import (
     word,
 )
 from ..._shared import engines, vrid
-from ..dns.names import cluster_name, host_address
+from ..dns.names import bootstrap_address, cluster_name
 from ..model import values
 from ..model.plan import Vip
 from ..model.services import CHECK, changed_check
@@ -54,7 +54,7 @@ SETTINGS = {
     "stats_port": Field(port),
     "router_port": Field(port, 1936),
     "server_check": Field(anything, {}),
-    "bootstrap": Field(text, ""),  # an address, or a member's name
+    "bootstrap": Field(anything, ""),  # an address, or a member's name
     "bootstrap_complete": Field(boolean, False),
     "machine_networks": Field(list_of(text), []),
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
@@ -144,10 +144,7 @@ def _bootstrap(names: List[str], settings: Dict[str, Any], faults: Faults) -> Tu
         return "", ""
     if given in names and given in settings["masters"]:
         return given, ""
-    address, wrong = host_address(given)
-    if wrong:
-        faults.append(f"ipi_bootstrap is {given!r}: {wrong[:-1]}, or the name of a host in ipi_masters.")
-    return "", address or ""
+    return "", bootstrap_address(given, faults)
 
 
 def _vrids_of_others(settings: Dict[str, Any], *roles: RoleVips) -> Faults:

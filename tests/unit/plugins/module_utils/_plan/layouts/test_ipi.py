@@ -258,7 +258,7 @@ BAD = {
     "bad_server_check": ({"server_check": 5}, "ipi_server_check is 5: a mapping"),
     "bad_bootstrap": (
         {"bootstrap": "boot"},
-        "'boot': an IPv4 or IPv6 address is wanted, or the name of a host in ipi_masters.",
+        "'boot': an IPv4 or IPv6 address is wanted. Or name a host of ipi_masters.",
     ),
     "interface_not_there": ({"interface": "eth9"}, "ipi_interface is 'eth9', which is not there"),
     "shard_without_a_url": (
