@@ -99,7 +99,7 @@ OF_A_CLUSTER = [
         [SHARD],
         "ipi_ingress_vips has router shards only: leave one VIP without a name, for *.apps.lab.example.com.",
     ),
-    ("bootstrap", "x", "ipi_bootstrap is 'x': an IPv4 or IPv6 address is wanted."),
+    ("bootstrap", "x", "ipi_bootstrap is 'x': an IPv4 or IPv6 address is wanted. Or name a host of ipi_masters."),
     (
         "bootstrap",
         "192.0.2.31",
