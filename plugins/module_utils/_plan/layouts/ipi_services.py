@@ -33,10 +33,16 @@ def services(cluster: Cluster, faults: Faults) -> List[Dict[str, Any]]:
     if cluster.bootstrap:
         check = changed_check(cluster.preset.server_check, {"path": "/healthz"})
         one = _service(cluster, MACHINE_CONFIG, cluster.preset.ports["machine_config"], nft_guard.PORT)
-        found.append({**one, "check": check, "allow": cluster.settings["machine_networks"]})
+        found.append({**one, "check": check, "allow": _machines(cluster)})
     read, wrong = read_services(found, "ipi")
     faults += dict.fromkeys(OF_CHECK.sub("ipi_server_check", OF_SERVERS.sub("ipi_masters", fault)) for fault in wrong)
     return read
+
+
+def _machines(cluster: Cluster) -> List[str]:
+    """Return whose machine configs are served; all if nothing is. The holder of a VIP connects to it from the VIP."""
+    networks = cluster.settings["machine_networks"]
+    return [*networks, *(vip.address for vip in cluster.api.vips)] if networks else []
 
 
 def redirected(cluster: Cluster) -> Dict[int, int]:

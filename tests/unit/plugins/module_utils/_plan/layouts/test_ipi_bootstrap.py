@@ -104,7 +104,7 @@ def test_whoever_holds_the_vip_passes_the_api_and_the_machine_configs_on_to_all_
 def test_only_the_machine_networks_get_machine_configs_also_from_the_balancer():
     plan = planned()
     member = plan.members["bootstrap-0"]
-    assert member.balancer.services[1]["allow"] == ["10.0.0.0/24"]
+    assert member.balancer.services[1]["allow"] == ["10.0.0.0/24", "10.0.0.200"]
     assert member.firewall.restricted_ports == [{"port": port, "networks": ["10.0.0.0/24"]} for port in (22623, 9446)]
     assert ["10.0.0.200", 22623] in plan.targets
 
