@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Iterator, List, Sequence, Tuple
+from typing import Iterable, Iterator, List, Mapping, Sequence, Tuple
 
 MARK = "# Managed by Ansible, onprem.lb.resolver; written by `agent follow` where a cluster is followed."
 RESERVED = ("api", "api-int", "apps")  # what a cluster's own records begin with, and no node may be called
 
-Nodes = Dict[str, Sequence[str]]  # the addresses of each node, by its name
+Nodes = Mapping[str, Sequence[str]]  # the addresses of each node, by its name
 
 
 def hosts(nodes: Nodes, domain: str, reserved: Iterable[str] = RESERVED) -> str:
@@ -33,7 +33,7 @@ def _named(nodes: Nodes, domain: str, reserved: Iterable[str]) -> Iterator[Tuple
     taken = set(reserved)
     for name in sorted(nodes):
         names = _names(name, domain)
-        if nodes[name] and not taken.intersection(names[-1].split(".")):
+        if nodes[name] and not (names[0].endswith(f".{domain}") and _label(names[0], domain) in taken):
             yield names, sorted(nodes[name])
 
 
@@ -41,3 +41,8 @@ def _names(name: str, domain: str) -> List[str]:
     """Return the whole name and the short one. A node may be called by either; one of another domain has one name."""
     short = name[: -len(domain) - 1] if name.endswith(f".{domain}") else name
     return [name] if "." in short else [f"{short}.{domain}", short]
+
+
+def _label(name: str, domain: str) -> str:
+    """Return the part of a name that is directly below the domain."""
+    return name[: -len(domain) - 1].rpartition(".")[2]

@@ -56,8 +56,8 @@ class Names:
             self._write_in(SETTLE)
 
     def _write_in(self, delay: int) -> None:
-        """Write after a delay; one that is due already at another event stays so, or a storm would defer it for ever."""
-        if delay == SETTLE and self._timer and self._timer.callback and self._timer.at <= self._loop.now() + SETTLE:
+        """Write after a delay at the latest. A storm of events does not defer what is due."""
+        if self._timer and self._timer.at <= self._loop.now() + delay:
             return
         if self._timer:
             self._timer.cancel()
