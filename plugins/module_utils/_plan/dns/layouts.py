@@ -40,8 +40,8 @@ def describe(given: Any) -> Dict[str, Any]:
     :param given: ``{layout: cluster, name, domain, api_vips, ingress_vips, nodes, etcd, bootstrap, hosts, ttl}`` or
         ``{layout: pair, domain, subdomain, vips, members, api, nodes, etcd, hosts, ttl}``; nodes, members and hosts are
         ``{name: address(es)}``, etcd is a list of addresses. Names of hosts may stand for these mappings and addresses.
-    :return: ``records``, the texts ``zone``, ``dnsmasq``, ``nsupdate`` and ``corefile``, ``zones`` (the text of each zone by
-        its name), the installer's ``variables``, and ``faults``. With faults all of the others are empty.
+    :return: ``records``, the texts ``zone``, ``dnsmasq``, ``nsupdate`` and ``corefile``, ``zones`` (the text of each
+        zone by its name), the installer's ``variables``, and ``faults``. With faults all of the others are empty.
     """
     faults: Faults = []
     parts = [_part(one, faults) for one in (given if isinstance(given, list) else [given])]
