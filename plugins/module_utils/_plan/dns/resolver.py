@@ -89,7 +89,7 @@ def plan(settings: Mapping[str, Any], host: Mapping[str, Any]) -> Resolver:
     layout = given["layout"]
     if not isinstance(layout, dict) or not layout:
         faults.append("resolver_layout is empty: describe the cluster or the pair whose names are answered.")
-    names = _names(layout, given["ttl"], faults) if not faults else Names()
+    names = names_of(layout, given["ttl"], faults) if not faults else Names()
     here = ResolvConf(**host["resolv_conf"])
     own = _own_address(given, host, faults)
     faults += _port_taken(given["listen"], host["port_53"]) + resolv_conf.faults(here)
@@ -138,7 +138,7 @@ class Names(NamedTuple):
         return sorted({*node_names.RESERVED, *labels} - {"*"})
 
 
-def _names(layout: Dict[str, Any], ttl: int, faults: Faults) -> Names:
+def names_of(layout: Dict[str, Any], ttl: int, faults: Faults) -> Names:
     """Return the names of a layout. Those of its nodes are apart, because they change without a run."""
     whole = layouts.describe({**layout, "ttl": ttl})
     faults += whole["faults"]

@@ -110,6 +110,7 @@ class MemberPlan(NamedTuple):
     replaced_router: Optional[Router] = None
     proof: Optional[Expected] = None  # what it must show before the next members change
     follow: Dict[str, Any] = {}  # as `follow.planned` returns it
+    resolver: Dict[str, Any] = {}  # as `resolver.planned` returns it
     interrupted: str = ""  # the program that its change stops, so that it hands its VIPs over first
 
 
