@@ -31,7 +31,7 @@ options:
         type: str
         required: true
       addresses:
-        description: The addresses that it has. For a family without one the answer is to be empty.
+        description: The addresses to expect. For a family without one the answer is to be empty.
         type: list
         elements: str
         required: true
