@@ -20,6 +20,7 @@ UPSTREAMS = "/etc/resolv.conf"  # a file with the name servers that are asked fo
 def render(records: Iterable[Record], hosts_file: str = "", upstreams: str = UPSTREAMS, ttl: int = 30) -> str:
     """Return the Corefile.
 
+    :param ttl: of each answer, whatever that of the records is: how long a client may still have the one of before
     :param hosts_file: one with further names, which CoreDNS reads again when it changes
     """
     found = list(records)
@@ -28,7 +29,7 @@ def render(records: Iterable[Record], hosts_file: str = "", upstreams: str = UPS
         if each.type in ("A", "AAAA") and not each.name.startswith("*."):
             named.setdefault(each.value, []).append(each.name[:-1])
     body = ["errors", "bufsize 1232", "health 127.0.0.1:18080", "loop", "reload", f"cache {ttl}"]
-    body += _templates(found)
+    body += _templates(found, ttl)
     body += [f"hosts {hosts_file} {{" if hosts_file else "hosts {"]
     body += [INDENT + line for line in _hosts(named, ttl)] + ["}"]
     body += [f"forward . {upstreams} {{", f"{INDENT}policy sequential", "}"]
@@ -40,7 +41,7 @@ def _hosts(named: Dict[str, List[str]], ttl: int) -> List[str]:
     return [*lines, f"ttl {ttl}", "fallthrough"]
 
 
-def _templates(records: List[Record]) -> List[str]:
+def _templates(records: List[Record], ttl: int) -> List[str]:
     """Return the wildcards and the SRVs. The last template of a name answers for every other type: nothing."""
     names = dict.fromkeys(each.name for each in records if each.name.startswith("*.") or each.type == "SRV")
     lines = []
@@ -48,7 +49,7 @@ def _templates(records: List[Record]) -> List[str]:
         own = [each for each in records if each.name == name]
         for kind in dict.fromkeys(each.type for each in own):
             values = [each for each in own if each.type == kind]
-            answers = [f'answer "{{{{ .Name }}}} {each.ttl} IN {kind} {each.value}"' for each in values]
+            answers = [f'answer "{{{{ .Name }}}} {ttl} IN {kind} {each.value}"' for each in values]
             lines += _template("IN", kind, name, answers)
         lines += _template("ANY", "ANY", name, ["rcode NOERROR"])
     return lines
