@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module resolv_conf: what it says, and what check mode leaves alone. How files are replaced: _host/test_resolv_conf."""
+"""The module resolv_conf: what it says, and what check mode leaves alone. How it replaces: _host/test_resolv_conf."""
 
 from __future__ import annotations
 
