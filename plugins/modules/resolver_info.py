@@ -79,6 +79,10 @@ resolved:
   description: Whether systemd-resolved runs.
   type: bool
   returned: success
+resolved_config:
+  description: The files of systemd-resolved's configuration, each below its path; empty without them.
+  type: str
+  returned: success
 networkmanager:
   description: Whether NetworkManager runs.
   type: bool

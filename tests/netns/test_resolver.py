@@ -36,6 +36,7 @@ HOST = {
     "networkmanager": False,
     "resolv_conf": {"text": "nameserver 192.0.2.1\n"},
     "upstreams": {},
+    "resolved_config": "",
 }
 EMPTY = (dns.rcode.NOERROR, [])
 

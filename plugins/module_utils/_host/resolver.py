@@ -47,8 +47,15 @@ def read(reader: Reader, path: str = RESOLV_CONF) -> Dict[str, Any]:
             "mounted": os.path.ismount(path),
         },
         "upstreams": {name: reader.text(file) for name, file in UPSTREAMS.items()},
+        "resolved_config": _resolved_config(reader),
         **{name: unit in active for name, unit in UNITS.items()},
     }
+
+
+def _resolved_config(reader: Reader) -> str:
+    """Return all files of systemd-resolved's configuration, each below its path."""
+    program = reader.find("systemd-analyze")
+    return reader.run([program, "cat-config", "systemd/resolved.conf"])[1] if program else ""
 
 
 def addresses(found: List[Dict[str, Any]]) -> List[str]:

@@ -57,8 +57,14 @@ def resolver_of_cluster(what):
     assert plan.faults == []
     given = plan.members["master-0"].resolver
     stub = {"text": "nameserver 127.0.0.53\n"}
-    known = {"port_53": [], "resolved": True, "networkmanager": False, "resolv_conf": stub}
-    host = {**known, "addresses": [given["address"]], "source": given["address"], "upstreams": {}}
+    known = {"port_53": [], "resolved": True, "networkmanager": False, "resolv_conf": stub, "resolved_config": ""}
+    host = {
+        **known,
+        "addresses": [given["address"]],
+        "source": given["address"],
+        "upstreams": {},
+        "resolved_config": "",
+    }
     found = resolver.plan(given, host)
     assert found.faults == []
     return getattr(found, what)

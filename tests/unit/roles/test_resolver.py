@@ -14,7 +14,7 @@ RESOLV_CONF, APT, DNF = "onprem.lb.resolv_conf", "ansible.builtin.apt", "ansible
 UNIT, WATCH = "onprem-lb-resolver.service", "onprem-lb-resolver-nodes.path"
 RUNS = {"active_units": [UNIT, WATCH], "enabled_units": [UNIT, WATCH], "existing_units": [UNIT, WATCH]}
 NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
-RESOLVED = "/etc/systemd/resolved.conf.d/onprem-lb.conf"
+RESOLVED = "/etc/systemd/resolved.conf.d/zz-onprem-lb.conf"
 MANAGED = "/etc/NetworkManager/conf.d/90-onprem-lb.conf"
 
 

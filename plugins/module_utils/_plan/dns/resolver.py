@@ -19,7 +19,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, list_of, read
 from ..._agent.config.schema import text as any_text
 from ..._agent.follow import hosts as node_names
-from . import corefile, layouts, resolv_conf
+from . import corefile, layouts, resolv_conf, resolved
 from .records import Hosts, Record, addresses
 from .resolv_conf import ResolvConf
 
@@ -29,6 +29,7 @@ CONFIG, HOSTS, LOCAL = f"{FOLDER}/dnsmasq.conf", f"{FOLDER}/hosts", f"{FOLDER}/l
 UNIT = "onprem-lb-resolver.service"
 RESOLVED, NETWORK_MANAGER, FILE = "systemd-resolved", "NetworkManager", "resolv.conf"
 # Where each keeps the name servers that it was given. The file of the third is the one that is kept.
+DROP_IN = "/etc/systemd/resolved.conf.d/zz-onprem-lb.conf"  # the last one, which counts
 UPSTREAMS = {
     RESOLVED: "/run/systemd/resolve/resolv.conf",
     NETWORK_MANAGER: "/run/NetworkManager/resolv.conf",
@@ -99,17 +100,19 @@ def plan(settings: Mapping[str, Any], host: Mapping[str, Any]) -> Resolver:
     source = here.original if told == FILE else host["upstreams"].get(told, "")
     mine = {*host["addresses"], *given["listen"], own, *LOOPBACK}
     others = [each for each in resolv_conf.nameservers(source) if each not in mine]
+    named = resolved.servers(host["resolved_config"], DROP_IN) if told == RESOLVED else []
+    named = [each for each in named if each not in mine]
     return Resolver(
         faults=[],
-        warnings=[] if others else [_alone(names.domains)],
+        warnings=[] if others or named else [_alone(names.domains)],
         told=told,
         address=own,
         domains=names.domains,
-        config=_config(names, given, told),
+        config=_config(names, given, [f"resolv-file={UPSTREAMS[told]}", *(f"server={each}" for each in named)]),
         hosts=node_names.hosts(names.nodes, names.domains[0], names.reserved),
         local=node_names.local(names.nodes, names.domains[0], names.reserved),
         corefile=f"{MARK}\n{corefile.render(names.fixed, HOSTS, UPSTREAMS[told], given['ttl'])}",
-        resolved=_drop_in(own, names.domains) if told == RESOLVED else "",
+        resolved=resolved.drop_in(MARK, own, names.domains) if told == RESOLVED else "",
         networkmanager=f"{MARK}\n[main]\nrc-manager=unmanaged\n" if told == NETWORK_MANAGER else "",
         resolv_conf="" if told == RESOLVED else resolv_conf.render(source, own, others),
         supersedes=here.is_foreign and resolv_conf.is_generated(here.text),
@@ -153,7 +156,7 @@ def names_of(layout: Dict[str, Any], ttl: int, faults: Faults) -> Names:
     return Names([zone, *others], fixed, apart["dnsmasq"], nodes)
 
 
-def _config(names: Names, given: Mapping[str, Any], told: str) -> str:
+def _config(names: Names, given: Mapping[str, Any], upstreams: Sequence[str]) -> str:
     """Return the configuration of dnsmasq. It reads no other file of this host, and gives no addresses out."""
     lines = [
         MARK,
@@ -161,7 +164,7 @@ def _config(names: Names, given: Mapping[str, Any], told: str) -> str:
         # It listens on each address by itself, also on a VIP that comes, and leaves 127.0.0.53 to systemd-resolved.
         "bind-dynamic",
         *([f"listen-address={','.join(given['listen'])}"] if given["listen"] else ["local-service"]),
-        f"resolv-file={UPSTREAMS[told]}",
+        *upstreams,
         "domain-needed",
         "dns-loop-detect",
         f"cache-size={CACHE}",
@@ -171,10 +174,6 @@ def _config(names: Names, given: Mapping[str, Any], told: str) -> str:
         f"local-ttl={given['ttl']}",
     ]
     return "\n".join([*lines, names.dnsmasq])
-
-
-def _drop_in(own: str, domains: Sequence[str]) -> str:
-    return f"{MARK}\n[Resolve]\nDNS={own}\nDomains={' '.join(f'~{domain}' for domain in domains)}\n"
 
 
 def _told(here: ResolvConf, host: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ HOST = {
     "networkmanager": False,
     "resolv_conf": NAMES,
     "upstreams": {},
+    "resolved_config": "",
 }
 STUB = {"text": "nameserver 127.0.0.53\n", "target": "/run/systemd/resolve/stub-resolv.conf"}
 RESOLVED = {"resolved": True, "resolv_conf": STUB, "upstreams": {resolver.RESOLVED: "nameserver 192.0.2.1\n"}}
@@ -92,11 +93,24 @@ def test_systemd_resolved_is_told_of_the_domains_alone_and_keeps_resolv_conf():
     assert found.told == resolver.RESOLVED
     assert found.resolved.splitlines()[1:] == [
         "[Resolve]",
+        "DNS=",
         f"DNS={OWN}",
         "Domains=~lab.example.com ~apps.other.example",
     ]
     assert found.resolv_conf == found.networkmanager == ""
     assert "resolv-file=/run/systemd/resolve/resolv.conf" in found.config
+
+
+def test_what_the_configuration_of_systemd_resolved_names_becomes_an_upstream():
+    """It asks one of all servers there, so the host's own has to be the only one."""
+    config = f"# /etc/systemd/resolved.conf\n[Resolve]\nDNS=192.0.2.7 {OWN} 2001:db8::7#dns.example\n"
+    found = planned(**RESOLVED, resolved_config=config)
+    assert [line for line in found.config.splitlines() if line.startswith("server=")] == [
+        "server=192.0.2.7",
+        "server=2001:db8::7",
+    ]
+    alone = {**RESOLVED, "upstreams": {}, "resolved_config": config}
+    assert planned(**alone).warnings == [] and planned(**{**alone, "resolved_config": ""}).warnings != []
 
 
 @pytest.mark.parametrize("known, in_force", [("192.0.2.1", False), (OWN, True)])
