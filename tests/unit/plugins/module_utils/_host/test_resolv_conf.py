@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import ownership, 
 
 OURS = "# Managed by Ansible, onprem.lb.resolver.\nnameserver 192.0.2.11\n"
 NEWER = "# Managed by Ansible, onprem.lb.resolver.\nnameserver 192.0.2.12\noptions timeout:1\n"
-THEIRS = "nameserver 192.0.2.1\nsearch " + "a.example " * 20 + "\n"
+THEIRS = "search " + "a.example " * 20 + "\nnameserver 192.0.2.1\n"
 
 
 @pytest.fixture(params=["a file", "a mount point"])
@@ -53,12 +53,14 @@ def test_a_mount_point_is_never_empty_or_without_a_name_server(path):
 
     def watch():
         while not ended.is_set():
-            lines = path.read_text().splitlines()
+            handle = os.open(path, os.O_RDONLY)
+            lines = os.read(handle, 4096).decode().splitlines()  # in one call, as the C library does
+            os.close(handle)
             seen.add(tuple(line for line in lines if line.startswith("nameserver")))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    for _round in range(200):
+    for _round in range(500):
         replace(path, OURS)
         resolv_conf.restore(str(path))
     ended.set()

@@ -44,6 +44,15 @@ def test_an_expression_matches_whole_names_below_the_wildcard_and_no_others(name
     assert bool(re.search(expression("apps"), name)) is matches
 
 
+def test_an_expression_of_one_name_matches_no_longer_ones():
+    own = "_etcd-server-ssl._tcp.lab.example.com."
+    assert re.search(expression("_tcp"), own) and not re.search(expression("_tcp"), f"x{own}")
+
+
+def test_what_a_template_does_not_match_is_for_the_next_one():
+    assert TEXT.count("        fallthrough\n") == TEXT.count("template ") + 1
+
+
 def test_a_wildcard_has_all_of_its_addresses_and_nothing_of_the_other_family():
     parts = [part.split("}")[0] for part in re.split(r"template ", TEXT) if "apps" in part]
     assert TEXT.count('answer "{{ .Name }} 30 IN A 192.0.2.2') == 2
