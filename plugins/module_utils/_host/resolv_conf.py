@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Replaces /etc/resolv.conf and brings the one of before back. There is a whole file at each moment.
 
-In a container the file is a mount point, which cannot be renamed over. There it is written in place: a file of this
-size is written at once, and what is longer of the one of before becomes empty lines before it is cut off.
+In a container the file is a mount point, which cannot be renamed over. There it is written in place, at once, while both
+have the same length: the shorter one is followed by empty lines for that moment.
 """
 
 from __future__ import annotations
@@ -100,9 +100,10 @@ def _candidate(path: str, content: bytes) -> str:
 def _write_in_place(path: str, content: bytes) -> None:
     handle = os.open(path, os.O_WRONLY)
     try:
-        longer = max(0, os.fstat(handle).st_size - len(content))
-        os.pwrite(handle, content + b"\n" * longer, 0)
-        os.ftruncate(handle, len(content))
+        before, after = os.fstat(handle).st_size, len(content)
+        os.pwrite(handle, b"\n" * (after - before), before)
+        os.pwrite(handle, content + b"\n" * (before - after), 0)
+        os.ftruncate(handle, after)
         os.fsync(handle)
     finally:
         os.close(handle)
