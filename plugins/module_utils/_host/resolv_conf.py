@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Replaces /etc/resolv.conf and brings the one of before back. There is a whole file at each moment.
 
-In a container the file is a mount point, which cannot be renamed over. There it is written in place, at once, while both
-have the same length: the shorter one is followed by empty lines for that moment.
+In a container the file is a mount point, which cannot be renamed over. There it is written in place, at once, while
+both have the same length: the shorter one is followed by empty lines for that moment.
 """
 
 from __future__ import annotations
