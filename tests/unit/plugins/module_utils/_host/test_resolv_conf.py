@@ -62,7 +62,7 @@ def test_whatever_step_a_reader_comes_after_there_is_a_name_server_and_no_mixtur
         monkeypatch.setattr(os, name, watched(getattr(os, name)))
     resolv_conf.replace(str(path), OURS, False, os.rename)
     resolv_conf.restore(str(path))
-    assert len(seen) > 3
+    assert len(seen) >= 3
     assert {tuple(each) for each in seen} == {("nameserver 192.0.2.11",), ("nameserver 192.0.2.1",)}
 
 
