@@ -66,6 +66,21 @@ def test_whatever_step_a_reader_comes_after_there_is_a_name_server_and_no_mixtur
     assert {tuple(each) for each in seen} == {("nameserver 192.0.2.11",), ("nameserver 192.0.2.1",)}
 
 
+@pytest.mark.parametrize("path", ["a mount point"], indirect=True)
+def test_a_mount_point_has_its_new_length_before_its_new_text(path, monkeypatch):
+    """A reader may still have the length of before, and would read a part."""
+    written, pwrite = [], os.pwrite
+
+    def noted(handle, data, at):
+        written.append((at, len(data) - os.fstat(handle).st_size))
+        return pwrite(handle, data, at)
+
+    monkeypatch.setattr(os, "pwrite", noted)
+    replace(path, OURS)
+    resolv_conf.restore(str(path))
+    assert [difference for at, difference in written if at == 0] == [0, 0]
+
+
 def test_a_symbolic_link_comes_back_as_one(tmp_path):
     path, real = tmp_path / "resolv.conf", tmp_path / "stub"
     real.write_text(THEIRS)
