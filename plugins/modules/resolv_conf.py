@@ -55,7 +55,13 @@ EXAMPLES = r"""
     state: absent
 """
 
-RETURN = r""" # """
+RETURN = r"""
+kept:
+  description: Where the file of before is kept; empty where none is.
+  type: str
+  returned: success
+  sample: /etc/resolv.conf.before-onprem-lb
+"""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import files, ownership, resolv_conf
@@ -91,7 +97,8 @@ def main():
         before, after = change(module)
     except OSError as error:
         module.fail_json(msg=f"{module.params['path']} cannot be replaced: {error.strerror}.")
-    module.exit_json(changed=before != after, diff={"before": before or "", "after": after or ""})
+    kept = ownership.kept(module.params["path"]) if resolv_conf.has_kept(module.params["path"]) else ""
+    module.exit_json(changed=before != after, kept=kept, diff={"before": before or "", "after": after or ""})
 
 
 if __name__ == "__main__":

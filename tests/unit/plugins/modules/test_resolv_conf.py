@@ -25,7 +25,8 @@ def path(tmp_path):
 def test_it_is_replaced_once_and_brought_back_once(path):
     given = {"path": str(path), "content": OURS}
     assert run(resolv_conf, given)["diff"] == {"before": THEIRS, "after": OURS}
-    assert run(resolv_conf, given)["changed"] is False
+    again = run(resolv_conf, given)
+    assert (again["changed"], again["kept"]) == (False, f"{path}.before-onprem-lb")
     gone = {"path": str(path), "state": "absent"}
     assert run(resolv_conf, gone)["diff"] == {"before": OURS, "after": THEIRS}
     assert run(resolv_conf, gone)["changed"] is False
