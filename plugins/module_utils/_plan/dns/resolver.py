@@ -17,7 +17,6 @@ import ipaddress
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, list_of, read
-from ..._agent.config.schema import text as any_text
 from ..._agent.follow import hosts as node_names
 from . import corefile, layouts, resolv_conf, resolved
 from .records import Hosts, Record, addresses
@@ -46,16 +45,6 @@ SETTINGS = {
     "listen": Field(list_of(address), []),
     "address": Field(lambda value: ("", None) if value == "" else address(value), ""),
     "follows": Field(boolean, False),
-}
-# What `resolver_info` returns.
-HOST = {
-    "addresses": Field(list_of(any_text), []),
-    "source": Field(any_text, ""),
-    "port_53": Field(anything, []),
-    "resolved": Field(boolean, False),
-    "networkmanager": Field(boolean, False),
-    "resolv_conf": Field(anything, {}),
-    "upstreams": Field(anything, {}),
 }
 
 
@@ -96,19 +85,24 @@ def plan(settings: Mapping[str, Any], host: Mapping[str, Any]) -> Resolver:
     faults += _port_taken(given["listen"], host["port_53"]) + resolv_conf.faults(here)
     if faults:
         return Resolver([fault.replace("resolver.", "resolver_", 1) for fault in faults])
+    return _found(names, given, own, here, host)
+
+
+def _found(names: Names, given: Mapping[str, Any], own: str, here: ResolvConf, host: Mapping[str, Any]) -> Resolver:
+    """Return what a host gets of which nothing is wrong."""
     told = _told(here, host)
     source = here.original if told == FILE else host["upstreams"].get(told, "")
-    mine = {*host["addresses"], *given["listen"], own, *LOOPBACK}
+    mine = {*host["addresses"], *given["listen"], own, *LOOPBACK, *names.addresses}
     others = [each for each in resolv_conf.nameservers(source) if each not in mine]
     named = resolved.servers(host["resolved_config"], DROP_IN) if told == RESOLVED else []
-    named = [each for each in named if each not in mine]
+    servers = [f"server={each}" for each in named if each not in mine]
     return Resolver(
         faults=[],
-        warnings=[] if others or named else [_alone(names.domains)],
+        warnings=[] if others or servers else [_alone(names.domains)],
         told=told,
         address=own,
         domains=names.domains,
-        config=_config(names, given, [f"resolv-file={UPSTREAMS[told]}", *(f"server={each}" for each in named)]),
+        config=_config(names, given, [f"resolv-file={UPSTREAMS[told]}", *servers]),
         hosts=node_names.hosts(names.nodes, names.domains[0], names.reserved),
         local=node_names.local(names.nodes, names.domains[0], names.reserved),
         corefile=f"{MARK}\n{corefile.render(names.fixed, HOSTS, UPSTREAMS[told], given['ttl'])}",
@@ -132,6 +126,11 @@ class Names(NamedTuple):
     @property
     def hosts(self) -> Hosts:
         return addresses(self.fixed)
+
+    @property
+    def addresses(self) -> List[str]:
+        """The VIPs, at which one of the layout's own resolvers answers, whoever holds them."""
+        return [address for found in self.hosts.values() for address in found]
 
     @property
     def reserved(self) -> List[str]:

@@ -172,7 +172,7 @@ def test_glibc_reads_three_name_servers():
     assert planned(resolv_conf=many).resolv_conf.count("nameserver") == 3
 
 
-@pytest.mark.parametrize("own", [OWN, "2001:db8::31", "127.0.0.1", "::1", "127.0.0.53"])
+@pytest.mark.parametrize("own", [OWN, "2001:db8::31", "127.0.0.1", "::1", "127.0.0.53", "192.0.2.10"])
 def test_it_is_never_its_own_upstream(own):
     found = planned(resolv_conf={"text": f"nameserver {own}\nnameserver 192.0.2.1\n"})
     assert found.resolv_conf.splitlines()[-2:] == [f"nameserver {OWN}", "nameserver 192.0.2.1"]
