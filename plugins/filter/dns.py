@@ -1,11 +1,11 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The DNS records of layouts: see dns_records.yml beside this file."""
+"""The DNS records of layouts, and the resolver of a node. The .yml beside this file describe each filter."""
 
 from __future__ import annotations
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import layouts
+from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import layouts, resolver
 
 
 def dns_records(described):
@@ -15,8 +15,12 @@ def dns_records(described):
     return layouts.describe(given)
 
 
+def resolver_plan(settings, host):
+    return resolver.plan(settings, host)._asdict()
+
+
 class FilterModule:
     """The class that Ansible loads from this file."""
 
     def filters(self):
-        return {"dns_records": dns_records}
+        return {"dns_records": dns_records, "resolver_plan": resolver_plan}

@@ -55,7 +55,7 @@ options:
           - The program that checks the file.
           - C(nft) asks the kernel as well, without changing anything, and so needs its privileges.
         type: str
-        choices: [none, haproxy, keepalived, nft]
+        choices: [none, haproxy, keepalived, nft, dnsmasq]
         default: none
       unit:
         description:
@@ -136,7 +136,7 @@ FILE = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "keep": {"type": "bool", "default": False},
     "own_only": {"type": "bool", "default": False},
-    "check": {"type": "str", "choices": ["none", "haproxy", "keepalived", "nft"], "default": "none"},
+    "check": {"type": "str", "choices": ["none", "haproxy", "keepalived", "nft", "dnsmasq"], "default": "none"},
     "unit": {"type": "str"},
 }
 

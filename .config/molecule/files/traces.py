@@ -36,6 +36,14 @@ FILES = {
         "/run/onprem-lb-*",
     ],
     "any_host": ["/run/*.down"],  # written when a balancer starts; some have not started since the setup
+    "resolver": [
+        "/etc/onprem-lb-resolver",
+        "/etc/resolv.conf.before-onprem-lb",
+        "/etc/systemd/resolved.conf.d/zz-onprem-lb.conf",
+        "/etc/NetworkManager/conf.d/90-onprem-lb.conf",
+        f"{UNITS}/onprem-lb-resolver*",
+        f"{UNITS}/*.wants/onprem-lb-resolver*",
+    ],
     "drill": ["/var/lib/onprem.lb"],
     "down_file": [
         "/etc/onprem-lb-*-members.json",

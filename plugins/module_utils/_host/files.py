@@ -171,10 +171,17 @@ def _nft(program: str, candidate: str, run: Run) -> Verdict:
     return Verdict(None if code == 0 else " ".join([*errors, f"(exit code {code})"]))
 
 
+def _dnsmasq(program: str, candidate: str, run: Run) -> Verdict:
+    code, out, err = run([program, "--test", f"--conf-file={candidate}"])
+    lines = [line.strip() for line in (err + out).splitlines() if line.strip()]
+    return Verdict(None if code == 0 else " ".join([*lines, f"(exit code {code})"]))
+
+
 CHECKS: Dict[str, Callable[[str, str, Run], Verdict]] = {
     "haproxy": _haproxy,
     "keepalived": _keepalived_test,
     "nft": _nft,
+    "dnsmasq": _dnsmasq,
 }
 
 

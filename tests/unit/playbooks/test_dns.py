@@ -203,7 +203,7 @@ def test_nodes_that_cannot_be_computed_are_refused(tmp_path, variable):
 
 def test_a_form_that_it_does_not_know_is_one_sentence(tmp_path):
     code, said = play(tmp_path, PAIR, DNS, "-e", "dns_format=bind")
-    assert code != 0 and "dns_format is 'bind': one of zone, dnsmasq, nsupdate is wanted." in said
+    assert code != 0 and "dns_format is 'bind': one of zone, dnsmasq, nsupdate, corefile is wanted." in said
 
 
 def test_a_misspelt_variable_is_one_sentence(tmp_path):

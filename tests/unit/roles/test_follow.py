@@ -22,6 +22,7 @@ NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
 PLAN = {
     "engine": "native",
     "services": ["masters"],
+    "hosts": {},
     "api": ["https://127.0.0.1:6443"],
     "kubeconfig": "/etc/onprem/kubeconfig",
     "nodes": {},

@@ -10,6 +10,7 @@ from functools import partial
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment, units
+from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, nft_redirect
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
@@ -48,6 +49,28 @@ def of_cluster(preset, what, name="master-0", **settings):
         haproxy_stats_port=balancer.stats_port,
         **{f"haproxy_timeout_{key}": value for key, value in balancer.timeouts.items()},
     )
+
+
+def resolver_of_cluster(what):
+    """A file that the role `resolver` writes on a node whose names systemd-resolved is in charge of."""
+    plan = ipi.plan(cluster("master-0", "master-2", "master-1", dns=True, domain="example.com"))
+    assert plan.faults == []
+    given = plan.members["master-0"].resolver
+    stub = {"text": "nameserver 127.0.0.53\n"}
+    known = {"port_53": [], "resolved": True, "networkmanager": False, "resolv_conf": stub, "resolved_config": ""}
+    host = {
+        **known,
+        "addresses": [given["address"]],
+        "source": given["address"],
+        "upstreams": {},
+        "resolved_config": "",
+    }
+    found = resolver.plan(given, host)
+    assert found.faults == []
+    return getattr(found, what)
+
+
+RESOLVER = {"dnsmasq.conf": "config", "hosts": "hosts", "Corefile": "corefile", "resolved.conf": "resolved"}
 
 
 def agent_of_pair(name, what):
@@ -347,6 +370,10 @@ CASES = {
         config="/etc/onprem-lb-follow/follow.json",
         checksum="9f86d081",
         paths=["-/etc/haproxy", "-/run/haproxy.loaded"],
+    ),
+    **{f"ipi.{name}": partial(resolver_of_cluster, what) for name, what in RESOLVER.items()},
+    "resolver.service": lambda: render(
+        "resolver", "resolver.service.j2", config="/etc/onprem-lb-resolver/dnsmasq.conf", checksum="9f86d081"
     ),
     "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
 }

@@ -62,7 +62,8 @@ class Client:
     """One request after the other, each with a connection of its own."""
 
     def __init__(self, api: Api, label: str) -> None:
-        self._api, self._label = api, label
+        self._api = api
+        self._selected = {"labelSelector": label} if label else {}
         self._timeout = api.timeout / MILLION
         self._socket: Optional[socket.socket] = None
         self._closed = False
@@ -111,7 +112,7 @@ class Client:
 
     def _ask(self, server: int, query: Dict[str, Any], read: Callable[[http.client.HTTPResponse], Outcome]) -> Outcome:
         url = urlsplit(self._api.servers[server])
-        target = f"{url.path.rstrip('/')}{NODES}?{urlencode({'labelSelector': self._label, **query})}"
+        target = f"{url.path.rstrip('/')}{NODES}?{urlencode({**self._selected, **query})}"
         connection = http.client.HTTPConnection(url.hostname or "", url.port or PORT)
         try:
             headers = self._headers()

@@ -17,6 +17,7 @@ from . import settings
 
 DAY = 86400  # seconds
 KUBECONFIG = re.compile(r"(?:^|[{,])\s*[\"']?(?:clusters|contexts|current-context)[\"']?\s*:", re.MULTILINE)
+DOMAIN = re.compile(r"(?!.{254})[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 SELECTOR = re.compile(r"[A-Za-z0-9!][A-Za-z0-9./_=!,() -]{0,500}")
 
 
@@ -26,6 +27,7 @@ def _defaults(of: Type[Any]) -> Dict[str, Any]:
 
 _API, _NODES, _ALL = _defaults(settings.Api), _defaults(settings.Nodes), _defaults(settings.Settings)
 _HAPROXY, _PROXY, _TARGET = _defaults(settings.Haproxy), _defaults(settings.Proxy), _defaults(settings.Target)
+_HOSTS = _defaults(settings.Hosts)
 
 
 def api_url(value: Any) -> fields.Checked:
@@ -54,6 +56,12 @@ def _options(value: Any) -> fields.Checked:
     if not wrong and set(found) & set("#\"'\\;$"):
         return None, "words of HAProxy's server line are wanted, without quotes, backslashes, # and ;."
     return found, wrong
+
+
+def _domain(value: Any) -> fields.Checked:
+    if isinstance(value, str) and DOMAIN.fullmatch(value):
+        return value, None
+    return None, "a domain in lower case is wanted, such as lab.example.com."
 
 
 def _exec(_value: Any) -> fields.Checked:
@@ -103,11 +111,19 @@ PROXY = {
     "socket": Field(fields.socket_path, _PROXY["socket"]),
 }
 
+HOSTS = {
+    "domain": Field(_domain, required=True),
+    "file": Field(fields.path, _HOSTS["file"]),
+    "local": Field(fields.optional(fields.path), _HOSTS["local"]),
+    "reserved": Field(list_of(word), list(_HOSTS["reserved"])),
+}
+
 CONFIGURATION = {
     "api": Field(anything, {}, required=True),
     "nodes": Field(anything, {}),
     "haproxy": Field(anything),
     "proxy": Field(anything),
+    "hosts": Field(anything),
     "drain_for": fields.duration(0, DAY, _ALL["drain_for"]),
     "state_file": Field(fields.path, _ALL["state_file"]),
     "status_socket": Field(fields.socket_path, _ALL["status_socket"]),
@@ -122,6 +138,7 @@ class Parts(NamedTuple):
     nodes: Dict[str, Any]
     haproxy: Optional[Dict[str, Any]]
     proxy: Optional[Dict[str, Any]]
+    hosts: Optional[Dict[str, Any]]
 
 
 def _read(data: Any, faults: Faults) -> Parts:
@@ -130,8 +147,9 @@ def _read(data: Any, faults: Faults) -> Parts:
     nodes = read(NODES, whole["nodes"], "nodes", faults)
     haproxy = _balancer(HAPROXY, "haproxy", "backends", BACKEND, whole, faults)
     proxy = _balancer(PROXY, "proxy", "services", TARGET, whole, faults)
+    hosts = None if whole["hosts"] is None else read(HOSTS, whole["hosts"], "hosts", faults)
     faults.extend(_together(api, whole))
-    return Parts(whole, api, nodes, haproxy, proxy)
+    return Parts(whole, api, nodes, haproxy, proxy, hosts)
 
 
 def _balancer(
@@ -152,8 +170,11 @@ def _together(api: Dict[str, Any], whole: Dict[str, Any]) -> Faults:
         faults.append("api.certificate and api.token are both set: leave one of them out.")
     if api["key"] and not api["certificate"]:
         faults.append("api.key is set, but no api.certificate: name the certificate that the key belongs to.")
-    if whole["haproxy"] is None and whole["proxy"] is None:
-        faults.append(f"{file.WHOLE} has neither 'haproxy' nor 'proxy': add the balancer that is to follow.")
+    if all(whole[key] is None for key in ("haproxy", "proxy", "hosts")):
+        faults.append(
+            f"{file.WHOLE} has neither 'haproxy' nor 'proxy': add the balancer that is to follow, or 'hosts', a file "
+            "of names."
+        )
     return faults
 
 
@@ -178,6 +199,7 @@ def _settings(found: Parts) -> settings.Settings:
         nodes=settings.Nodes(**{**{key: _tuple(value) for key, value in found.nodes.items()}, **patience}),
         haproxy=settings.Haproxy(**_targets(found.haproxy, "backends")) if found.haproxy else None,
         proxy=settings.Proxy(**_targets(found.proxy, "services")) if found.proxy else None,
+        hosts=settings.Hosts(**{key: _tuple(value) for key, value in found.hosts.items()}) if found.hosts else None,
         drain_for=fields.microseconds(found.whole["drain_for"]),
         **whole,
     )

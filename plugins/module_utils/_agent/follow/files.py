@@ -28,13 +28,17 @@ def load(path: str) -> str:
         raise Refused(f"{path} is not written in UTF-8.") from fault
 
 
-def replace(path: str, text: str, test: Test) -> None:
-    """Replace a file by a text that passes a test; owner and mode stay. Raises Refused: then nothing has changed."""
+def replace(path: str, text: str, test: Test, mode: int = 0o600) -> None:
+    """Replace a file by a text that passes a test; owner and mode stay. Raises Refused: then nothing has changed.
+
+    :param mode: of a file that is new
+    """
     real = os.path.realpath(path)
     candidate = ""
     try:
         handle, candidate = tempfile.mkstemp(prefix=f".{os.path.basename(real)}.", dir=os.path.dirname(real))
         with os.fdopen(handle, "w", encoding="utf-8") as file:
+            os.fchmod(handle, mode)
             _like(real, handle)
             file.write(text)
             file.flush()

@@ -19,6 +19,7 @@ from .appliance import Appliance
 from .changes import Refused
 from .follower import Follower
 from .membership import Known, Membership
+from .names import Names
 from .settings import Settings
 from .watching import Changed, Connected, Listed, News, Removed, Trouble
 
@@ -35,6 +36,7 @@ class Lifecycle(lifecycle.Lifecycle):
         super().__init__(path, log, notifier, environ)
         self._status: Optional[status_socket.StatusServer] = None
         self._follower: Optional[Follower] = None
+        self._names: Optional[Names] = None
         self._timer: Optional[Timer] = None  # of the next decision
         self._answers: Optional[int] = None  # the API server that does
         self._heard: Optional[float] = None
@@ -91,10 +93,15 @@ class Lifecycle(lifecycle.Lifecycle):
         self._appliance.want(known.servers)
         self._follower = Follower(self.loop, settings, self._take)
         self._follower.start()
+        self._names = Names(self.loop, self.log, settings, settings.hosts) if settings.hosts else None
+        if self._names:
+            self._names.start()
 
     def _end(self) -> None:
         if self._follower:
             self._follower.stop()
+        if self._names:
+            self._names.stop()
         if self._timer:
             self._timer.cancel()
         self._timer = self._answers = None

@@ -9,7 +9,7 @@ import json
 import re
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
-from .settings import IPV6, Nodes
+from .settings import FAMILIES, IPV6, Nodes
 
 Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
@@ -64,6 +64,12 @@ def address(node: Node, about: Nodes) -> Optional[str]:
             if candidates:
                 return str(candidates[-1])
     return None
+
+
+def addresses(node: Node, about: Nodes) -> List[str]:
+    """Return the addresses of a node, at most one of each family."""
+    found = [address(node, about._replace(families=(family,))) for family in FAMILIES]
+    return [each for each in found if each]
 
 
 def _inside(addresses: List[Address], networks: List[Any]) -> List[Address]:

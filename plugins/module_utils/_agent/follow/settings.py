@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Optional, Tuple
 
+from .hosts import RESERVED
+
 MILLION = 1_000_000
 
 IPV4, IPV6 = "ipv4", "ipv6"
@@ -69,6 +71,15 @@ class Proxy(NamedTuple):
     socket: str = "/run/onprem-lb-proxy/status.sock"
 
 
+class Hosts(NamedTuple):
+    """The files with the nodes' names for this host's resolver."""
+
+    domain: str  # that of the nodes
+    file: str = "/etc/onprem-lb-resolver/hosts"
+    local: str = "/etc/onprem-lb-resolver/local"  # the names alone, for dnsmasq; not written if empty
+    reserved: Tuple[str, ...] = RESERVED  # the names that no node may have
+
+
 class Settings(NamedTuple):
     """All of it."""
 
@@ -79,3 +90,4 @@ class Settings(NamedTuple):
     drain_for: int = 300 * MILLION  # how long sessions with a server that leaves may last
     state_file: str = "/var/lib/onprem-lb-follow/servers.json"
     status_socket: str = STATUS_SOCKET
+    hosts: Optional[Hosts] = None

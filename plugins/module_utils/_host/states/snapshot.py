@@ -25,7 +25,8 @@ OWN_FILES = (
     "/etc/systemd/system/haproxy.service.d/onprem-lb*.conf",
     "/etc/systemd/system/keepalived.service.d/onprem-lb*.conf",
     "/etc/systemd/system/nftables.service.d/onprem-lb*.conf",
-    "/etc/systemd/system/onprem-lb-[!u]*",  # without onprem-lb-undo, which is no part of a state
+    # Without onprem-lb-undo, and without the resolver: neither is a part of a state. A host keeps its names.
+    "/etc/systemd/system/onprem-lb-[!ur]*",
     "/etc/sysctl.d/90-onprem-lb.conf",
     "/etc/onprem-lb/*",
     "/etc/onprem-lb-agent/*",

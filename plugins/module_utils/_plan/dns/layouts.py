@@ -8,7 +8,7 @@ import itertools
 from typing import Any, Collection, Dict, List, NamedTuple
 
 from ..._agent.config.schema import Faults, boolean, integer, unknown_keys
-from . import names, records, texts
+from . import corefile, names, records, texts
 from .names import WANTED
 from .records import Hosts, Record
 
@@ -40,8 +40,8 @@ def describe(given: Any) -> Dict[str, Any]:
     :param given: ``{layout: cluster, name, domain, api_vips, ingress_vips, nodes, etcd, bootstrap, hosts, ttl}`` or
         ``{layout: pair, domain, subdomain, vips, members, api, nodes, etcd, hosts, ttl}``; nodes, members and hosts are
         ``{name: address(es)}``, etcd is a list of addresses. Names of hosts may stand for these mappings and addresses.
-    :return: ``records``, the texts ``zone``, ``dnsmasq`` and ``nsupdate``, ``zones`` (the text of each zone by its
-        name), the installer's ``variables``, and ``faults``. With faults all of the others are empty.
+    :return: ``records``, the texts ``zone``, ``dnsmasq``, ``nsupdate`` and ``corefile``, ``zones`` (the text of each
+        zone by its name), the installer's ``variables``, and ``faults``. With faults all of the others are empty.
     """
     faults: Faults = []
     parts = [_part(one, faults) for one in (given if isinstance(given, list) else [given])]
@@ -55,9 +55,16 @@ def describe(given: Any) -> Dict[str, Any]:
         "zone": "".join(zone_files.values()),
         "dnsmasq": "".join(texts.dnsmasq(zone, found) for zone, found in zones.items()),
         "nsupdate": "".join(texts.nsupdate(zone, found) for zone, found in zones.items()),
+        "corefile": corefile.render(record for found in zones.values() for record in found) if zones else "",
         "variables": {key: value for part in parts for key, value in part.variables.items()},
         "faults": faults,
     }
+
+
+def zone_of(given: Dict[str, Any]) -> str:
+    """Return the domain of a layout of which `describe` has found no fault."""
+    whole = [given["name"], given["domain"]] if given["layout"] == "cluster" else [given["domain"]]
+    return ".".join(names.host_name(each, "", "", []) for each in whole)
 
 
 def _part(given: Any, faults: Faults) -> Part:

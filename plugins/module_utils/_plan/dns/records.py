@@ -50,6 +50,15 @@ def service(zone: str, name: str, port: int, hosts: Iterable[str], ttl: int) -> 
     return [Record(f"{zone}.", f"{name}.{zone}.", "SRV", f"0 10 {port} {host}.{zone}.", ttl) for host in hosts]
 
 
+def addresses(records: Iterable[Record]) -> Hosts:
+    """Return the addresses by the name that has them, without its final dot."""
+    found: Hosts = {}
+    for record in records:
+        if record.type in ("A", "AAAA"):
+            found.setdefault(record.name[:-1], []).append(record.value)
+    return found
+
+
 def by_zone(records: Iterable[Record]) -> Dict[str, List[Record]]:
     """Sort the records, so that the text does not depend on the order of the input."""
     ordered = sorted(set(records), key=_order)

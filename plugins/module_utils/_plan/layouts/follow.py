@@ -157,16 +157,21 @@ def _kept(own: List[Dict[str, Any]], followed: Sequence[Mapping[str, str]]) -> L
     return [{**own[0], "name": each["name"], "address": each["address"]} for each in followed]
 
 
-def planned(about: Optional[Follow], engine: str) -> Dict[str, Any]:
-    """Return what a member is to follow, without credentials and paths of its host; nothing where it follows nobody."""
-    if about is None:
+def planned(about: Optional[Follow], engine: str, balances: bool, hosts: Dict[str, Any]) -> Dict[str, Any]:
+    """Return what a member is to follow, without credentials and paths of its host; nothing where it follows nobody.
+
+    :param balances: whether it has a balancer; without one it follows the names of the nodes alone
+    :param hosts: as `resolver.followed` returns it
+    """
+    if about is None or not (balances or hosts):
         return {}
     settings = about.settings
     families = [_family(server["address"]) for server in about.servers]
     return {
         "engine": engine,
-        "services": about.services,
-        "api": about.api,
+        "services": about.services if balances else [],
+        "api": about.api if balances else [],  # the first one is on a balancer's own host
+        "hosts": hosts,
         "kubeconfig": settings["follow_kubeconfig"],
         "nodes": {
             "label": settings["follow_label"],
@@ -208,7 +213,9 @@ def files(plan: Mapping[str, Any], credentials: Credentials, paths: Mapping[str,
     balancer: Dict[str, Any] = {"proxy": {"services": targets}}
     if plan["engine"] == engines.NATIVE:
         balancer = {"haproxy": {"backends": targets, **paths, "reload": RELOAD, "loaded": "/run/haproxy.loaded"}}
-    whole = {"api": api, "nodes": plan["nodes"], **balancer, "drain_for": plan["drain_for"]}
+    names = {"hosts": plan["hosts"]} if plan["hosts"] else {}
+    fed = {**(balancer if targets else {}), **names}
+    whole = {"api": api, "nodes": plan["nodes"], **fed, "drain_for": plan["drain_for"]}
     secret = [line.strip() for name in SECRETS for line in credentials.embedded.get(name, "").splitlines()]
     return Files(
         config={"path": CONFIG, "content": json.dumps(whole, indent=2) + "\n", "mode": PRIVATE, "unit": UNIT},

@@ -15,7 +15,7 @@ from ..dns import names
 from ..forecast.forecast import HANGING, RELOADS, Progress, unseen
 from ..model import url_checks
 from ..model.plan import Balancer, Plan, Redirect, Router, Vip
-from . import checks, follow, ipi_api, ipi_cluster, ipi_presets, ipi_services, loops, nft_guard, planner
+from . import checks, follow, ipi_api, ipi_cluster, ipi_presets, ipi_services, loops, nft_guard, planner, resolver
 from .checked_vips import CheckedVips
 from .ipi_cluster import Cluster
 from .ipi_presets import PRESETS, Check
@@ -229,6 +229,7 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         warnings=[*ipi_cluster.warnings(cluster, faults), *checked.at_once(cluster.preset.preempt)],
         snippet=ipi_api.snippet(cluster),
         follow=_follow(cluster, ipi.services, faults),
+        resolver=resolver.of_cluster(settings, members, cluster.placements, faults),
     )
 
 

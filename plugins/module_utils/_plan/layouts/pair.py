@@ -13,7 +13,7 @@ from ..forecast.forecast import HANGING, HAPROXY, RELOADS, SLOW, Progress, unsee
 from ..model import answers, binds, values
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, backends, listeners, read_services
-from . import checks, follow, loops, openings, pair_api, pair_presets, planner
+from . import checks, follow, loops, openings, pair_api, pair_presets, planner, resolver
 from .checked_vips import CheckedVips
 from .members import Member, find_existing, find_placements, priorities
 from .pair_vips import read_vips
@@ -57,6 +57,8 @@ SETTINGS = {
     "notify": Field(values.optional(values.program), ""),
     **follow.SETTINGS,
     **follow.OF_PAIR,
+    **resolver.SETTINGS,
+    **resolver.OF_PAIR,
 }
 
 
@@ -197,6 +199,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         ],
         snippet=pair_api.snippet(settings, vips),
         follow=_follow(settings, services, vips, faults),
+        resolver=resolver.of_pair(settings, members, placements, _has_api(settings), faults),
     )
 
 
@@ -229,6 +232,10 @@ def _services(settings: Dict[str, Any], vips: List[Vip], members: List[Member], 
             if service["bind"] == [ANY]:
                 service["bind"] = [ANY, "::"]
     return services
+
+
+def _has_api(settings: Dict[str, Any]) -> bool:
+    return any(front.is_api for front in pair_presets.of_masters(settings))
 
 
 def _follow(

@@ -21,7 +21,7 @@ from ..model import agent, answers, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
-from . import engine_choice, follow, identity, meanwhile, openings, order, silent, transition
+from . import engine_choice, follow, identity, meanwhile, openings, order, resolver, silent, transition
 from .departed import departed, record
 from .engine_choice import Choice
 from .members import (
@@ -70,6 +70,7 @@ class Draft(NamedTuple):
     warnings: List[str] = []
     snippet: List[str] = []  # as the plan has it
     follow: Optional[follow.Follow] = None
+    resolver: Optional[resolver.Resolver] = None
 
 
 class Layout(NamedTuple):
@@ -262,6 +263,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     router = accepting_keepalived(found.router(name, choice.engine), choice.engine)
     units = engines.UNITS[choice.engine]
     runs = (bool(balancer.services), bool(router.instances))
+    following = follow.planned(found.follow, choice.engine, bool(services), resolver.followed(found.resolver))
     return MemberPlan(
         engine=choice.engine,
         replaces=choice.replaces,
@@ -278,7 +280,8 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             down_file=balancer.down_file,
             settle=transition.settle(running, router.instances, password),
         ),
-        follow=follow.planned(found.follow if services else None, choice.engine),
+        follow=following,
+        resolver=resolver.planned(found.resolver, name, bool(following)),
         unused=unused(member["host"], choice.engine, choice.replaces, *runs),
     )
 

@@ -109,6 +109,7 @@ class MemberPlan(NamedTuple):
     replaced_router: Optional[Router] = None
     proof: Optional[Expected] = None  # what it must show before the next members change
     follow: Dict[str, Any] = {}  # as `follow.planned` returns it
+    resolver: Dict[str, Any] = {}  # as `resolver.planned` returns it
     interrupted: str = ""  # the program that its change stops, so that it hands its VIPs over first
     unused: List[str] = []  # the component roles that an earlier run has set up, and this plan does not need
 

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple
 
 from ..._agent.config.schema import Faults, Field, read
 
-OF_COMPONENT = re.compile(r"(?:haproxy|keepalived|agent)_(?P<key>\w+)")
+OF_COMPONENT = re.compile(r"(?:haproxy|keepalived|agent|resolver)_(?P<key>\w+)")
 UNDEFINED = re.compile(r"'(?P<name>\w+)' is undefined")
 SECRET = re.compile(r".*_pass(word)?")
 DOUBTFUL = 2  # edits from a known name

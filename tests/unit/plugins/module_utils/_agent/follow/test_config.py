@@ -108,7 +108,10 @@ def test_a_kubeconfig_is_refused_with_what_to_use(text):
 
 def test_something_must_follow():
     found, wrong = config.parse(json.dumps({"api": {"servers": [URL]}}))
-    assert wrong == ["configuration has neither 'haproxy' nor 'proxy': add the balancer that is to follow."]
+    assert wrong == [
+        "configuration has neither 'haproxy' nor 'proxy': add the balancer that is to follow, or 'hosts', a file of "
+        "names."
+    ]
 
 
 def test_an_api_is_needed():
@@ -157,3 +160,15 @@ def test_programs_and_the_file_that_names_them_must_be_roots():
         "haproxy.reload is '/bin/true': it is not root's.",
         "configuration is '/f': others may change it.",
     ]
+
+
+def test_the_names_of_nodes_are_kept_without_a_balancer():
+    found, faults = config.parse(json.dumps({"api": LEAST["api"], "hosts": {"domain": "lab.example.com"}}))
+    assert faults == []
+    assert found.hosts.file == "/etc/onprem-lb-resolver/hosts" and found.hosts.reserved == ("api", "api-int", "apps")
+
+
+@pytest.mark.parametrize("domain", ["", "Lab.example.com", "a b", "a..b", "-a.b", "x" * 64, 7])
+def test_a_domain_that_is_none_is_refused(domain):
+    faults = config.parse(json.dumps({"api": LEAST["api"], "hosts": {"domain": domain}}))[1]
+    assert faults == [f"hosts.domain is {domain!r}: a domain in lower case is wanted, such as lab.example.com."]

@@ -23,6 +23,7 @@ SCHEMAS = {
     "| key of a backend |": config.BACKEND,
     "### The agent's proxy": config.PROXY,
     "| key of a service |": config.TARGET,
+    "### The names of the nodes": config.HOSTS,
 }
 
 

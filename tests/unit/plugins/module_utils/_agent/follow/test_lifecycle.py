@@ -305,3 +305,37 @@ def test_its_memory_is_small(server, start, haproxy):
     with open(f"/proc/{found.process.pid}/status", encoding="ascii") as status:
         peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
     assert peak < 40 * 1024, f"{peak} kB"
+
+
+NAMED = ["10.0.0.1 a.lab.example.com a", "10.0.0.9 w.lab.example.com w"]
+
+
+def test_every_node_has_its_name_whatever_its_labels_and_a_changed_address_is_written(server, start, tmp_path):
+    written, local = tmp_path / "hosts", tmp_path / "local"
+    server.put(node("a", "10.0.0.1"), node("w", "10.0.0.9", labels=(), ready=False))
+    names = {"domain": "lab.example.com", "file": str(written), "local": str(local)}
+    follow = start(hosts=names)
+    until(written.exists, lambda: follow.log)
+    assert written.read_text().splitlines()[1:] == NAMED
+    assert local.read_text().splitlines()[1:] == ["server=/a.lab.example.com/a/", "server=/w.lab.example.com/w/"]
+    assert written.stat().st_mode & 0o777 == 0o644  # the resolver is another user
+    server.put(node("w", "10.0.0.8", "fd00::8", labels=()))
+    moved = ["10.0.0.8 w.lab.example.com w", "fd00::8 w.lab.example.com w"]
+    until(lambda: written.read_text().splitlines()[2:] == moved)
+    server.remove("w")
+    until(lambda: written.read_text().splitlines()[1:] == NAMED[:1])
+    server.remove("a")
+    until(lambda: follow.lines("The names of the nodes stay as they are: no node has an address."))
+    assert written.read_text().splitlines()[1:] == NAMED[:1]
+
+
+def test_the_names_outlive_an_api_that_is_away(server, start, tmp_path):
+    written = tmp_path / "hosts"
+    written.write_text("10.0.0.7 first\n")
+    server.away()
+    follow = start(hosts={"domain": "lab.example.com", "file": str(written), "local": ""})
+    until(lambda: follow.report()["api"]["fault"])
+    assert written.read_text() == "10.0.0.7 first\n"
+    server.back()
+    server.put(node("a", "10.0.0.1"))
+    until(lambda: written.read_text().splitlines()[1:] == NAMED[:1], lambda: follow.log)

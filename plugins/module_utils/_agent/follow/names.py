@@ -1,0 +1,96 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Keeps the names of the cluster's nodes in the files that the host's resolver reads.
+
+Every node has a name, whatever its labels are and whether it is ready or not, so this watches all of them beside those
+that are servers. A node that changes its address alone changes the files, too. They are never emptied.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Dict, List, Optional
+
+from ..runtime.loop import MILLION, Loop, Timer
+from . import files, nodes
+from .changes import Refused
+from .follower import Follower
+from .hosts import hosts, local
+from .nodes import Node
+from .settings import Hosts, Settings
+from .watching import Changed, Listed, News, Removed
+
+SETTLE = MILLION // 2  # from an event to what it changes: a storm of events is one change
+RECHECK = 60 * MILLION  # somebody may have written the files, or their file system may be writable again
+
+
+class Names:
+    """Writes the files from ``start`` to ``stop``."""
+
+    def __init__(self, loop: Loop, log: Any, settings: Settings, about: Hosts) -> None:
+        self._loop, self._log, self._about, self._settings = loop, log, about, settings
+        everyone = settings._replace(nodes=settings.nodes._replace(label=""))
+        # What goes wrong with an API server is logged by the watch of the servers, which asks the same ones.
+        self._follower = Follower(loop, everyone, self._take)
+        self._nodes: Dict[str, Node] = {}
+        self._timer: Optional[Timer] = None
+
+    def start(self) -> None:
+        self._follower.start()
+
+    def stop(self) -> None:
+        self._follower.stop()
+        if self._timer:
+            self._timer.cancel()
+
+    def _take(self, news: List[News]) -> None:
+        before = dict(self._nodes)
+        for each in news:
+            if isinstance(each, Listed):
+                self._nodes = {node.name: node for node in each.nodes}
+            elif isinstance(each, Changed):
+                self._nodes[each.node.name] = each.node
+            elif isinstance(each, Removed):
+                self._nodes.pop(each.name, None)
+        if self._nodes != before:
+            self._write_in(SETTLE)
+
+    def _write_in(self, delay: int) -> None:
+        """Write after a delay at the latest. A storm of events does not defer what is due."""
+        if self._timer and self._timer.at <= self._loop.now() + delay:
+            return
+        if self._timer:
+            self._timer.cancel()
+        self._timer = self._loop.after(delay, self._write)
+
+    def _write(self) -> None:
+        self._timer = None
+        found = {name: nodes.addresses(node, self._settings.nodes) for name, node in self._nodes.items()}
+        named = {name: addresses for name, addresses in found.items() if addresses}
+        if named:
+            self._write_files(named)
+        else:
+            self._log.fault("names", "The names of the nodes stay as they are: no node has an address.")
+        self._write_in(RECHECK)
+
+    def _write_files(self, named: Dict[str, List[str]]) -> None:
+        about = self._about
+        texts = [
+            (about.local, local(named, about.domain, about.reserved)),
+            (about.file, hosts(named, about.domain, about.reserved)),  # the last one: its change reloads the resolver
+        ]
+        try:
+            for path, text in texts:
+                if path and _differs(path, text):
+                    files.replace(path, text, lambda _path: None, mode=0o644)
+                    self._log.info(f"{path} has the names of {len(named)} node{'' if len(named) == 1 else 's'}.")
+        except Refused as refused:
+            self._log.fault("names", f"The names of the nodes stay as they are: {refused}")
+            return
+        self._log.cured("names", "The names of the nodes are written again.")
+
+
+def _differs(path: str, text: str) -> bool:
+    with contextlib.suppress(Refused):
+        return files.load(path) != text
+    return True

@@ -1,0 +1,127 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The resolver that a layout sets up on its members: whose names it answers, and at which address. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+
+from ..._agent.config.schema import Faults, Field, anything, boolean
+from ..dns import names
+from ..dns import resolver as dns_resolver
+from . import loops
+from .members import Member
+from .subnets import Placement
+
+SETTINGS = {"dns": Field(boolean, False), "domain": Field(anything, "")}
+OF_PAIR = {"subdomain": Field(anything, "apps")}
+
+Placements = Mapping[str, Mapping[str, Placement]]  # by member and address of a VIP
+Addresses = Dict[str, List[str]]
+
+
+class Resolver(NamedTuple):
+    """What a layout has read.
+
+    :ivar layout: as the role `resolver` takes it
+    :ivar addresses: the members' own, as far as they are known, IPv4 first
+    :ivar names: what the resolver answers
+    """
+
+    layout: Dict[str, Any]
+    addresses: Addresses
+    names: dns_resolver.Names
+
+
+def of_cluster(
+    settings: Mapping[str, Any], members: List[Member], placements: Placements, faults: Faults
+) -> Optional[Resolver]:
+    """Return the resolver of a cluster's nodes; None where none is wanted, or where there can be none."""
+    if not settings["dns"]:
+        return None
+    addresses = own_addresses(members, placements)
+    layout = {
+        "layout": "cluster",
+        "name": settings["cluster_name"],
+        "domain": settings["domain"],
+        "api_vips": settings["api_vips"],
+        "ingress_vips": settings["ingress_vips"],
+        "nodes": _nodes(addresses, f"{settings['cluster_name']}.{settings['domain']}", faults),
+        "bootstrap": "" if settings["bootstrap_complete"] else settings["bootstrap"],
+        "hosts": addresses,  # among which the bootstrap host may be
+    }
+    return _resolver(layout, addresses, faults)
+
+
+def of_pair(
+    settings: Mapping[str, Any], members: List[Member], placements: Placements, has_api: bool, faults: Faults
+) -> Optional[Resolver]:
+    """Return the resolver of a pair's members.
+
+    :param has_api: whether the pair is before an API, whose names it gets then
+    """
+    if not settings["dns"]:
+        return None
+    addresses = own_addresses(members, placements)
+    layout = {
+        "layout": "pair",
+        "domain": settings["domain"],
+        "subdomain": settings["subdomain"],
+        "vips": settings["vips"],
+        "members": {name: found for name, found in addresses.items() if found},
+        "api": has_api,
+    }
+    return _resolver(layout, addresses, faults)
+
+
+def _resolver(layout: Dict[str, Any], addresses: Addresses, faults: Faults) -> Optional[Resolver]:
+    wrong: Faults = []
+    found = dns_resolver.names_of(layout, dns_resolver.TTL, wrong)
+    faults += [_in_words_of(layout, fault) for fault in wrong]
+    return None if wrong else Resolver(layout, addresses, found)
+
+
+def _in_words_of(layout: Dict[str, Any], fault: str) -> str:
+    """Return a fault with the variables of the layout: the playbook `dns` has others for a pair."""
+    own = fault.replace("dns_nodes has", "The inventory has")
+    return own.replace("dns_", "pair_") if layout["layout"] == "pair" else own
+
+
+def own_addresses(members: List[Member], placements: Placements) -> Addresses:
+    """Return the members' own addresses in the VIPs' subnets, as far as they are known, IPv4 first."""
+    known = loops.own_addresses(members)
+    found = {}
+    for name in (member["name"] for member in members):
+        placed = [each.address for each in placements.get(name, {}).values() if known.get(each.address) == name]
+        own = placed or [address for address, owner in known.items() if owner == name]
+        found[name] = sorted(dict.fromkeys(own), key=lambda address: ":" in address)
+    return found
+
+
+def _nodes(addresses: Addresses, zone: str, faults: Faults) -> Addresses:
+    """Return the nodes by the name that each gets in the cluster's domain, its first label in the inventory."""
+    found: Addresses = {}
+    whose: Dict[str, str] = {}
+    for name, own in addresses.items():
+        label = names.host_name(name.partition(".")[0], f"The node {name}, of which ipi_dns makes a name,", "", faults)
+        if label and whose.setdefault(label, name) != name:
+            faults.append(
+                f"{whose[label]} and {name} would both be {label}.{zone}: rename one of them in the inventory."
+            )
+        if own:
+            found[label] = own
+    return {label: own for label, own in found.items() if label}
+
+
+def planned(about: Optional[Resolver], name: str, follows: bool) -> Dict[str, Any]:
+    """Return what a member's resolver is given; nothing where it has none."""
+    if about is None:
+        return {}
+    return {"layout": about.layout, "address": next(iter(about.addresses[name]), ""), "follows": follows}
+
+
+def followed(about: Optional[Resolver]) -> Dict[str, Any]:
+    """Return what `follow` is given for the names of the nodes; nothing where it writes none."""
+    if about is None:
+        return {}
+    return {"domain": about.names.domains[0], "reserved": about.names.reserved}

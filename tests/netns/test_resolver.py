@@ -1,0 +1,113 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The resolver of a node: dnsmasq with the configuration of the role, as the host's programs ask it."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import subprocess
+
+import dns.exception
+import dns.message
+import dns.query
+import dns.rcode
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import hosts
+from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
+from support.netns.namespaces import inside
+from support.waiting import until
+
+CLUSTER = {
+    "layout": "cluster",
+    "name": "lab",
+    "domain": "example.com",
+    "api_vips": ["192.0.2.10"],
+    "ingress_vips": ["192.0.2.20"],
+    "nodes": {"master-0": "192.0.2.31"},
+}
+HOST = {
+    "addresses": ["192.0.2.31"],
+    "source": "192.0.2.31",
+    "port_53": [],
+    "resolved": False,
+    "networkmanager": False,
+    "resolv_conf": {"text": "nameserver 192.0.2.1\n"},
+    "upstreams": {},
+    "resolved_config": "",
+}
+EMPTY = (dns.rcode.NOERROR, [])
+
+
+@pytest.fixture
+def asked(link, tmp_path):
+    """Return a function that asks the resolver, and its process. Nobody answers at its only upstream."""
+    found = resolver.plan({"layout": CLUSTER}, HOST)
+    assert found.faults == []
+    for path, text in ((resolver.CONFIG, found.config), (resolver.HOSTS, found.hosts), (resolver.LOCAL, found.local)):
+        (tmp_path / path.rpartition("/")[2]).write_text(text)
+    config = tmp_path / "dnsmasq.conf"
+    (tmp_path / "upstreams").write_text("nameserver 198.51.100.1\n")
+    text = config.read_text().replace(resolver.FOLDER, str(tmp_path))
+    config.write_text(text.replace(resolver.UPSTREAMS[resolver.FILE], str(tmp_path / "upstreams")))
+    # AppArmor confines it by its path, to folders which a test may not use.
+    program = shutil.copy(shutil.which("dnsmasq", path="/usr/sbin:/usr/bin"), tmp_path / "dnsmasq")
+    command = ["ip", "netns", "exec", link.client.namespace, program, "--keep-in-foreground", "--user=root"]
+
+    def ask(question, kind="A"):
+        with inside(link.client.namespace):
+            reply = dns.query.udp(dns.message.make_query(question, kind), "127.0.0.1", timeout=1)
+        ttls = {each.ttl for each in reply.answer}
+        assert ttls <= {30}
+        return reply.rcode(), sorted(str(data) for each in reply.answer for data in each)
+
+    with subprocess.Popen([*command, "--pid-file", "--log-facility=-", f"--conf-file={config}"]) as process:
+        try:
+            until(lambda: answers(ask))
+            yield ask, process, tmp_path
+        finally:
+            process.kill()
+
+
+def answers(ask):
+    with contextlib.suppress(OSError, dns.exception.Timeout):
+        return bool(ask("api.lab.example.com"))
+    return False
+
+
+@pytest.mark.parametrize(
+    "question, kind, answer",
+    [
+        ("api.lab.example.com", "A", (0, ["192.0.2.10"])),
+        ("API-INT.lab.example.com", "A", (0, ["192.0.2.10"])),
+        ("a.b.apps.lab.example.com", "A", (0, ["192.0.2.20"])),
+        ("master-0.lab.example.com", "A", (0, ["192.0.2.31"])),
+        ("master-0", "A", (0, ["192.0.2.31"])),
+        ("31.2.0.192.in-addr.arpa", "PTR", (0, ["master-0.lab.example.com."])),
+        *((name, "AAAA", EMPTY) for name in ("api.lab.example.com", "x.apps.lab.example.com", "master-0")),
+        ("master-0.lab.example.com", "AAAA", EMPTY),
+        ("api.lab.example.com", "HTTPS", EMPTY),
+    ],
+)
+def test_the_names_of_the_cluster_are_answered_at_once_while_no_upstream_is(asked, question, kind, answer):
+    assert asked[0](question, kind) == answer
+
+
+@pytest.mark.parametrize("name", ["xapi.lab.example.com", "lab.example.com", "apps.example.com"])
+def test_other_names_are_for_the_upstream(asked, name):
+    """Which does not answer, or cannot be reached."""
+    with contextlib.suppress(dns.exception.Timeout):
+        assert asked[0](name)[0] in (dns.rcode.REFUSED, dns.rcode.SERVFAIL)
+
+
+def test_a_node_that_has_moved_has_its_address_of_now_after_a_reload(asked):
+    ask, process, folder = asked
+    nodes = {"master-0": ["192.0.2.77"], "master-1": ["2001:db8::1"]}
+    (folder / "local").write_text(hosts.local(nodes, "lab.example.com"))
+    (folder / "hosts").write_text(hosts.hosts(nodes, "lab.example.com"))
+    process.send_signal(signal.SIGHUP)
+    until(lambda: ask("master-0.lab.example.com") == (0, ["192.0.2.77"]))
+    assert ask("master-1.lab.example.com", "AAAA") == (0, ["2001:db8::1"])
+    assert ask("master-1.lab.example.com", "A") == EMPTY

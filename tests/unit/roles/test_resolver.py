@@ -1,0 +1,152 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role resolver does on a host, and when the layouts call it."""
+
+from __future__ import annotations
+
+import pytest
+from support.paths import ROLES
+from support.roles import calls, tasks, variables_of
+
+SYSTEMD, COMMAND, FILES = "ansible.builtin.systemd_service", "ansible.builtin.command", "onprem.lb.config_files"
+RESOLV_CONF, APT, DNF = "onprem.lb.resolv_conf", "ansible.builtin.apt", "ansible.builtin.dnf"
+UNIT, WATCH = "onprem-lb-resolver.service", "onprem-lb-resolver-nodes.path"
+RUNS = {"active_units": [UNIT, WATCH], "enabled_units": [UNIT, WATCH], "existing_units": [UNIT, WATCH]}
+NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
+RESOLVED = "/etc/systemd/resolved.conf.d/zz-onprem-lb.conf"
+MANAGED = "/etc/NetworkManager/conf.d/90-onprem-lb.conf"
+
+
+def known(**others):
+    return {
+        **variables_of("resolver"),
+        "ansible_check_mode": False,
+        "resolver_follows": False,
+        "resolver_packages": [],
+        "__resolver_files": [],
+        "__resolver_node_files": [],
+        "__resolver_corefile": [],
+        "__resolver_plan": {
+            "address": "192.0.2.1",
+            "answers": [],
+            "in_force": True,
+            "resolv_conf": "",
+            "supersedes": False,
+        },
+        "__resolver_host": {**NOTHING, "missing_packages": ["dnsmasq-base"], "own_packages": []},
+        "__resolver_names": {"os_family": "Debian", "resolved": False, "networkmanager": False},
+        "__resolver_written": {"changed": False},
+        "__resolver_nodes_written": {"changed": False},
+        "__resolver_followed": {},
+        "__resolver_told": {"paths": []},
+        "__resolver_recorded": {"recorded_packages": ["haproxy"]},
+        **others,
+    }
+
+
+def states(host, written=False, nodes=False, **others):
+    """Return what becomes of the units."""
+    given = {"__resolver_written": {"changed": written}, "__resolver_nodes_written": {"changed": nodes}, **others}
+    found = calls("resolver", known(__resolver_host=host, **given), SYSTEMD, tasks_from="configure.yml")
+    return {arguments["name"]: arguments["state"] for _module, arguments in found}
+
+
+@pytest.mark.parametrize(
+    "host, changed, expected",
+    [
+        (NOTHING, {"written": True, "nodes": True}, {UNIT: "restarted", WATCH: "restarted"}),
+        (RUNS, {"written": True}, {UNIT: "restarted", WATCH: "restarted"}),
+        (RUNS, {"nodes": True}, {UNIT: "reloaded"}),
+        (RUNS, {}, {}),
+        ({**RUNS, "active_units": [WATCH]}, {}, {UNIT: "started"}),
+        ({**RUNS, "enabled_units": [UNIT]}, {}, {WATCH: "started"}),
+        (NOTHING, {"written": True, "ansible_check_mode": True}, {}),
+    ],
+    ids=["first run", "new records", "new nodes", "second run", "stopped", "watch disabled", "check mode"],
+)
+def test_it_is_started_again_for_its_configuration_and_reloaded_for_the_nodes(host, changed, expected):
+    assert states(host, **changed) == expected
+
+
+@pytest.mark.parametrize("exists, written", [(True, 0), (False, 1)])
+def test_what_follow_has_written_stays(exists, written):
+    variables = known(
+        resolver_follows=True,
+        __resolver_followed={"stat": {"exists": exists}},
+        __resolver_files=["dnsmasq.conf"],
+        __resolver_node_files=["hosts"],
+        __resolver_corefile=["Corefile"],
+    )
+    found = calls("resolver", variables, FILES, tasks_from="configure.yml")
+    assert [given["files"] for _module, given in found].count(["hosts"]) == written
+
+
+def test_the_host_asks_it_only_once_it_answers():
+    names = [task["name"] for task in tasks("resolver", "apply.yml")]
+    assert names == ["Install", "Configure", "Tell the host"]
+    last = tasks("resolver", "configure.yml")[-1]
+    assert last["name"] == "Configure | Wait until it answers" and "wrong | length > 0" in last["failed_when"]
+
+
+def told(**plan):
+    names = {"os_family": "Debian", "resolved": True, "networkmanager": True}
+    own = {**known()["__resolver_plan"], "resolved": "", "networkmanager": "", **plan.pop("plan", {})}
+    variables = known(__resolver_names=names, __resolver_plan=own, __resolver_told=plan)
+    return [
+        given.get("name", given.get("cmd", given.get("state")))
+        for _module, given in calls("resolver", variables, SYSTEMD, COMMAND, RESOLV_CONF, tasks_from="tell.yml")
+    ]
+
+
+def test_who_is_told_reads_it_and_resolv_conf_comes_last():
+    assert told(paths=[RESOLVED]) == ["systemd-resolved.service", "absent"]
+    assert told(paths=[MANAGED], plan={"resolv_conf": "x"}) == ["nmcli general reload conf", "present"]
+    assert told(paths=[]) == ["absent"]
+
+
+def test_a_drop_in_that_is_not_in_force_is_read():
+    assert told(paths=[], plan={"in_force": False}) == ["systemd-resolved.service", "absent"]
+
+
+def removal(family="Debian", paths=(), running=True, **host):
+    names = {"os_family": family, "resolved": running, "networkmanager": running}
+    seen = {**RUNS, "missing_packages": [], "own_packages": ["dnsmasq"], "recorded_packages": ["dnsmasq"], **host}
+    variables = {
+        **known(__resolver_names=names, __resolver_host=seen, __resolver_told={"paths": list(paths)}),
+        "__resolver_deleted": {"changed": True},
+        "item": UNIT,
+    }
+    return calls("resolver", variables, RESOLV_CONF, SYSTEMD, COMMAND, APT, DNF, tasks_from="remove.yml")
+
+
+def test_a_removal_gives_the_host_its_names_back_before_the_resolver_stops():
+    modules = [(module, given.get("name")) for module, given in removal(paths=[RESOLVED])]
+    assert modules[0][0] == RESOLV_CONF
+    assert modules.index((SYSTEMD, "systemd-resolved.service")) < modules.index((SYSTEMD, UNIT))
+
+
+def test_a_removal_takes_away_only_the_packages_that_it_has_installed():
+    assert [module for module, _given in removal() if module in (APT, DNF)] == [APT]
+    assert [module for module, _given in removal(family="RedHat") if module in (APT, DNF)] == [DNF]
+    assert [module for module, _given in removal(own_packages=[]) if module in (APT, DNF)] == []
+
+
+def test_what_the_other_roles_have_recorded_meanwhile_stays_recorded():
+    ((_module, given),) = calls("resolver", known(), FILES, tasks_from="install.yml")
+    assert '"haproxy"' in given["files"][0]["content"] and '"dnsmasq-base"' in given["files"][0]["content"]
+
+
+def test_a_layout_calls_it_once_there_is_nothing_to_return_to():
+    """The resolver is no part of a state, so a return could not take it back."""
+    stages = [task["name"] for task in tasks("layout", "present.yml")[0]["block"]]
+    assert stages.index("Confirm") < stages.index("Resolve") < stages.index("Outcome")
+
+
+def test_a_layout_refuses_what_is_in_its_way_with_all_the_rest():
+    assert "Preflight | The resolver" in [task["name"] for task in tasks("layout", "preflight.yml")]
+
+
+def test_the_templates_have_the_marks_of_this_collection():
+    for template in (ROLES / "resolver" / "templates").iterdir():
+        assert template.read_text().startswith("# Managed by Ansible, onprem.lb.resolver.")
