@@ -1,0 +1,58 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The paths of a member's pods, on the host and in the containers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..._shared.engines import FOLLOW, HAPROXY, KEEPALIVED, PROXY, VRRP, Daemon
+from .manifests import CREATED, Volume
+
+MANIFESTS = "/etc/kubernetes/manifests"
+RESOURCES = "/etc/kubernetes/static-pod-resources/onprem-lb"
+AGENT, SIDECAR = "agent", "sidecar"
+ARCHIVE = "agent.pyz"
+
+
+class Part(NamedTuple):
+    """A folder of RESOURCES.
+
+    :ivar inside: where containers see it
+    """
+
+    name: str
+    inside: str
+
+    @property
+    def on_host(self) -> str:
+        return f"{RESOURCES}/{self.name}"
+
+    def volume(self, writable: bool = False) -> Volume:
+        return Volume(self.name, self.inside, self.on_host, read_only=not writable)
+
+
+PARTS = {
+    HAPROXY: Part(HAPROXY, "/etc/haproxy"),
+    KEEPALIVED: Part(KEEPALIVED, "/etc/keepalived"),
+    AGENT: Part(AGENT, "/usr/local/lib/onprem-lb-agent"),
+    **{name: Part(name, f"/etc/onprem-lb-agent/{name}") for name in (PROXY, VRRP, SIDECAR, FOLLOW)},
+}
+AGENT_COMMAND = ["python3", "-I", f"{PARTS[AGENT].inside}/{ARCHIVE}"]
+
+# The balancer's container holds its FIFO, which the sidecar in the router's pod reads.
+SHARED = Volume("shared", "/run/onprem-lb", "/run/onprem-lb", CREATED, read_only=False)
+BALANCER_FIFO = f"{SHARED.path}/balancer"
+# What the containers of the router's pod share.
+RUN = Volume("run", "/run", read_only=False)
+TMP = Volume("tmp", "/tmp", read_only=False)
+ROUTER_FIFO, NOTIFY_FIFO = f"{RUN.path}/{Daemon(VRRP).program}/held", f"{RUN.path}/{Daemon(VRRP).program}/changes"
+DOWN_FILE, ALIVE = f"{RUN.path}/haproxy.down", f"{RUN.path}/sidecar.alive"
+
+
+def runtime(folder: str) -> Volume:
+    """Return a folder of /run of one container."""
+    return Volume("runtime", f"/run/{folder}", read_only=False)
+
+
+STATUS = {name: Daemon(name).status_socket for name in (PROXY, VRRP, FOLLOW)}
