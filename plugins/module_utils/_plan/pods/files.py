@@ -8,6 +8,7 @@ import hashlib
 import json
 from typing import Any, Callable, Dict, List, NamedTuple
 
+from ..._agent import VERSION
 from ..._agent.config.schema import Faults
 from ..._shared.engines import HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP
 from ..model.plan import MemberPlan
@@ -97,5 +98,6 @@ def _json(value: Any) -> str:
 
 
 def _checksum(files: List[File]) -> str:
-    """Return what differs when a file does, in the 63 characters that podman allows an annotation."""
-    return hashlib.sha256("".join(f"{file.path}\0{file.content}\0" for file in files).encode()).hexdigest()[:40]
+    """Return what differs when a file or the agent does, in the 63 characters that podman allows an annotation."""
+    text = "".join(f"{file.path}\0{file.content}\0" for file in files)
+    return hashlib.sha256(f"{text}{VERSION}".encode()).hexdigest()[:40]

@@ -7,12 +7,14 @@ from __future__ import annotations
 from typing import List, Sequence
 
 # The first process of the container. It alone holds the FIFO, and the container ends with it. A signal to it reaches
-# its program: SIGTERM once the sidecar could react, SIGHUP as a reload.
+# its program: SIGTERM once the sidecar could react, SIGHUP as a reload. A pod's folders outlive its containers, in which
+# other processes soon have the number that a PID file of before names: keepalived would take it for one that runs.
 SCRIPT = """\
 fifo=$1 pause=$2 file=$3
 shift 3
 trap 'exit 0' TERM
 mkdir -p "${fifo%/*}"
+rm -f "${fifo%/*}"/*.pid
 [ -p "$fifo" ] || mkfifo -m 600 "$fifo"
 exec 9<>"$fifo"
 until [ -z "$file" ] || [ -e "$file" ]; do sleep 0.1; done

@@ -46,7 +46,9 @@ BALANCER_FIFO = f"{SHARED.path}/balancer"
 # What the containers of the router's pod share.
 RUN = Volume("run", "/run", read_only=False)
 TMP = Volume("tmp", "/tmp", read_only=False)
-ROUTER_FIFO, NOTIFY_FIFO = f"{RUN.path}/{Daemon(VRRP).program}/held", f"{RUN.path}/{Daemon(VRRP).program}/changes"
+OF_ROUTER = f"{RUN.path}/{Daemon(VRRP).program}"
+ROUTER_FIFO, NOTIFY_FIFO = f"{OF_ROUTER}/held", f"{OF_ROUTER}/changes"
+PID_FILE, VRRP_PID_FILE = f"{OF_ROUTER}/keepalived.pid", f"{OF_ROUTER}/vrrp.pid"
 DOWN_FILE, ALIVE = f"{RUN.path}/haproxy.down", f"{RUN.path}/sidecar.alive"
 
 

@@ -11,7 +11,6 @@ from ..model.plan import MemberPlan
 from . import paths
 
 NAME = "alive.sh"
-PID_FILE = f"{paths.RUN.path}/keepalived.pid"
 DATA = f"{paths.TMP.path}/keepalived.data"
 STALE = 30  # seconds
 
@@ -33,7 +32,7 @@ test $(($(date +%s) - $(stat -c %Y {file}))) -lt {stale}
 
 
 def of_keepalived(plan: MemberPlan) -> str:
-    return KEEPALIVED.format(data=DATA, pid=PID_FILE, count=len(plan.router.instances))
+    return KEEPALIVED.format(data=DATA, pid=paths.PID_FILE, count=len(plan.router.instances))
 
 
 def of_sidecar() -> str:

@@ -19,6 +19,7 @@ REAL_TIME = ("SYS_NICE", "IPC_LOCK")
 PROGRAMS = ("SETUID", "SETGID", "KILL")  # to run a check's program as another user, and to end it
 STOP_WITHIN = 15  # seconds: it resigns, and the sidecar waits for that
 
+
 def manifest(plan: MemberPlan, config: Dict[str, Any], checksum: str, options: Options) -> Manifest:
     """Return the pod. The sidecar comes first, so that the router finds what it tracks.
 
@@ -43,8 +44,8 @@ def _sidecar(plan: MemberPlan, options: Options) -> Container:
 
 
 def _keepalived(plan: MemberPlan, options: Options) -> Container:
-    program = ["keepalived", "--dont-fork", "--vrrp", "--log-console", "--pid", probes.PID_FILE]
-    program += ["--use-file", f"{PARTS[KEEPALIVED].inside}/keepalived.conf"]
+    program = ["keepalived", "--dont-fork", "--vrrp", "--log-console", "--pid", paths.PID_FILE]
+    program += ["--vrrp_pid", paths.VRRP_PID_FILE, "--use-file", f"{PARTS[KEEPALIVED].inside}/keepalived.conf"]
     return Container(
         name=KEEPALIVED,
         image=options.keepalived_image,
