@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import List, Sequence
 
 # The first process of the container. It alone holds the FIFO, and the container ends with it. A signal to it reaches
-# its program: SIGTERM once the sidecar could react, SIGHUP as a reload. A pod's folders outlive its containers, in which
-# other processes soon have the number that a PID file of before names: keepalived would take it for one that runs.
+# its program: SIGTERM once the sidecar could react, SIGHUP as a reload. A pod's folders outlive its containers, in
+# which another process soon has the number that a PID file of before names: keepalived would take it for one that runs.
 SCRIPT = """\
 fifo=$1 pause=$2 file=$3
 shift 3

@@ -15,8 +15,8 @@ DATA = f"{paths.TMP.path}/keepalived.data"
 STALE = 30  # seconds
 
 KEEPALIVED = """\
-# Managed by Ansible, onprem.lb. keepalived's VRRP process writes what it does, unless it hangs, and each instance of its
-# configuration is in that. Their states say nothing about keepalived.
+# Managed by Ansible, onprem.lb. keepalived's VRRP process writes what it does, unless it hangs, and each instance of
+# its configuration is in that. Their states say nothing about keepalived.
 rm -f {data}
 kill -USR1 "$(cat {pid})" || exit 1
 for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do

@@ -1,0 +1,49 @@
+"""A stand-in for the kubelet, which nothing that is packaged here provides: it runs the static pods of a folder.
+
+As the kubelet does, it starts a pod whose manifest has come, ends one whose manifest has gone, and starts one anew whose
+manifest has changed. podman restarts containers, and asks their probes. What podman does not know is not tested: mirror pods,
+priorities, and the kubelet's delay before a container is started again.
+"""
+
+import pathlib
+import subprocess
+import sys
+import time
+
+MANIFESTS, RUNNING = pathlib.Path("/etc/kubernetes/manifests"), pathlib.Path("/var/lib/standin-kubelet")
+EVERY = 0.5  # seconds; the kubelet's fileCheckFrequency is 20 by default
+
+
+def podman(*arguments):
+    done = subprocess.run(["podman", "kube", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.stderr.write(f"podman kube {' '.join(arguments)}: {done.stdout}{done.stderr}")
+        sys.stderr.flush()
+    return not done.returncode
+
+
+def stop(copy):
+    """Let the containers end by themselves within their time, and remove them."""
+    names = [line.split()[-1] for line in copy.read_text().splitlines() if line.startswith("  name: ")]
+    subprocess.run(["podman", "pod", "stop", "--time", "15", *names], capture_output=True, check=False)
+    if podman("down", str(copy)):
+        copy.unlink()
+
+
+def sync():
+    wanted = {path.name: path.read_text() for path in MANIFESTS.glob("[!.]*.yaml")} if MANIFESTS.exists() else {}
+    for copy in RUNNING.iterdir():
+        if copy.read_text() != wanted.get(copy.name):
+            stop(copy)
+    for name, text in wanted.items():
+        copy = RUNNING / name
+        if not copy.exists():
+            copy.write_text(text)
+            if not podman("play", "--network", "host", str(copy)):
+                stop(copy)
+
+
+RUNNING.mkdir(parents=True, exist_ok=True)
+while True:
+    sync()
+    time.sleep(EVERY)
