@@ -13,9 +13,12 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import depl
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, nft_redirect
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pods.manifests import CHECKSUM
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+from ansible_collections.onprem.lb.plugins.filter.pods import as_yaml
 from support import drills
 from support.paths import GOLDEN
+from support.plans import pods
 from support.plans.clusters import cluster
 from support.plans.pairs import pair
 from support.rendering import haproxy, haproxy_unit, keepalived, keepalived_unit, render
@@ -266,6 +269,27 @@ def of_preset(name, what):
     return agent(given_to_agent(planned), what) if what == "proxy" else haproxy_of(planned)
 
 
+# Of the first master and of a worker; the engine, and the preset.
+PODS = {
+    **{preset: ("master-0", "native", preset) for preset in ("default", "upstream", "ocp45")},
+    "agent": ("master-0", "agent", "default"),
+    "worker": ("worker-0", "native", "default"),
+}
+
+
+def of_pods(name, engine, preset):
+    """The manifests of a node's static pods. Their checksum changes with each version of the agent."""
+    manifests = pods.made(name, engine=engine, preset=preset).manifests.values()
+    for manifest in manifests:
+        assert len(manifest["metadata"]["annotations"][CHECKSUM]) == 40
+        manifest["metadata"]["annotations"][CHECKSUM] = "of what the pod reads"
+    return "---\n".join(map(as_yaml, manifests))
+
+
+def sidecar_of_pods(name, engine, preset):
+    return pods.text("sidecar.json", name, engine=engine, preset=preset)
+
+
 CASES = {
     **{f"pair-{name}.haproxy.cfg": partial(of_preset, name, "haproxy") for name in PRESETS},
     "pair-rke2.agent-proxy.json": partial(of_preset, "rke2", "proxy"),
@@ -349,6 +373,8 @@ CASES = {
         paths=["-/etc/haproxy", "-/run/haproxy.loaded"],
     ),
     "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
+    **{f"pods-{name}.yaml": partial(of_pods, *arguments) for name, arguments in PODS.items()},
+    **{f"pods-{name}.sidecar.json": partial(sidecar_of_pods, *arguments) for name, arguments in PODS.items()},
 }
 
 
