@@ -15,7 +15,10 @@ HEAD = "# Managed by Ansible, onprem.lb: changes made here are lost.\n"
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as such."""
+    """Writes texts of several lines as such, and indents lists."""
+
+    def increase_indent(self, flow=False, indentless=False):
+        return super().increase_indent(flow, False)
 
 
 def _text(dumper, text):
@@ -48,7 +51,7 @@ def _manifest(manifest):
 
 
 def as_yaml(manifest):
-    return yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, width=120)
+    return yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, width=120, explicit_start=True)
 
 
 def pods_below(files, folder):

@@ -9,13 +9,13 @@ import os
 from functools import partial
 
 import pytest
+from ansible_collections.onprem.lb.plugins.filter.pods import as_yaml
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment, units
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, nft_redirect
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods.manifests import CHECKSUM
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
-from ansible_collections.onprem.lb.plugins.filter.pods import as_yaml
 from support import drills
 from support.paths import GOLDEN
 from support.plans import pods
@@ -283,7 +283,7 @@ def of_pods(name, engine, preset):
     for manifest in manifests:
         assert len(manifest["metadata"]["annotations"][CHECKSUM]) == 40
         manifest["metadata"]["annotations"][CHECKSUM] = "of what the pod reads"
-    return "---\n".join(map(as_yaml, manifests))
+    return "".join(map(as_yaml, manifests))
 
 
 def sidecar_of_pods(name, engine, preset):

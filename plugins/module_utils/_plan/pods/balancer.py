@@ -15,8 +15,8 @@ from .paths import AGENT, AGENT_COMMAND, PARTS
 NAME = "onprem-lb-balancer"
 PRIVILEGED = 1024  # the first port that every user may bind
 BIND = ("NET_BIND_SERVICE",)
-# haproxy starts as root, and its worker is the user haproxy in an empty folder. Without KILL it could not tell the worker
-# to end, nor an old one at a reload, and would go on serving.
+# haproxy starts as root, and its worker is the user haproxy in an empty folder. Without KILL it could not tell a worker
+# to end, and would go on serving.
 TO_DROP = ("SETGID", "SETUID", "SYS_CHROOT", "KILL")
 STOP_WITHIN, SLACK = 10, 5  # seconds
 

@@ -39,7 +39,7 @@ def test_a_pod_that_a_node_does_not_have_is_absent():
 
 def test_a_program_of_several_lines_is_readable():
     text = found()["members"]["master-0"][-1]["content"]
-    assert "    - |\n      fifo=$1" in text and "\\n" not in text
+    assert "        - |\n          fifo=$1" in text and "\\n" not in text
 
 
 def test_the_files_can_be_put_below_a_folder():
