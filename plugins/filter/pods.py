@@ -8,6 +8,7 @@ import json
 
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import kubeconfig as kubeconfig_model
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import manifests, paths, unread
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 
@@ -28,13 +29,34 @@ def _text(dumper, text):
 _Dumper.add_representer(str, _text)
 
 
-def layout_pods(given, addresses, options):
+def layout_pods(given, addresses, options, kubeconfig="", path=""):
     addresses, options = json.loads(json.dumps([addresses, options]))  # without what Ansible adds to texts
+    credentials, faults = _credentials(kubeconfig, path)
+    if faults:
+        return {"faults": faults, "lines": [], "members": {}, "archive": "", "secrets": []}
     members = [{**each, "settings": json.loads(each["settings"])} for each in given]
-    found = unread.draw(members, addresses, manifests.Options(**options), templates.render, planner.plan)
+    chosen = manifests.Options(**options)
+    found = unread.draw(members, addresses, chosen, templates.render, planner.plan, credentials)
     files = {name: _files(made) for name, made in found.members.items()}
     archive = f"{paths.PARTS[paths.AGENT].on_host}/{paths.ARCHIVE}"
-    return {"faults": found.faults, "lines": found.lines, "members": files, "archive": archive}
+    secrets = sorted({secret for made in found.members.values() for secret in made.secrets})
+    return {
+        "faults": found.faults,
+        "lines": found.lines,
+        "members": files,
+        "archive": archive,
+        "secrets": secrets,
+    }
+
+
+def _credentials(text, path):
+    """Return what a kubeconfig says, or what is wrong with it. What YAML says of it may quote a secret."""
+    if not text:
+        return None, []
+    try:
+        return kubeconfig_model.read(yaml.safe_load(text), path)
+    except yaml.YAMLError:
+        return None, [f"{path} is no YAML: write it anew, for instance with `kubectl config view --raw --minify`."]
 
 
 def _files(made):

@@ -26,7 +26,10 @@ MAY_IMPORT = {
     "_plan.dns": ("_agent.config.schema",),
     "_plan.drill": ("_shared", "_agent.VERSION"),
     "_plan.operations": ("_shared",),
-    "_plan.pods": ("_plan.layouts", "_plan.model", "_shared", "_agent.VERSION", "_agent.config.schema"),
+    "_plan.pods": (
+        *("_plan.layouts", "_plan.model", "_shared"),
+        *("_agent.VERSION", "_agent.config.schema", "_agent.follow.settings"),
+    ),
     "_plan.layouts": (
         *("_plan.dns", "_plan.forecast", "_plan.model", "_shared", "_agent.config.schema"),
         # What `follow` is given, and how it compares and writes servers: a run and it write the same file.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from types import MappingProxyType
 
 import pytest
 from ansible_collections.onprem.lb.plugins.filter.pods import as_yaml
@@ -274,20 +275,21 @@ PODS = {
     **{preset: ("master-0", "native", preset) for preset in ("default", "upstream", "ocp45")},
     "agent": ("master-0", "agent", "default"),
     "worker": ("worker-0", "native", "default"),
+    "follow": ("master-0", "native", "default", pods.FOLLOW),
 }
 
 
-def of_pods(name, engine, preset):
+def of_pods(name, engine, preset, more=MappingProxyType({})):
     """The manifests of a node's static pods. Their checksum changes with each version of the agent."""
-    manifests = pods.made(name, engine=engine, preset=preset).manifests.values()
+    manifests = pods.made(name, engine=engine, preset=preset, **more).manifests.values()
     for manifest in manifests:
         assert len(manifest["metadata"]["annotations"][CHECKSUM]) == 40
         manifest["metadata"]["annotations"][CHECKSUM] = "of what the pod reads"
     return "".join(map(as_yaml, manifests))
 
 
-def sidecar_of_pods(name, engine, preset):
-    return pods.text("sidecar.json", name, engine=engine, preset=preset)
+def sidecar_of_pods(name, engine, preset, more=MappingProxyType({})):
+    return pods.text("sidecar.json", name, engine=engine, preset=preset, **more)
 
 
 CASES = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple
 
-from ..._shared.engines import HAPROXY, NATIVE, PROXY, Daemon
+from ..._shared.engines import HAPROXY, NATIVE, PROXY
 from ..model.plan import MemberPlan
 from . import configurations, held, paths
 from .manifests import Container, Manifest, Options, asks, pod
@@ -32,7 +32,7 @@ def manifest(plan: MemberPlan, config: Dict[str, Any], checksum: str, options: O
         name=HAPROXY if native else PROXY,
         image=options.haproxy_image if native else options.agent_image,
         command=held.command(HAPROXY_COMMAND if native else PROXY_COMMAND, paths.BALANCER_FIFO, held.PAUSE),
-        volumes=NATIVE_VOLUMES if native else AGENT_VOLUMES,
+        volumes=[*(NATIVE_VOLUMES if native else AGENT_VOLUMES), paths.runtime(plan.engine, bool(plan.follow))],
         capabilities=(*_to_bind(plan), *(TO_DROP if native else ())),
         alive=asks(ready.port, ready.path),
         cpu="100m",
@@ -42,10 +42,10 @@ def manifest(plan: MemberPlan, config: Dict[str, Any], checksum: str, options: O
     return pod(NAME, [container], stop_within + SLACK, checksum, options)
 
 
-HAPROXY_COMMAND = ["haproxy", "-W", "-db", "-f", f"{PARTS[HAPROXY].inside}/haproxy.cfg"]
-PROXY_COMMAND = [*AGENT_COMMAND, PROXY, "--config", f"{PARTS[PROXY].inside}/{PROXY}.json"]
-NATIVE_VOLUMES = [PARTS[HAPROXY].volume(), paths.SHARED, paths.runtime(HAPROXY)]
-AGENT_VOLUMES = [PARTS[AGENT].volume(), PARTS[PROXY].volume(), paths.SHARED, paths.runtime(Daemon(PROXY).program)]
+HAPROXY_COMMAND = ["haproxy", "-W", "-db", "-f", paths.HAPROXY_CONFIG]
+PROXY_COMMAND = [*AGENT_COMMAND, PROXY, "--config", paths.PROXY_CONFIG]
+NATIVE_VOLUMES = [PARTS[HAPROXY].volume(), paths.SHARED]
+AGENT_VOLUMES = [PARTS[AGENT].volume(), PARTS[PROXY].volume(), paths.SHARED]
 
 
 def _to_bind(plan: MemberPlan) -> Tuple[str, ...]:

@@ -21,7 +21,7 @@ from .paths import PARTS, SIDECAR
 LOG_TARGET = "stdout format raw local0"
 # What `haproxy.cfg.j2` takes of an OS family.
 FAMILY = {
-    "runtime_socket": "/run/haproxy/admin.sock",
+    "runtime_socket": paths.HAPROXY_SOCKET,
     "log_targets": [LOG_TARGET],
     "log_bind": "",
     "authorities": "/etc/ssl/certs/ca-certificates.crt",

@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Callable, Dict, List, NamedTuple
+import posixpath
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from ..._agent import VERSION
 from ..._agent.config.schema import Faults
-from ..._shared.engines import HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP
+from ..._shared.engines import FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP
+from ..model.kubeconfig import Credentials
 from ..model.plan import MemberPlan
-from . import balancer, configurations, probes, router
+from . import balancer, configurations, follow, probes, router
 from .manifests import Manifest, Options
 from .paths import MANIFESTS, PARTS, SIDECAR
 
@@ -34,12 +36,21 @@ class Made(NamedTuple):
     faults: Faults
     configurations: List[File] = []
     manifests: Dict[str, Manifest] = {}  # by path
+    secrets: List[str] = []  # what nobody may see of them
 
 
-def of_member(name: str, plan: MemberPlan, auth_pass: str, options: Options, render: Render) -> Made:
+def of_member(
+    name: str,
+    plan: MemberPlan,
+    auth_pass: str,
+    options: Options,
+    render: Render,
+    credentials: Optional[Credentials] = None,
+) -> Made:
     """Return what a member's pods are, and what they read.
 
     :param auth_pass: the password of the instances that have none of their own
+    :param credentials: of a member that follows its cluster
     """
     made = _native if plan.engine == NATIVE else _agent
     faults, models, of_balancer, of_router = made(name, plan, auth_pass, render)
@@ -51,8 +62,17 @@ def of_member(name: str, plan: MemberPlan, auth_pass: str, options: Options, ren
     pods = [balancer.manifest(plan, models, _checksum(of_balancer), options)] if has_balancer else []
     if plan.router.instances:
         pods.append(router.manifest(plan, models, _checksum(of_router), options))
+    of_follow: List[File] = []
+    secrets: List[str] = []
+    if plan.follow and credentials:
+        secrets = follow.secrets(plan, credentials)
+        of_follow = [
+            _file(FOLLOW, posixpath.basename(path), content, PRIVATE)
+            for path, content in follow.files(plan, credentials).items()
+        ]
+        pods.append(follow.manifest(plan, credentials, _checksum(of_follow), options))
     manifests = {f"{MANIFESTS}/{each['metadata']['name']}.yaml": each for each in pods}
-    return Made([], [*(of_balancer if has_balancer else []), *of_router], manifests)
+    return Made([], [*(of_balancer if has_balancer else []), *of_router, *of_follow], manifests, secrets)
 
 
 def _native(name: str, plan: MemberPlan, auth_pass: str, render: Render) -> Any:

@@ -50,6 +50,7 @@ class Options(NamedTuple):
     haproxy_image: str
     keepalived_image: str
     agent_image: str
+    follow_image: str
     namespace: str
     pull_policy: str
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..._shared.engines import FOLLOW, HAPROXY, KEEPALIVED, PROXY, VRRP, Daemon
-from .manifests import CREATED, Volume
+from ..._shared.engines import FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP, Daemon
+from ..layouts import follow
+from .manifests import CREATED, DIRECTORY, Volume
 
 MANIFESTS = "/etc/kubernetes/manifests"
 RESOURCES = "/etc/kubernetes/static-pod-resources/onprem-lb"
@@ -36,7 +37,8 @@ PARTS = {
     HAPROXY: Part(HAPROXY, "/etc/haproxy"),
     KEEPALIVED: Part(KEEPALIVED, "/etc/keepalived"),
     AGENT: Part(AGENT, "/usr/local/lib/onprem-lb-agent"),
-    **{name: Part(name, f"/etc/onprem-lb-agent/{name}") for name in (PROXY, VRRP, SIDECAR, FOLLOW)},
+    **{name: Part(name, f"/etc/onprem-lb-agent/{name}") for name in (PROXY, VRRP, SIDECAR)},
+    FOLLOW: Part(FOLLOW, follow.FOLDER),
 }
 AGENT_COMMAND = ["python3", "-I", f"{PARTS[AGENT].inside}/{ARCHIVE}"]
 
@@ -52,9 +54,20 @@ PID_FILE, VRRP_PID_FILE = f"{OF_ROUTER}/keepalived.pid", f"{OF_ROUTER}/vrrp.pid"
 DOWN_FILE, ALIVE = f"{RUN.path}/haproxy.down", f"{RUN.path}/sidecar.alive"
 
 
-def runtime(folder: str) -> Volume:
-    """Return a folder of /run of one container."""
-    return Volume("runtime", f"/run/{folder}", read_only=False)
+HAPROXY_CONFIG, HAPROXY_SOCKET = f"{PARTS[HAPROXY].inside}/haproxy.cfg", "/run/haproxy/admin.sock"
+PROXY_CONFIG = f"{PARTS[PROXY].inside}/{PROXY}.json"
+
+
+def own_runtime(daemon: str) -> Volume:
+    """Return a daemon's folder of /run."""
+    return Volume("runtime", f"/run/{Daemon(daemon).program}", read_only=False)
+
+
+def runtime(engine: str, shared: bool) -> Volume:
+    """Return the folder with the socket of a balancer. It is the host's where another pod uses that."""
+    folder = "/run/haproxy" if engine == NATIVE else f"/run/{Daemon(PROXY).program}"
+    host, kind = (f"{SHARED.host}-{engine}", CREATED) if shared else ("", DIRECTORY)
+    return Volume("balancer-runtime", folder, host, kind, read_only=False)
 
 
 STATUS = {name: Daemon(name).status_socket for name in (PROXY, VRRP, FOLLOW)}

@@ -12,18 +12,19 @@ import ipaddress
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..._agent.config.schema import Faults
-from ..layouts import follow, ipi, several
+from ..layouts import ipi, several
 from ..layouts.members import Member
 from ..layouts.several import Plans
 from ..layouts.subnets import placeholder_host
+from ..model.kubeconfig import Credentials
 from ..model.plan import MemberPlan
-from . import balancer, files, router
+from . import balancer, files, follow, router
 from .files import Made, Render
 from .manifests import Options
 from .paths import MANIFESTS
 
 Draw = Callable[..., Any]  # `planner.plan` or `planner.draft`
-EVERY_MANIFEST = tuple(f"{MANIFESTS}/{name}.yaml" for name in (balancer.NAME, router.NAME))
+EVERY_MANIFEST = tuple(f"{MANIFESTS}/{name}.yaml" for name in (balancer.NAME, router.NAME, follow.NAME))
 
 
 class Pods(NamedTuple):
@@ -35,26 +36,36 @@ class Pods(NamedTuple):
 
 
 def draw(
-    given: Sequence[Member], addresses: Mapping[str, Sequence[str]], options: Options, render: Render, one: Draw
+    given: Sequence[Member],
+    addresses: Mapping[str, Sequence[str]],
+    options: Options,
+    render: Render,
+    one: Draw,
+    credentials: Optional[Credentials] = None,
 ) -> Pods:
     """Return the pods of a cluster, or why it cannot have them.
 
     :param given: members as in `planner`, which were not read
     :param addresses: those of each member, by its name
+    :param credentials: of those that follow their cluster
     """
     members = [{**member, "host": _host(member, addresses[member["name"]])} for member in given]
     faults = [fault for member in members for fault in _faults(member, addresses[member["name"]])]
     plans = several.draw(ipi.LAYOUT, members, one)
     if faults or plans.faults:
         return Pods(list(dict.fromkeys([*faults, *plans.faults])))
-    return _made(members, plans, options, render)
+    return _made(members, plans, options, render, credentials)
 
 
-def _made(members: List[Member], plans: Plans, options: Options, render: Render) -> Pods:
+def _made(
+    members: List[Member], plans: Plans, options: Options, render: Render, credentials: Optional[Credentials]
+) -> Pods:
     password = str(members[0]["settings"].get("auth_pass") or "")
     planned = {name: plan for each in plans.plans for name, plan in each.members.items()}
     faults = [fault for name, plan in planned.items() for fault in _without_password(name, plan, password)]
-    made = {name: files.of_member(name, plan, password, options, render) for name, plan in planned.items()}
+    made = {name: files.of_member(name, plan, password, options, render, credentials) for name, plan in planned.items()}
+    if credentials is None and any(plan.follow for plan in planned.values()):
+        faults.append("pods_kubeconfig is missing, and ipi_follow is set: name a copy of the nodes' kubeconfig.")
     faults += [fault for each in made.values() for fault in each.faults]
     of_engines = {line for each in plans.plans for line in each.engines}  # they speak of packages
     lines = [line for line in plans.lines if line not in of_engines]
@@ -111,10 +122,6 @@ def _faults(member: Member, addresses: Sequence[str]) -> Faults:
 def _beyond(settings: Mapping[str, Any]) -> List[Tuple[str, str]]:
     """Return the variables that units obey and pods do not."""
     beyond = []
-    if settings.get("follow") not in (None, "", False, "false", "False"):
-        beyond.append(
-            ("ipi_follow", f"{follow.UNIT} is no pod yet: leave it out, and render again when masters change.")
-        )
     if settings.get("metrics_file"):
         beyond.append(("ipi_metrics_file", "what writes it is no pod yet: leave it out."))
     return beyond

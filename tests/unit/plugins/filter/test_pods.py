@@ -27,9 +27,10 @@ def found():
 def test_the_manifests_come_last_and_are_those_of_the_plan():
     files = found()["members"]["master-0"]
     paths = [file["path"] for file in files]
-    assert [path.startswith("/etc/kubernetes/manifests/") for path in paths] == [False] * (len(paths) - 2) + [True] * 2
+    assert [path.startswith("/etc/kubernetes/manifests/") for path in paths] == [False] * (len(paths) - 3) + [True] * 3
     manifests = pods.made("master-0", auth_pass=pods.PASSWORD).manifests
-    assert {file["path"]: yaml.safe_load(file["content"]) for file in files[-2:]} == manifests
+    assert {file["path"]: yaml.safe_load(file["content"]) for file in files[-3:-1]} == manifests
+    assert files[-1] == {"path": "/etc/kubernetes/manifests/onprem-lb-follow.yaml", "state": "absent"}
 
 
 def test_a_pod_that_a_node_does_not_have_is_absent():
@@ -38,7 +39,7 @@ def test_a_pod_that_a_node_does_not_have_is_absent():
 
 
 def test_a_program_of_several_lines_is_readable():
-    text = found()["members"]["master-0"][-1]["content"]
+    text = found()["members"]["master-0"][-2]["content"]
     assert "        - |\n          fifo=$1" in text and "\\n" not in text
 
 

@@ -13,14 +13,14 @@ from kubernetes_validate.utils import all_versions
 from support.plans import pods
 
 ENGINES, PRESETS, MEMBERS = ("native", "agent"), ("default", "upstream", "ocp45"), ("master-0", "worker-0")
-EVERY = list(itertools.product(MEMBERS, ENGINES, PRESETS))
+EVERY = list(itertools.product(MEMBERS, ENGINES, PRESETS, ("", "follow")))
 VERSIONS = [all_versions()[0], all_versions()[-1]]  # of Kubernetes: the oldest and the newest that the library knows
 
 
 @pytest.fixture(params=EVERY, ids="-".join)
 def made(request):
-    name, engine, preset = request.param
-    return pods.made(name, engine=engine, preset=preset)
+    name, engine, preset, follows = request.param
+    return pods.made(name, engine=engine, preset=preset, **(pods.FOLLOW if follows else {}))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -75,6 +75,8 @@ def test_each_container_drops_every_capability_that_it_does_not_need(made):
         ("balancer", "haproxy", {}, ["SETGID", "SETUID", "SYS_CHROOT", "KILL"]),
         ("balancer", "haproxy", {"lb_port": 943}, ["NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT", "KILL"]),
         ("balancer", "proxy", {"engine": "agent"}, []),
+        ("follow", "follow", pods.FOLLOW, []),
+        ("follow", "follow", {**pods.FOLLOW, "engine": "agent"}, []),
         ("balancer", "proxy", {"engine": "agent", "lb_port": 943}, ["NET_BIND_SERVICE"]),
     ],
 )
@@ -88,6 +90,7 @@ def test_each_container_is_of_its_image():
     agents = [pods.container("router", "sidecar")]
     agents += [pods.container(*each, engine="agent") for each in (("balancer", "proxy"), ("router", "vrrp"))]
     assert {each["image"] for each in agents} == {"registry.example/python:3.12"}
+    assert pods.container("follow", "follow", **pods.FOLLOW)["image"] == "registry.example/follow:1"
 
 
 def test_what_a_container_names_of_the_host_is_there(made):
@@ -108,6 +111,7 @@ def test_what_a_container_names_of_the_host_is_there(made):
 def test_each_folder_of_the_host_that_must_be_there_has_a_file(made):
     folders = {posixpath.dirname(file.path) for file in made.configurations}
     folders.add("/etc/kubernetes/static-pod-resources/onprem-lb/agent")
+    folders.add("/etc/kubernetes/pki")  # the kubeconfig names it
     for manifest in made.manifests.values():
         hosts = [each["hostPath"] for each in manifest["spec"]["volumes"] if "hostPath" in each]
         assert {each["path"] for each in hosts if each["type"] == "Directory"} <= folders

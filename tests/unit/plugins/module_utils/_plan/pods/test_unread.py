@@ -15,11 +15,11 @@ from support.plans import clusters, pods
 NAMES = [*clusters.ADDRESSES]
 
 
-def drawn(addresses=None, one=planner.draft, **settings):
+def drawn(addresses=None, one=planner.draft, credentials=None, **settings):
     given = {"interface": "ens192", "auth_pass": pods.PASSWORD, **copy.deepcopy(settings)}
     members = [{**each, "host": None, "address": each["name"], "members": NAMES} for each in clusters.cluster(**given)]
     known = {name: [f"10.0.0.{number}"] for name, number in clusters.ADDRESSES.items()}
-    return unread.draw(members, {**known, **(addresses or {})}, pods.OPTIONS, templates.render, one)
+    return unread.draw(members, {**known, **(addresses or {})}, pods.OPTIONS, templates.render, one, credentials)
 
 
 def test_the_pods_are_those_of_hosts_that_were_read():
@@ -57,8 +57,17 @@ def test_a_password_is_wanted_where_none_is_made_of_the_clusters_name():
 
 def test_what_units_alone_do_is_refused():
     assert "ipi_metrics_file" in drawn(metrics_file="/var/lib/x.prom").faults[0]
-    follow = drawn(follow=True, follow_kubeconfig="/etc/kubeconfig").faults
-    assert "master-0: ipi_follow is set" in follow[0]
+
+
+def test_a_kubeconfig_is_wanted_of_those_that_follow_their_cluster():
+    follow = {"follow": True, "follow_kubeconfig": "/etc/kubeconfig"}
+    assert drawn(**follow).faults == [
+        "pods_kubeconfig is missing, and ipi_follow is set: name a copy of the nodes' kubeconfig."
+    ]
+    found = drawn(credentials=pods.CREDENTIALS, **follow)
+    assert found.faults == []
+    assert "/etc/kubernetes/manifests/onprem-lb-follow.yaml" in found.members["master-0"].manifests
+    assert "/etc/kubernetes/manifests/onprem-lb-follow.yaml" not in found.members["worker-0"].manifests
 
 
 def test_a_plan_that_does_not_fail_over_has_no_pods():
