@@ -89,5 +89,24 @@ def test_what_is_missing_misspelt_or_beyond_pods_is_said(tmp_path):
         assert sentence in said
     follow = ("-e", "ipi_follow=true", "-e", "ipi_follow_kubeconfig=/etc/kubeconfig", "-e", "pods_output=out")
     code, said = play(tmp_path, CLUSTER, PODS, *follow)
-    assert code != 0 and "m0: ipi_follow is set" in said
+    assert code != 0 and "pods_kubeconfig is missing" in said
     assert not (tmp_path / "out").exists()
+
+
+KUBECONFIG = """
+current-context: lab
+contexts: [{name: lab, context: {cluster: lab, user: lab}}]
+clusters: [{name: lab, cluster: {server: "https://198.51.100.10:6443", certificate-authority: ca.crt}}]
+users: [{name: lab, user: {token: a-secret-token}}]
+"""
+
+
+def test_masters_follow_their_cluster_with_the_credentials_of_a_kubeconfig_that_nobody_sees(tmp_path):
+    (tmp_path / "kubeconfig").write_text(KUBECONFIG)
+    follow = ("-e", "ipi_follow=true", "-e", "ipi_follow_kubeconfig=/etc/lb/kubeconfig", "-e", "pods_kubeconfig=kubeconfig")
+    code, said = play(tmp_path, CLUSTER, PODS, *follow, "-e", "pods_output=out", "--diff", "-vvv")
+    assert code == 0, said
+    assert "a-secret-token" not in said
+    assert (tmp_path / "out/m0" / RESOURCES / "follow/token").read_text() == "a-secret-token"
+    assert '"ca": "/etc/lb/ca.crt"' in (tmp_path / "out/m0" / RESOURCES / "follow/follow.json").read_text()
+    assert not (tmp_path / "out/w0" / RESOURCES / "follow").exists()
