@@ -1,8 +1,10 @@
 """A stand-in for the kubelet, which nothing that is packaged here provides: it runs the static pods of a folder.
 
-As the kubelet does, it starts a pod whose manifest has come, ends one whose manifest has gone, and starts one anew whose
-manifest has changed. podman restarts containers, and asks their probes. What podman does not know is not tested: mirror pods,
-priorities, and the kubelet's delay before a container is started again.
+As the kubelet does, it starts a pod whose manifest has come, ends one whose manifest has gone, and starts one anew
+whose manifest has changed. podman restarts containers, and asks their probes. What podman does not know is not tested:
+mirror pods, priorities, and the kubelet's delay before a container is started again.
+
+An emptyDir in memory is one for all containers of a pod. podman 5 gives each of them its own, so here it is on disk.
 """
 
 import pathlib
@@ -31,7 +33,8 @@ def stop(copy):
 
 
 def sync():
-    wanted = {path.name: path.read_text() for path in MANIFESTS.glob("[!.]*.yaml")} if MANIFESTS.exists() else {}
+    found = MANIFESTS.glob("[!.]*.yaml") if MANIFESTS.exists() else ()
+    wanted = {path.name: path.read_text().replace("medium: Memory", 'medium: ""') for path in found}
     for copy in RUNNING.iterdir():
         if copy.read_text() != wanted.get(copy.name):
             stop(copy)
