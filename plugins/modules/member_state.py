@@ -147,6 +147,11 @@ commands:
   type: list
   elements: str
   returned: with O(state=restored)
+returned_within:
+  description: Within how many seconds of the last sign of life of the controller all members have returned.
+  type: int
+  returned: with O(state=armed)
+  sample: 55
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -204,8 +209,9 @@ def do(params, member, dry):
         done = manager.restore(member, params["id"], dry)
         return {"changed": bool(done["paths"] or done["commands"]), **done}
     due = arming.Due(params["run"], params["run"], params["role"], params["after"], params["settle"])
+    result = {"returned_within": undoing.returned_within(due.role, due.after)} if state == "armed" else {}
     if dry:
-        return {}
+        return result
     if state == "armed":
         manager.arm(member, due, params["purpose"], params["id"])
     elif state == "announced":
@@ -218,7 +224,7 @@ def do(params, member, dry):
         arming.abandon(member.run, due, program.build())
     else:
         arming.take_over(member.run)
-    return {}
+    return result
 
 
 def main():

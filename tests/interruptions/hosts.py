@@ -89,12 +89,12 @@ class Hosts:
         """Let each member be the only one with a router; return what one of them does not do then."""
         for member in members:
             others = [name for name in members if name != member]
-            running = {name: self._running(name) for name in others}
-            for name in others:
+            running = {name: units for name in others if (units := self._running(name))}
+            for name in running:
                 self.run(name, f"systemctl stop {running[name]}")
             vips = self.layout.vips_of([member])
             missing = self._missing(lambda: self._not_held(vips, member) or self._not_answered(vips))  # noqa: B023
-            for name in others:
+            for name in running:
                 self.run(name, f"systemctl start {running[name]}")
             if missing:
                 return f"without the routers of the others: {missing}"

@@ -11,7 +11,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import nft_table
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_guard, nft_redirect
 from support.netns.links import VIP, VIP6, temporary_link
 
-REDIRECT = ("onprem_lb_api", nft_redirect.ruleset([VIP, VIP6], 6443, 9445))
+REDIRECT = ("onprem_lb_api", nft_redirect.ruleset([VIP, VIP6], {6443: 9445}))
 GUARD = ("onprem_lb_machine_config", nft_guard.ruleset(["192.0.2.0/24", "2001:db8::/64"]))
 
 

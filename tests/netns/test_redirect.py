@@ -121,7 +121,7 @@ def redirect(tmp_path):
 
     def load(node, *vips):
         path = tmp_path / f"{node.name}.nft"
-        path.write_text(nft_redirect.ruleset(vips or (VIP, VIP6), API, LB))
+        path.write_text(nft_redirect.ruleset(vips or (VIP, VIP6), {API: LB}))
         node.output("nft", "--file", str(path))
 
     return load
@@ -377,13 +377,13 @@ def check(node, path, content):
 
 
 def test_nft_accepts_the_file_without_loading_it(masters, tmp_path):
-    assert check(masters.lb1, tmp_path / "redirect.nft", nft_redirect.ruleset([VIP, VIP6], API, LB)) == ([], [])
+    assert check(masters.lb1, tmp_path / "redirect.nft", nft_redirect.ruleset([VIP, VIP6], {API: LB})) == ([], [])
     assert listing(masters.lb1) == ""
 
 
 @pytest.mark.parametrize("wrong", ["typ nat hook prerouting", "type nat hook forward"], ids=["nft", "the kernel"])
 def test_a_file_that_nft_or_the_kernel_refuses_does_not_reach_its_place(masters, tmp_path, wrong):
-    text = nft_redirect.ruleset([VIP], API, LB).replace("type nat hook prerouting", wrong)
+    text = nft_redirect.ruleset([VIP], {API: LB}).replace("type nat hook prerouting", wrong)
     path = tmp_path / "redirect.nft"
     with pytest.raises(files.Refused, match=f"nft refuses the new {path}, so nothing was changed. .* Error: "):
         check(masters.lb1, path, text)

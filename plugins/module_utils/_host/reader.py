@@ -11,7 +11,7 @@ import re
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from . import facts, ownership, package_sources, packages
+from . import dpkg, facts, ownership, package_sources, packages
 from .link import neighbours
 
 Run = Callable[[List[str]], Tuple[int, str, str]]
@@ -26,7 +26,6 @@ APT_SETTINGS = ("/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*")
 YUM_SOURCES = ("/etc/yum.repos.d/*.repo",)
 YUM_SETTINGS = ("/etc/dnf/dnf.conf",)
 VERSION = re.compile(r"(?:HAProxy version|HA-Proxy version|Keepalived v)\s*(\d+(?:\.\d+)+)")
-DPKG_JOURNAL = "/var/lib/dpkg/updates/[0-9]*"  # what dpkg had begun and not finished when it ended
 
 
 def show(run: Run, units: Sequence[str], properties: Sequence[str]) -> List[Dict[str, str]]:
@@ -85,10 +84,11 @@ class Reader:
 
     def packages(self, wanted: List[str]) -> packages.Packages:
         """Return the states of packages. The other family's manager may be there, too, as a tool."""
+        interrupted = bool(self.find("apt-get") and dpkg.was_interrupted())
         paths = {program: self.find(program) for program in packages.QUERIES if wanted}
         found = [(path, packages.QUERIES[program]) for program, path in paths.items() if path]
         outputs = [self.run([path, *arguments, *wanted])[1] for path, arguments in found]
-        return packages.read(wanted, outputs, bool(self.find("apt-get") and glob.glob(DPKG_JOURNAL)))
+        return packages.read(wanted, outputs, interrupted)
 
     def is_as_shipped(self, path: str) -> bool:
         """Return whether a file exists and is the one that a package brought."""

@@ -9,6 +9,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 # The nodes of a real cluster have longer names, such as vmware-nwjr2-master-0.
 ADDRESSES = {"master-0": 34, "master-2": 90, "master-1": 99, "worker-0": 51}
+BOOTSTRAP = {"bootstrap-0": 20}
 SETTINGS = {
     "masters": ["master-0", "master-2", "master-1"],
     "cluster_name": "vmware",
@@ -18,11 +19,12 @@ SETTINGS = {
 
 
 def node(name, **settings):
-    number = ADDRESSES[name]
+    number = {**ADDRESSES, **BOOTSTRAP}[name]
     mac = f"02:00:00:00:00:{number:02x}"
     own = {"interface": "ens192", "mac": mac}
     return {
         "name": name,
+        "address": f"10.0.0.{number}",
         "settings": {**copy.deepcopy(SETTINGS), **settings},
         "host": {
             "addresses": [

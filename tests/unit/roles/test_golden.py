@@ -349,7 +349,7 @@ CASES = {
     "haproxy-alone.unit.conf": haproxy_unit,
     "haproxy.redhat.unit.conf": lambda: haproxy_unit(of="RedHat", haproxy_down_file="/run/haproxy.down"),
     "keepalived.unit.conf": keepalived_unit,
-    "api-redirect.nft": lambda: nft_redirect.ruleset(["2001:db8::10", "192.0.2.11", "192.0.2.10/24"], 6443, 9445),
+    "api-redirect.nft": lambda: nft_redirect.ruleset(["2001:db8::10", "192.0.2.11", "192.0.2.10/24"], {6443: 9445}),
     "pair.lb1.agent-vrrp.json": lambda: agent_of_pair("lb1", "vrrp"),
     "pair.agent-proxy.json": lambda: agent_of_pair("lb1", "proxy"),
     "agent-vrrp.unit.conf": lambda: agent_of_pair("lb1", "vrrp.unit"),

@@ -337,7 +337,7 @@ def test_nft_reads_back_what_the_user_wrote(network, vip, tmp_path):
     if not nft_guard.faults([network], "ipi_machine_networks"):
         rulesets.append((nft_guard.ruleset([network]), 1, "saddr"))
     try:
-        rulesets.append((nft_redirect.ruleset([vip], 6443, 9445), 1, "daddr"))
+        rulesets.append((nft_redirect.ruleset([vip], {6443: 9445}), 1, "daddr"))
     except ValueError as error:
         assert str(error).startswith("The redirect's VIP")
     for text, rules, key in rulesets:

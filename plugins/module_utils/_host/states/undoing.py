@@ -27,6 +27,7 @@ from .snapshot import PASS_LENGTH, Instance
 
 ALONE, FIRST, OTHER = ROLES = ("alone", "first", "other")
 LATER_S = 10.0  # by which `first` comes after the others, at least; a part of it is for their routers to stop
+RETURN_S = 5.0  # what a return takes, once its time has come
 
 Heard = Mapping[str, Any]  # a router as `vrrp_routers` describes it
 
@@ -67,6 +68,11 @@ def is_in_time(role: str, after: float, since: Optional[float]) -> bool:
 def first_is_over(after: float) -> float:
     """Return how many seconds after the time of an ``other`` that of the ``first`` is certainly over."""
     return 1.5 * later(after)
+
+
+def returned_within(role: str, after: float) -> int:
+    """Return within how many seconds of the last sign of life of the controller all members have returned."""
+    return int(after + (0 if role == ALONE else first_is_over(after)) + RETURN_S)
 
 
 class Patience:

@@ -88,6 +88,12 @@ def _of_hosts(given: Dict[str, Any]) -> Dict[str, Any]:
             found[key] = {name: hosts[name] for name in named}
     if isinstance(given.get("etcd"), list):
         found["etcd"] = [hosts.get(item, item) if isinstance(item, str) else item for item in given["etcd"]]
+    bootstrap = given.get("bootstrap")
+    if isinstance(bootstrap, str) and bootstrap in hosts:
+        found["bootstrap"] = hosts[bootstrap]  # and no other name
+        nodes = found.get("nodes", given.get("nodes"))
+        if isinstance(nodes, dict):
+            found["nodes"] = {name: addresses for name, addresses in nodes.items() if name != bootstrap}
     return found
 
 

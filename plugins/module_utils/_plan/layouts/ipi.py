@@ -40,7 +40,7 @@ class Ipi(NamedTuple):
 
     def balancer(self, name: str, engine: str) -> Balancer:
         settings, preset = self.cluster.settings, self.cluster.preset
-        if name not in self.cluster.masters:
+        if name not in self.cluster.balancing:
             return Balancer(timeouts=preset.timeouts, stats_port=preset.ports["stats"])
         own = {"backend_lines": ipi_services.HAPROXY_LINES} if engine == engines.NATIVE else {}
         vips = [vip.address for vip in self.cluster.api.vips]
@@ -50,16 +50,16 @@ class Ipi(NamedTuple):
             down_file=self._down_file(name),
             timeouts=preset.timeouts,
             stats_port=preset.ports["stats"],
-            redirect=Redirect(vips, settings["api_port"], preset.ports["lb"]),
+            redirect=Redirect(vips, ipi_services.redirected(self.cluster)),
             guard=nft_guard.ruleset(settings["machine_networks"]),
         )
 
     def listeners(self, name: str) -> List[Dict[str, Any]]:
-        return [*self.services, *ipi_services.monitors(self.cluster)] if name in self.cluster.masters else []
+        return [*self.services, *ipi_services.monitors(self.cluster)] if name in self.cluster.balancing else []
 
     def _down_file(self, name: str) -> str:
         """Return the track file that the balancer's unit writes; empty where nothing tracks it."""
-        tracked = self.cluster.preset.events and name in self.cluster.masters
+        tracked = self.cluster.preset.events and name in self.cluster.balancing
         return self.cluster.settings["down_file"] if tracked else ""
 
     def router(self, name: str, _engine: str) -> Router:
@@ -73,7 +73,6 @@ class Ipi(NamedTuple):
     def _instance(self, name: str, vip: Vip) -> Dict[str, Any]:
         settings, preset, placements = self.cluster.settings, self.cluster.preset, self.cluster.placements
         is_api = vip in self.cluster.api.vips
-        base = preset.api_priority if is_api else preset.ingress_priority
         version = 3 if vip.version == 6 else settings["vrrp_version"]
         role = "api" if is_api else "ingress"
         tracked = self.checked.tracked(name, vip)
@@ -84,10 +83,10 @@ class Ipi(NamedTuple):
             "interface": placements[name][vip.address].interface,
             "vrid": vip.vrid,
             "version": version,
-            # Where a preset gives every node the same priority, the addresses decide.
-            "priority": base or priorities(len(vip.order))[vip.order.index(name)],
+            "priority": self._priority(name, vip),
             "advert_interval": settings["advert_interval"],
-            "preempt": preset.preempt,
+            # The bootstrap host is the last to hold the VIP, whoever comes when.
+            "preempt": preset.preempt or bool(is_api and self.cluster.bootstrap),
             "preempt_delay": 0,
             "auth_pass": named,
             "multicast": preset.multicast,
@@ -95,7 +94,7 @@ class Ipi(NamedTuple):
             "peers": [placements[other][vip.address].address for other in vip.order if other != name],
             "addresses": [vip.with_prefix],
             "track_scripts": [
-                *({"name": check.name, "weight": check.weight} for check in self.cluster.checks_of(vip)),
+                *({"name": check.name, "weight": check.weight} for check in self.cluster.checks_of(vip, name)),
                 *tracked["track_scripts"],
             ],
             "track_files": [{"name": DOWN, "weight": 0}] if is_api and preset.events else [],
@@ -103,13 +102,21 @@ class Ipi(NamedTuple):
             "notify": None,
         }
 
+    def _priority(self, name: str, vip: Vip) -> int:
+        """Return a node's priority. Where a preset gives every node the same one, the addresses decide."""
+        preset, is_api = self.cluster.preset, vip in self.cluster.api.vips
+        base = preset.api_priority if is_api else preset.ingress_priority
+        own = preset.bootstrap_priority if name == self.cluster.bootstrap else 0
+        return own or base or priorities(len(vip.order))[vip.order.index(name)]
+
     @property
     def _names_passwords(self) -> bool:
         return self.cluster.preset.named_passwords and not self.cluster.settings["auth_pass"]
 
     def _scripts(self, name: str) -> List[Dict[str, Any]]:
         """Return the layout's own checks of every VIP that a node may carry, each once."""
-        checks = {check.name: check for vip in self.cluster.carried_by(name) for check in self.cluster.checks_of(vip)}
+        carried = self.cluster.carried_by(name)
+        checks = {check.name: check for vip in carried for check in self.cluster.checks_of(vip, name)}
         return [self._script(check) for check in checks.values()]
 
     def _script(self, check: Check) -> Dict[str, Any]:
@@ -132,13 +139,14 @@ class Ipi(NamedTuple):
     def clients(self, name: str) -> Clients:
         """Return who may connect to which port. The machine config server is for networks alone that are known."""
         cluster, networks = self.cluster, self.cluster.settings["machine_networks"]
-        api = [cluster.settings["api_port"], cluster.preset.ports["lb"]] if name in cluster.masters else []
+        api = [cluster.settings["api_port"], cluster.preset.ports["lb"]] if name in cluster.balancing else []
+        guarded = [nft_guard.PORT, *([cluster.preset.ports["machine_config"]] if cluster.bootstrap else [])]
         routers = ROUTER_PORTS if any(name in vip.order for vip in cluster.ingress.vips) else []
-        machines = {nft_guard.PORT: networks} if api and networks else {}
+        machines = dict.fromkeys(guarded, networks) if api and networks else {}
         return {**{port: [] for port in [*api, *routers]}, **machines}
 
     def targets(self) -> List[List[Any]]:
-        api = [[vip.address, self.cluster.settings["api_port"]] for vip in self.cluster.api.vips]
+        api = [[vip.address, port] for vip in self.cluster.api.vips for port in ipi_services.redirected(self.cluster)]
         return api + [[vip.address, port] for vip in self.cluster.ingress.vips for port in ROUTER_PORTS]
 
     def missing_programs(self, member: Member, engine: str) -> Faults:
@@ -149,7 +157,7 @@ class Ipi(NamedTuple):
         """Return what the agent needs and cannot install; for HAProxy and keepalived they are packages."""
         name, missing = member["name"], member["host"].get("missing_programs", [])
         found = []
-        if name in self.cluster.masters and "nft" in missing:
+        if name in self.cluster.balancing and "nft" in missing:
             found.append("nft is missing, which passes the API VIP's port on to the balancer: install nftables")
         for script in self._scripts(name):
             if "curl" in missing and not url_checks.agent_check(script["any_of"]):
@@ -169,9 +177,10 @@ class Ipi(NamedTuple):
         """Return the VIPs that depend on each program."""
         preset = self.cluster.preset
         api_vips = [vip.name for vip in self.cluster.api.vips]
-        blind_to_haproxy = [check.name for check in preset.api_checks if not check.sees_haproxy]
-        blind_to_api = [check.name for check in preset.api_checks if not check.sees_local_api]
-        keeps_vip = len(blind_to_api) == len(preset.api_checks)  # when the API server of its holder dies
+        checks_of_api = self.cluster.api_checks
+        blind_to_haproxy = [check.name for check in checks_of_api if not check.sees_haproxy]
+        blind_to_api = [check.name for check in checks_of_api if not check.sees_local_api]
+        keeps_vip = len(blind_to_api) == len(checks_of_api)  # when the API server of its holder dies
         draining = ["router_draining"] if ipi_presets.fails_on_draining(preset) else []
         api_server = {"instances": api_vips, "fatal": [API_FAILING], "harmless": {}}
         return {
@@ -193,7 +202,8 @@ class Ipi(NamedTuple):
 
 def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) -> Optional[planner.Draft]:
     """Return the cluster; None where it has too few masters."""
-    masters = [member["name"] for member in members if member["name"] in settings["masters"]]
+    nodes = [member["name"] for member in members if member["name"] != settings["bootstrap"]]
+    masters = [name for name in nodes if name in settings["masters"]]
     if len(masters) < 2:
         faults.append(f"ipi_masters has {len(masters)} members: two or more are needed, three are usual.")
         return None
@@ -201,7 +211,7 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
     checked = _checked(cluster, members, faults)
     ipi = Ipi(cluster, ipi_services.services(cluster, faults), checked)
     vips = [vip.address for vip in cluster.vips]
-    faults += names.bootstrap_faults(settings["bootstrap"], vips, loops.own_addresses(members))
+    faults += names.bootstrap_faults(cluster.bootstrap_address, vips, loops.own_addresses(members))
     wrong = nft_guard.faults(settings["machine_networks"], "ipi_machine_networks")
     faults += wrong or nft_guard.outside(
         settings["machine_networks"], _machines(members, cluster), "ipi_machine_networks"
@@ -243,7 +253,8 @@ def _checked(cluster: Cluster, members: List[Member], faults: Faults) -> Checked
 
 def _trackers(cluster: Cluster) -> List[str]:
     """Return the names of what the layout itself tracks."""
-    return [DOWN, *dict.fromkeys(check.name for vip in cluster.vips for check in cluster.checks_of(vip))]
+    every = (check.name for vip in cluster.vips for name in vip.order for check in cluster.checks_of(vip, name))
+    return [DOWN, *dict.fromkeys(every)]
 
 
 def _machines(members: List[Member], cluster: ipi_cluster.Cluster) -> Dict[str, str]:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ..._agent.config.schema import (
     Faults,
@@ -48,12 +48,13 @@ SETTINGS = {
     "multicast": Field(boolean),
     "api_port": Field(port, 6443),
     "lb_port": Field(port),
+    "machine_config_port": Field(port),
     "ready_port": Field(port),
     "monitor_port": Field(port),
     "stats_port": Field(port),
     "router_port": Field(port, 1936),
     "server_check": Field(anything, {}),
-    "bootstrap": Field(values.optional(host_address), ""),
+    "bootstrap": Field(text, ""),  # an address, or a member's name
     "bootstrap_complete": Field(boolean, False),
     "machine_networks": Field(list_of(text), []),
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
@@ -72,6 +73,19 @@ class Cluster(NamedTuple):
     api: RoleVips
     ingress: RoleVips
     placements: Dict[str, Dict[str, Placement]]
+    # Until the bootstrap is complete:
+    bootstrap: str = ""  # the member that is the bootstrap host
+    bootstrap_address: str = ""  # of a bootstrap host that is no member
+
+    @property
+    def balancing(self) -> List[str]:
+        """The nodes with a balancer, which are those that may carry the API VIP."""
+        return [*self.masters, *([self.bootstrap] if self.bootstrap else [])]
+
+    @property
+    def api_checks(self) -> List[Check]:
+        """The checks of the API VIP, on whichever node."""
+        return [*self.preset.api_checks, *(self.preset.bootstrap_checks if self.bootstrap else ())]
 
     @property
     def vips(self) -> List[Vip]:
@@ -80,10 +94,14 @@ class Cluster(NamedTuple):
     def carried_by(self, name: str) -> List[Vip]:
         return [vip for vip in self.vips if name in vip.order]
 
-    def checks_of(self, vip: Vip) -> List[Check]:
-        """Return a shard's own checks, or the preset's: a VIP follows its own routers only."""
+    def checks_of(self, vip: Vip, name: str) -> List[Check]:
+        """Return a shard's own checks, or the preset's: a VIP follows its own routers only.
+
+        :param name: the node
+        """
         if vip in self.api.vips:
-            return list(self.preset.api_checks)
+            of_bootstrap = self.preset.bootstrap_checks if name == self.bootstrap else ()
+            return list(of_bootstrap or self.preset.api_checks)
         own = self.ingress.checks.get(vip.name)
         if own is None:
             return list(self.preset.ingress_checks)
@@ -97,7 +115,8 @@ class Cluster(NamedTuple):
 def read_cluster(members: List[Member], settings: Dict[str, Any], faults: Faults) -> Cluster:
     """Return the cluster; adds faults of the VIPs and of the cluster's name."""
     names, cluster = [member["name"] for member in members], settings["cluster_name"]
-    masters = [name for name in names if name in settings["masters"]]
+    masters = [name for name in names if name in settings["masters"] and name != settings["bootstrap"]]
+    bootstrap, bootstrap_address = _bootstrap(names, settings, faults)
     wrong: Faults = []
     cluster_name(cluster, wrong)
     vrids = vrid.choose(cluster, "openshift", [])
@@ -105,16 +124,30 @@ def read_cluster(members: List[Member], settings: Dict[str, Any], faults: Faults
     faults += _ingress_members_faults(settings["ingress_members"])
     unknown = [name for name in settings["ingress_members"] if name not in names]
     faults += [f"ipi_ingress_members names {name}, which is no node of this cluster." for name in unknown]
-    workers = [name for name in names if name not in masters]
+    workers = [name for name in names if name not in settings["masters"]]
     existing = find_existing(members)
-    api = RoleVips("api", str(cluster), masters, vrids.vrids.get("api"))
+    api = RoleVips("api", str(cluster), [*masters, *([bootstrap] if bootstrap else [])], vrids.vrids.get("api"))
     carriers = settings["ingress_members"] or [*workers, *masters]
     ingress = RoleVips("ingress", str(cluster), carriers, vrids.vrids.get("ingress"))
     faults += api.read(settings["api_vips"], existing, [])
     faults += ingress.read(settings["ingress_vips"], existing, api.vips)
     faults += _vrids_of_others(settings, api, ingress)
     placements = find_placements(members, [*api.vips, *ingress.vips], "ipi", faults)
-    return Cluster(settings, masters, _preset(settings, faults), api, ingress, placements)
+    preset = _preset(settings, faults)
+    return Cluster(settings, masters, preset, api, ingress, placements, bootstrap, bootstrap_address)
+
+
+def _bootstrap(names: List[str], settings: Dict[str, Any], faults: Faults) -> Tuple[str, str]:
+    """Return the member that is the bootstrap host, and the address of one that is none; '' for what there is not."""
+    given = settings["bootstrap"]
+    if not given or settings["bootstrap_complete"]:
+        return "", ""
+    if given in names and given in settings["masters"]:
+        return given, ""
+    address, wrong = host_address(given)
+    if wrong:
+        faults.append(f"ipi_bootstrap is {given!r}: {wrong[:-1]}, or the name of a host in ipi_masters.")
+    return "", address or ""
 
 
 def _vrids_of_others(settings: Dict[str, Any], *roles: RoleVips) -> Faults:

@@ -55,9 +55,11 @@ class Preset(NamedTuple):
     server_check: Dict[str, Any]
     server_weight: int
     timeouts: Dict[str, str]
+    bootstrap_priority: int = 0  # of the bootstrap host; 0: the lowest of all
+    bootstrap_checks: Tuple[Check, ...] = ()  # of the bootstrap host; none: those of the masters
 
 
-CURRENT_PORTS = {"lb": 9445, "ready": 9444, "monitor": 9454, "stats": 29445}
+CURRENT_PORTS = {"lb": 9445, "machine_config": 9446, "ready": 9444, "monitor": 9454, "stats": 29445}
 PATHS = {"ready": "/haproxy_ready", "monitor": "/haproxy_monitor"}
 # haproxy needs two failures; it runs the second check after fast_interval.
 SERVER_CHECK = {
@@ -76,6 +78,9 @@ LB_READY = "http://localhost:{ready}{ready_path}"
 LB_SERVES = "http://localhost:{monitor}{monitor_path}"
 LOCAL_API = "https://localhost:{api}/readyz"
 MACHINE_CONFIG = "https://localhost:22623/healthz"
+# OpenShift's bootstrap host gives the API VIP up once its own API server has gone for good.
+BOOTSTRAP_PRIORITY = 70
+CHK_BOOTSTRAP = Check("chk_bootstrap", ((LOCAL_API, LB_READY),), interval=1, rise=1, fall=5, sees_local_api=True)
 ROUTER_LIVE = "http://localhost:{router}/healthz"
 ROUTER_READY = "http://localhost:{router}/healthz/ready"
 
@@ -130,9 +135,11 @@ PRESETS = {
         server_check={"type": "https", "path": "/readyz", "interval": 5, "fall": 3, "rise": 1},
         server_weight=1,
         timeouts={**TIMEOUTS, "tunnel": "5m", "fin": "1s"},
+        bootstrap_priority=BOOTSTRAP_PRIORITY,
+        bootstrap_checks=(CHK_BOOTSTRAP,),
     ),
     "ocp45": Preset(
-        ports={"lb": 9445, "ready": 50936, "monitor": 50936, "stats": 30936},
+        ports={"lb": 9445, "machine_config": 9446, "ready": 50936, "monitor": 50936, "stats": 30936},
         paths={"ready": "/readyz", "monitor": "/readyz"},
         api_priority=40,
         ingress_priority=40,
@@ -147,6 +154,8 @@ PRESETS = {
         server_check={"type": "https", "path": "/readyz", "interval": 3, "fall": 2, "rise": 3},
         server_weight=1,
         timeouts={**TIMEOUTS, "http_request": "10s"},
+        bootstrap_priority=BOOTSTRAP_PRIORITY,
+        bootstrap_checks=(CHK_BOOTSTRAP,),
     ),
 }
 

@@ -1,6 +1,10 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the balancer serves on the masters of an IPI-like cluster: the API, and its own health. Pure."""
+"""What the balancer serves on the masters of an IPI-like cluster: the API, and its own health. Pure.
+
+While a bootstrap host is a member, it also serves the machine config servers: whoever holds the VIP then, a machine
+that boots gets its configuration from a node that has it.
+"""
 
 from __future__ import annotations
 
@@ -8,45 +12,59 @@ import re
 from typing import Any, Dict, List
 
 from ..._agent.config.schema import Faults
-from ..model.services import ANY, read_services
+from ..model.services import ANY, changed_check, read_services
+from . import nft_guard
 from .ipi_cluster import Cluster
 
-BACKEND = "masters"
-# The parts of the one service, which the user writes as variables of the cluster.
-OF_CHECK = re.compile(rf"^ipi\[0\] \({BACKEND}\)\.check\b")
-OF_SERVERS = re.compile(rf"^ipi\[0\] \({BACKEND}\)\.servers\b")
+BACKEND, MACHINE_CONFIG = "masters", "machine-config"
+# The parts of the services, which the user writes as variables of the cluster.
+OF_CHECK = re.compile(r"^ipi\[\d\] \([a-z-]+\)\.check\b")
+OF_SERVERS = re.compile(r"^ipi\[\d\] \([a-z-]+\)\.servers\b")
 # A connection that one server refuses goes to the next one at once, not after three tries: so does the agent anyway.
 HAPROXY_LINES = ["option log-health-checks", "option redispatch 1"]
 
 
 def services(cluster: Cluster, faults: Faults) -> List[Dict[str, Any]]:
-    """Return the one service of the balancer: the API server of every master."""
-    settings, preset, masters = cluster.settings, cluster.preset, cluster.masters
-    if not cluster.api.vips or any(cluster.api.vips[0].address not in cluster.placements[name] for name in masters):
+    """Return the services of the balancer: the API servers, and the machine config servers during the bootstrap."""
+    on_nodes = (cluster.placements[name] for name in cluster.balancing)
+    if not cluster.api.vips or any(cluster.api.vips[0].address not in on_node for on_node in on_nodes):
         return []  # which is a fault already
+    found = [_service(cluster, BACKEND, cluster.preset.ports["lb"], cluster.settings["api_port"])]
+    if cluster.bootstrap:
+        check = changed_check(cluster.preset.server_check, {"path": "/healthz"})
+        one = _service(cluster, MACHINE_CONFIG, cluster.preset.ports["machine_config"], nft_guard.PORT)
+        found.append({**one, "check": check, "allow": cluster.settings["machine_networks"]})
+    read, wrong = read_services(found, "ipi")
+    faults += dict.fromkeys(OF_CHECK.sub("ipi_server_check", OF_SERVERS.sub("ipi_masters", fault)) for fault in wrong)
+    return read
+
+
+def redirected(cluster: Cluster) -> Dict[int, int]:
+    """Return by port of the API's VIPs the port of the balancer to which it leads."""
+    ports = cluster.preset.ports
+    machine_config = {nft_guard.PORT: ports["machine_config"]} if cluster.bootstrap else {}
+    return {cluster.settings["api_port"]: ports["lb"], **machine_config}
+
+
+def _service(cluster: Cluster, name: str, port: int, server_port: int) -> Dict[str, Any]:
+    """Return a service with a server on every master, and the bootstrap host behind them."""
+    vip = cluster.api.vips[0].address
+    addresses = {each: cluster.placements[each][vip].address for each in cluster.balancing}
     servers: List[Dict[str, Any]] = [
-        {
-            "name": name,
-            "address": cluster.placements[name][cluster.api.vips[0].address].address,
-            "port": settings["api_port"],
-            "weight": preset.server_weight,
-        }
-        for name in masters
+        {"name": each, "address": addresses[each], "port": server_port, "weight": cluster.preset.server_weight}
+        for each in cluster.masters
     ]
-    if settings["bootstrap"] and not settings["bootstrap_complete"]:
-        address = settings["bootstrap"]
-        servers.append({"name": "bootstrap", "address": address, "port": settings["api_port"], "backup": True})
-    service = {
-        "name": BACKEND,
+    address = addresses.get(cluster.bootstrap, cluster.bootstrap_address)
+    if address:
+        servers.append({"name": "bootstrap", "address": address, "port": server_port, "backup": True})
+    return {
+        "name": name,
         "bind": [ANY, "::"],
-        "port": preset.ports["lb"],
+        "port": port,
         "balance": "roundrobin",
-        "check": preset.server_check,
+        "check": cluster.preset.server_check,
         "servers": servers,
     }
-    read, wrong = read_services([service], "ipi")
-    faults += [OF_CHECK.sub("ipi_server_check", OF_SERVERS.sub("ipi_masters", fault)) for fault in wrong]
-    return read
 
 
 def monitors(cluster: Cluster) -> List[Dict[str, Any]]:

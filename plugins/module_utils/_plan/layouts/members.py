@@ -80,11 +80,21 @@ def find_placements(
             if member["name"] in vip.order:
                 placement, wrong = find_placement(vip.address, addresses, floating, interface, prefix, vip.held_as)
                 if placement is None:
-                    faults.append(f"{member['name']}: {wrong}")
+                    faults.append(_not_placed(member, vip, wrong))
                 else:
                     on_member[vip.address] = placement
             faults.extend(_duplicate_addresses(member, vip, macs) if all_are_known else [])
     return found
+
+
+def _not_placed(member: Member, vip: Vip, wrong: str) -> str:
+    """Return why a member cannot carry a VIP."""
+    if member.get("silent"):
+        return (
+            f"{member['name']} does not answer, and its address on the link of VIP {vip.address} is not known: "
+            "leave this VIP out until the member answers."
+        )
+    return f"{member['name']}: {wrong}"
 
 
 def _duplicate_addresses(member: Member, vip: Vip, macs: Collection[str]) -> Faults:

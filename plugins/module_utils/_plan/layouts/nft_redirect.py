@@ -2,6 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The redirect VIP:6443 -> VIP:9445 of a master: kube-apiserver binds 6443 there, and haproxy binds 9445.
 
+While a cluster bootstraps, port 22623 of the machine config server is redirected in the same way.
+
 Every master has it, whether it holds a VIP or not. It acts only where the VIP is one of the host's own addresses, and
 so moves with the VIP. It leaves alone: connections to a node's own address, haproxy's health checks and connections to
 the masters, and what a member, or a pod on it, sends to a VIP that another member holds.
@@ -10,7 +12,7 @@ the masters, and what a member, or a pod on it, sends to a VIP that another memb
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, List, Sequence, Union
+from typing import Any, List, Mapping, Sequence, Union
 
 from ..._agent.config.schema import port as check_port
 
@@ -29,7 +31,7 @@ DELETE = f"add table {TABLE}; delete table {TABLE}"
 # Priority -110 is before dstnat (-100): the first chain that translates a connection wins, and kube-proxy and others
 # use dstnat. The number is written out because nft does not know the name dstnat for the hook output.
 RULESET = """\
-# Managed by Ansible, onprem.lb: {from_port} of a VIP goes to {to_port} of the same VIP, where this host holds it.
+# Managed by Ansible, onprem.lb: {ports}, where this host holds it.
 # It is taken away by: nft '{delete}'
 add table {table}
 delete table {table}
@@ -47,7 +49,7 @@ table {table} {{
     chain redirect_vips {{
         # Who holds the VIP redirects, and who does not passes on: the holder may have no haproxy just now.
         fib daddr type != local return
-        # A connection that is open already has gone to {from_port} itself, and stays there.
+        # A connection that is open already has gone to {first} itself, and stays there.
         tcp flags & (fin | syn | rst | ack) != syn return
 {rules}
     }}
@@ -55,17 +57,21 @@ table {table} {{
 """
 
 
-def ruleset(vips: Sequence[Any], port: Any, to_port: Any) -> str:
+def ruleset(vips: Sequence[Any], ports: Mapping[Any, Any]) -> str:
     """Return an nft file that puts the redirect in place of whatever redirect there was.
 
     :param vips: addresses of both families, each with or without a prefix length
+    :param ports: by port of the VIPs, the one to which it leads
     :raises ValueError: with a sentence, if they cannot be redirected
     """
-    from_port, to_port = _port(port), _port(to_port)
-    if from_port == to_port:
-        raise ValueError(f"The redirect's two ports are both {from_port}: haproxy must listen on another one.")
-    rules = "\n".join(f"        {_rule(vip, from_port, to_port)}" for vip in _addresses(vips))
-    return RULESET.format(table=TABLE, delete=DELETE, rules=rules, from_port=from_port, to_port=to_port)
+    pairs = {_port(port): _port(to_port) for port, to_port in ports.items()}
+    for port, to_port in pairs.items():
+        if port == to_port:
+            raise ValueError(f"The redirect's two ports are both {port}: haproxy must listen on another one.")
+    rules = "\n".join(f"        {_rule(vip, *pair)}" for vip in _addresses(vips) for pair in pairs.items())
+    said = ", ".join(f"{port} of a VIP goes to {to_port} of the same VIP" for port, to_port in pairs.items())
+    first = " and ".join(map(str, pairs))
+    return RULESET.format(table=TABLE, delete=DELETE, rules=rules, ports=said, first=first)
 
 
 def _rule(vip: Address, port: int, to_port: int) -> str:

@@ -38,6 +38,7 @@ from .openings import Clients
 from .subnets import Placement, placeholder_host
 from .turns import Turn, turns
 from .undo import undo
+from .unused import unused
 
 PER_MEMBER = ("interface", "engine")  # the settings that may differ between members
 # What the tasks of the layouts read; each member has its own.
@@ -278,6 +279,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             settle=transition.settle(running, router.instances, password),
         ),
         follow=follow.planned(found.follow if services else None, choice.engine),
+        unused=unused(member["host"], choice.engine, choice.replaces, *runs),
     )
 
 

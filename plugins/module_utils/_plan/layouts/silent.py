@@ -2,6 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What is known of a member that does not answer. Pure.
 
+While a cluster bootstraps, its masters may not exist yet: their addresses are then those of the inventory.
+
 The last run has left a record of the members' addresses on all of them. What else the member runs is taken to be what
 its peers run, which the same run has set up. It may still hold VIPs: that ssh is silent says nothing of VRRP.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Dict, List, Optional
 
-from ..._agent.config.schema import Faults
+from ..._agent.config.schema import Faults, address, boolean
 
 Member = Dict[str, Any]
 
@@ -25,7 +27,7 @@ def faults(members: List[Member]) -> Faults:
         f"{member['name']} does not answer, and no other member has a record of it from an earlier run, so its address "
         "is not known: repeat the run when it answers, or take it out of the inventory."
         for member in members
-        if member.get("silent") and not _recorded(member["name"], members)
+        if member.get("silent") and not _addresses(member, members)
     ]
 
 
@@ -38,7 +40,7 @@ def sentences(members: List[Member]) -> List[str]:
     """Return what a run says of members that do not answer."""
     return [
         f"{member['name']} does not answer: this run leaves it as it is, and proves nothing of it. Its address is that "
-        f"of the last run's record on {_recorded_on(member['name'], members)}, its settings are taken to be its peers'."
+        f"of {_source(member['name'], members)}, its settings are taken to be its peers'."
         for member in members
         if member.get("silent")
     ]
@@ -48,8 +50,18 @@ def _living(members: List[Member]) -> List[Member]:
     return [each for each in members if not each.get("silent") and each["host"]]
 
 
-def _recorded_on(name: str, members: List[Member]) -> str:
-    return next((each["name"] for each in _living(members) if (each["host"].get("members") or {}).get(name)), "")
+def _source(name: str, members: List[Member]) -> str:
+    having = [each["name"] for each in _living(members) if (each["host"].get("members") or {}).get(name)]
+    return f"the last run's record on {having[0]}" if having else "the inventory, as the cluster bootstraps"
+
+
+def _addresses(member: Member, members: List[Member]) -> List[str]:
+    """Return the addresses of a member that does not answer, as far as they are known."""
+    recorded, settings = _recorded(member["name"], members), member["settings"]
+    is_over = bool(boolean(settings.get("bootstrap_complete", False))[0])
+    if recorded or is_over or settings.get("bootstrap") not in [each["name"] for each in members]:
+        return recorded
+    return [found for found, wrong in [address(member["address"])] if not wrong]
 
 
 def _recorded(name: str, members: List[Member]) -> List[str]:
@@ -59,13 +71,13 @@ def _recorded(name: str, members: List[Member]) -> List[str]:
 
 
 def _host(member: Member, members: List[Member]) -> Dict[str, Any]:
-    own = _recorded(member["name"], members)
+    own = _addresses(member, members)
     interface = member["settings"].get("interface") or "eth0"
     known = [info for each in _living(members) for info in each["host"]["addresses"]]
     found = [
-        {"interface": interface, "address": address, "prefix": prefix, "mac": "", "assumed": True}
-        for address in dict.fromkeys(own)
-        for prefix in [_prefix(address, known)]
+        {"interface": interface, "address": source, "prefix": prefix, "mac": "", "assumed": True}
+        for source in dict.fromkeys(own)
+        for prefix in [_prefix(source, known)]
         if prefix is not None
     ]
     return {"addresses": found, "assumed": True, "silent": True, "instances": _instances(own, members)}

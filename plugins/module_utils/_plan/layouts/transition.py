@@ -65,7 +65,7 @@ def left_behind(given: List[Turn]) -> List[Tuple[str, str]]:
         (f"{_why_left(turn)}, and {change}", _mend(turn))
         for turn in given
         if turn.is_left and turn.before
-        for change in dict.fromkeys([*_other_list(turn), *_other_settings(turn, found[turn.name])])
+        for change in dict.fromkeys([*_other_list(turn, given), *_other_settings(turn, found[turn.name])])
     ]
 
 
@@ -79,8 +79,14 @@ def _mend(turn: Turn) -> str:
     return "Run it for all members"
 
 
-def _other_list(turn: Turn) -> List[str]:
-    before, after = (", ".join(sorted(changes.vips(each))) or "none" for each in (turn.before, turn.after))
+def _other_list(turn: Turn, given: List[Turn]) -> List[str]:
+    """Return how the VIPs of a member will differ from those of the plan.
+
+    What a silent one runs is known from its peers: nothing is known of a VIP that none of these carries.
+    """
+    known = changes.vips([each for other in given if not other.is_silent for each in (*other.before, *other.after)])
+    both = [changes.vips(each) & known if turn.is_silent else changes.vips(each) for each in (turn.before, turn.after)]
+    before, after = (", ".join(sorted(vips)) or "none" for vips in both)
     if before == after:
         return []
     return [f"its VIPs would stay {before} instead of {after}: the members would not stand in for each other"]

@@ -34,11 +34,10 @@ class Vip(NamedTuple):
 
 
 class Redirect(NamedTuple):
-    """A port of the VIPs that nftables passes on to another port of the host that holds them."""
+    """Ports of the VIPs that nftables passes on to other ports of the host that holds them."""
 
     vips: List[str]
-    port: int
-    to_port: int
+    ports: Dict[int, int]  # by port of the VIPs, that of the balancer
 
 
 class Balancer(NamedTuple):
@@ -111,6 +110,7 @@ class MemberPlan(NamedTuple):
     proof: Optional[Expected] = None  # what it must show before the next members change
     follow: Dict[str, Any] = {}  # as `follow.planned` returns it
     interrupted: str = ""  # the program that its change stops, so that it hands its VIPs over first
+    unused: List[str] = []  # the component roles that an earlier run has set up, and this plan does not need
 
 
 class Departed(NamedTuple):

@@ -52,6 +52,11 @@ def test_each_state_asks_for_one_thing_and_a_dry_run_for_none(asked, given, call
 
 
 @pytest.mark.parametrize("check", [True, False])
+def test_a_member_that_is_armed_says_within_which_time_all_have_returned(asked, check):
+    assert run(member_state, {"state": "armed", **GIVEN}, check=check)["returned_within"] == 60
+
+
+@pytest.mark.parametrize("check", [True, False])
 def test_a_return_at_once_says_what_it_does_or_would_do(monkeypatch, check):
     done = {"paths": ["/etc/haproxy/haproxy.cfg"], "commands": ["systemctl reload haproxy.service"], "failed": []}
     asked = []

@@ -6,10 +6,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import packages, reader
+from ansible_collections.onprem.lb.plugins.module_utils._host import dpkg as dpkg_module
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts, packages
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from support import waiting
 from support.programs import Programs
 
 CONTROL = "Package: {}\nVersion: 1\nArchitecture: all\nMaintainer: Tests <tests@example.com>\nDescription: A test\n"
@@ -65,6 +69,10 @@ class Dpkg:
         programs = {"dpkg-query": "dpkg-query", "apt-get": "apt-get"}
         return Reader(run, programs.get).packages(list(names))
 
+    def journal(self):
+        """Return what dpkg has begun and not finished."""
+        return list((self.database / "updates").glob("[0-9]*"))
+
     def state(self, name):
         return " ".join(self.read(name).states[name])
 
@@ -72,7 +80,7 @@ class Dpkg:
 @pytest.fixture
 def dpkg(tmp_path, monkeypatch):
     found = Dpkg(tmp_path)
-    monkeypatch.setattr(reader, "DPKG_JOURNAL", f"{found.database}/updates/[0-9]*")
+    monkeypatch.setattr(dpkg_module, "FOLDER", str(found.database))
     return found
 
 
@@ -219,6 +227,34 @@ def test_where_nothing_is_missing_an_interrupted_dpkg_is_no_obstacle(dpkg):
     assert dpkg.read("haproxy").interrupted and dpkg.read("haproxy").uninstallable == {}
 
 
+@pytest.fixture
+def at_work(dpkg, tmp_path):
+    """A dpkg that configures a package until a file is there."""
+    go_on = tmp_path / "go on"
+    postinst = f"#!/bin/sh\nuntil [ -e '{go_on}' ]; do sleep 0.05; done\n"
+    archive = dpkg.package("haproxy", postinst=postinst)
+    with ThreadPoolExecutor() as pool:
+        ends = pool.submit(dpkg.run, "--install", archive)
+        try:
+            waiting.until(lambda: dpkg.journal() and dpkg_module.is_at_work())
+            yield go_on
+        finally:
+            go_on.touch()
+        assert ends.result().returncode == 0
+
+
+def test_a_dpkg_that_is_at_work_is_waited_for(dpkg, at_work, monkeypatch):
+    pause = time.sleep
+    monkeypatch.setattr(dpkg_module.time, "sleep", lambda seconds: (at_work.touch(), pause(seconds)))
+    found = dpkg.read("haproxy")
+    assert (found.interrupted, found.missing) == (False, [])
+
+
+def test_it_is_not_waited_for_without_end(dpkg, at_work, monkeypatch):
+    monkeypatch.setattr(dpkg_module, "WAIT", 0.0)
+    assert dpkg.read("haproxy").interrupted
+
+
 def test_a_dpkg_that_is_only_a_tool_interrupts_nobody(dpkg):
     killed_while_it_configured(dpkg)
     programs = Programs({"rpm": "haproxy install ok installed\n"})
@@ -239,5 +275,5 @@ def test_without_packages_to_look_for_no_program_is_run():
 @pytest.mark.parametrize("bring_about", [held, installed, unpacked], ids=named)
 def test_where_nothing_is_to_be_fetched_no_source_is_tried(dpkg, monkeypatch, bring_about):
     bring_about(dpkg)
-    monkeypatch.setattr(reader.facts, "any_reachable", lambda *_asked: pytest.fail("a source was tried"))
+    monkeypatch.setattr(facts, "any_reachable", lambda *_asked: pytest.fail("a source was tried"))
     assert Reader(None, {"apt-get": "/usr/bin/apt-get"}.get).unobtainable(dpkg.read("haproxy").to_fetch) == ""

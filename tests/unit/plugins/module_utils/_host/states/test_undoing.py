@@ -47,6 +47,10 @@ def test_however_a_sign_of_life_comes_the_first_returns_between_the_others_stop_
         assert stops + 4 < first < stops + undoing.first_is_over(after)
 
 
+def test_all_have_returned_once_the_others_may_trust_the_first_and_have_taken_their_step():
+    assert [undoing.returned_within(role, 40) for role in undoing.ROLES] == [45, 60, 60]
+
+
 def test_a_sign_of_life_that_was_not_announced_is_none():
     assert [undoing.is_in_time(role, 40, None) for role in undoing.ROLES] == [True, True, False]
 

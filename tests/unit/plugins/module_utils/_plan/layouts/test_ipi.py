@@ -218,7 +218,7 @@ def test_a_check_that_may_be_answered_by_either_of_two_asks_both():
 def test_any_port_can_be_another_and_a_bad_choice_is_said():
     plan = planned(lb_port=30445, monitor_port=40000)
     assert plan.members["master-0"].balancer.services[0]["port"] == 30445
-    assert plan.members["master-0"].balancer.redirect == (["10.0.0.200"], 6443, 30445)
+    assert plan.members["master-0"].balancer.redirect == (["10.0.0.200"], {6443: 30445})
     assert any("ipi_lb_port is 30445, which Kubernetes may give" in warning for warning in plan.warnings)
     assert any("ipi_monitor_port is 40000, which the kernel may give" in warning for warning in plan.warnings)
 
@@ -256,7 +256,10 @@ BAD = {
     "unknown_preset": ({"preset": "fast"}, "ipi_preset is 'fast'"),
     "bad_network": ({"machine_networks": ["10.0.0.300/8"]}, "ipi_machine_networks[0] is '10.0.0.300/8'"),
     "bad_server_check": ({"server_check": 5}, "ipi_server_check is 5: a mapping"),
-    "bad_bootstrap": ({"bootstrap": "boot"}, "'boot': an IPv4 or IPv6 address is wanted."),
+    "bad_bootstrap": (
+        {"bootstrap": "boot"},
+        "'boot': an IPv4 or IPv6 address is wanted, or the name of a host in ipi_masters.",
+    ),
     "interface_not_there": ({"interface": "eth9"}, "ipi_interface is 'eth9', which is not there"),
     "shard_without_a_url": (
         {"ingress_vips": [{"address": "10.0.0.201", "checks": ["localhost:1937"]}]},

@@ -19,26 +19,33 @@ def rules(*arguments):
 
 
 def test_each_vip_goes_to_itself_with_another_port():
-    assert rules(VIPS, 6443, 9445) == [
+    assert rules(VIPS, {6443: 9445}) == [
         "ip daddr 192.0.2.10 tcp dport 6443 dnat ip to 192.0.2.10:9445",
         "ip6 daddr 2001:db8::10 tcp dport 6443 dnat ip6 to [2001:db8::10]:9445",
     ]
 
 
+def test_each_of_several_ports_has_its_own():
+    assert rules(["192.0.2.10"], {6443: 9445, 22623: 9446}) == [
+        "ip daddr 192.0.2.10 tcp dport 6443 dnat ip to 192.0.2.10:9445",
+        "ip daddr 192.0.2.10 tcp dport 22623 dnat ip to 192.0.2.10:9446",
+    ]
+
+
 def test_the_same_vips_give_the_same_file_however_they_are_written():
-    written = nft_redirect.ruleset(VIPS, 6443, 9445)
-    assert nft_redirect.ruleset(["2001:DB8:0::10/64", "192.0.2.10/24", "192.0.2.10"], "6443", "9445") == written
+    written = nft_redirect.ruleset(VIPS, {6443: 9445})
+    assert nft_redirect.ruleset(["2001:DB8:0::10/64", "192.0.2.10/24", "192.0.2.10"], {"6443": "9445"}) == written
 
 
 def test_a_file_takes_the_old_table_away_before_it_defines_the_new_one():
-    text = nft_redirect.ruleset(VIPS, 6443, 9445)
+    text = nft_redirect.ruleset(VIPS, {6443: 9445})
     order = [text.index(f"\n{what} {nft_redirect.TABLE}") for what in ("add table", "delete table", "table")]
     assert order == sorted(order)
 
 
 def test_the_command_that_removes_it_is_told_where_one_looks_for_it():
     told = f"nft '{nft_redirect.DELETE}'"
-    assert told in nft_redirect.ruleset(VIPS, 6443, 9445)
+    assert told in nft_redirect.ruleset(VIPS, {6443: 9445})
     assert told in str(yaml.safe_load((FILTERS / "api_redirect.yml").read_text()))
 
 
@@ -70,4 +77,6 @@ def test_what_cannot_be_redirected_is_refused_with_a_sentence(arguments, sentenc
 
 
 def test_the_filter_returns_the_file():
-    assert api_redirect(VIPS, 6443, 9445) == nft_redirect.ruleset(VIPS, 6443, 9445)
+    assert (
+        api_redirect(VIPS, 6443, 9445) == api_redirect(VIPS, {6443: 9445}) == nft_redirect.ruleset(VIPS, {6443: 9445})
+    )

@@ -77,7 +77,8 @@ NUMBERS = {
     ),
     "ipi_bootstrap: bootstrap a name": (
         refusals.of_cluster(bootstrap="bootstrap.example.com"),
-        "ipi_bootstrap is 'bootstrap.example.com': an IPv4 or IPv6 address is wanted.",
+        "ipi_bootstrap is 'bootstrap.example.com': an IPv4 or IPv6 address is wanted, or the name of a host in "
+        "ipi_masters.",
     ),
 }
 
