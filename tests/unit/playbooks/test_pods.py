@@ -103,8 +103,9 @@ users: [{name: lab, user: {token: a-secret-token}}]
 
 def test_masters_follow_their_cluster_with_the_credentials_of_a_kubeconfig_that_nobody_sees(tmp_path):
     (tmp_path / "kubeconfig").write_text(KUBECONFIG)
-    follow = ("-e", "ipi_follow=true", "-e", "ipi_follow_kubeconfig=/etc/lb/kubeconfig", "-e", "pods_kubeconfig=kubeconfig")
-    code, said = play(tmp_path, CLUSTER, PODS, *follow, "-e", "pods_output=out", "--diff", "-vvv")
+    follow = ("-e", "ipi_follow=true", "-e", "ipi_follow_kubeconfig=/etc/lb/kubeconfig")
+    own = ("-e", "pods_kubeconfig=kubeconfig", "-e", "pods_output=out")
+    code, said = play(tmp_path, CLUSTER, PODS, *follow, *own, "--diff", "-vvv")
     assert code == 0, said
     assert "a-secret-token" not in said
     assert (tmp_path / "out/m0" / RESOURCES / "follow/token").read_text() == "a-secret-token"

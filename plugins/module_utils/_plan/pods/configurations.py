@@ -100,9 +100,9 @@ def agent_model(plan: MemberPlan, name: str, auth_pass: str) -> Dict[str, Any]:
 
 
 def redirect(plan: MemberPlan) -> str:
-    """Return the nft file of the API's redirect; '' where there is none."""
+    """Return the nft file of the redirect; '' where there is none."""
     found = plan.balancer.redirect
-    return nft_redirect.ruleset(found.vips, found.port, found.to_port) if found else ""
+    return nft_redirect.ruleset(found.vips, found.ports) if found else ""
 
 
 def guard(plan: MemberPlan) -> str:

@@ -56,7 +56,9 @@ def of_member(
     faults, models, of_balancer, of_router = made(name, plan, auth_pass, render)
     if faults:
         return Made([f"{name}: {fault}" for fault in faults])
-    if configurations.has_sidecar(plan):
+    if not plan.router.instances:
+        of_router = []
+    elif configurations.has_sidecar(plan):
         of_router += _sidecar(plan)
     has_balancer = configurations.has_balancer(plan)
     pods = [balancer.manifest(plan, models, _checksum(of_balancer), options)] if has_balancer else []

@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import files
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 from support.paths import GOLDEN
-from support.plans import pods
+from support.plans import clusters, pods
 from support.plans.clusters import cluster
 
 RESOURCES = "/etc/kubernetes/static-pod-resources/onprem-lb"
@@ -74,6 +74,16 @@ def test_the_machine_config_server_is_guarded_only_where_somebody_is_kept_out():
     assert "22623" in pods.text("machine-config.nft", **guarded)
     first = [["nft", "--file", "/etc/onprem-lb-agent/sidecar/machine-config.nft"]]
     assert json.loads(pods.text("sidecar.json", **guarded))["first"] == first
+
+
+def test_a_bootstrap_host_has_both_pods_until_the_bootstrap_is_complete():
+    own = {"masters": [*clusters.SETTINGS["masters"], *clusters.BOOTSTRAP], "bootstrap": "bootstrap-0"}
+    nodes = [*clusters.ADDRESSES, *clusters.BOOTSTRAP]
+    for name in ("bootstrap-0", "master-0"):
+        assert "dport 22623 dnat ip to 10.0.0.200" in pods.text("api-redirect.nft", name, nodes=nodes, **own)
+    for engine in ("native", "agent"):
+        over = pods.made("bootstrap-0", nodes=nodes, engine=engine, bootstrap_complete=True, **own)
+        assert (over.configurations, over.manifests) == ([], {})
 
 
 def test_a_sidecar_of_a_worker_looks_after_keepalived_alone():
