@@ -80,7 +80,7 @@ def test_the_peers_of_an_instance_that_has_yielded_are_told(watch, loop, told):
     watch.start()
     keepalived = os.open(watch.changes, os.O_RDWR)
     os.write(keepalived, b'INSTANCE "api" MASTER 254\nINSTANCE "api" BACKUP 254\nGROUP "all" BACKUP 0\n')
-    run_until(loop, told.exists)
+    run_until(loop, lambda: told.exists() and told.read_text())
     assert told.read_text() == f"{CONFIG} api\n"
     os.close(keepalived)
 
