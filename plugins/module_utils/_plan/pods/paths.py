@@ -45,12 +45,11 @@ AGENT_COMMAND = ["python3", "-I", f"{PARTS[AGENT].inside}/{ARCHIVE}"]
 # The balancer's container holds its FIFO, which the sidecar in the router's pod reads.
 SHARED = Volume("shared", "/run/onprem-lb", "/run/onprem-lb", CREATED, read_only=False)
 BALANCER_FIFO = f"{SHARED.path}/balancer"
-# What the containers of the router's pod share.
-RUN = Volume("run", "/run", read_only=False)
+# What the containers of the router's pod share. At /run itself some container runtimes have a folder of their own.
+RUN = Volume("run", f"/run/{Daemon(VRRP).program}", read_only=False)
 TMP = Volume("tmp", "/tmp", read_only=False)
-OF_ROUTER = f"{RUN.path}/{Daemon(VRRP).program}"
-ROUTER_FIFO, NOTIFY_FIFO = f"{OF_ROUTER}/held", f"{OF_ROUTER}/changes"
-PID_FILE, VRRP_PID_FILE = f"{OF_ROUTER}/keepalived.pid", f"{OF_ROUTER}/vrrp.pid"
+ROUTER_FIFO, NOTIFY_FIFO = f"{RUN.path}/held", f"{RUN.path}/changes"
+PID_FILE, VRRP_PID_FILE = f"{RUN.path}/keepalived.pid", f"{RUN.path}/vrrp.pid"
 DOWN_FILE, ALIVE = f"{RUN.path}/haproxy.down", f"{RUN.path}/sidecar.alive"
 
 

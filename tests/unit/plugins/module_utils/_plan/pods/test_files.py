@@ -32,14 +32,15 @@ def test_haproxy_has_the_configuration_of_the_unit_and_logs_to_its_standard_outp
 
 def test_keepalived_has_that_of_its_unit_and_tells_the_sidecar():
     mine, units = differing(pods.text("keepalived.conf", nodes=pods.MASTERS), "ipi-default.keepalived.conf")
-    assert mine == ["    vrrp_notify_fifo /run/onprem-lb-vrrp/changes"]
+    assert mine == ["    vrrp_notify_fifo /run/onprem-lb-vrrp/changes", "    file /run/onprem-lb-vrrp/haproxy.down"]
+    assert units.pop(0) == "    file /run/haproxy.down"
     assert all("last Advertisement" in line or "notify_backup" in line for line in units)
 
 
 def test_the_track_file_is_the_pods_wherever_that_of_the_units_is():
     for engine, file in (("native", "keepalived.conf"), ("agent", "vrrp.json")):
         text = pods.text(file, engine=engine, down_file="/var/lib/elsewhere/haproxy.down")
-        assert "/run/haproxy.down" in text and "elsewhere" not in text
+        assert "/run/onprem-lb-vrrp/haproxy.down" in text and "elsewhere" not in text
 
 
 def test_the_agent_accepts_its_configurations():
@@ -53,7 +54,7 @@ def test_the_sidecar_accepts_its_own_and_asks_the_balancers_own_monitor():
         settings, faults = sidecar.parse(pods.text("sidecar.json", engine=engine))
         assert faults == []
         assert (settings.balancer.ready_port, settings.balancer.ready_path) == (9444, "/haproxy_ready")
-        assert settings.balancer.down_file == "/run/haproxy.down"
+        assert settings.balancer.down_file == "/run/onprem-lb-vrrp/haproxy.down"
         assert bool(settings.router.keepalived) == (engine == "native")
     settings, _faults = sidecar.parse(pods.text("sidecar.json", preset="ocp45"))
     assert (settings.balancer.ready_port, settings.balancer.ready_path) == (50936, "/readyz")

@@ -140,12 +140,24 @@ def test_the_kubelet_starts_the_pod_anew_whose_configuration_changes_and_no_othe
     assert marks(advert_interval=2)[0] == before[0] and marks(advert_interval=2)[1] != before[1]
 
 
+def test_the_containers_of_a_router_share_a_folder_that_is_not_run_itself():
+    """Some container runtimes mount a folder of their own there, and on /tmp, if the root is read-only."""
+    mounts = [
+        {each["mountPath"]: each["name"] for each in pods.container("router", name)["volumeMounts"]}
+        for name in ("sidecar", "keepalived")
+    ]
+    assert mounts[0]["/run/onprem-lb-vrrp"] == mounts[1]["/run/onprem-lb-vrrp"] == "run"
+    assert not any("/run" in each for each in mounts)
+
+
 def test_the_router_waits_for_what_it_tracks():
     """The preset that polls has no track file."""
-    assert "/run/haproxy.down" in pods.container("router", "keepalived")["command"]
-    assert "/run/haproxy.down" in pods.container("router", "vrrp", engine="agent")["command"]
-    assert "/run/haproxy.down" not in pods.container("router", "keepalived", preset="upstream")["command"]
-    assert "/run/haproxy.down" not in pods.container("router", "keepalived", "worker-0")["command"]
+    assert "/run/onprem-lb-vrrp/haproxy.down" in pods.container("router", "keepalived")["command"]
+    assert "/run/onprem-lb-vrrp/haproxy.down" in pods.container("router", "vrrp", engine="agent")["command"]
+    assert (
+        "/run/onprem-lb-vrrp/haproxy.down" not in pods.container("router", "keepalived", preset="upstream")["command"]
+    )
+    assert "/run/onprem-lb-vrrp/haproxy.down" not in pods.container("router", "keepalived", "worker-0")["command"]
 
 
 def test_the_sidecar_starts_first():
