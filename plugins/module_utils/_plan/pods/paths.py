@@ -35,7 +35,8 @@ class Part(NamedTuple):
 
 PARTS = {
     HAPROXY: Part(HAPROXY, "/etc/haproxy"),
-    KEEPALIVED: Part(KEEPALIVED, "/etc/keepalived"),
+    # keepalived 2.3 reads a file of its package in /etc/keepalived, and does not start without it.
+    KEEPALIVED: Part(KEEPALIVED, "/etc/onprem-lb-keepalived"),
     AGENT: Part(AGENT, "/usr/local/lib/onprem-lb-agent"),
     **{name: Part(name, f"/etc/onprem-lb-agent/{name}") for name in (PROXY, VRRP, SIDECAR)},
     FOLLOW: Part(FOLLOW, follow.FOLDER),

@@ -150,6 +150,12 @@ def test_the_containers_of_a_router_share_a_folder_that_is_not_run_itself():
     assert not any("/run" in each for each in mounts)
 
 
+def test_the_folder_of_keepalived_itself_stays_that_of_its_image():
+    """Version 2.3 reads a file of its package there."""
+    mounts = [each["mountPath"] for each in pods.container("router", "keepalived")["volumeMounts"]]
+    assert "/etc/keepalived" not in mounts
+
+
 def test_the_router_waits_for_what_it_tracks():
     """The preset that polls has no track file."""
     assert "/run/onprem-lb-vrrp/haproxy.down" in pods.container("router", "keepalived")["command"]
