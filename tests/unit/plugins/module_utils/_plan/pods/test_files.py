@@ -89,7 +89,9 @@ def test_a_bootstrap_host_has_both_pods_until_the_bootstrap_is_complete():
 
 def test_a_sidecar_of_a_worker_looks_after_keepalived_alone():
     settings = json.loads(pods.text("sidecar.json", "worker-0"))
-    assert "balancer" not in settings and settings["router"]["keepalived"] == "/etc/onprem-lb-keepalived/keepalived.conf"
+    assert (
+        "balancer" not in settings and settings["router"]["keepalived"] == "/etc/onprem-lb-keepalived/keepalived.conf"
+    )
 
 
 def test_where_the_router_polls_the_sidecar_writes_no_track_file_and_still_has_the_redirect():
