@@ -32,6 +32,14 @@ def stop(copy):
         copy.unlink()
 
 
+def revive():
+    """Start pods that have ended: podman 5 stops a pod whose only container has, before it is started again."""
+    ended = ["podman", "pod", "ps", "--filter", "status=exited", "--format", "{{.Name}}"]
+    names = subprocess.run(ended, capture_output=True, text=True, check=False).stdout.split()
+    if names:
+        subprocess.run(["podman", "pod", "start", *names], capture_output=True, check=False)
+
+
 def sync():
     found = MANIFESTS.glob("[!.]*.yaml") if MANIFESTS.exists() else ()
     wanted = {path.name: path.read_text().replace("medium: Memory", 'medium: ""') for path in found}
@@ -49,4 +57,5 @@ def sync():
 RUNNING.mkdir(parents=True, exist_ok=True)
 while True:
     sync()
+    revive()
     time.sleep(EVERY)
