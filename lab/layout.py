@@ -45,6 +45,8 @@ IPI = (
     Host("worker1", "ipi_workers", 21),
     Host("client", "probe", 31),
 )
+# As few as fail over, because each of them starts containers of its own.
+PODS = tuple(host for host in IPI if host.name in ("master1", "master2", "client"))
 # Their numbers are those of the addresses in `examples/`. The scenario starts more programs on the nodes.
 EXAMPLES = (
     Host("lb1", "pair", 11),
@@ -53,7 +55,7 @@ EXAMPLES = (
     Host("node2", "backends", 31, ports=(80, 443, 8080)),
     Host("client", "probe", 51),
 )
-LAYOUTS = {"examples": EXAMPLES, "ipi": IPI, "ipi-agent": IPI, "interruptions-ipi": IPI}
+LAYOUTS = {"examples": EXAMPLES, "ipi": IPI, "ipi-agent": IPI, "interruptions-ipi": IPI, "pods": PODS}
 
 
 @dataclass(frozen=True)

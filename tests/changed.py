@@ -23,9 +23,10 @@ ALL = tuple(IMAGE_OF)
 NONE: Tuple[str, ...] = ()
 DEPLOYED = ("examples",)
 PAIR = ("default", "agent", "mixed", "rke2", *DEPLOYED)
-CLUSTER = ("ipi", "ipi-agent")
+PODS = ("pods",)
+CLUSTER = ("ipi", "ipi-agent", *PODS)
 ALONE = ("roles",)
-NATIVE = ("default", "mixed", "rke2", "ipi", "roles", *DEPLOYED)
+NATIVE = ("default", "mixed", "rke2", "ipi", "roles", *DEPLOYED, *PODS)
 # The first matching prefix decides. A path without one needs all scenarios.
 SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     # No scenario runs these.
@@ -55,6 +56,14 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "playbooks/tasks/": ("default",),
     "playbooks/vars/": ("default",),
     "plugins/module_utils/_plan/operations/": ("default",),
+    "molecule/pods/": PODS,
+    "playbooks/pods.yml": PODS,
+    "plugins/filter/layout_pods": PODS,
+    "plugins/filter/pods": PODS,
+    "plugins/module_utils/_agent/sidecar/": PODS,
+    "plugins/module_utils/_plan/pods/": PODS,
+    "roles/ipi/tasks/pods.yml": PODS,
+    "roles/layout/tasks/pods.yml": PODS,
     # Only one layout uses these.
     "playbooks/ipi.yml": CLUSTER,
     "playbooks/pair.yml": PAIR,
@@ -74,7 +83,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "molecule/default/": ("default",),
     "molecule/examples/": DEPLOYED,
     "molecule/ipi-agent/": ("ipi-agent",),
-    "molecule/ipi/": CLUSTER,  # ipi-agent runs its playbooks, too
+    "molecule/ipi/": ("ipi", "ipi-agent"),  # ipi-agent runs its playbooks, too
     "molecule/mixed/": ("mixed",),
     "molecule/rke2/": ("rke2",),
     "molecule/roles/": ALONE,

@@ -14,6 +14,7 @@ IMAGE_OF = {
     "examples": "debian12",
     "ipi": "debian13",
     "ipi-agent": "debian12",
+    "pods": "debian12",
     "roles": "debian13",
 }
 EACH_ONCE = tuple(f"{scenario}:{image}" for scenario, image in IMAGE_OF.items())

@@ -26,6 +26,10 @@ MAY_IMPORT = {
     "_plan.dns": ("_agent.config.schema", "_agent.follow.hosts"),  # a run and `follow` write the same file
     "_plan.drill": ("_shared", "_agent.VERSION"),
     "_plan.operations": ("_shared",),
+    "_plan.pods": (
+        *("_plan.layouts", "_plan.model", "_shared"),
+        *("_agent.VERSION", "_agent.config.schema", "_agent.follow.settings"),
+    ),
     "_plan.layouts": (
         *("_plan.dns", "_plan.forecast", "_plan.model", "_shared", "_agent.config.schema"),
         # What `follow` is given, and how it compares and writes servers: a run and it write the same file.
@@ -64,7 +68,10 @@ MAY_IMPORT = {
     "_host.states.records": (),  # also read before a file is written
     "_shared": ("_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),
     "_agent": (),
-    "_agent.cli": ("_agent", "_agent.vrrp", "_agent.proxy", "_agent.metrics", "_agent.follow", *AGENT_PARTS),
+    "_agent.cli": (
+        *("_agent", "_agent.vrrp", "_agent.proxy", "_agent.metrics", "_agent.follow", "_agent.sidecar"),
+        *AGENT_PARTS,
+    ),
     "_agent.vrrp": ("_agent.VERSION", "_agent.vrrp.core", *AGENT_PARTS),
     "_agent.vrrp.core": (),  # the protocol itself: pure, and of the standard library alone
     "_agent.proxy": AGENT_PARTS,
@@ -74,6 +81,7 @@ MAY_IMPORT = {
     "_agent.metrics": ("_agent.vrrp", "_agent.vrrp.core", *AGENT_PARTS),
     "_agent.keepalived": ("_agent.net", "_agent.runtime", "_agent.vrrp.core.packet"),
     "_agent.follow": ("_agent.VERSION", "_agent.proxy.config", "_agent.metrics.certificates", *AGENT_PARTS),
+    "_agent.sidecar": ("_agent.keepalived.last_will", "_agent.keepalived.peers", *AGENT_PARTS),
     "_agent.checks": ("_agent.net", "_agent.runtime", "_agent.config"),
     "_agent.net": ("_agent.vrrp.core.packet",),
     "_agent.runtime": (),

@@ -19,6 +19,7 @@ CONFIGURED = (
     ("vrrp", "be a VRRP router"),
     ("proxy", "balance TCP connections"),
     ("follow", "keep the servers of a balancer at the nodes of a cluster"),
+    ("sidecar", "do for the pod of a VRRP router what systemd does for its unit"),
     ("check-config", "say what is wrong with a configuration of any of them"),
 )
 
@@ -30,6 +31,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         "vrrp": _vrrp,
         "proxy": _proxy,
         "follow": _follow,
+        "sidecar": _sidecar,
         "check-config": _check_config,
         "status": _status,
         "server": _server,
@@ -125,6 +127,17 @@ def _follow(options: Any) -> int:
     return lifecycle.main(options.config, settings, Log(), Notifier(), environ)
 
 
+def _sidecar(options: Any) -> int:
+    from .sidecar import config
+
+    settings, faults = config.load(options.config)
+    if settings is None:
+        return _refuse(*faults)
+    from .sidecar import lifecycle
+
+    return lifecycle.main(settings)
+
+
 def _missing_privilege() -> Optional[str]:
     """Return which privilege is missing that the agent cannot do without, if any."""
     import socket
@@ -195,7 +208,16 @@ def _count_follow(text: str, path: str, host: Any) -> Tuple[List[str], List[str]
     return counts, [], []
 
 
-COUNTS = {"vrrp": _count_vrrp, "proxy": _count_proxy, "follow": _count_follow}
+def _count_sidecar(text: str, path: str, host: Any) -> Tuple[List[str], List[str], List[str]]:
+    from .sidecar import config
+
+    settings, faults = config.parse(text, path, host)
+    if settings is None:
+        return [], [], faults
+    return [name for name in ("balancer", "router") if getattr(settings, name)], [], []
+
+
+COUNTS = {"vrrp": _count_vrrp, "proxy": _count_proxy, "follow": _count_follow, "sidecar": _count_sidecar}
 
 
 def _count(items: Any, name: str) -> str:

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from types import MappingProxyType
 
 import pytest
+from ansible_collections.onprem.lb.plugins.filter.pods import as_yaml
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment, units
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, nft_redirect
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pods.manifests import CHECKSUM
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 from support import drills
 from support.paths import GOLDEN
+from support.plans import pods
 from support.plans.clusters import cluster
 from support.plans.pairs import pair
 from support.rendering import haproxy, haproxy_unit, keepalived, keepalived_unit, render
@@ -289,6 +293,28 @@ def of_preset(name, what):
     return agent(given_to_agent(planned), what) if what == "proxy" else haproxy_of(planned)
 
 
+# Of the first master and of a worker; the engine, and the preset.
+PODS = {
+    **{preset: ("master-0", "native", preset) for preset in ("default", "upstream", "ocp45")},
+    "agent": ("master-0", "agent", "default"),
+    "worker": ("worker-0", "native", "default"),
+    "follow": ("master-0", "native", "default", pods.FOLLOW),
+}
+
+
+def of_pods(name, engine, preset, more=MappingProxyType({})):
+    """The manifests of a node's static pods. Their checksum changes with each version of the agent."""
+    manifests = pods.made(name, engine=engine, preset=preset, **more).manifests.values()
+    for manifest in manifests:
+        assert len(manifest["metadata"]["annotations"][CHECKSUM]) == 40
+        manifest["metadata"]["annotations"][CHECKSUM] = "of what the pod reads"
+    return "".join(map(as_yaml, manifests))
+
+
+def sidecar_of_pods(name, engine, preset, more=MappingProxyType({})):
+    return pods.text("sidecar.json", name, engine=engine, preset=preset, **more)
+
+
 CASES = {
     **{f"pair-{name}.haproxy.cfg": partial(of_preset, name, "haproxy") for name in PRESETS},
     "pair-rke2.agent-proxy.json": partial(of_preset, "rke2", "proxy"),
@@ -376,6 +402,8 @@ CASES = {
         "resolver", "resolver.service.j2", config="/etc/onprem-lb-resolver/dnsmasq.conf", checksum="9f86d081"
     ),
     "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
+    **{f"pods-{name}.yaml": partial(of_pods, *arguments) for name, arguments in PODS.items()},
+    **{f"pods-{name}.sidecar.json": partial(sidecar_of_pods, *arguments) for name, arguments in PODS.items()},
 }
 
 

@@ -18,7 +18,7 @@ Settings = TypeVar("Settings")
 MAX_SIZE = 16 * 1024 * 1024  # bytes
 WHOLE = "configuration"  # what a configuration is called where it has no path
 
-VRRP, PROXY, FOLLOW = "vrrp", "proxy", "follow"
+VRRP, PROXY, FOLLOW, SIDECAR = "vrrp", "proxy", "follow", "sidecar"
 # The keys that only one of the configurations has.
 OWN = {
     VRRP: ("instances", "sync_groups", "checks", "script_user"),
@@ -33,6 +33,7 @@ OWN = {
         "page",
     ),
     FOLLOW: ("api", "nodes", "haproxy", "proxy", "drain_for", "state_file"),
+    SIDECAR: ("first", "balancer", "router", "alive_file"),
 }
 
 

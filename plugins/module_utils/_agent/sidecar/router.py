@@ -1,0 +1,70 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What keepalived leaves undone, when it was killed and when it has yielded: see `keepalived.last_will` and `.peers`.
+
+The agent needs nobody for either. Of both it is known here whether they run.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..keepalived import last_will, peers
+from ..runtime.background import SUCCESS, Background
+from ..runtime.log import Log
+from ..runtime.loop import MILLION, Loop
+from .config import Router
+from .fifo import ENDED, Fifo
+
+# As keepalived writes them: INSTANCE "api" BACKUP 254.
+YIELDED = re.compile(r'INSTANCE "(.+)" BACKUP [0-9]+')
+TELL_FOR = 10 * MILLION  # microseconds
+
+
+class RouterWatch:
+    """Carries out keepalived's last will, and tells the peers of an instance that it has yielded."""
+
+    def __init__(self, loop: Loop, settings: Router, log: Log) -> None:
+        self._loop, self._settings, self._log = loop, settings, log
+        self._life = Fifo(loop, settings.fifo, self._take)
+        self._changes = Fifo(loop, settings.notify_fifo, self._changed)
+
+    def start(self) -> None:
+        """Raises OSError."""
+        if self._settings.notify_fifo:
+            self._changes.open()
+        self._life.open()
+        if not self._life.is_held:  # it has ended while nobody looked
+            self._execute()
+
+    @property
+    def runs(self) -> bool:
+        return self._life.is_held
+
+    def _take(self, line: str) -> None:
+        if line == ENDED:
+            self._execute()
+
+    def _execute(self) -> None:
+        if self._settings.keepalived:
+            last_will.main(self._settings.keepalived)
+
+    def _changed(self, line: str) -> None:
+        found = YIELDED.fullmatch(line)
+        if found:
+            self._tell(found.group(1))
+
+    def _tell(self, name: str) -> None:
+        """Tell them in a process of its own, because that takes as long as they take to answer."""
+
+        def tell() -> bytes:
+            return b"" if peers.main(self._settings.keepalived, name) == 0 else b"failed"
+
+        def told(_result: bytes, ending: str) -> None:
+            if ending != SUCCESS:
+                self._log.warning(f"{name}: its peers were not told that it has yielded: {ending}.")
+
+        try:
+            Background(self._loop, "yielded", tell, told, TELL_FOR)
+        except OSError as error:
+            self._log.warning(f"{name}: its peers cannot be told that it has yielded: {error.strerror}.")

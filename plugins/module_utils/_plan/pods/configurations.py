@@ -1,0 +1,138 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The configurations of a member's pods: those of its plan, for programs that run in containers. Pure.
+
+They are those of the roles, with what a container has otherwise: haproxy logs to its standard output, keepalived tells
+the sidecar of its changes and runs no program of its own for them, and the track file is the pod's.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, NamedTuple
+
+from ..._shared.engines import KEEPALIVED, NATIVE
+from ..layouts import nft_redirect
+from ..model import agent, haproxy, instances
+from ..model.plan import MemberPlan, Router
+from . import paths
+from .paths import PARTS, SIDECAR
+
+LOG_TARGET = "stdout format raw local0"
+# What `haproxy.cfg.j2` takes of an OS family.
+FAMILY = {
+    "runtime_socket": paths.HAPROXY_SOCKET,
+    "log_targets": [LOG_TARGET],
+    "log_bind": "",
+    "authorities": "/etc/ssl/certs/ca-certificates.crt",
+}
+NOTIFY_LINE = f"vrrp_notify_fifo {paths.NOTIFY_FIFO}"
+OF_AGENT = ("client", "server", "tunnel", "fin")  # the timeouts that both engines have
+NFT = "nft"
+REDIRECT, GUARD = "api-redirect.nft", "machine-config.nft"
+
+
+class Ready(NamedTuple):
+    """Where a balancer says that it runs."""
+
+    port: int
+    path: str
+
+
+def ready(plan: MemberPlan) -> Ready:
+    """Return the monitor that fails only if the balancer does."""
+    monitor = next(each for each in plan.balancer.monitors if not each["at_least"])
+    return Ready(monitor["port"], monitor["path"])
+
+
+def has_balancer(plan: MemberPlan) -> bool:
+    return bool(plan.balancer.services)
+
+
+def has_sidecar(plan: MemberPlan) -> bool:
+    """Whether something is to be done for the router's pod that nobody else does."""
+    return has_balancer(plan) or plan.engine == NATIVE
+
+
+def router(plan: MemberPlan) -> Router:
+    """Return the router with the track file of its pod."""
+    files = [{**each, "path": paths.DOWN_FILE} for each in plan.router.track_files]
+    return plan.router._replace(track_files=files)
+
+
+def down_file(plan: MemberPlan) -> str:
+    """Return the track file; '' where the router tracks none, as in the presets that poll."""
+    return paths.DOWN_FILE if has_balancer(plan) and plan.router.track_files else ""
+
+
+def haproxy_model(plan: MemberPlan, name: str) -> Dict[str, Any]:
+    """Return the model of the role `haproxy`, with its services as JSON."""
+    balancer = plan.balancer
+    timeouts = {f"timeout_{key}": value for key, value in balancer.timeouts.items()}
+    settings = {
+        "services": balancer.services,
+        "monitors": balancer.monitors,
+        "stats": {"port": balancer.stats_port},
+        "tuning": {**timeouts, "answer_port": balancer.answer_port},
+    }
+    found = haproxy.model(settings, [], name)
+    return {**found, "services": json.dumps(found["services"])}
+
+
+def keepalived_model(plan: MemberPlan, name: str, auth_pass: str) -> Dict[str, Any]:
+    daemon = {"router_id": name, "global_lines": [NOTIFY_LINE]}
+    return instances.keepalived_model({**router(plan)._asdict(), "auth_pass": auth_pass, "daemon": daemon})
+
+
+def agent_model(plan: MemberPlan, name: str, auth_pass: str) -> Dict[str, Any]:
+    """Return the configurations of the agent's daemons, as `agent.translate` does."""
+    balancer = plan.balancer
+    settings = {
+        **router(plan)._asdict(),
+        "auth_pass": auth_pass,
+        "services": balancer.services,
+        "monitors": balancer.monitors,
+        "answer_port": balancer.answer_port,
+        "stats_port": balancer.stats_port,
+        **{f"timeout_{key}": balancer.timeouts[key] for key in OF_AGENT if key in balancer.timeouts},
+    }
+    return agent.translate(settings, host=name)
+
+
+def redirect(plan: MemberPlan) -> str:
+    """Return the nft file of the redirect; '' where there is none."""
+    found = plan.balancer.redirect
+    return nft_redirect.ruleset(found.vips, found.ports) if found else ""
+
+
+def guard(plan: MemberPlan) -> str:
+    """Return the nft file of the guard before the machine config server; '' where nobody is kept out."""
+    return plan.balancer.guard if plan.firewall.restricted_ports else ""
+
+
+def sidecar(plan: MemberPlan) -> Dict[str, Any]:
+    """Return the configuration of the sidecar."""
+    found: Dict[str, Any] = {"alive_file": paths.ALIVE}
+    if guard(plan):
+        found["first"] = [[NFT, "--file", f"{PARTS[SIDECAR].inside}/{GUARD}"]]
+    if has_balancer(plan):
+        found["balancer"] = _watched_balancer(plan)
+    found["router"] = {"fifo": paths.ROUTER_FIFO}
+    if plan.engine == NATIVE:
+        config = f"{PARTS[KEEPALIVED].inside}/keepalived.conf"
+        found["router"].update(keepalived=config, notify_fifo=paths.NOTIFY_FIFO)
+    return found
+
+
+def _watched_balancer(plan: MemberPlan) -> Dict[str, Any]:
+    asked = ready(plan)
+    found: Dict[str, Any] = {
+        "fifo": paths.BALANCER_FIFO,
+        "ready_port": asked.port,
+        "ready_path": asked.path,
+        "down_file": down_file(plan),
+    }
+    if plan.balancer.redirect:
+        found["start_commands"] = [[NFT, "--file", f"{PARTS[SIDECAR].inside}/{REDIRECT}"]]
+        found["stop_commands"] = [[NFT, nft_redirect.DELETE]]
+    return found

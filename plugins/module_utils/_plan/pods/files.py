@@ -1,0 +1,125 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The files of a member's pods: what the pods read, and then the manifests. Pure, but for the templates it is given."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
+
+from ..._agent import VERSION
+from ..._agent.config.schema import Faults
+from ..._shared.engines import FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP
+from ..model.kubeconfig import Credentials
+from ..model.plan import MemberPlan
+from . import balancer, configurations, follow, probes, router
+from .manifests import Manifest, Options
+from .paths import MANIFESTS, PARTS, SIDECAR
+
+PRIVATE, PUBLIC = "0600", "0644"
+Render = Callable[..., str]  # a template of a role, as `plugin_utils.templates` does
+
+
+class File(NamedTuple):
+    """A file of a host."""
+
+    path: str
+    content: str
+    mode: str = PUBLIC
+
+
+class Made(NamedTuple):
+    """The files of a member, in the order in which they have to be written, or why there are none."""
+
+    faults: Faults
+    configurations: List[File] = []
+    manifests: Dict[str, Manifest] = {}  # by path
+    secrets: List[str] = []  # what nobody may see of them
+
+
+def of_member(
+    name: str,
+    plan: MemberPlan,
+    auth_pass: str,
+    options: Options,
+    render: Render,
+    credentials: Optional[Credentials] = None,
+) -> Made:
+    """Return what a member's pods are, and what they read.
+
+    :param auth_pass: the password of the instances that have none of their own
+    :param credentials: of a member that follows its cluster
+    """
+    made = _native if plan.engine == NATIVE else _agent
+    faults, models, of_balancer, of_router = made(name, plan, auth_pass, render)
+    if faults:
+        return Made([f"{name}: {fault}" for fault in faults])
+    if not plan.router.instances:
+        of_router = []
+    elif configurations.has_sidecar(plan):
+        of_router += _sidecar(plan)
+    has_balancer = configurations.has_balancer(plan)
+    pods = [balancer.manifest(plan, models, _checksum(of_balancer), options)] if has_balancer else []
+    if plan.router.instances:
+        pods.append(router.manifest(plan, models, _checksum(of_router), options))
+    of_follow: List[File] = []
+    secrets: List[str] = []
+    if plan.follow and credentials:
+        secrets = follow.secrets(plan, credentials)
+        of_follow = [
+            _file(FOLLOW, posixpath.basename(path), content, PRIVATE)
+            for path, content in follow.files(plan, credentials).items()
+        ]
+        pods.append(follow.manifest(plan, credentials, _checksum(of_follow), options))
+    manifests = {f"{MANIFESTS}/{each['metadata']['name']}.yaml": each for each in pods}
+    return Made([], [*(of_balancer if has_balancer else []), *of_router, *of_follow], manifests, secrets)
+
+
+def _native(name: str, plan: MemberPlan, auth_pass: str, render: Render) -> Any:
+    haproxy = configurations.haproxy_model(plan, name)
+    keepalived = configurations.keepalived_model(plan, name, auth_pass)
+    faults = haproxy["faults"] + keepalived["faults"]
+    if faults:
+        return faults, {}, [], []
+    cfg = render("haproxy/haproxy.cfg.j2", {"model": haproxy, "family": configurations.FAMILY})
+    conf = render("keepalived/keepalived.conf.j2", {"model": keepalived, "hook": ""})
+    of_router = [
+        _file(KEEPALIVED, "keepalived.conf", conf, PRIVATE),
+        _file(KEEPALIVED, probes.NAME, probes.of_keepalived(plan)),
+    ]
+    return [], {}, [_file(HAPROXY, "haproxy.cfg", cfg)], of_router
+
+
+def _agent(name: str, plan: MemberPlan, auth_pass: str, _render: Render) -> Any:
+    found = configurations.agent_model(plan, name, auth_pass)
+    if found["faults"]:
+        return found["faults"], {}, [], []
+    of_balancer = [_file(PROXY, f"{PROXY}.json", _json(found[PROXY]))]
+    of_router = [_file(VRRP, f"{VRRP}.json", _json(found[VRRP]), PRIVATE)]
+    return [], {**(found[PROXY] or {}), **(found[VRRP] or {})}, of_balancer, of_router
+
+
+def _sidecar(plan: MemberPlan) -> List[File]:
+    texts = {
+        f"{SIDECAR}.json": _json(configurations.sidecar(plan)),
+        configurations.REDIRECT: configurations.redirect(plan),
+        configurations.GUARD: configurations.guard(plan),
+        probes.NAME: probes.of_sidecar(),
+    }
+    return [_file(SIDECAR, name, text) for name, text in texts.items() if text]
+
+
+def _file(part: str, name: str, content: str, mode: str = PUBLIC) -> File:
+    return File(f"{PARTS[part].on_host}/{name}", content, mode)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2) + "\n"
+
+
+def _checksum(files: List[File]) -> str:
+    """Return what differs when a file or the agent does, in the 63 characters that podman allows an annotation."""
+    text = "".join(f"{file.path}\0{file.content}\0" for file in files)
+    return hashlib.sha256(f"{text}{VERSION}".encode()).hexdigest()[:40]

@@ -1,0 +1,69 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The pod of a member's VRRP router, with the sidecar that systemd is to its unit. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+from ..._shared.engines import KEEPALIVED, NATIVE, VRRP
+from ..model.plan import MemberPlan
+from . import configurations, held, paths, probes
+from .manifests import Container, Manifest, Options, pod, runs
+from .paths import AGENT, AGENT_COMMAND, PARTS, SIDECAR, STATUS
+
+NAME = "onprem-lb-router"
+ADDRESSES_AND_RAW_SOCKETS = ("NET_ADMIN", "NET_RAW")
+CHECKS = ("SETGID",)  # without it keepalived 2.2.7 cannot run their programs, and takes each of them for a success
+REAL_TIME = ("SYS_NICE", "IPC_LOCK")
+PROGRAMS = ("SETUID", "SETGID", "KILL")  # to run a check's program as another user, and to end it
+STOP_WITHIN = 15  # seconds: it resigns, and the sidecar waits for that
+
+
+def manifest(plan: MemberPlan, config: Dict[str, Any], checksum: str, options: Options) -> Manifest:
+    """Return the pod. The sidecar comes first, so that the router finds what it tracks.
+
+    :param config: of the agent's router
+    """
+    containers: List[Container] = [_sidecar(plan, options)] if configurations.has_sidecar(plan) else []
+    containers.append(_keepalived(plan, options) if plan.engine == NATIVE else _agent(plan, config, options))
+    return pod(NAME, containers, STOP_WITHIN, checksum, options)
+
+
+def _sidecar(plan: MemberPlan, options: Options) -> Container:
+    shared = [paths.SHARED] if configurations.has_balancer(plan) else []
+    keepalived = [PARTS[KEEPALIVED].volume()] if plan.engine == NATIVE else []
+    return Container(
+        name=SIDECAR,
+        image=options.agent_image,
+        command=[*AGENT_COMMAND, SIDECAR, "--config", f"{PARTS[SIDECAR].inside}/{SIDECAR}.json"],
+        volumes=[PARTS[AGENT].volume(), PARTS[SIDECAR].volume(), *keepalived, paths.RUN, *shared],
+        capabilities=ADDRESSES_AND_RAW_SOCKETS,
+        alive=runs([held.SHELL, f"{PARTS[SIDECAR].inside}/{probes.NAME}"]),
+    )
+
+
+def _keepalived(plan: MemberPlan, options: Options) -> Container:
+    program = ["keepalived", "--dont-fork", "--vrrp", "--log-console", "--pid", paths.PID_FILE]
+    program += ["--vrrp_pid", paths.VRRP_PID_FILE, "--use-file", f"{PARTS[KEEPALIVED].inside}/keepalived.conf"]
+    return Container(
+        name=KEEPALIVED,
+        image=options.keepalived_image,
+        command=held.command(program, paths.ROUTER_FIFO, file=configurations.down_file(plan)),
+        volumes=[PARTS[KEEPALIVED].volume(), paths.RUN, paths.TMP],
+        capabilities=(*ADDRESSES_AND_RAW_SOCKETS, *CHECKS),
+        alive=runs([held.SHELL, f"{PARTS[KEEPALIVED].inside}/{probes.NAME}"]),
+    )
+
+
+def _agent(plan: MemberPlan, config: Dict[str, Any], options: Options) -> Container:
+    program = [*AGENT_COMMAND, VRRP, "--config", f"{PARTS[VRRP].inside}/{VRRP}.json"]
+    runs_programs = any(check["type"] == "script" for check in config["checks"])
+    return Container(
+        name=VRRP,
+        image=options.agent_image,
+        command=held.command(program, paths.ROUTER_FIFO, file=configurations.down_file(plan)),
+        volumes=[PARTS[AGENT].volume(), PARTS[VRRP].volume(), paths.RUN],
+        capabilities=(*ADDRESSES_AND_RAW_SOCKETS, *REAL_TIME, *(PROGRAMS if runs_programs else ())),
+        alive=runs([*AGENT_COMMAND, "status", "--socket", STATUS[VRRP]]),
+    )

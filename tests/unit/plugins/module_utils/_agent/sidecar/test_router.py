@@ -1,0 +1,93 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the sidecar does for a keepalived that was killed, or that has yielded."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.log import Log
+from ansible_collections.onprem.lb.plugins.module_utils._agent.sidecar import router
+from ansible_collections.onprem.lb.plugins.module_utils._agent.sidecar.config import Router
+from support.agent.loops import run_until
+
+CONFIG = "/etc/keepalived/keepalived.conf"
+
+
+@pytest.fixture
+def wills(monkeypatch):
+    """The configurations whose last will was carried out."""
+    found = []
+    monkeypatch.setattr(router.last_will, "main", lambda path: found.append(path) or 0)
+    return found
+
+
+@pytest.fixture
+def told(monkeypatch, tmp_path):
+    """The file with the instances whose peers were told, by processes of their own."""
+    file = tmp_path / "told"
+
+    def tell(path, name):
+        with file.open("a") as opened:
+            opened.write(f"{path} {name}\n")
+        return 0
+
+    monkeypatch.setattr(router.peers, "main", tell)
+    return file
+
+
+@pytest.fixture
+def watch(loop, tmp_path):
+    settings = Router(str(tmp_path / "held"), CONFIG, str(tmp_path / "changes"))
+    watch = router.RouterWatch(loop, settings, Log(os.open(os.devnull, os.O_WRONLY)))
+    watch.held, watch.changes = tmp_path / "held", tmp_path / "changes"
+    return watch
+
+
+def hold(path):
+    descriptor = os.open(path, os.O_RDWR)
+    os.write(descriptor, b"started\n")
+    return descriptor
+
+
+def test_a_keepalived_that_ends_has_its_last_will_carried_out(watch, loop, wills):
+    watch.start()
+    wills.clear()
+    holder = hold(watch.held)
+    run_until(loop, lambda: watch.runs)
+    assert wills == []
+    os.close(holder)
+    run_until(loop, lambda: wills == [CONFIG])
+    assert not watch.runs
+
+
+def test_what_one_left_that_ended_while_nobody_looked_is_removed_at_the_start(watch, wills):
+    watch.start()
+    assert wills == [CONFIG]
+
+
+def test_a_keepalived_that_runs_already_keeps_its_vips(watch, wills):
+    os.mkfifo(watch.held)
+    holder = hold(watch.held)
+    watch.start()
+    assert watch.runs and wills == []
+    os.close(holder)
+
+
+@pytest.mark.usefixtures("wills")
+def test_the_peers_of_an_instance_that_has_yielded_are_told(watch, loop, told):
+    watch.start()
+    keepalived = os.open(watch.changes, os.O_RDWR)
+    os.write(keepalived, b'INSTANCE "api" MASTER 254\nINSTANCE "api" BACKUP 254\nGROUP "all" BACKUP 0\n')
+    run_until(loop, lambda: told.exists() and told.read_text())
+    assert told.read_text() == f"{CONFIG} api\n"
+    os.close(keepalived)
+
+
+def test_an_agent_needs_neither(loop, tmp_path, wills):
+    watch = router.RouterWatch(loop, Router(str(tmp_path / "held")), Log(os.open(os.devnull, os.O_WRONLY)))
+    watch.start()
+    os.close(hold(tmp_path / "held"))
+    run_until(loop, lambda: not watch.runs)
+    assert wills == []

@@ -1,0 +1,142 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The first process of a container, as a shell runs it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import held
+from support import waiting
+
+
+class Container:
+    """The first process, and who reads its FIFO."""
+
+    def __init__(self, folder):
+        self.folder, self.fifo = folder, folder / "run" / "fifo"
+        self.fifo.parent.mkdir()
+        os.mkfifo(self.fifo)
+        self.reader = os.open(self.fifo, os.O_RDONLY | os.O_NONBLOCK)
+        self.process, self.heard = None, ""
+
+    def starts(self, *program, pause=0.0, file=""):
+        self.process = subprocess.Popen(held.command(program, str(self.fifo), pause, file))
+
+    def is_heard(self, text):
+        def read():
+            with contextlib.suppress(BlockingIOError):
+                self.heard += os.read(self.reader, 100).decode()
+            return self.heard == text
+
+        waiting.until(read)
+
+    def is_held(self):
+        try:
+            return bool(os.read(self.reader, 100))
+        except BlockingIOError:
+            return True
+
+
+@pytest.fixture
+def container(tmp_path):
+    container = Container(tmp_path)
+    yield container
+    if container.process and container.process.poll() is None:
+        container.process.terminate()
+        container.process.wait(5)
+    os.close(container.reader)
+
+
+def pid_of(file):
+    waiting.until(lambda: file.exists() and file.read_text().strip())
+    return int(file.read_text())
+
+
+def writes_its_pid(file):
+    return ["/bin/sh", "-c", f"echo $$ > {file}; exec sleep 60"]
+
+
+def test_it_says_that_it_has_started_and_holds_the_fifo_until_its_program_ends(container):
+    container.starts("/bin/sh", "-c", f"until [ -e {container.folder}/end ]; do sleep 0.05; done; exit 3")
+    container.is_heard("started\n")
+    assert container.is_held()
+    (container.folder / "end").touch()
+    assert container.process.wait(5) == 3
+    assert not container.is_held()
+
+
+def test_the_fifo_is_let_go_at_once_when_the_program_is_killed(container):
+    pid = container.folder / "pid"
+    container.starts(*writes_its_pid(pid))
+    os.kill(pid_of(pid), signal.SIGKILL)
+    assert container.process.wait(5) == 128 + signal.SIGKILL
+
+
+def test_what_the_program_leaves_running_does_not_hold_the_fifo(container):
+    pid = container.folder / "pid"
+    container.starts("/bin/sh", "-c", f"sleep 60 & echo $! > {pid}")
+    assert container.process.wait(5) == 0
+    container.is_heard("started\n")
+    assert not container.is_held()
+    os.kill(pid_of(pid), signal.SIGKILL)
+
+
+def test_a_stop_is_announced_before_the_program_gets_it(container):
+    pid = container.folder / "pid"
+    container.starts(*writes_its_pid(pid), pause=0.3)
+    program = pid_of(pid)
+    container.is_heard("started\n")
+    container.process.send_signal(signal.SIGTERM)
+    container.is_heard("started\nstopping\n")
+    os.kill(program, 0)  # it lives
+    assert container.process.wait(5) == 128 + signal.SIGTERM
+
+
+def test_its_exit_code_is_that_of_a_program_that_ends_by_itself_after_sigterm(container):
+    ready = container.folder / "ready"
+    container.starts("/bin/sh", "-c", f"trap 'sleep 0.2; exit 7' TERM; touch {ready}; while :; do sleep 0.05; done")
+    waiting.until(ready.exists)
+    container.is_heard("started\n")
+    container.process.send_signal(signal.SIGTERM)
+    assert container.process.wait(5) == 7
+
+
+def test_a_reload_reaches_the_program(container):
+    reloaded, ready = container.folder / "reloaded", container.folder / "ready"
+    container.starts("/bin/sh", "-c", f"trap 'touch {reloaded}' HUP; touch {ready}; while :; do sleep 0.05; done")
+    waiting.until(ready.exists)
+    container.is_heard("started\n")
+    container.process.send_signal(signal.SIGHUP)
+    waiting.until(reloaded.exists)
+    assert container.process.poll() is None
+
+
+def test_it_waits_for_a_file_and_can_be_stopped_meanwhile(container):
+    file, ran = container.folder / "file", container.folder / "ran"
+    container.starts("/usr/bin/touch", str(ran), file=str(file))
+    waiting.until(container.is_held)
+    with pytest.raises(subprocess.TimeoutExpired):
+        container.process.wait(0.3)
+    assert not ran.exists()
+    file.touch()
+    assert container.process.wait(5) == 0 and ran.exists()
+    file.unlink()
+    waiting.until(lambda: not container.is_held())
+    container.starts("/usr/bin/touch", str(ran), file=str(file))
+    waiting.until(container.is_held)
+    container.process.send_signal(signal.SIGTERM)
+    assert container.process.wait(5) == 0
+
+
+def test_a_pid_file_of_before_is_removed_and_the_fifo_is_created(container):
+    container.fifo.unlink()
+    stale = container.fifo.parent / "keepalived.pid"
+    stale.write_text("1\n")
+    container.starts("/bin/sh", "-c", f"test ! -e {stale}")
+    assert container.process.wait(5) == 0
+    assert container.fifo.is_fifo()
