@@ -13,12 +13,11 @@ from urllib.parse import urlsplit
 
 from ..config import fields, file
 from ..config.schema import Faults, Field, anything, list_of, one_of, port, read, same_names, text, word
-from . import settings
+from . import selector, settings
 
 DAY = 86400  # seconds
 KUBECONFIG = re.compile(r"(?:^|[{,])\s*[\"']?(?:clusters|contexts|current-context)[\"']?\s*:", re.MULTILINE)
 DOMAIN = re.compile(r"(?!.{254})[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
-SELECTOR = re.compile(r"[A-Za-z0-9!][A-Za-z0-9./_=!,() -]{0,500}")
 
 
 def _defaults(of: Type[Any]) -> Dict[str, Any]:
@@ -45,9 +44,11 @@ def api_url(value: Any) -> fields.Checked:
 
 
 def _selector(value: Any) -> fields.Checked:
-    if isinstance(value, str) and SELECTOR.fullmatch(value):
-        return value, None
-    return None, "a label selector is wanted, such as node-role.kubernetes.io/control-plane."
+    try:
+        selector.parse(value)
+    except (TypeError, ValueError):
+        return None, "a label selector is wanted, such as node-role.kubernetes.io/control-plane."
+    return value, None
 
 
 def _options(value: Any) -> fields.Checked:

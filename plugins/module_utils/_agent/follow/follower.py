@@ -11,6 +11,7 @@ import threading
 from typing import Any, Callable, Deque, List
 
 from ..runtime.loop import Loop
+from . import selector
 from .api import Client
 from .settings import Settings
 from .watching import News, PageRequest, Wait, Waited, Watching, WatchRequest
@@ -24,8 +25,10 @@ class Follower:
     def __init__(self, loop: Loop, settings: Settings, take: Callable[[List[News]], None]) -> None:
         """:param take: is called in the loop with what is new, in its order"""
         self._loop, self._take = loop, take
-        self._client = Client(settings.api, settings.nodes.label)
-        self._watching = Watching(len(settings.api.servers))
+        label = settings.nodes.label
+        # One watch is enough: where all nodes have names, those with the label are found here.
+        self._client = Client(settings.api, "" if settings.hosts else label)
+        self._watching = Watching(len(settings.api.servers), selector=selector.parse(label))
         self._stopped = threading.Event()
         self._news: Deque[News] = collections.deque()
         self._room = threading.Semaphore(MOST)

@@ -21,7 +21,7 @@ from .follower import Follower
 from .membership import Known, Membership
 from .names import Names
 from .settings import Settings
-from .watching import Changed, Connected, Listed, News, Removed, Trouble
+from .watching import Changed, Connected, Listed, News, Removed, Trouble, of_selected
 
 MOST_TROUBLES = 8  # of an API server that are logged until it answers: their texts may be its own
 SETTLE = MILLION // 2  # from an event to what it changes: a storm of events is one change
@@ -94,8 +94,6 @@ class Lifecycle(lifecycle.Lifecycle):
         self._follower = Follower(self.loop, settings, self._take)
         self._follower.start()
         self._names = Names(self.loop, self.log, settings, settings.hosts) if settings.hosts else None
-        if self._names:
-            self._names.start()
 
     def _end(self) -> None:
         if self._follower:
@@ -117,7 +115,9 @@ class Lifecycle(lifecycle.Lifecycle):
             elif isinstance(each, Trouble):
                 self._trouble(each)
             else:
-                self._change(each, now)
+                if self._names:
+                    self._names.take(each)
+                self._change(of_selected(each), now)
 
     def _connected(self, server: int) -> None:
         self._answers, self._heard, self._api_fault = server, time.time(), None
@@ -137,7 +137,10 @@ class Lifecycle(lifecycle.Lifecycle):
             self.log.fault(self._api_fault, self._api_fault)
 
     def _change(self, news: News, now: int) -> None:
-        self._heard = self._last_change = time.time()
+        self._heard = time.time()
+        if isinstance(news, Removed) and news.name not in self._membership:
+            return  # a node without the label
+        self._last_change = self._heard
         if isinstance(news, Listed):
             self._membership.replace(news.nodes, now)
             self._listed = True

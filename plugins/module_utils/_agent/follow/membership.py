@@ -54,6 +54,9 @@ class Membership:
         else:
             self._unready_since.setdefault(node.name, now)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._addresses
+
     def remove(self, name: str) -> None:
         self._addresses.pop(name, None)
         self._unready_since.pop(name, None)

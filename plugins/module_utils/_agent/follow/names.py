@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Keeps the names of the cluster's nodes in the files that the host's resolver reads.
 
-Every node has a name, whatever its labels are and whether it is ready or not, so this watches all of them beside those
-that are servers. A node that changes its address alone changes the files, too. They are never emptied.
+Every node has a name, whatever its labels are and whether it is ready or not. A node that changes its address alone
+changes the files, too. They are never emptied.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, Dict, List, Optional
 from ..runtime.loop import MILLION, Loop, Timer
 from . import files, nodes
 from .changes import Refused
-from .follower import Follower
 from .hosts import hosts, local
 from .nodes import Node
 from .settings import Hosts, Settings
@@ -25,34 +24,27 @@ RECHECK = 60 * MILLION  # somebody may have written the files, or their file sys
 
 
 class Names:
-    """Writes the files from ``start`` to ``stop``."""
+    """Writes the files until ``stop``."""
 
     def __init__(self, loop: Loop, log: Any, settings: Settings, about: Hosts) -> None:
         self._loop, self._log, self._about, self._settings = loop, log, about, settings
-        everyone = settings._replace(nodes=settings.nodes._replace(label=""))
-        # What goes wrong with an API server is logged by the watch of the servers, which asks the same ones.
-        self._follower = Follower(loop, everyone, self._take)
         self._nodes: Dict[str, Node] = {}
         self._timer: Optional[Timer] = None
 
-    def start(self) -> None:
-        self._follower.start()
-
     def stop(self) -> None:
-        self._follower.stop()
         if self._timer:
             self._timer.cancel()
 
-    def _take(self, news: List[News]) -> None:
-        before = dict(self._nodes)
-        for each in news:
-            if isinstance(each, Listed):
-                self._nodes = {node.name: node for node in each.nodes}
-            elif isinstance(each, Changed):
-                self._nodes[each.node.name] = each.node
-            elif isinstance(each, Removed):
-                self._nodes.pop(each.name, None)
-        if self._nodes != before:
+    def take(self, news: News) -> None:
+        """Take what is new of a node, whatever its labels are."""
+        before = self._nodes
+        if isinstance(news, Listed):
+            self._nodes = {node.name: node for node in news.nodes}
+        elif isinstance(news, Changed) and before.get(news.node.name) != news.node:  # most say only that it lives
+            self._nodes = {**before, news.node.name: news.node}
+        elif isinstance(news, Removed):
+            self._nodes = {name: node for name, node in before.items() if name != news.name}
+        if self._nodes is not before:
             self._write_in(SETTLE)
 
     def _write_in(self, delay: int) -> None:

@@ -9,12 +9,14 @@ import json
 import re
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
+from .selector import Selector
 from .settings import FAMILIES, IPV6, Nodes
 
 Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
 # Where OVN-Kubernetes lists the addresses of a node, the newer annotation first.
 ANNOTATIONS = ("k8s.ovn.org/host-cidrs", "k8s.ovn.org/host-addresses")
+EVERY = Selector()
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")  # a DNS subdomain, RFC 1123
 
 
@@ -29,9 +31,10 @@ class Node(NamedTuple):
     internal: Tuple[str, ...] = ()  # its InternalIPs
     annotated: Tuple[str, ...] = ()  # its addresses as OVN-Kubernetes has annotated them
     ready: bool = False
+    selected: bool = True  # whether it has the label of those that are servers
 
 
-def read(document: Any) -> Node:
+def read(document: Any, selector: Selector = EVERY) -> Node:
     """Return a node from its JSON. Raises Malformed."""
     metadata, status = _mapping(document, "metadata"), _mapping(document, "status")
     name = metadata.get("name")
@@ -39,7 +42,8 @@ def read(document: Any) -> Node:
         raise Malformed("a node without a name")
     annotations = _mapping(metadata, "annotations")
     annotated = next((annotations[key] for key in ANNOTATIONS if annotations.get(key)), "[]")
-    return Node(name, tuple(_internal(status)), tuple(_annotated(annotated)), _ready(status))
+    selected = selector.matches(_mapping(metadata, "labels"))
+    return Node(name, tuple(_internal(status)), tuple(_annotated(annotated)), _ready(status), selected)
 
 
 def version(document: Any) -> str:

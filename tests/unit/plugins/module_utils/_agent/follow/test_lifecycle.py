@@ -339,3 +339,14 @@ def test_the_names_outlive_an_api_that_is_away(server, start, tmp_path):
     server.back()
     server.put(node("a", "10.0.0.1"))
     until(lambda: written.read_text().splitlines()[1:] == NAMED[:1], lambda: follow.log)
+
+
+def test_with_names_one_watch_is_enough_and_those_with_the_label_alone_are_servers(server, start, haproxy, tmp_path):
+    server.put(node("a", "10.0.0.1"), node("b", "10.0.0.2"), node("w", "10.0.0.9", labels=()))
+    written = tmp_path / "hosts"
+    follow = start(hosts={"domain": "lab.example.com", "file": str(written), "local": ""})
+    until(lambda: haproxy.present() == {"first": "10.0.0.1", "b": "10.0.0.2"} and server.watches, lambda: follow.log)
+    assert (server.watches, follow.report()["nodes"]) == (1, 2)
+    server.put(node("b", "10.0.0.2", labels=()), node("w", "10.0.0.9"))
+    until(lambda: haproxy.present() == {"first": "10.0.0.1", "w": "10.0.0.9"}, lambda: follow.log)
+    assert len(written.read_text().splitlines()[1:]) == 3 and server.watches == 1
