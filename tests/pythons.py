@@ -26,7 +26,7 @@ UNIT = ROOT / "tests" / "unit" / "plugins" / "module_utils"
 OLDEST = (3, 8)
 WORKERS = "4"  # the tests wait more than they compute
 # The packages that the tests import; pip chooses versions for the interpreter.
-TOOLS = ("aiohttp", "hypothesis", "netaddr", "pytest", "pytest-xdist", "pyyaml", "scapy")
+TOOLS = ("aiohttp", "dnspython", "hypothesis", "netaddr", "pytest", "pytest-xdist", "pyyaml", "scapy")
 # The folders of tests for code that runs on targets.
 TESTS = ("_agent", "_host", "_shared")
 STARTS_ANSIBLE = UNIT / "_host" / "deploy" / "test_embedded.py"
