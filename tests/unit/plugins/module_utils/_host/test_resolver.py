@@ -17,8 +17,6 @@ import dns.rrset
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import ownership, resolver
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
-from ansible_collections.onprem.lb.plugins.modules import resolver_info
-from support.modules import run
 from support.programs import Programs
 
 KNOWN = {("api.lab.example.com.", "A"): ["192.0.2.10", "192.0.2.9"], ("api.lab.example.com.", "AAAA"): ["2001:db8::10"]}
@@ -131,9 +129,3 @@ def test_what_is_kept_is_read_too(tmp_path):
     (tmp_path / ownership.kept("resolv.conf")).write_text("nameserver 192.0.2.1\n")
     found = read(path)["resolv_conf"]
     assert (found["text"], found["kept"], found["kept_text"]) == ("", True, "nameserver 192.0.2.1\n")
-
-
-def test_the_module_returns_it_with_the_wrong_answers(server):
-    asked = {"server": server, "answers": [{"name": "unknown", "addresses": ["192.0.2.1"]}]}
-    found = run(resolver_info, asked, Programs({"systemctl": UNITS, "ip": IP}), check=True)
-    assert (found["changed"], found["resolved"], len(found["wrong"])) == (False, True, 2)
