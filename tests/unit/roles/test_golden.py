@@ -402,7 +402,7 @@ CASES = {
         "resolver", "resolver.service.j2", config="/etc/onprem-lb-resolver/dnsmasq.conf", checksum="9f86d081"
     ),
     "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
-    **{f"pods-{name}.yaml": partial(of_pods, *arguments) for name, arguments in PODS.items()},
+    **{f"pods-{name}.manifests": partial(of_pods, *arguments) for name, arguments in PODS.items()},
     **{f"pods-{name}.sidecar.json": partial(sidecar_of_pods, *arguments) for name, arguments in PODS.items()},
 }
 

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 """Calls crun without the resource limits that podman asks for: inside a container nobody may raise them."""
 
 import json
