@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 NODES = "/etc/standin/nodes.json"  # {"version": 1, "nodes": {NAME: ADDRESS}}; a change has another version
 TOKEN = "standin-token"
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"  # the label of all of them
 POLL = 0.1  # seconds
 
 
@@ -77,7 +78,7 @@ def node(name, address, version):
     return {
         "kind": "Node",
         "apiVersion": "v1",
-        "metadata": {"name": name, "resourceVersion": str(version)},
+        "metadata": {"name": name, "resourceVersion": str(version), "labels": {CONTROL_PLANE: ""}},
         "status": {
             "addresses": [{"type": "InternalIP", "address": address}],
             "conditions": [{"type": "Ready", "status": "True"}],
