@@ -26,7 +26,7 @@ class Follower:
     def __init__(self, loop: Loop, settings: Settings, take: Callable[[List[News]], None]) -> None:
         """:param take: is called in the loop with what is new, in its order"""
         self._loop, self._take = loop, take
-        # One watch is enough: where all nodes have names, those with the label are found here, and not by the API server.
+        # One watch is enough: where all nodes have names, those with the label are found here.
         label, own = settings.nodes.label, EVERY
         if settings.hosts:
             label, own = "", selector.parse(label)
