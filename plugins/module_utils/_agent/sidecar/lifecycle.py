@@ -60,6 +60,7 @@ class Sidecar:
             self.loop.stop()
         else:
             self._stop_until = self.loop.now() + STOP_WITHIN
+            self._log.info("The sidecar ends after the router, or when it is asked again.")
             self._end_after_the_router()
 
     def _end_after_the_router(self) -> None:

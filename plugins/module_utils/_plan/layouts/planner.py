@@ -21,7 +21,7 @@ from ..model import agent, answers, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
-from . import engine_choice, follow, identity, meanwhile, openings, order, resolver, silent, transition
+from . import engine_choice, follow, identity, meanwhile, openings, order, resolver, silent, transition, unused
 from .departed import departed, record
 from .engine_choice import Choice
 from .members import (
@@ -38,7 +38,6 @@ from .openings import Clients
 from .subnets import Placement, placeholder_host
 from .turns import Turn, turns
 from .undo import undo
-from .unused import unused
 
 PER_MEMBER = ("interface", "engine")  # the settings that may differ between members
 # What the tasks of the layouts read; each member has its own.
@@ -119,8 +118,10 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
         return _refused(layout, faults)
     password = known_pass(judged.members)
     planned = {member["name"]: _member(member, judged, password) for member in judged.members}
-    for name, member_plan in planned.items():
+    for member in judged.members:
+        name, member_plan = member["name"], planned[member["name"]]
         faults += read_instances(member_plan.router.instances, f"{name}: instances")[1]
+        faults += [f"{name}: {fault}" for fault in unused.faults(member["host"], member_plan.unused)]
     if faults:
         return _refused(layout, faults)
     every = turns(judged.members, planned, password, judged.found.vips)
@@ -282,7 +283,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
         ),
         follow=following,
         resolver=resolver.planned(found.resolver, name, bool(following)),
-        unused=unused(member["host"], choice.engine, choice.replaces, *runs),
+        unused=unused.unused(member["host"], choice.engine, *runs),
     )
 
 

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What is known of a member that does not answer. Pure.
 
-While a cluster bootstraps, its masters may not exist yet: their addresses are then those of the inventory.
-
 The last run has left a record of the members' addresses on all of them. What else the member runs is taken to be what
 its peers run, which the same run has set up. It may still hold VIPs: that ssh is silent says nothing of VRRP.
+
+While a cluster bootstraps, its masters may not exist yet. Their addresses are those of the inventory then.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def sentences(members: List[Member]) -> List[str]:
     """Return what a run says of members that do not answer."""
     return [
         f"{member['name']} does not answer: this run leaves it as it is, and proves nothing of it. Its address is that "
-        f"of {_source(member['name'], members)}, its settings are taken to be its peers'."
+        f"of {_known_from(member['name'], members)}, its settings are taken to be its peers'."
         for member in members
         if member.get("silent")
     ]
@@ -50,7 +50,7 @@ def _living(members: List[Member]) -> List[Member]:
     return [each for each in members if not each.get("silent") and each["host"]]
 
 
-def _source(name: str, members: List[Member]) -> str:
+def _known_from(name: str, members: List[Member]) -> str:
     having = [each["name"] for each in _living(members) if (each["host"].get("members") or {}).get(name)]
     return f"the last run's record on {having[0]}" if having else "the inventory, as the cluster bootstraps"
 

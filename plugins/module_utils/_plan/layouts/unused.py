@@ -9,24 +9,28 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
-from ..._shared.engines import AGENT, NATIVE, UNITS
+from ..._agent.config.schema import Faults
+from ..._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, UNITS
 
 
-def unused(host: Dict[str, Any], engine: str, replaces: str, serves: bool, routes: bool) -> List[str]:
+def unused(host: Dict[str, Any], engine: str, serves: bool, routes: bool) -> List[str]:
     """Return the component roles to remove, the router's before the balancer's.
 
+    On a node with a router the other engine goes by its migration, and the agent's module removes a balancer.
+
     :param host: as `host_info` returns it
-    :param replaces: the engine that goes, which its migration removes; or nothing
     :param serves: whether the node has a balancer in the plan
     :param routes: whether it has a VRRP router
     """
     ours = {*host.get("own_units", [])}
-    native = {"keepalived": (UNITS[NATIVE].router, routes), "haproxy": (UNITS[NATIVE].balancer, serves)}
-    migrated = replaces if routes else ""
-    found = [
-        role
-        for role, (unit, is_needed) in native.items()
-        if unit in ours and migrated != NATIVE and not (engine == NATIVE and is_needed)
-    ]
-    needs_agent = migrated == AGENT or (engine == AGENT and routes)
-    return [*found, *(["agent"] if ours & {*UNITS[AGENT]} and not needs_agent else [])]
+    haproxy = [HAPROXY] if UNITS[NATIVE].balancer in ours else []
+    if routes:
+        return haproxy if engine == NATIVE and not serves else []
+    keepalived = [KEEPALIVED] if UNITS[NATIVE].router in ours else []
+    return [*keepalived, *haproxy, *([AGENT] if ours & {*UNITS[AGENT]} else [])]
+
+
+def faults(host: Dict[str, Any], roles: List[str]) -> Faults:
+    """Return why packages of these roles could not be removed, before anything is changed."""
+    unremovable = host.get("unremovable", {})
+    return [unremovable[name] for name in roles if name in unremovable]

@@ -9,9 +9,9 @@ node, and the password. Nothing of them is made up.
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ..._agent.config.schema import Faults
+from ..._agent.config.schema import Faults, boolean
 from ..layouts import ipi, several
 from ..layouts.members import Member
 from ..layouts.several import Plans
@@ -115,16 +115,14 @@ def _faults(member: Member, addresses: Sequence[str]) -> Faults:
         "VIPs: add the one from which it is to advertise."
         for version in sorted(wanted - known, key=str)
     ]
-    found += [f"{name}: {setting} is set, and {why}" for setting, why in _beyond(settings)]
-    return found
-
-
-def _beyond(settings: Mapping[str, Any]) -> List[Tuple[str, str]]:
-    """Return the variables that units obey and pods do not."""
-    beyond = []
     if settings.get("metrics_file"):
-        beyond.append(("ipi_metrics_file", "what writes it is no pod yet: leave it out."))
-    return beyond
+        found.append(f"{name}: ipi_metrics_file is set, and what writes it is no pod yet: leave it out.")
+    if boolean(settings.get("dns", False))[0]:
+        found.append(
+            f"{name}: ipi_dns is set, and the resolver is no pod: leave it out here, and set it up on the nodes with "
+            "the role onprem.lb.resolver."
+        )
+    return found
 
 
 def _without_password(name: str, plan: MemberPlan, password: str) -> Faults:

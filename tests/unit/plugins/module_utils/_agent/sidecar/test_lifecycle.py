@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _agent
@@ -30,7 +29,9 @@ class Sidecar:
         self.router_holder = os.open(self.router, os.O_RDWR)
         self.balancer_holder = os.open(folder / "balancer", os.O_RDWR)
         command = [sys.executable, "-m", "_agent.cli", "sidecar", "--config", str(folder / "sidecar.json")]
-        self.process = subprocess.Popen(command, cwd=PACKAGE, stderr=subprocess.DEVNULL)
+        self.log = folder / "log"
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(command, cwd=PACKAGE, stderr=log)
         waiting.until(self.alive.exists)
 
 
@@ -57,7 +58,7 @@ def test_it_ends_once_the_router_has_and_not_before(sidecar):
 
 def test_one_that_is_restarted_alone_leaves_everything_as_it_is(sidecar):
     sidecar.process.send_signal(signal.SIGTERM)
-    time.sleep(0.2)
+    waiting.until(lambda: "asked again" in sidecar.log.read_text())
     sidecar.process.send_signal(signal.SIGTERM)
     assert sidecar.process.wait(5) == 0
     assert not sidecar.stopped.exists()

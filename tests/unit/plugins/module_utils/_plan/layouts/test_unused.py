@@ -5,12 +5,16 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, planner
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.unused import unused
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, planner, unused
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import AGENT, NATIVE, UNITS
 from support.plans.clusters import living
 
 BOTH_NATIVE, BOTH_AGENT = ({"own_units": [*UNITS[engine]]} for engine in (NATIVE, AGENT))
+
+
+def with_a_former_master():
+    masters = ["master-0", "master-2"]
+    return living([*masters, "master-1"], {}, masters=masters)
 
 
 @pytest.mark.parametrize(
@@ -24,25 +28,23 @@ BOTH_NATIVE, BOTH_AGENT = ({"own_units": [*UNITS[engine]]} for engine in (NATIVE
         (BOTH_AGENT, AGENT, False, True, []),  # its module removes its balancer
         (BOTH_AGENT, AGENT, False, False, ["agent"]),
         (BOTH_AGENT, NATIVE, False, False, ["agent"]),
+        (BOTH_NATIVE, AGENT, True, True, []),  # the migration removes them
+        (BOTH_AGENT, NATIVE, True, True, []),
         ({"own_units": []}, NATIVE, False, False, []),
         ({}, NATIVE, True, True, []),
     ],
 )
 def test_each_engine_keeps_what_the_plan_has(host, engine, serves, routes, goes):
-    assert unused(host, engine, "", serves, routes) == goes
-
-
-@pytest.mark.parametrize("host, before, engine", [(BOTH_NATIVE, NATIVE, AGENT), (BOTH_AGENT, AGENT, NATIVE)])
-def test_the_migration_removes_the_other_engine(host, before, engine):
-    assert unused(host, engine, before, True, True) == []
-
-
-def test_what_a_migration_has_left_goes():
-    host = {"own_units": [*UNITS[NATIVE], *UNITS[AGENT]]}
-    assert unused(host, NATIVE, "", True, True) == ["agent"]
+    assert unused.unused(host, engine, serves, routes) == goes
 
 
 def test_a_plan_says_so():
-    masters = ["master-0", "master-2"]
-    nodes = living([*masters, "master-1"], {}, masters=masters)
-    assert planner.draft(ipi.LAYOUT, nodes).members["master-1"].unused == ["haproxy"]
+    assert planner.draft(ipi.LAYOUT, with_a_former_master()).members["master-1"].unused == ["haproxy"]
+
+
+def test_packages_that_would_stay_are_refused_before_anything_changes():
+    nodes = with_a_former_master()
+    held = "haproxy is on hold, so that apt refuses to remove it: run `apt-mark unhold haproxy`."
+    former = next(each for each in nodes if each["name"] == "master-1")
+    former["host"]["unremovable"] = {"haproxy": held}
+    assert planner.draft(ipi.LAYOUT, nodes).faults == [f"master-1: {held}"]

@@ -11,8 +11,11 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import paths, probes
+from support import waiting
 from support.plans import pods
 
+# Survives the signal that asks for the instances, once it has printed a line, and writes nothing.
+HUNG = "import signal; signal.signal(10, lambda *_: 0); print(flush=True)\nwhile 1: signal.pause()"
 # Writes its instances when it is asked, as keepalived does, and takes a moment for it.
 KEEPALIVED = """
 import os, signal, sys, time
@@ -27,7 +30,6 @@ with open(folder + "/keepalived.pid", "w") as file:
 while True:
     time.sleep(1)
 """
-HUNG = "import signal; signal.signal(signal.SIGUSR1, lambda *_: 0)\nwhile True: signal.pause()"
 
 
 @pytest.fixture
@@ -45,8 +47,8 @@ def keepalived(tmp_path):
 
     def start(count):
         started.append(subprocess.Popen([sys.executable, "-c", KEEPALIVED, str(tmp_path), str(count)]))
-        while not (tmp_path / "keepalived.pid").exists() or not (tmp_path / "keepalived.pid").read_text():
-            time.sleep(0.01)
+        pid_file = tmp_path / "keepalived.pid"
+        waiting.until(lambda: pid_file.exists() and pid_file.read_text())
 
     yield start
     for process in started:
@@ -66,14 +68,13 @@ def test_one_that_lacks_an_instance_is_not(probe, keepalived):
 
 def test_what_it_has_written_before_does_not_count(probe, tmp_path):
     (tmp_path / "keepalived.data").write_text(" VRRP Instance = one\n" * 2)
-    hung = subprocess.Popen(
-        [sys.executable, "-c", "import signal; signal.signal(10, lambda *_: 0)\nwhile 1: signal.pause()"]
-    )
-    time.sleep(0.3)
-    (tmp_path / "keepalived.pid").write_text(f"{hung.pid}\n")
-    assert probe() == 1
-    hung.kill()
-    hung.wait()
+    with subprocess.Popen([sys.executable, "-c", HUNG], stdout=subprocess.PIPE) as hung:
+        try:
+            assert hung.stdout.readline()  # from here on it outlives the signal
+            (tmp_path / "keepalived.pid").write_text(f"{hung.pid}\n")
+            assert probe() == 1
+        finally:
+            hung.kill()
 
 
 def test_without_a_keepalived_it_is_not_alive(probe):
