@@ -20,7 +20,7 @@ from support.inventories import Inventory
 from support.paths import PICTURES, README, ROLES
 from support.playbooks import play, printed
 
-from . import choice, pair, redirect, terminal, timeline
+from . import choice, node, pair, redirect, terminal, timeline
 
 FAST = {"vrrp_version": 3, "advert_interval": 0.1}  # the fast setting of the role's README
 FORECAST = "onprem.lb.forecast"
@@ -112,6 +112,23 @@ def draw_redirect() -> str:
     )
 
 
+def draw_node() -> str:
+    plan = planned("ipi", ROLES / "ipi" / "README.md", "ini")
+    vip = plan.vips[0]
+    ((port, to_port),) = plan.members[vip.order[0]].balancer.redirect.ports.items()
+    stem, _dash, number = vip.order[-1].rpartition("-")
+    return node.draw(
+        node.Node(
+            vip=vip.address,
+            port=port,
+            to_port=to_port,
+            masters=vip.order,
+            joins=f"{stem}-{int(number) + 1}",
+            api="api.lab.example.com",
+        )
+    )
+
+
 def draw_terminal() -> str:
     return terminal.draw(f"ansible-playbook -i inventory.yml {FORECAST}", forecast_of_readme())
 
@@ -129,6 +146,7 @@ def forecast_of_readme() -> List[str]:
 DRAWN: Mapping[str, Callable[[], str]] = {
     "choice": choice.draw,
     "forecast": draw_terminal,
+    "node": draw_node,
     "pair": draw_pair,
     "redirect": draw_redirect,
     "timeline": draw_timeline,
