@@ -49,7 +49,7 @@ def draw(node: Node) -> str:
         *_words(),
     ]
     about = (
-        f"{ABOUT} haproxy on port {node.to_port} serves {node.vip}:{node.port}, and says to keepalived whether it does. "
+        f"{ABOUT} haproxy on port {node.to_port} serves {node.vip}:{node.port}, and tells keepalived whether it does. "
         f"A master that joins, {node.joins}, becomes a server without a run and without a reload."
     )
     return picture(host.bottom + 28, TITLE, about, shapes)

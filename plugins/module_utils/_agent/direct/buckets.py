@@ -1,0 +1,91 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which server owns which bucket of a service's connections. Pure.
+
+Weighted rendezvous hashing: each server draws a score for each bucket, and the highest one owns it. A server that is
+added takes buckets from the others, and they take them back when it goes; no bucket moves between servers that stay.
+Maglev's table is more even with fewer buckets, but it does move some of those.
+
+The second server of a bucket is the next one of its ranking. It owned the bucket before a server was added, drained,
+taken back or given more weight, whichever that was, as long as no other one drains. So there is no past to keep or to
+exchange: every balancer and every server computes the same table from the same list. Less weight is the exception: what
+that moves may have had a third owner.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import sys
+from array import array
+from typing import List, NamedTuple, Sequence, Tuple
+
+FEWEST, MOST = 4096, 65_536
+PER_SERVER = 512  # by chance a server's share then differs by some 4 % from its due
+RANGE = 1 << 32
+
+
+class Server(NamedTuple):
+    """A server of a service.
+
+    :ivar address: by which the table knows it: one that is renamed stays the same
+    :ivar weight: its part of the connections, in comparison with the others; at least 1
+    :ivar drains: it owns no bucket, and still gets what belongs to connections that it has
+    """
+
+    address: str
+    weight: int = 1
+    drains: bool = False
+
+
+class Bucket(NamedTuple):
+    """The addresses of a bucket's servers.
+
+    :ivar owner: who gets new connections
+    :ivar second: who may have older ones; '' if there is nobody else
+    """
+
+    owner: str
+    second: str
+
+
+def size(count: int) -> int:
+    """Return how many buckets a service that begins with so many servers has: a power of two.
+
+    It keeps them when servers come and go: with another number half of the connections would be elsewhere, and no
+    second server would know them. With more servers than that the shares only become less even.
+    """
+    return min(MOST, max(FEWEST, 1 << (count * PER_SERVER - 1).bit_length()))
+
+
+def table(servers: Sequence[Server], count: int) -> List[Bucket]:
+    """Return so many buckets, whatever the order of the servers; none if no server may get connections."""
+    ranked = sorted(servers, key=lambda server: server.address)
+    if all(server.drains for server in ranked):
+        return []
+    owners, seconds = _two_best(ranked, count)
+    addresses = [*(server.address for server in ranked), ""]
+    return [Bucket(addresses[owner], addresses[second]) for owner, second in zip(owners, seconds)]
+
+
+def _two_best(servers: Sequence[Server], count: int) -> Tuple[List[int], List[int]]:
+    """Return the places of each bucket's owner and of its second server; -1 for nobody."""
+    owners, seconds = [-1] * count, [-1] * count
+    first, next_best = [-math.inf] * count, [-math.inf] * count
+    # Those that drain come last: they own nothing, and are second where they have the highest score of the others.
+    for place, server in sorted(enumerate(servers), key=lambda each: each[1].drains):
+        for bucket, score in enumerate(_scores(server, count)):
+            if score > first[bucket] and not server.drains:
+                seconds[bucket], next_best[bucket] = owners[bucket], first[bucket]
+                owners[bucket], first[bucket] = place, score
+            elif score > next_best[bucket]:
+                seconds[bucket], next_best[bucket] = place, score
+    return owners, seconds
+
+
+def _scores(server: Server, count: int) -> List[float]:
+    """Return a score for each bucket. The highest of all servers' is each one's as often as its weight says."""
+    draws = array("I", hashlib.shake_128(server.address.encode()).digest(4 * count))
+    if sys.byteorder == "big":
+        draws.byteswap()
+    return [math.log((draw + 1) / RANGE) / server.weight for draw in draws]

@@ -1,0 +1,188 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a balancer and a server load into nftables for direct return. Pure.
+
+A balancer hashes the client's address and port, and gives the frame the MAC address of the bucket's owner, before the
+kernel's own network stack sees it. It also sets its own MAC as the source, or switches would learn the client's at the
+wrong port; and it looks only at frames for its own MAC, or frames that a switch floods would be passed on twice.
+
+A server keeps what belongs to it: new connections, and packets of a socket that it has. The rest may belong to a
+connection that began before a bucket moved. That packet gets a second chance: it is marked, and goes to the bucket's
+other server. A packet with the mark stays wherever it is, so none runs in circles, whatever tables the hosts have.
+
+A host may be both. What is its own then goes up to its network stack, and so does what another server has handed on.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
+
+from .buckets import Bucket, Server, table
+
+BALANCER = "onprem_lb_direct"  # the tables' names
+SERVER = "onprem_lb_second_chance"
+SEED = 0x6C62  # of the hash; a fixed one, so that all hosts agree
+SECOND_CHANCE = "0x3b"  # the DSCP that marks a packet, of those for local use (RFC 2474, 6)
+FAMILIES = {4: "ip", 6: "ip6"}
+
+
+class Service(NamedTuple):
+    """A service of a VIP, whose port is the same on its servers.
+
+    :ivar vip: without a prefix length
+    :ivar buckets: how many, the same number on every host
+    """
+
+    vip: str
+    port: int
+    servers: Sequence[Server]
+    buckets: int
+
+    @property
+    def family(self) -> str:
+        return FAMILIES[ipaddress.ip_address(self.vip).version]
+
+
+class Pool(NamedTuple):
+    """The services that have the same servers, and so the same buckets.
+
+    :ivar name: of its chains and maps
+    """
+
+    name: str
+    family: str
+    buckets: List[Bucket]
+    services: List[Service]
+
+    @property
+    def hashed(self) -> str:
+        return f"jhash {self.family} saddr . tcp sport mod {len(self.buckets)} seed {SEED:#x}"
+
+    @property
+    def is_handed_on(self) -> str:
+        return f"{self.family} dscp {SECOND_CHANCE}"
+
+    @property
+    def entrances(self) -> List[str]:
+        """Return the rules that lead to its chain."""
+        return [f"{self.family} daddr {each.vip} tcp dport {each.port} goto {self.name}" for each in self.services]
+
+
+def of_balancer(services: Sequence[Service], interface: str, macs: Mapping[str, str], own: str) -> str:
+    """Return an nft file that replaces the balancer's table.
+
+    :param interface: to which clients send, and on whose link the servers are
+    :param macs: the MAC address of each server, by its address
+    :param own: the balancer's own MAC address; a server that has it is this host
+    """
+    pools = _pools(services)
+    entrances = [f"ether daddr != {own} accept", *(rule for pool in pools for rule in pool.entrances)]
+    hook = f'ingress device "{interface}" priority filter'
+    blocks = [block for pool in pools for block in _steering(pool, interface, macs, own)]
+    return _file("netdev", BALANCER, [*blocks, _base_chain("ingress", hook, entrances)])
+
+
+def of_server(services: Sequence[Service], interface: str, own: str) -> str:
+    """Return an nft file that replaces a server's tables, one of each family.
+
+    :param interface: on whose link the balancers and the other servers are
+    :param own: this server's address
+    """
+    files = []
+    for family in FAMILIES.values():
+        pools = _pools([service for service in services if service.family == family])
+        entrances = ['iif "lo" accept', *(rule for pool in pools for rule in pool.entrances)]
+        blocks = [block for pool in pools for block in _second_chance(pool, interface, own)]
+        hook = _base_chain("prerouting", "prerouting priority raw - 10", entrances)
+        files.append(_file(family, SERVER, [*blocks, hook]))
+    return "".join(files)
+
+
+def _steering(pool: Pool, interface: str, macs: Mapping[str, str], own: str) -> List[str]:
+    owners = [macs[bucket.owner] for bucket in pool.buckets]
+    here = [number for number, mac in enumerate(owners) if mac == own]
+    elsewhere = [(number, mac) for number, mac in enumerate(owners) if mac != own]
+    is_server = any(macs[server.address] == own for service in pool.services for server in service.servers)
+    return [
+        _elements(f"set {pool.name}_here", "mark", map(str, here)),
+        _elements(f"map {pool.name}_macs", "mark : ether_addr", (f"{number} : {mac}" for number, mac in elsewhere)),
+        _chain(
+            pool.name,
+            [
+                *([f"{pool.is_handed_on} accept"] if is_server else []),
+                f"meta mark set {pool.hashed}",
+                f"meta mark @{pool.name}_here meta mark set 0 accept",
+                f'ether saddr set {own} ether daddr set meta mark map @{pool.name}_macs fwd to "{interface}"',
+            ],
+        ),
+    ]
+
+
+def _second_chance(pool: Pool, interface: str, own: str) -> List[str]:
+    """Return the chains of a pool's packets, and of those of them that get a second chance.
+
+    `socket` finds the connection's own socket first, then a listener. One that listens on every address has `wildcard`
+    1, and a connection, whose own address is the VIP, 0. Without `wildcard` it is half open, or waits in TIME_WAIT.
+    """
+    others = [(number, other) for number, bucket in enumerate(pool.buckets) for other in [_other(bucket, own)] if other]
+    kind = "ipv4_addr" if pool.family == "ip" else "ipv6_addr"
+    return [
+        _elements(f"map {pool.name}_others", f"mark : {kind}", (f"{number} : {other}" for number, other in others)),
+        _chain(
+            f"{pool.name}_second_chance",
+            [
+                f"meta mark set {pool.hashed}",
+                f"{pool.family} dscp set {SECOND_CHANCE}",
+                f'counter dup to meta mark map @{pool.name}_others device "{interface}"',
+                "drop",
+            ],
+        ),
+        _chain(
+            pool.name,
+            [
+                f"{pool.is_handed_on} counter accept",
+                "tcp flags & (syn | rst) == syn accept",
+                "socket wildcard 0 accept",
+                f"socket wildcard 1 goto {pool.name}_second_chance",
+                "socket transparent 0 accept",
+                f"goto {pool.name}_second_chance",
+            ],
+        ),
+    ]
+
+
+def _other(bucket: Bucket, own: str) -> str:
+    """Return where a server sends what is not its own: to the owner, and if it is that itself, to the second."""
+    return bucket.second if bucket.owner == own else bucket.owner
+
+
+def _pools(services: Sequence[Service]) -> List[Pool]:
+    """Return the pools of the services that have a server."""
+    found: Dict[Tuple[object, ...], Pool] = {}
+    for service in services:
+        key = (service.family, service.buckets, tuple(sorted(service.servers)))
+        if key not in found:
+            buckets = table(service.servers, service.buckets)
+            found[key] = Pool(f"servers_{len(found)}", service.family, buckets, [])
+        found[key].services.append(service)
+    return [pool for pool in found.values() if pool.buckets]
+
+
+def _elements(name: str, kind: str, elements: Iterable[str]) -> str:
+    listed = ", ".join(elements)
+    return f"    {name} {{ type {kind}; {f'elements = {{ {listed} }}; ' if listed else ''}}}"
+
+
+def _base_chain(name: str, hook: str, rules: Sequence[str]) -> str:
+    return _chain(name, [f"type filter hook {hook}; policy accept;", *rules])
+
+
+def _chain(name: str, rules: Sequence[str]) -> str:
+    return "\n".join([f"    chain {name} {{", *(f"        {rule}" for rule in rules), "    }"])
+
+
+def _file(family: str, name: str, blocks: Sequence[str]) -> str:
+    """One transaction replaces the table: no packet meets half of it."""
+    whole = f"{family} {name}"
+    return "\n".join([f"add table {whole}", f"delete table {whole}", f"table {whole} {{", *blocks, "}\n"])
