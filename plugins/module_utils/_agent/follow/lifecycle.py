@@ -12,7 +12,7 @@ from ..config import file
 from ..metrics import certificates
 from ..runtime import lifecycle, status_socket
 from ..runtime.log import Log
-from ..runtime.loop import MILLION, Timer
+from ..runtime.loop import MILLION, Earliest
 from ..runtime.sd_notify import Notifier
 from . import config, state, words
 from .appliance import Appliance
@@ -37,7 +37,7 @@ class Lifecycle(lifecycle.Lifecycle):
         self._status: Optional[status_socket.StatusServer] = None
         self._follower: Optional[Follower] = None
         self._names: Optional[Names] = None
-        self._timer: Optional[Timer] = None  # of the next decision
+        self._next_decision = Earliest(self.loop, self._decide)
         self._answers: Optional[int] = None  # the API server that does
         self._heard: Optional[float] = None
         self._last_change: Optional[float] = None
@@ -100,9 +100,8 @@ class Lifecycle(lifecycle.Lifecycle):
             self._follower.stop()
         if self._names:
             self._names.stop()
-        if self._timer:
-            self._timer.cancel()
-        self._timer = self._answers = None
+        self._next_decision.cancel()
+        self._answers = None
         self._appliance.stop()
 
     # -- what the API server says
@@ -148,19 +147,11 @@ class Lifecycle(lifecycle.Lifecycle):
             self._membership.change(news.node, now)
         elif isinstance(news, Removed):
             self._membership.remove(news.name)
-        self._decide_at(now + SETTLE)
+        self._next_decision.at(now + SETTLE)
 
     # -- what follows from it
 
-    def _decide_at(self, moment: int) -> None:
-        if self._timer and self._timer.callback and self._timer.at <= moment:
-            return
-        if self._timer:
-            self._timer.cancel()
-        self._timer = self.loop.at(moment, self._decide)
-
     def _decide(self) -> None:
-        self._timer = None
         known = self._membership.decide(self.loop.now())
         self._note_problem()
         if known != self._saved:
@@ -168,7 +159,7 @@ class Lifecycle(lifecycle.Lifecycle):
         self._appliance.want(known.servers)
         due = self._membership.due()
         if due is not None:
-            self._decide_at(due)
+            self._next_decision.at(due)
 
     def _note_problem(self) -> None:
         problem = words.no_servers(self._membership.problem())

@@ -9,9 +9,9 @@ changes the files, too. They are never emptied.
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List
 
-from ..runtime.loop import MILLION, Loop, Timer
+from ..runtime.loop import MILLION, Earliest, Loop
 from . import files, nodes
 from .changes import Refused
 from .hosts import hosts, local
@@ -29,11 +29,10 @@ class Names:
     def __init__(self, loop: Loop, log: Any, settings: Settings, about: Hosts) -> None:
         self._loop, self._log, self._about, self._settings = loop, log, about, settings
         self._nodes: Dict[str, Node] = {}
-        self._timer: Optional[Timer] = None
+        self._writing = Earliest(loop, self._write)
 
     def stop(self) -> None:
-        if self._timer:
-            self._timer.cancel()
+        self._writing.cancel()
 
     def take(self, news: News) -> None:
         """Take what is new of a node, whatever its labels are."""
@@ -45,25 +44,16 @@ class Names:
         elif isinstance(news, Removed):
             self._nodes = {name: node for name, node in before.items() if name != news.name}
         if self._nodes is not before:
-            self._write_in(SETTLE)
-
-    def _write_in(self, delay: int) -> None:
-        """Write after a delay at the latest. A storm of events does not defer what is due."""
-        if self._timer and self._timer.at <= self._loop.now() + delay:
-            return
-        if self._timer:
-            self._timer.cancel()
-        self._timer = self._loop.after(delay, self._write)
+            self._writing.after(SETTLE)
 
     def _write(self) -> None:
-        self._timer = None
         found = {name: nodes.addresses(node, self._settings.nodes) for name, node in self._nodes.items()}
         named = {name: addresses for name, addresses in found.items() if addresses}
         if named:
             self._write_files(named)
         else:
             self._log.fault("names", "The names of the nodes stay as they are: no node has an address.")
-        self._write_in(RECHECK)
+        self._writing.after(RECHECK)
 
     def _write_files(self, named: Dict[str, List[str]]) -> None:
         about = self._about

@@ -117,3 +117,29 @@ class Loop:
             # Another callback may have closed it and opened another descriptor with the same number.
             if callback and callback is self._callbacks.get(descriptor) and self.running:
                 callback(events)
+
+
+class Earliest:
+    """A callback that is due at the earliest moment that was asked for: a storm of requests does not defer it."""
+
+    def __init__(self, loop: Loop, callback: Callback) -> None:
+        self._loop, self._callback = loop, callback
+        self._timer: Optional[Timer] = None
+
+    def at(self, moment: int) -> None:
+        if self._timer and self._timer.at <= moment:
+            return
+        self.cancel()
+        self._timer = self._loop.at(moment, self._run)
+
+    def after(self, delay: int) -> None:
+        self.at(self._loop.now() + delay)
+
+    def cancel(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = None
+
+    def _run(self) -> None:
+        self._timer = None
+        self._callback()

@@ -13,7 +13,7 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import loop as loops
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import MILLION, Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import MILLION, Earliest, Loop
 
 LIMIT = 20 * MILLION
 
@@ -296,3 +296,36 @@ def test_it_works_with_more_descriptors_than_select_knows(pair):
         for descriptor in opened:
             os.close(descriptor)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def run_until(loop, clock, moment):
+    clock.now = moment
+    loop.after(0, loop.stop)
+    loop.run()
+
+
+def test_the_earliest_moment_counts_whatever_the_order_of_the_requests(loop, clock):
+    called = []
+    earliest = Earliest(loop, lambda: called.append(clock.now))
+    earliest.after(500)
+    earliest.at(200)
+    earliest.after(300)
+    run_until(loop, clock, 200)
+    run_until(loop, clock, 1000)
+    assert called == [200]
+
+
+def test_it_can_be_asked_for_again_also_by_the_callback(loop, clock):
+    called = []
+
+    def again():
+        called.append(clock.now)
+        earliest.after(100)
+
+    earliest = Earliest(loop, again)
+    earliest.after(100)
+    run_until(loop, clock, 100)
+    run_until(loop, clock, 200)
+    earliest.cancel()
+    run_until(loop, clock, 1000)
+    assert called == [100, 200]
