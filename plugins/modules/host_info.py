@@ -31,6 +31,11 @@ options:
     type: list
     elements: str
     default: []
+  removes:
+    description: Further packages that may have to be removed; none of them is missing.
+    type: list
+    elements: str
+    default: []
   sets_booleans:
     description:
       - Whether Ansible will set booleans of SELinux here. Where SELinux is enabled, the package that it needs for that
@@ -198,7 +203,8 @@ unobtainable:
   type: str
   returned: success
 unremovable:
-  description: For each of RV(own_packages) that apt would refuse to remove, a sentence with the reason.
+  description: For each of O(packages) and O(removes) that this collection has installed here and apt would refuse to
+    remove, a sentence with the reason.
   type: dict
   returned: success
   sample: {"haproxy": "haproxy is on hold, so that apt refuses to remove it: run `apt-mark unhold haproxy`."}
@@ -389,6 +395,7 @@ ARGUMENTS = {
     "vips": {"type": "list", "elements": "raw", "default": []},
     "wait": {"type": "float", "default": 0.2},
     "packages": {"type": "list", "elements": "str", "default": []},
+    "removes": {"type": "list", "elements": "str", "default": []},
     "sets_booleans": {"type": "bool", "default": False},
     "pings": {"type": "bool", "default": False},
     "programs": {"type": "list", "elements": "str", "default": []},
@@ -498,7 +505,9 @@ def instances(params, reader):
 
 def deployed(params, reader):
     """Return the states of the packages and the units, and what is in the way of installing, starting or writing."""
-    packages, units = reader.packages(params["packages"] + of_family(params, reader)), params["units"]
+    wanted, units = params["packages"] + of_family(params, reader), params["units"]
+    every = reader.packages([*dict.fromkeys(wanted + params["removes"])])
+    packages = every.of(wanted)
     masked = reader.units_in("LoadState", units, "masked")
     recorded = facts.packages(reader.text(params["packages_record"]))
     return {
@@ -506,7 +515,7 @@ def deployed(params, reader):
         "recorded_packages": recorded,
         "own_packages": [name for name in params["packages"] if name in recorded],
         "unobtainable": reader.unobtainable(packages.to_fetch),
-        "unremovable": {name: why for name, why in packages.unremovable.items() if name in recorded},
+        "unremovable": {name: why for name, why in every.unremovable.items() if name in recorded},
         "active_units": reader.units_in("ActiveState", units, "active"),
         "restarting_units": reader.units_in("ActiveState", units, "activating", "deactivating"),
         "existing_units": reader.units_in("LoadState", units, "loaded") + masked,

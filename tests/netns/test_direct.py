@@ -10,9 +10,9 @@ import subprocess
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import rulesets
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets import Server
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.rulesets import Service
+from ansible_collections.onprem.lb.plugins.module_utils._plan.direct import rulesets
+from ansible_collections.onprem.lb.plugins.module_utils._plan.direct.buckets import Server
+from ansible_collections.onprem.lb.plugins.module_utils._plan.direct.rulesets import Service
 from support.netns.links import VIP, VIP6, skip_reason, temporary_link
 
 pytestmark = pytest.mark.skipif(bool(skip_reason()), reason=skip_reason() or "")

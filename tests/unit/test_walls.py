@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "modules": ("_host", "_shared", "_agent.keepalived.conf"),
     "action": ("_plan.model",),
     "filter": ("_plan", "_shared"),
+    "_plan.direct": (),
     "_plan.dns": ("_agent.config.schema", "_agent.follow.hosts"),  # a run and `follow` write the same file
     "_plan.drill": ("_shared", "_agent.VERSION"),
     "_plan.operations": ("_shared",),

@@ -8,7 +8,7 @@ them when it would install one: nothing has changed by then.
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, NamedTuple
+from typing import Collection, Dict, Iterable, List, NamedTuple
 
 # Each prints "NAME SELECTION FLAG STATUS" of a package that it knows, and another line, or none, of any other.
 QUERIES = {
@@ -54,6 +54,10 @@ class Packages(NamedTuple):
 
     states: Dict[str, Package]
     interrupted: bool = False  # whether dpkg was: apt then refuses to install or remove anything
+
+    def of(self, names: Collection[str]) -> Packages:
+        """Return some of them."""
+        return self._replace(states={name: package for name, package in self.states.items() if name in names})
 
     @property
     def missing(self) -> List[str]:

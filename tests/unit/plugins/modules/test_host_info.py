@@ -213,6 +213,13 @@ def test_only_a_package_that_this_collection_has_installed_is_its_own_to_remove(
     assert (found["own_packages"], list(found["unremovable"])) == (own, own)
 
 
+def test_a_package_that_is_only_to_be_removed_is_never_missing(host, tmp_path):
+    (tmp_path / "packages.json").write_text('["haproxy", "dnsmasq-base"]')
+    held = {**PROGRAMS, "dpkg-query": "keepalived install ok installed\nhaproxy hold ok installed\n"}
+    found = look({**host, "packages": ["keepalived"], "removes": ["haproxy", "dnsmasq-base"]}, programs=held)
+    assert (found["missing_packages"], list(found["unremovable"])) == ([], ["haproxy"])
+
+
 def shipped(tmp_path):
     digest = hashlib.md5((tmp_path / "keepalived.conf").read_bytes()).hexdigest()
     return {**PROGRAMS, "dpkg-query": f" {tmp_path / 'keepalived.conf'} {digest}\n"}

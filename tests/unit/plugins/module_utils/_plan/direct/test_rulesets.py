@@ -7,9 +7,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import rulesets
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets import Server, table
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.rulesets import Service
+from ansible_collections.onprem.lb.plugins.module_utils._plan.direct import rulesets
+from ansible_collections.onprem.lb.plugins.module_utils._plan.direct.buckets import Server, table
+from ansible_collections.onprem.lb.plugins.module_utils._plan.direct.rulesets import Service
 
 COUNT, OWN = 4096, "02:00:00:00:00:99"
 FIRST, SECOND, THIRD = (Server(f"192.0.2.{number}") for number in (1, 2, 3))
