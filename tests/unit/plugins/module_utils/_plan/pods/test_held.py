@@ -14,6 +14,11 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import held
 from support import waiting
 
 
+def hang_up_counts():
+    """A shell cannot trap what it is told to ignore, as nohup(1) does; a container engine does not."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 class Container:
     """The first process, and who reads its FIFO."""
 
@@ -25,7 +30,8 @@ class Container:
         self.process, self.heard = None, ""
 
     def starts(self, *program, pause=0.0, file=""):
-        self.process = subprocess.Popen(held.command(program, str(self.fifo), pause, file))
+        command = held.command(program, str(self.fifo), pause, file)
+        self.process = subprocess.Popen(command, preexec_fn=hang_up_counts)
 
     def is_heard(self, text):
         def read():
