@@ -70,6 +70,6 @@ def test_each_family_has_a_table_of_its_own():
     six = Service("2001:db8::100", 6443, [Server("2001:db8::1"), Server("2001:db8::2")], COUNT)
     text = rulesets.of_server([service(6443, FIRST, SECOND), six], "eth0", "2001:db8::1")
     assert text.count("delete table") == 2
-    four, _, rest = text.partition("add table ip6 ")
+    four, _separator, rest = text.partition("add table ip6 ")
     assert "ip daddr" in four and "ip6" not in four
     assert "ip6 daddr 2001:db8::100" in rest and "ip daddr" not in rest
