@@ -81,11 +81,8 @@ def inside(node, code, *arguments):
 
 
 def run(node, code, *arguments):
-    """Start Python code with pipes; it ends with the test."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    process = subprocess.Popen(inside(node, code, *arguments), start_new_session=True, **pipes)
-    node.processes.append(process)
-    return process
+    """Start Python code with pipes."""
+    return node.python(code, *arguments, stdin=subprocess.PIPE)
 
 
 def ask(node, address, port=API):

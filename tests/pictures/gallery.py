@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.forecast import SWITCH_MS
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Plan
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import MemberPlan, Plan, Vip
 from ansible_collections.onprem.lb.plugins.module_utils._shared import events
 from support.documents import blocks, row
 from support.inventories import Inventory
-from support.paths import PICTURES, README, ROLES
+from support.paths import DOCS, PICTURES, README, ROLES
 from support.playbooks import play, printed
 
 from . import choice, node, pair, redirect, terminal, timeline
@@ -98,7 +98,7 @@ def _milliseconds(cell: str) -> float:
 
 def draw_redirect() -> str:
     plan = planned("ipi", ROLES / "ipi" / "README.md", "ini")
-    vip, holder = plan.vips[0], plan.members[plan.vips[0].order[0]]
+    vip, holder = _first_holder(plan)
     ((port, to_port),) = holder.balancer.redirect.ports.items()
     return redirect.draw(
         redirect.Redirect(
@@ -113,20 +113,17 @@ def draw_redirect() -> str:
 
 
 def draw_node() -> str:
-    plan = planned("ipi", ROLES / "ipi" / "README.md", "ini")
-    vip = plan.vips[0]
-    ((port, to_port),) = plan.members[vip.order[0]].balancer.redirect.ports.items()
+    vip, holder = _first_holder(planned("ipi", DOCS / "cluster.md", "ini"))
+    ((port, to_port),) = holder.balancer.redirect.ports.items()
+    names = holder.resolver["layout"]
     stem, _dash, number = vip.order[-1].rpartition("-")
-    return node.draw(
-        node.Node(
-            vip=vip.address,
-            port=port,
-            to_port=to_port,
-            masters=vip.order,
-            joins=f"{stem}-{int(number) + 1}",
-            api="api.lab.example.com",
-        )
-    )
+    joins, api = f"{stem}-{int(number) + 1}", f"api.{names['name']}.{names['domain']}"
+    return node.draw(node.Node(vip.address, port, to_port, vip.order, joins, api))
+
+
+def _first_holder(plan: Plan) -> Tuple[Vip, MemberPlan]:
+    """Return the first VIP and the plan of who holds it first."""
+    return plan.vips[0], plan.members[plan.vips[0].order[0]]
 
 
 def draw_terminal() -> str:

@@ -118,11 +118,12 @@ class Node:
         pids = subprocess.run(["ip", "netns", "pids", self.namespace], check=True, capture_output=True, text=True)
         return list(map(int, pids.stdout.split()))
 
-    def python(self, code, *arguments):
-        """Start Python code in the namespace."""
+    def python(self, code, *arguments, stdin=None):
+        """Start Python code in the namespace; it ends with the test."""
         environment = dict(os.environ, PYTHONPATH=str(COLLECTIONS))
         command = ["ip", "netns", "exec", self.namespace, sys.executable, "-c", code, *map(str, arguments)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+        pipes = {"stdin": stdin, "stdout": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(command, env=environment, start_new_session=True, **pipes)
         self.processes.append(process)
         return process
 

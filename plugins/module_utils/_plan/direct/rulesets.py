@@ -100,23 +100,19 @@ def of_server(services: Sequence[Service], interface: str, own: str) -> str:
 
 
 def _steering(pool: Pool, interface: str, macs: Mapping[str, str], own: str) -> List[str]:
-    owners = [macs[bucket.owner] for bucket in pool.buckets]
-    here = [number for number, mac in enumerate(owners) if mac == own]
-    elsewhere = [(number, mac) for number, mac in enumerate(owners) if mac != own]
-    is_server = any(macs[server.address] == own for service in pool.services for server in service.servers)
-    return [
-        _elements(f"set {pool.name}_here", "mark", map(str, here)),
-        _elements(f"map {pool.name}_macs", "mark : ether_addr", (f"{number} : {mac}" for number, mac in elsewhere)),
-        _chain(
-            pool.name,
-            [
-                *([f"{pool.is_handed_on} accept"] if is_server else []),
-                f"meta mark set {pool.hashed}",
-                f"meta mark @{pool.name}_here meta mark set 0 accept",
-                f'ether saddr set {own} ether daddr set meta mark map @{pool.name}_macs fwd to "{interface}"',
-            ],
-        ),
+    owners = list(enumerate(macs[bucket.owner] for bucket in pool.buckets))
+    elsewhere = (f"{number} : {mac}" for number, mac in owners if mac != own)
+    blocks, kept = [_elements(f"map {pool.name}_macs", "mark : ether_addr", elsewhere)], []
+    if any(macs[server.address] == own for service in pool.services for server in service.servers):
+        blocks.append(_elements(f"set {pool.name}_here", "mark", (str(number) for number, mac in owners if mac == own)))
+        kept = [f"meta mark @{pool.name}_here meta mark set 0 accept"]
+    rules = [
+        *([f"{pool.is_handed_on} accept"] if kept else []),
+        f"meta mark set {pool.hashed}",
+        *kept,
+        f'ether saddr set {own} ether daddr set meta mark map @{pool.name}_macs fwd to "{interface}"',
     ]
+    return [*blocks, _chain(pool.name, rules)]
 
 
 def _second_chance(pool: Pool, interface: str, own: str) -> List[str]:

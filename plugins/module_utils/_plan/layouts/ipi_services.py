@@ -33,13 +33,13 @@ def services(cluster: Cluster, faults: Faults) -> List[Dict[str, Any]]:
     if cluster.bootstrap:
         check = changed_check(cluster.preset.server_check, {"path": "/healthz"})
         one = _service(cluster, MACHINE_CONFIG, cluster.preset.ports["machine_config"], nft_guard.PORT)
-        found.append({**one, "check": check, "allow": _may_be_configured(cluster)})
+        found.append({**one, "check": check, "allow": _machine_networks(cluster)})
     read, wrong = read_services(found, "ipi")
     faults += dict.fromkeys(OF_CHECK.sub("ipi_server_check", OF_SERVERS.sub("ipi_masters", fault)) for fault in wrong)
     return read
 
 
-def _may_be_configured(cluster: Cluster) -> List[str]:
+def _machine_networks(cluster: Cluster) -> List[str]:
     """Return the networks of the machines that get a configuration; everybody does if there are none.
 
     The holder of a VIP connects to it from the VIP itself.

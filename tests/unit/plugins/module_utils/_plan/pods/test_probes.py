@@ -15,7 +15,7 @@ from support import waiting
 from support.plans import pods
 
 # Survives the signal that asks for the instances, once it has printed a line, and writes nothing.
-HUNG = "import signal; signal.signal(10, lambda *_: 0); print(flush=True)\nwhile 1: signal.pause()"
+HUNG = "import signal; signal.signal(signal.SIGUSR1, lambda *_: 0); print(flush=True)\nwhile True: signal.pause()"
 # Writes its instances when it is asked, as keepalived does, and takes a moment for it.
 KEEPALIVED = """
 import os, signal, sys, time
