@@ -3,7 +3,8 @@
 """`python3 tests/interruptions pair --moments 2 deployment change`: kill runs on real hosts, and run them again.
 
 `--part 1/4` takes a quarter of the moments, so that several machines can share them. A task that runs for one member
-after the other is interrupted at one of them, another one for each task; with `--every-member` at each.
+after the other is interrupted at one of them, another one for each task; with `--every-member` at each. `--done FILE`
+leaves out the moments that are `repaired` in tables of earlier kill tests.
 
 Each run is killed at a moment, with all of its processes on the controller. If the VIPs were served before, they must
 be served now. After every second change the members must be back as they were before, by themselves and within a
@@ -40,7 +41,7 @@ from lab.layout import Lab  # noqa: E402
 
 LIMIT_S = 600  # of one run
 SPLIT_SHOWS_S = 5.0  # Active_Down_Interval, and a second
-Choose = Callable[[List[Moment], Journal], List[Moment]]  # which moments of an operation are interrupted
+Choose = Callable[[str, List[Moment], Journal], List[Moment]]  # which moments of an operation are interrupted
 CALLBACKS = ROOT / "tests" / "interruptions" / "callback"
 
 
@@ -135,7 +136,8 @@ class Cycles:
             found = journal.moments(seen)
             if not found:
                 raise SystemExit(f"{operation.name} changes nothing: {self.runs.number:03d}.log")
-            moments[operation.name], footprints[operation.name] = self.choose(found, seen), self.hosts.footprint()
+            moments[operation.name] = self.choose(operation.name, found, seen)
+            footprints[operation.name] = self.hosts.footprint()
             say(f"{cycle.name}: {operation.name}: {len(moments[operation.name])} of {len(found)} moments")
         both = (cycle.there, cycle.back)
         for at, pair in enumerate(zip_longest(*(moments[operation.name] for operation in both))):
@@ -206,7 +208,8 @@ class Cycles:
 def table(outcomes: List[Outcome]) -> List[str]:
     """Return a table in Markdown."""
     head = ["| interrupted | at | afterwards |", "|---|---|---|"]
-    return head + [f"| {one.operation} | {one.moment} | {'; '.join(one.faults) or 'repaired'} |" for one in outcomes]
+    rows = [(one.operation, str(one.moment), "; ".join(one.faults) or "repaired") for one in outcomes]
+    return head + ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
 
 
 def junit(outcomes: List[Outcome]) -> bytes:
@@ -236,6 +239,9 @@ def main() -> int:
     parser.add_argument(
         "--every-member", action="store_true", help="a task that runs for one member after the other, for each of them"
     )
+    parser.add_argument(
+        "--done", type=Path, help="a file with tables of earlier kill tests; what they have repaired is left out"
+    )
     parser.add_argument("--logs", type=Path, default=ROOT / ".cache" / "interruptions", help="the folder for logs")
     arguments = parser.parse_intermixed_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the hosts are removed
@@ -246,9 +252,11 @@ def main() -> int:
         parser.error(f"there is no cycle {unknown[0]}; there are {', '.join(known)}")
     cycles = [known[name] for name in arguments.cycles or known]
 
-    def choose(every: List[Moment], seen: Journal) -> List[Moment]:
+    done = journal.repaired(arguments.done.read_text() if arguments.done else "")
+
+    def choose(operation: str, every: List[Moment], seen: Journal) -> List[Moment]:
         each = every if arguments.every_member else journal.each_once(every, seen)
-        return journal.sample(journal.part(each, arguments.part), arguments.moments)
+        return journal.sample(journal.part(journal.left(each, operation, done), arguments.part), arguments.moments)
 
     return interrupt(layout, cycles, choose, arguments.logs)
 

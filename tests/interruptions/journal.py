@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 HAS_A_MIDDLE_S = 1.0
+REPAIRED = re.compile(r"\| (?P<operation>.+?) \| \d+ (?P<name>.+?)(?P<delay> \+ \d+\.\d s)? \| repaired \|")
+Kind = Tuple[str, str, bool]  # an operation, a task in it, and whether that is interrupted in its middle
 
 
 class Moment(NamedTuple):
@@ -23,6 +26,9 @@ class Moment(NamedTuple):
     delay: float
     name: str
     time: int = 1
+
+    def kind(self, operation: str) -> Kind:
+        return operation, self.name, bool(self.delay)
 
     def __str__(self) -> str:
         return f"{self.task} {self.name}" + (f" + {self.delay:.1f} s" if self.delay else "")
@@ -116,6 +122,24 @@ def each_once(every: Sequence[Moment], journal: Journal) -> List[Moment]:
 def _last_change(journal: Journal, before: int) -> str:
     """Return the name of the last task before this one that has changed something; '' if there is none."""
     return next((task.name for task in reversed(journal.tasks) if task.changed and task.number < before), "")
+
+
+def repaired(tables: str) -> Counter[Kind]:
+    """Count the moments of each kind that are `repaired` in tables that earlier kill tests have printed."""
+    rows = (REPAIRED.fullmatch(line.replace("\\|", "|")) for line in tables.splitlines())
+    return Counter((row["operation"], row["name"], bool(row["delay"])) for row in rows if row)
+
+
+def left(every: Sequence[Moment], operation: str, done: Counter[Kind]) -> List[Moment]:
+    """Return an operation's moments but for those that are done. Of several of one kind the first ones are."""
+    undone = Counter(done)
+    undone.subtract(moment.kind(operation) for moment in reversed(every))
+    found: List[Moment] = []
+    for moment in reversed(every):
+        if undone[moment.kind(operation)] < 0:
+            undone[moment.kind(operation)] += 1
+            found.insert(0, moment)
+    return found
 
 
 def part(every: Sequence[Moment], which: Tuple[int, int]) -> List[Moment]:

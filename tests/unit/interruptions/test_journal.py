@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 from interruptions import journal
+from interruptions.__main__ import Outcome, table
 from interruptions.journal import Moment
 
 
@@ -101,3 +102,22 @@ def test_tasks_of_one_name_after_different_changes_are_different_moments():
     names = ["stop the others", "reload", "start", "reload"]
     read = journal.read(text(*((float(at), name, ("lb1",)) for at, name in enumerate(names)), ended=4.0))
     assert journal.each_once(journal.moments(read), read) == journal.moments(read)
+
+
+def test_what_earlier_tables_have_repaired_is_left_out_as_often_as_it_stands_there():
+    every = [
+        Moment(5, 0.0, "Sole router | Stop"),
+        Moment(5, 1.0, "Sole router | Stop"),
+        Moment(6, 0.0, "Reload"),
+        Moment(7, 0.0, "Sole router | Stop", 2),
+    ]
+    earlier = [
+        Outcome("change", Moment(7, 0.0, "Sole router | Stop"), [], 1.0),
+        Outcome("change", Moment(9, 1.3, "Sole router | Stop"), [], 1.0),
+        Outcome("change", Moment(8, 0.0, "Reload"), ["two members held it"], 1.0),
+        Outcome("remove", Moment(8, 0.0, "Reload"), [], 1.0),
+    ]
+    done = journal.repaired("\n".join(table(earlier)))
+    assert journal.left(every, "change", done) == [every[2], every[3]]
+    assert journal.left(every, "remove", done) == [every[0], every[1], every[3]]
+    assert journal.left(every, "change", journal.repaired("")) == every
