@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Evaluates each variable of the collection by itself, so that an error is told with the variable's name.
 
-A role that is used without a playbook of this collection begins with it, so it imports the filters and lookups.
+A role that is used without a playbook of this collection begins with it, so it imports the filters and lookups, and
+compiles the templates of the roles.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from typing import Any, Dict, Iterator, List, Optional
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components, values
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
-from ansible_collections.onprem.lb.plugins.plugin_utils.preload import import_filters_and_lookups
+from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated
+from ansible_collections.onprem.lb.plugins.plugin_utils.preload import compile_templates, import_filters_and_lookups
 from jinja2 import TemplateSyntaxError
 
 import_filters_and_lookups()
+compile_templates()
 
 OWN = ("pair_", "ipi_", "dns_")  # the prefixes that no other project has variables with
 
@@ -42,7 +45,7 @@ def faults(known: Dict[str, Any], evaluate: Any) -> List[str]:
         if not name.startswith(OWN) and not components.knows(name):
             continue
         try:
-            given[name] = known[name] if values.is_plain(known[name]) else evaluate(known[name])
+            given[name] = evaluated(known[name], evaluate)
         except AnsibleError as error:
             found.append(unevaluable(name, error))
     return found + components.faults(given)

@@ -18,7 +18,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     wanted,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY
-from ansible_collections.onprem.lb.plugins.plugin_utils import templates
+from ansible_collections.onprem.lb.plugins.plugin_utils import specs, templates
 
 DISPLAY = Display()
 
@@ -64,9 +64,14 @@ def agent_config(settings, listeners=(), host="", addresses=()):
 @evaluated_once
 def haproxy_model(settings, listeners, host, addresses=(), resolved=None):
     """Return the model with its services as JSON, as its template takes them."""
-    found = haproxy.model(_with_planned(settings), listeners, host, addresses, resolved or {})
+    found = haproxy.model(haproxy.settings_of(_with_planned(settings)), listeners, host, addresses, resolved or {})
     ports = [service["port"] for service in found["services"]]
     return {**found, "services": json.dumps(found["services"]), "service_ports": ports}
+
+
+@evaluated_once
+def keepalived_model(settings):
+    return instances.keepalived_model(instances.settings_of(settings))
 
 
 def role_template(name, **variables):
@@ -88,8 +93,9 @@ class FilterModule:
         return {
             "agent_config": agent_config,
             "haproxy_model": haproxy_model,
-            "keepalived_model": instances.keepalived_model,
+            "keepalived_model": keepalived_model,
             "not_in_force": wanted.not_in_force,
+            "role_options": specs.role_options,
             "role_template": role_template,
             "services_to_ask": services_on_hosts.to_ask,
             "unfit_faults": variables.unfit_faults,

@@ -53,8 +53,8 @@ import yaml
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import identity
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import values
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
+from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated
 
 DISPLAY = Display()
 
@@ -77,6 +77,7 @@ class LookupModule(LookupBase):
                 "outside_limit": False,
                 # As a text: Ansible looks at each value of a fact again and again, which thousands of servers show.
                 "settings": json.dumps(settings, default=str),
+                "options": json.dumps({key: settings[key] for key in settings if key != "services"}, default=str),
                 "faults": self._unknown(raw, prefix, known) + _overruled(raw, prefix, known, options.get("tasks", [])),
                 "name_faults": identity.of_names(names, raw["groups"]["all"], host, prefix),
                 "host": None,
@@ -84,7 +85,7 @@ class LookupModule(LookupBase):
         ]
 
     def _value(self, given: Any) -> Any:
-        return given if values.is_plain(given) else self._templar.template(given)
+        return evaluated(given, self._templar.template)
 
     @staticmethod
     def _unknown(raw: Dict[str, Any], prefix: str, known: List[str]) -> List[str]:

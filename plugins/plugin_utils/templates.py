@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import json
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
 from ansible_collections.onprem.lb.plugins.filter import quoting
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -24,6 +24,13 @@ def render(name: str, variables: Mapping[str, Any]) -> str:
     """Return the text of a template; ROLE/FILE names it, and it has no other variables."""
     role, _slash, file = name.partition("/")
     return _environment(role).get_template(file).render(variables)
+
+
+def compile_all(roles: Iterable[str]) -> None:
+    """Compile the templates of roles. Ansible's workers, which begin as copies of this process, need not do it then."""
+    for role in roles:
+        for file in _environment(role).list_templates():
+            _environment(role).get_template(file)
 
 
 @functools.lru_cache(maxsize=None)

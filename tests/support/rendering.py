@@ -14,16 +14,6 @@ from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 
 from support.paths import ROLES
 
-STATS = {
-    "haproxy_stats_address": "address",
-    "haproxy_stats_port": "port",
-    "haproxy_stats_user": "user",
-    "haproxy_stats_password": "password",
-    "haproxy_stats_uri": "uri",
-    "haproxy_metrics_path": "metrics",
-}
-NOTHING = {"sync_groups": [], "scripts": [], "track_files": [], "auth_pass": ""}
-
 
 def render(role, template, **variables):
     """Render a template with its variables, as the filter `role_template` does."""
@@ -37,9 +27,8 @@ def _variables(role, folder):
 
 def haproxy_model(services=(), monitors=(), **variables):
     """Return the model of the role haproxy, which may have faults."""
-    stats = {key: variables[name] for name, key in STATS.items() if name in variables}
-    tuning = {name: variables[f"haproxy_{name}"] for name in _haproxy.TUNING if f"haproxy_{name}" in variables}
-    settings = {"services": list(services), "monitors": list(monitors), "stats": stats, "tuning": tuning}
+    given = {name[len("haproxy_") :]: value for name, value in variables.items()}
+    settings = _haproxy.settings_of({"services": list(services), "monitors": list(monitors), **given})
     return _haproxy.model(settings, [], "lb1")
 
 
@@ -64,9 +53,8 @@ def _family(name):
 
 def keepalived_model(settings, name="lb1", **variables):
     """Return the model of the role keepalived, which may have faults."""
-    given = {"keepalived_router_id": name, **variables}
-    daemon = {key: given[f"keepalived_{key}"] for key in instances.DAEMON if f"keepalived_{key}" in given}
-    return instances.keepalived_model({**NOTHING, "daemon": daemon, **settings})
+    given = {name[len("keepalived_") :]: value for name, value in variables.items()}
+    return instances.keepalived_model(instances.settings_of({"router_id": name, **given, **settings}))
 
 
 def keepalived(settings, name, hook=None, **variables):

@@ -18,7 +18,7 @@ BUILTIN = "ansible.builtin."
 INCLUDES = (f"{BUILTIN}import_tasks", f"{BUILTIN}include_tasks")
 find_lookup = lookup_loader.get
 
-ASSERT = f"{BUILTIN}assert"
+REFUSE = "onprem.lb.refuse"
 
 Call = Tuple[str, Dict[str, Any]]
 
@@ -66,7 +66,7 @@ def variables_of(role: str) -> Dict[str, Any]:
 
 
 def refusals(role: str, file: str, variables: Dict[str, Any]) -> List[str]:
-    """Return what the assertions of a file of a role's tasks refuse, the sentences of all that fail.
+    """Return what a file of a role's tasks refuses, the sentences of all tasks that do.
 
     :param variables: what they name beside the role's own `vars/`, which these override
     """
@@ -76,11 +76,9 @@ def refusals(role: str, file: str, variables: Dict[str, Any]) -> List[str]:
         return loader.load_from_file(str(ROLES / role / path), trusted_as_template=True)
 
     found: List[str] = []
-    for task in [task for task in read(f"tasks/{file}") if ASSERT in task]:
+    for task in [task for task in read(f"tasks/{file}") if REFUSE in task]:
         known = {**read("vars/main.yml"), **task.get("vars", {}), **variables}
-        templar = Templar(loader=loader, variables=known)
-        if not templar.evaluate_conditional(task[ASSERT]["that"]):
-            found += templar.template(task[ASSERT]["fail_msg"])
+        found += Templar(loader=loader, variables=known).template(task[REFUSE]["faults"])
     return found
 
 

@@ -12,7 +12,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from ansible_collections.onprem.lb.plugins.filter.follow import follow_files
 from support.paths import ROLES
-from support.roles import ASSERT, calls, tasks, variables_of
+from support.roles import REFUSE, calls, tasks, variables_of
 
 SYSTEMD, FILES, DELETED = "ansible.builtin.systemd_service", "onprem.lb.config_files", "ansible.builtin.file"
 ARCHIVE = "onprem.lb.agent_archive"
@@ -127,8 +127,8 @@ def test_what_no_service_can_use_is_refused_before_anything_is_changed(content, 
         "__layout_kubeconfig": {"content": content},
         "__layout_follow_found": found,
     }
-    ((_module, given),) = calls("layout", variables, ASSERT, tasks_from="follow_check.yml")
-    assert given["that"] == "__layout_follow_found.faults | length == 0"
+    ((_module, given),) = calls("layout", variables, REFUSE, tasks_from="follow_check.yml")
+    assert given == {"faults": found["faults"]}
     stages = [task["name"] for task in tasks("layout", "preflight.yml")]
     assert "Preflight | What follows the cluster" in stages
 

@@ -19,7 +19,6 @@ Given = Dict[str, Any]  # what the user set, by the name of the variable without
 ABSENT = "absent"
 STATE = Field(one_of("present", ABSENT), "present")
 PACKAGES = list_of(values.package, at_least=1)
-STATS = {"metrics_path" if key == "metrics" else f"stats_{key}": key for key in haproxy.STATS}
 
 
 class Component(NamedTuple):
@@ -31,23 +30,21 @@ class Component(NamedTuple):
     tasks: Mapping[str, Field]  # what its tasks read, those of a removal too
     model: Callable[[Given], Faults]  # judges all together, except what only tasks read
 
+    def configured(self) -> Tuple[str, ...]:
+        """Return what the role's configuration is made of."""
+        return (*self.computed, *self.lists, *self.fields)
+
     def knows(self, key: str) -> bool:
         return any(key in known for known in (self.fields, self.lists, self.computed, self.tasks))
 
 
 def _haproxy(given: Given) -> Faults:
-    stats = {key: given[name] for name, key in STATS.items() if name in given}
-    tuning = {key: given[key] for key in haproxy.TUNING if key in given}
-    lists = {key: given.get(key, []) for key in ("services", "monitors")}
-    faults: Faults = haproxy.model({**lists, "stats": stats, "tuning": tuning}, [], "")["faults"]
+    faults: Faults = haproxy.model(haproxy.settings_of(given), [], "")["faults"]
     return faults
 
 
 def _keepalived(given: Given) -> Faults:
-    daemon = {key: given[key] for key in instances.DAEMON if key in given}
-    lists = {key: given.get(key, []) for key in ("instances", "scripts", "track_files", "sync_groups")}
-    settings = {**lists, "auth_pass": given.get("auth_pass", ""), "daemon": daemon}
-    faults: Faults = instances.keepalived_model(settings)["faults"]
+    faults: Faults = instances.keepalived_model(instances.settings_of(given))["faults"]
     return faults
 
 
@@ -61,7 +58,7 @@ CHECKS = {"scripts": instances.SCRIPT, "track_files": instances.TRACK_FILE, "syn
 LISTS = {**MONITORS, **CHECKS}
 COMPONENTS = {
     "haproxy": Component(
-        fields={**haproxy.TUNING, **{name: haproxy.STATS[key] for name, key in STATS.items()}},
+        fields={**haproxy.TUNING, **{name: haproxy.STATS[key] for name, key in haproxy.STATS_VARIABLES.items()}},
         lists=MONITORS,
         computed=("services",),
         tasks={

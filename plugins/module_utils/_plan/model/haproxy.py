@@ -69,6 +69,18 @@ STATS = {
     "password": Field(text, "", secret=True),
 }
 
+STATS_VARIABLES = {"metrics_path" if key == "metrics" else f"stats_{key}": key for key in STATS}
+
+
+def settings_of(given: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return the settings that `model` takes.
+
+    :param given: the role's variables that are set, without the prefix of their names
+    """
+    stats = {key: given[name] for name, key in STATS_VARIABLES.items() if name in given}
+    tuning = {key: given[key] for key in TUNING if key in given}
+    return {**{key: given.get(key, []) for key in ("services", "monitors")}, "stats": stats, "tuning": tuning}
+
 
 def model(
     settings: Dict[str, Any],

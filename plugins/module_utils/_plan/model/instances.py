@@ -8,7 +8,7 @@ An instance as ``read_instances`` returns it has every key of ``INSTANCE``. Inte
 from __future__ import annotations
 
 import shlex
-from typing import Any, Dict, Iterable, List, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 from ..._agent.config.schema import (
     Faults,
@@ -151,6 +151,16 @@ def shared_faults(settings: Dict[str, Any], families: Iterable[int], prefix: str
     for version in sorted({3 if family == 6 else settings["vrrp_version"] for family in families}):
         faults += rules.interval_faults(version, settings["advert_interval"], f"{prefix}_advert_interval")
     return faults
+
+
+def settings_of(given: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return the settings that `model` takes.
+
+    :param given: the role's variables that are set, without the prefix of their names
+    """
+    lists = {key: given.get(key, []) for key in ("instances", "scripts", "track_files", "sync_groups")}
+    daemon = {key: given[key] for key in DAEMON if key in given}
+    return {**lists, "auth_pass": given.get("auth_pass", ""), "daemon": daemon}
 
 
 def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any]:

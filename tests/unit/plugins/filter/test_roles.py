@@ -19,7 +19,7 @@ FILTERS = roles.FilterModule().filters()
 
 
 def of_haproxy(services):
-    return FILTERS["haproxy_model"]({"services": services, "stats": {}, "tuning": {}}, [], "lb1")
+    return FILTERS["haproxy_model"]({"services": services}, [], "lb1")
 
 
 @pytest.mark.parametrize("filtered", [of_haproxy, lambda services: FILTERS["agent_config"]({"services": services})])

@@ -38,7 +38,7 @@ def read(tmp_path):
         lookup = layout_member.LookupModule(loader=loader, templar=Templar(loader=loader, variables=given))
         known = [f"{layout}_{key}" for key in KNOWN[layout]]
         (member,) = lookup.run([layout], variables=given, known=known, tasks=list(tasks))
-        return {**member, "settings": json.loads(member["settings"])}
+        return {**member, **{key: json.loads(member[key]) for key in ("settings", "options")}}
 
     return reading
 
@@ -56,6 +56,7 @@ def test_templates_are_evaluated_and_the_rest_stays_as_it_is(read):
             "services": [{"name": "web", "port": 443, "servers": [{"address": "192.0.2.31"}]}],
             "auth_pass": "",
         },
+        "options": {"members": ["lb1", "lb2"], "vips": ["192.0.2.10"], "auth_pass": ""},
         "faults": [],
         "name_faults": [],
         "host": None,
