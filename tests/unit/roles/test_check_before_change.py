@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar
+from ansible.template import Templar, trust_as_template
 from support.paths import ROLES
 from support.roles import tasks, variables_of
 
@@ -44,9 +44,35 @@ def test_a_layout_configures_only_if_something_is_not_in_force_on_some_member():
 
 
 def test_what_a_layout_configures_is_what_it_has_checked():
-    checked = {role for role, _file in map(included, tasks("layout", "check.yml"))}
+    checked = {role for role, _file in map(included, tasks("layout", "check.yml"))} - {"", "{{ __layout_component }}"}
     configured = {role for name in CONFIGURING for role, _f in map(included, tasks("layout", name))}
-    assert checked - {""} == configured - {""} == {"haproxy", "keepalived", "agent", "ipi"}
+    assert checked.union(components(), components(native=False)) == configured - {""} == {*ALL, "ipi"}
+
+
+ALL = ("haproxy", "keepalived", "agent")
+
+
+def components(native=True, balancer=True, router=True):
+    """Return the roles whose preflight and check a layout includes for a member."""
+    given = {**variables_of("layout"), "__layout_is_native": native, "__layout_has_balancer": balancer}
+    templar = Templar(loader=DataLoader(), variables={**given, "__layout_has_router": router})
+    return templar.template(given["__layout_components"])
+
+
+def test_a_member_is_checked_for_what_it_runs():
+    assert components() == ["haproxy", "keepalived"]
+    assert components(balancer=False) == ["keepalived"]
+    assert components(native=False) == components(native=False, balancer=False) == ["agent"]
+    assert components(balancer=False, router=False) == components(native=False, router=False) == []
+
+
+@pytest.mark.parametrize("file, others", [("preflight.yml", ["resolver"]), ("check.yml", [])])
+def test_each_program_of_a_member_goes_through_its_preflight_and_its_check(file, others):
+    (task,) = [task for task in tasks("layout", file) if "loop" in task]
+    assert included(task) == ("{{ __layout_component }}", file) and "when" not in task
+    known = {"__layout_components": ["haproxy"], "__layout_resolver_wanted": True}
+    loop = trust_as_template(task["loop"])
+    assert Templar(loader=DataLoader(), variables=known).template(loop) == ["haproxy", *others]
 
 
 PATHS = [

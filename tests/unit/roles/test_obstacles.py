@@ -104,10 +104,33 @@ def test_a_layout_refuses_what_is_in_the_way_of_its_own_units_and_files_and_of_p
     definition = {"packages": ["nftables", "haproxy"], "units": ["guard.service"], "files": ["/etc/onprem-lb/x.nft"]}
     names = ("nftables", "guard.service", "/etc/onprem-lb/x.nft", "keepalived.service")
     obstacles = {name: f"{name}!" for name in names}
-    variables = {"layout_definition": definition, "__layout_host": {"obstacles": obstacles}}
+    host = {"obstacles": obstacles, "missing_packages": []}
+    variables = {"layout_definition": definition, "__layout_host": host, "__layout_stages": ["configure"]}
     expected = ["guard.service!", "/etc/onprem-lb/x.nft!", *(["nftables!"] if native else [])]
     found = refusals("layout", "preflight.yml", {**variables, "__layout_is_native": native})
     assert sorted(found) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    "missing, stages, native, refused",
+    [
+        (["haproxy"], ["configure", "verify"], True, True),
+        (["haproxy"], ["install", "configure"], True, False),
+        (["haproxy"], ["verify"], True, False),
+        (["haproxy"], ["configure"], False, False),
+        ([], ["configure"], True, False),
+    ],
+)
+def test_a_run_that_leaves_out_the_installation_needs_the_programs(missing, stages, native, refused):
+    variables = {
+        "inventory_hostname": "lb1",
+        "layout_definition": {"packages": [], "units": [], "files": []},
+        "__layout_host": {"obstacles": {}, "missing_packages": missing},
+        "__layout_stages": stages,
+        "__layout_is_native": native,
+    }
+    sentence = "lb1 lacks haproxy: run the stage install as well."
+    assert refusals("layout", "preflight.yml", variables) == ([sentence] if refused else [])
 
 
 def test_a_layout_looks_for_every_file_that_haproxy_and_keepalived_need():

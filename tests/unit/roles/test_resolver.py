@@ -143,10 +143,6 @@ def test_a_layout_calls_it_once_there_is_nothing_to_return_to():
     assert stages.index("Confirm") < stages.index("Resolve") < stages.index("Outcome")
 
 
-def test_a_layout_refuses_what_is_in_its_way_with_all_the_rest():
-    assert "Preflight | The resolver" in [task["name"] for task in tasks("layout", "preflight.yml")]
-
-
 def test_the_templates_have_the_marks_of_this_collection():
     for template in (ROLES / "resolver" / "templates").iterdir():
         assert template.read_text().startswith("# Managed by Ansible, onprem.lb.resolver.")
