@@ -34,7 +34,7 @@ REPORT = {
     "table": {
         "in_force": True,
         "written_at": 940.0,
-        "took": 0.032,
+        "took": 0.03125,
         "fault": None,
         "transactions": 5,
         "whole": 2,

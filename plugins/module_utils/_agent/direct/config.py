@@ -44,10 +44,7 @@ def _buckets(value: Any) -> fields.Checked:
 def _only_tcp(value: Any) -> fields.Checked:
     if value == "tcp":
         return value, None
-    return (
-        None,
-        "servers answer the clients themselves, and nobody reads it: write tcp, or leave the service to a proxy.",
-    )
+    return None, "nobody between clients and servers reads HTTP here: write tcp, or leave the service to a proxy."
 
 
 def _not_here(value: Any) -> fields.Checked:

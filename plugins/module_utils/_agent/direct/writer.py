@@ -32,7 +32,8 @@ class Writer:
         self._known: Optional[Table] = None  # what the kernel has; None: to be written as a whole
         self._busy = False
         self._meddled = False  # whether another program has changed it since the last transaction began
-        self._asked: Optional[int] = None  # since when something is wanted that is not there
+        self._asked: Optional[int] = None  # since when something is wanted that is not under way
+        self._since: Optional[int] = None  # the same of the transaction under way
         self._retry: Optional[Timer] = None
         self._restored_at: Optional[int] = None
         self._failures = 0
@@ -50,7 +51,7 @@ class Writer:
     def want(self, table: Table) -> None:
         """Have the kernel have this table."""
         self._wanted = table
-        if self._asked is None and table != self._known:
+        if self._asked is None and table != (self._tried if self._busy else self._known):
             self._asked = self._loop.now()
         if not self._busy and (not self._retry or table != self._tried):
             self._write()
@@ -96,6 +97,7 @@ class Writer:
             return
         self._cancel_retry()
         self._busy, self._meddled, self._tried = True, False, table
+        self._since, self._asked = self._asked, None
         self.counts["whole"] += text is None
         partly = text is not None
         self._nft.load(rulesets.whole(table) if text is None else text, lambda ended: self._end(table, partly, ended))
@@ -116,13 +118,13 @@ class Writer:
     def _accepted(self, table: Table) -> None:
         self._known = None if self._meddled else table
         self._failures, self.fault, self.written_at = 0, None, self._wall()
-        if self._asked is not None:
-            self.took = self._loop.now() - self._asked
-            self._asked = None
+        if self._since is not None:
+            self.took = self._loop.now() - self._since
         self._log.cured("table", "The table is as it should be again.")
 
     def _refused(self, partly: bool, fault: str) -> None:
         self.counts["refused"] += 1
+        self._asked = self._since
         if partly:  # the kernel has another table than expected: the whole one does not depend on that
             self._known = None
             return
