@@ -33,11 +33,11 @@ LIMIT = 20
 class Plane:
     """A running `agent direct` on the cluster's first balancer. At the end it has ended by itself."""
 
-    def __init__(self, cluster, folder):
+    def __init__(self, cluster, folder, **service):
         self.cluster, self.node, self.folder = cluster, cluster.balancers[0], folder
         self.path, self.socket, self.down_file = folder / "direct.json", str(folder / "run" / "s"), folder / "down"
         self._log = folder / "log"
-        self.write()
+        self.write(**service)
         self.start()
 
     def write(self, **changes):
@@ -137,6 +137,14 @@ def plane(cluster, tmp_path):
         made.close()
 
 
+@pytest.fixture
+def unchecked(cluster, tmp_path):
+    """One without checks, so that nothing but the plane itself wants to know the MACs."""
+    made = Plane(cluster, tmp_path, check={"type": "none"})
+    yield made
+    made.close()
+
+
 def names(*hosts):
     return {host.name for host in hosts}
 
@@ -202,6 +210,11 @@ def test_the_tables_of_others_are_none_of_its_business(plane, cluster):
     cluster.balancers[0].output("nft", "flush", "map", *TABLE, "servers_0_macs")
     until(lambda: plane.table(restored=1, in_force=True), lambda: plane.log)
     assert plane.table(whole=2), "the other tables would have counted before"
+
+
+def test_macs_that_nobody_knows_are_asked_for(unchecked, cluster):
+    until(lambda: unchecked.macs() == {host.mac for host in cluster.hosts}, lambda: unchecked.log)
+    assert set(Lasting(cluster).shares) == names(*cluster.hosts)
 
 
 def test_the_table_follows_a_mac_that_changes(plane, cluster):

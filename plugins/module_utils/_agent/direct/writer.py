@@ -64,12 +64,12 @@ class Writer:
         if self._wanted is None:
             return
         self._known, self._meddled = None, True
-        self._log.warning(why)
         self.counts["restored"] += 1
         now = self._loop.now()
-        pause = 0 if self._restored_at is None else max(0, self._restored_at + RESTORE_INTERVAL - now)
         self._asked = now if self._asked is None else self._asked
         if not self._retry:
+            self._log.warning(why)
+            pause = 0 if self._restored_at is None else max(0, self._restored_at + RESTORE_INTERVAL - now)
             self._restored_at = now + pause
             self._again(pause)
         self._changed()

@@ -85,6 +85,7 @@ def test_a_table_that_is_back_soon_moves_no_vip(down_file, said, time):
     down_file.report(True)
     down_file.report(False)
     time.advance(PATIENCE - 1)
+    assert said() == "0\n"
     down_file.report(True)
     time.advance(10 * PATIENCE)
     assert said() == "0\n"
