@@ -280,6 +280,7 @@ def test_a_stop_has_the_vip_move_first_and_leaves_nothing(plane, cluster):
     plane.process.send_signal(signal.SIGTERM)
     until(lambda: plane.down_file.read_text() == "1\n")
     assert plane.has_table(), "a VIP that is still here has its table"
+    plane.process.send_signal(signal.SIGUSR2)  # too late for another version
     assert plane.process.wait(LIMIT) == 0
     assert not plane.has_table() and not os.path.exists(plane.socket)
     assert cluster.balancers[0].processes_inside() == []

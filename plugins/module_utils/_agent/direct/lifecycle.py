@@ -93,6 +93,8 @@ class Lifecycle(lifecycle.Lifecycle):
 
     def upgrade(self) -> None:
         """End, and leave the table: the service manager starts the version that is installed now, which replaces it."""
+        if self.stopping:
+            return
         self.stopping = self._kept = True
         self.notifier.stopping()
         self._close()
