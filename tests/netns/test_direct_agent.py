@@ -68,7 +68,11 @@ class Plane:
         with open(self._log, "ab") as log:
             command = ["ip", "netns", "exec", self.node.namespace, *agent]
             self.process = subprocess.Popen(command, cwd=MODULE_UTILS, stderr=log, stdout=log)
-        until(lambda: self.process.poll() is not None or self.serves(), lambda: self.log)
+        try:
+            until(lambda: self.process.poll() is not None or self.serves(), lambda: self.log)
+        except AssertionError:
+            self.process.kill()
+            raise
         assert self.process.poll() is None, self.log
 
     def serves(self):
