@@ -23,7 +23,6 @@ MAY_IMPORT = {
     "modules": ("_host", "_shared", "_agent.keepalived.conf"),
     "action": ("_plan.model",),
     "filter": ("_plan", "_shared"),
-    "_plan.direct": (),
     "_plan.dns": ("_agent.config.schema", "_agent.follow.hosts"),  # a run and `follow` write the same file
     "_plan.drill": ("_shared", "_agent.VERSION"),
     "_plan.operations": ("_shared",),
@@ -71,7 +70,7 @@ MAY_IMPORT = {
     "_agent": (),
     "_agent.cli": (
         *("_agent", "_agent.vrrp", "_agent.proxy", "_agent.metrics", "_agent.follow", "_agent.sidecar"),
-        *AGENT_PARTS,
+        *("_agent.direct", *AGENT_PARTS),
     ),
     "_agent.vrrp": ("_agent.VERSION", "_agent.vrrp.core", *AGENT_PARTS),
     "_agent.vrrp.core": (),  # the protocol itself: pure, and of the standard library alone
@@ -82,6 +81,13 @@ MAY_IMPORT = {
     "_agent.metrics": ("_agent.vrrp", "_agent.vrrp.core", *AGENT_PARTS),
     "_agent.keepalived": ("_agent.net", "_agent.runtime", "_agent.vrrp.core.packet"),
     "_agent.follow": ("_agent.VERSION", "_agent.proxy.config", "_agent.metrics.certificates", *AGENT_PARTS),
+    "_agent.direct": (
+        *("_agent.VERSION", "_agent.direct", *AGENT_PARTS),
+        *("_agent.proxy.config", "_agent.proxy.rules", "_agent.proxy.settings", "_agent.proxy.views.text"),
+        *("_agent.proxy.master.server_states", "_agent.proxy.master.admin"),  # a server's state is the same in both
+    ),
+    "_agent.direct.buckets": (),
+    "_agent.direct.rulesets": ("_agent.direct.buckets",),
     "_agent.sidecar": ("_agent.keepalived.last_will", "_agent.keepalived.peers", *AGENT_PARTS),
     "_agent.checks": ("_agent.net", "_agent.runtime", "_agent.config"),
     "_agent.net": ("_agent.vrrp.core.packet",),

@@ -19,6 +19,7 @@ CONFIGURED = (
     ("vrrp", "be a VRRP router"),
     ("proxy", "balance TCP connections"),
     ("follow", "keep the servers of a balancer at the nodes of a cluster"),
+    ("direct", "hand connections to servers that answer the clients themselves"),
     ("sidecar", "do for the pod of a VRRP router what systemd does for its unit"),
     ("check-config", "say what is wrong with a configuration of any of them"),
 )
@@ -31,6 +32,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         "vrrp": _vrrp,
         "proxy": _proxy,
         "follow": _follow,
+        "direct": _direct,
         "sidecar": _sidecar,
         "check-config": _check_config,
         "status": _status,
@@ -60,12 +62,12 @@ def _parse(arguments: Optional[List[str]]) -> Any:
 def _add_server(commands: Any) -> None:
     from .proxy.master.server_states import ADMIN_STATES
 
-    purpose = "take a server out of the proxy's service, or back"
+    purpose = "take a server out of the service of the proxy or of the direct plane, or back"
     server = commands.add_parser("server", help=purpose, description=f"{purpose}.".capitalize())
     meanings = "drain: nothing new; maint: as if it were down; ready: as before"
     server.add_argument("order", choices=ADMIN_STATES, help=meanings)
     server.add_argument("server", metavar="SERVICE/SERVER")
-    server.add_argument("--socket", metavar="PATH", help="where the proxy answers, if not at the default path")
+    server.add_argument("--socket", metavar="PATH", help="where they answer, if not at a default path")
 
 
 def _add_metrics(commands: Any) -> None:
@@ -121,6 +123,22 @@ def _follow(options: Any) -> int:
     if settings is None:
         return _refuse(*faults)
     from .follow import lifecycle
+    from .runtime.log import Log
+    from .runtime.sd_notify import Notifier
+
+    return lifecycle.main(options.config, settings, Log(), Notifier(), environ)
+
+
+def _direct(options: Any) -> int:
+    import os
+
+    environ = dict(os.environ)
+    from .direct import config
+
+    settings, faults = config.load(options.config)
+    if settings is None:
+        return _refuse(*faults)
+    from .direct import lifecycle
     from .runtime.log import Log
     from .runtime.sd_notify import Notifier
 
@@ -208,6 +226,18 @@ def _count_follow(text: str, path: str, host: Any) -> Tuple[List[str], List[str]
     return counts, [], []
 
 
+def _count_direct(text: str, path: str, host: Any) -> Tuple[List[str], List[str], List[str]]:
+    from .direct import config
+
+    settings, faults = config.parse(text, path, host)
+    if settings is None:
+        return [], [], faults
+    servers = [server for service in settings.services for server in service.balanced.servers]
+    until = f"this host has no interface {settings.interface} now; until it has, there is no table."
+    notes = [] if host.has_interface(settings.interface) else [until]
+    return [_count(settings.services, "service"), _count(servers, "server")], notes, []
+
+
 def _count_sidecar(text: str, path: str, host: Any) -> Tuple[List[str], List[str], List[str]]:
     from .sidecar import config
 
@@ -217,7 +247,13 @@ def _count_sidecar(text: str, path: str, host: Any) -> Tuple[List[str], List[str
     return [name for name in ("balancer", "router") if getattr(settings, name)], [], []
 
 
-COUNTS = {"vrrp": _count_vrrp, "proxy": _count_proxy, "follow": _count_follow, "sidecar": _count_sidecar}
+COUNTS = {
+    "vrrp": _count_vrrp,
+    "proxy": _count_proxy,
+    "follow": _count_follow,
+    "direct": _count_direct,
+    "sidecar": _count_sidecar,
+}
 
 
 def _count(items: Any, name: str) -> str:
@@ -228,6 +264,7 @@ def _status(options: Any) -> int:
     """Ask the agent at a socket, or each one that has a socket at a default path."""
     import os
 
+    from .direct.settings import STATUS_SOCKET as DIRECT
     from .follow.settings import STATUS_SOCKET as FOLLOW
     from .proxy.settings import Settings as Proxy
     from .runtime import status_socket
@@ -235,7 +272,7 @@ def _status(options: Any) -> int:
 
     defaults = [Vrrp(()).status_socket, Proxy(()).status_socket]
     exit_code = GOOD
-    there = [path for path in (*defaults, FOLLOW) if os.path.exists(path)]
+    there = [path for path in (*defaults, FOLLOW, DIRECT) if os.path.exists(path)]
     for path in [options.socket] if options.socket else there or defaults:
         try:
             _print(_formatted(status_socket.fetch(path), options.format))
@@ -254,6 +291,10 @@ def _formatted(report: Any, form: str) -> str:
         from .follow import show as follow
 
         return follow.prometheus(report) if form == "prometheus" else follow.table(report, time.time())
+    if "table" in report:
+        from .direct import show as direct
+
+        return direct.prometheus(report) if form == "prometheus" else direct.table(report, time.time())
     if "services" in report:
         from .proxy.views import metrics, text
 
@@ -264,16 +305,24 @@ def _formatted(report: Any, form: str) -> str:
 
 
 def _server(options: Any) -> int:
+    """Ask the plane at a socket, or each one that has a socket at a default path, until one knows the server."""
+    import os
+
+    from .direct.settings import STATUS_SOCKET as DIRECT
     from .proxy.master import admin
     from .proxy.settings import Settings
     from .runtime import status_socket
 
-    try:
-        done = admin.request(options.socket or Settings(()).status_socket, options.server, options.order)
-    except status_socket.Refused as refused:
-        return _refuse(str(refused))
-    _print(f"{done}\n")
-    return GOOD
+    usual = Settings(()).status_socket
+    there = [path for path in (usual, DIRECT) if os.path.exists(path)]
+    refusals = []
+    for path in [options.socket] if options.socket else there or [usual]:
+        try:
+            _print(f"{admin.request(path, options.server, options.order)}\n")
+            return GOOD
+        except status_socket.Refused as refused:
+            refusals.append(str(refused))
+    return _refuse(*refusals)
 
 
 def _metrics(options: Any) -> int:

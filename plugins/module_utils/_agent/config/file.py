@@ -18,7 +18,8 @@ Settings = TypeVar("Settings")
 MAX_SIZE = 16 * 1024 * 1024  # bytes
 WHOLE = "configuration"  # what a configuration is called where it has no path
 
-VRRP, PROXY, FOLLOW, SIDECAR = "vrrp", "proxy", "follow", "sidecar"
+VRRP, PROXY, FOLLOW, SIDECAR, DIRECT = "vrrp", "proxy", "follow", "sidecar", "direct"
+SHARED = "services"  # what a proxy and a direct plane both have
 # The keys that only one of the configurations has.
 OWN = {
     VRRP: ("instances", "sync_groups", "checks", "script_user"),
@@ -34,6 +35,7 @@ OWN = {
     ),
     FOLLOW: ("api", "nodes", "haproxy", "proxy", "drain_for", "state_file"),
     SIDECAR: ("first", "balancer", "router", "alive_file"),
+    DIRECT: ("interface", "down_file", "stop_pause", "nft"),
 }
 
 
@@ -135,9 +137,14 @@ def kind(data: Any, path: str) -> Tuple[str, Faults]:
     """Return which configuration this is, by its keys, or why that is not clear."""
     keys = set(data) if isinstance(data, dict) else set()
     found = [name for name, own in OWN.items() if keys & set(own)]
+    if DIRECT in found and not keys & set(OWN[PROXY]) - {SHARED}:
+        found = [name for name in found if name != PROXY]
     if len(found) == 1:
         return found[0], []
-    which = "the one of a VRRP router has the key 'instances', that of a proxy 'services', that of follow 'api'."
+    which = (
+        "the one of a VRRP router has the key 'instances', that of a proxy 'services', that of a direct plane "
+        "'interface', that of follow 'api'."
+    )
     if not isinstance(data, dict):
         return "", [f"{path} is {shown(data)}: a mapping is wanted, and {which}"]
     has = "keys of several configurations" if found else "keys of no configuration"

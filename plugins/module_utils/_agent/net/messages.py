@@ -30,21 +30,22 @@ class Message(NamedTuple):
     flags: int
     serial: int
     body: bytes
+    port: int = 0  # in an event: the socket that has caused it, as a rule the number of its process
 
 
 def encode(message: Message) -> bytes:
     length = _HEADER.size + len(message.body)
-    return _HEADER.pack(length, message.kind, message.flags, message.serial, 0) + message.body
+    return _HEADER.pack(length, message.kind, message.flags, message.serial, message.port) + message.body
 
 
 def decode(data: bytes) -> Iterator[Message]:
     """Yield the messages of one datagram."""
     at = 0
     while at + _HEADER.size <= len(data):
-        length, kind, flags, serial, _port = _HEADER.unpack_from(data, at)
+        length, kind, flags, serial, port = _HEADER.unpack_from(data, at)
         if length < _HEADER.size or at + length > len(data):
             return
-        yield Message(kind, flags, serial, data[at + _HEADER.size : at + length])
+        yield Message(kind, flags, serial, data[at + _HEADER.size : at + length], port)
         at += _aligned(length)
 
 

@@ -117,11 +117,17 @@ class RouteGone(NamedTuple):
     route: routing.Route
 
 
+class NeighbourKnown(NamedTuple):
+    """The kernel knows the MAC of a host; it may also be the same as before."""
+
+    neighbour: neighbour_table.Neighbour
+
+
 class Lost(NamedTuple):
     """Events were lost: read all links and addresses again, then follow the events."""
 
 
-Event = Union[LinkUpdated, LinkGone, AddressUpdated, AddressGone, RouteGone, Lost]
+Event = Union[LinkUpdated, LinkGone, AddressUpdated, AddressGone, RouteGone, NeighbourKnown, Lost]
 
 
 def link_in(body: bytes) -> Optional[Link]:
@@ -162,6 +168,7 @@ READERS: Sequence[Tuple[int, Callable[[bytes], Any], Callable[[Any], Event]]] = 
     (NEW_ADDRESS, address_in, AddressUpdated),
     (DELETE_ADDRESS, address_in, AddressGone),
     (routing.DELETE_ROUTE, routing.route_in, RouteGone),
+    (neighbour_table.NEW_NEIGHBOUR, neighbour_table.known_in, NeighbourKnown),
 )
 
 
@@ -227,14 +234,28 @@ class Netlink:
 
     def unanswered(self) -> List[neighbour_table.Neighbour]:
         """Return the neighbours whose MACs the kernel asks for."""
-        found = self._dump(neighbour_table.GET_NEIGHBOUR, neighbour_table.EVERY)
-        kind, read = neighbour_table.NEW_NEIGHBOUR, neighbour_table.unanswered_in
-        return list(filter(None, (read(message.body) for message in found if message.kind == kind)))
+        return self._neighbours(neighbour_table.unanswered_in)
+
+    def neighbours(self) -> List[neighbour_table.Neighbour]:
+        """Return the neighbours whose MACs the kernel knows."""
+        return self._neighbours(neighbour_table.known_in)
+
+    def ask(self, index: int, address: str) -> None:
+        """Make the kernel ask for a neighbour's MAC, or whether it still has that. Raises OSError.
+
+        The answer is an event, see ``follow_neighbours``.
+        """
+        self._changing(
+            neighbour_table.NEW_NEIGHBOUR, messages.CREATE, neighbour_table.question(index, address), address
+        )()
 
     def follow_routes(self) -> None:
         """Subscribe to events about routes. Do so only if any are configured: a host may have very many others."""
-        for group in routing.GROUPS:
-            self._event_socket.setsockopt(linux.SOL_NETLINK, linux.NETLINK_ADD_MEMBERSHIP, group)
+        self._follow(*routing.GROUPS)
+
+    def follow_neighbours(self) -> None:
+        """Subscribe to events about neighbours whose MACs the kernel learns."""
+        self._follow(neighbour_table.GROUP)
 
     def adding(self, index: int, address: str) -> Callable[[], None]:
         """Return a call that adds an address with its prefix length.
@@ -304,6 +325,17 @@ class Netlink:
     def close(self) -> None:
         self._request_socket.close()
         self._event_socket.close()
+
+    def _follow(self, *groups: int) -> None:
+        for group in groups:
+            self._event_socket.setsockopt(linux.SOL_NETLINK, linux.NETLINK_ADD_MEMBERSHIP, group)
+
+    def _neighbours(
+        self, read: Callable[[bytes], Optional[neighbour_table.Neighbour]]
+    ) -> List[neighbour_table.Neighbour]:
+        found = self._dump(neighbour_table.GET_NEIGHBOUR, neighbour_table.EVERY)
+        kind = neighbour_table.NEW_NEIGHBOUR
+        return list(filter(None, (read(message.body) for message in found if message.kind == kind)))
 
     def _changing(
         self, kind: int, flags: int, body: bytes, address: str, harmless: Tuple[int, ...] = ()

@@ -266,18 +266,21 @@ def _step(given: Dict[str, Any], check: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _host_answers(found: Parts, _path: str, host: Any) -> List[Tuple[str, str, Optional[str]]]:
-    """Check the files that are named on this host."""
+    return authorities(found.services, host)
+
+
+def authorities(services: List[Dict[str, Any]], host: Any) -> List[Tuple[str, str, Optional[str]]]:
+    """Check the files of authorities that services name on this host; return place, name and what is wrong."""
     files = [
-        (f"{place_of('services', at, service)}.check.ca", service["check"]["ca"], host.authorities)
-        for at, service in enumerate(found.services)
+        (f"{place_of('services', at, service)}.check.ca", service["check"]["ca"]) for at, service in enumerate(services)
     ]
-    return [(place, name, check(name)) for place, name, check in files if name]
+    return [(place, name, host.authorities(name)) for place, name in files if name]
 
 
 def _settings(found: Parts) -> settings.Settings:
     same = ("maxconn", "retries", "workers", "status_socket")
     return settings.Settings(
-        services=tuple(_service_of(item) for item in found.services),
+        services=tuple(service_of(item) for item in found.services),
         monitors=tuple(_monitor_of(item) for item in found.monitors),
         timeouts=settings.Timeouts(**{key: fields.microseconds(value) for key, value in found.timeouts.items()}),
         hard_stop_after=fields.microseconds(found.whole["hard_stop_after"]),
@@ -287,7 +290,8 @@ def _settings(found: Parts) -> settings.Settings:
     )
 
 
-def _service_of(item: Dict[str, Any]) -> settings.Service:
+def service_of(item: Dict[str, Any]) -> settings.Service:
+    """Return the settings of a service that ``read_service`` has returned, without a fault."""
     renamed: Dict[str, Any] = {
         "bind": tuple(item["bind"]),
         "allow": tuple(item["allow"]),

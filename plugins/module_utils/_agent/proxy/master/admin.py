@@ -36,11 +36,14 @@ def answers(
     obey: Callable[[Any], Reply],
     when_executed: WhenExecuted,
     reload: Reload = no_reload,
+    late_in_words: Optional[Callable[[int], str]] = None,
 ) -> Answer:
     """Return what answers requests at the socket.
 
     :param when_executed: calls once the workers have executed an order, with how many have not in time
+    :param late_in_words: returns a sentence about those, if they are something else than workers
     """
+    in_words = late_in_words or _late_workers
 
     def answer(received: bytes, ended: bool) -> Optional[Answered]:
         if not ended and len(received) <= MAX_REQUEST:
@@ -53,7 +56,7 @@ def answers(
         found = obey(wanted)
         if "done" not in found:
             return status_socket.document(found)
-        return lambda reply: when_executed(lambda late: reply(status_socket.document(_executed(found, late))))
+        return lambda reply: when_executed(lambda late: reply(status_socket.document(_executed(found, late, in_words))))
 
     return answer
 
@@ -62,12 +65,14 @@ def _reloaded(refused: Optional[str]) -> Reply:
     return {"refused": refused} if refused else {"done": "The configuration is in force."}
 
 
-def _executed(found: Reply, late: int) -> Reply:
-    """Return a reply with how many workers still have to execute the order."""
-    if not late:
-        return found
+def _executed(found: Reply, late: int, in_words: Callable[[int], str]) -> Reply:
+    """Return a reply with what is still to be done."""
+    return {"done": f"{found['done']} {in_words(late)}"} if late else found
+
+
+def _late_workers(late: int) -> str:
     workers = "1 worker has" if late == 1 else f"{late} workers have"
-    return {"done": f"{found['done']} {workers} not executed it yet."}
+    return f"{workers} not executed it yet."
 
 
 def _request(received: bytes) -> Any:

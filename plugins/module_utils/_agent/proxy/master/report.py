@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any, Dict
 
-from ...runtime.loop import MILLION
 from ..settings import DOWN, UP, Service, Settings
 from .counters import Counters
 from .http_endpoints import HttpEndpoints
@@ -67,7 +66,7 @@ def _service(service: Service, health: Health, counters: Counters, now: int) -> 
 
 
 def _server(state: ServerState, counters: Counters, now: int) -> Report:
-    server, run = state.server, state.run
+    server = state.server
     return {
         "name": server.name,
         "address": server.address,
@@ -78,12 +77,6 @@ def _server(state: ServerState, counters: Counters, now: int) -> Report:
         "state": state.state,
         "since": state.since,
         "order": state.admin_state,
-        "check": {
-            "type": state.service.health.type,
-            "up": run.success if run else None,
-            "at": state.run_at,
-            "took": run.duration / MILLION if run else None,
-            "detail": run.detail if run else "",
-        },
+        "check": state.last_check,
         **counters.of(state.key, now),
     }

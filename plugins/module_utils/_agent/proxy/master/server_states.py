@@ -39,6 +39,7 @@ class Dependencies(NamedTuple):
     log: Any  # log.Log
     send_updates: Callable[[ServerUpdates], None]  # to the workers
     wall: Callable[[], float] = time.time  # seconds since 1970
+    outage: str = "connections to it are refused"  # what follows for a service without a server
 
 
 class ServerState:
@@ -64,9 +65,25 @@ class ServerState:
         return DRAIN if self.admin_state == DRAIN else UP
 
     @property
+    def certain(self) -> bool:
+        """Whether its state is more than an assumption."""
+        return self.checked or not self.check
+
+    @property
     def usable(self) -> bool:
         """Whether it may get new connections."""
         return self.state == UP and self.server.weight > 0
+
+    @property
+    def last_check(self) -> Dict[str, Any]:
+        """Its last check, for the report."""
+        return {
+            "type": self.service.health.type,
+            "up": self.run.success if self.run else None,
+            "at": self.run_at,
+            "took": self.run.duration / MILLION if self.run else None,
+            "detail": self.run.detail if self.run else "",
+        }
 
     def weight(self, now: int) -> float:
         """Return its effective weight: a fraction of the configured one during a slow start."""
@@ -112,7 +129,7 @@ class Health:
     """The state of every server."""
 
     def __init__(self, dependencies: Dependencies) -> None:
-        self._loop, self._checks, self._log, self._send, self._wall = dependencies
+        self._loop, self._checks, self._log, self._send, self._wall, self._outage = dependencies
         self._servers: ServerStates = {}
         self._by_service: Dict[str, List[ServerState]] = {}
         self._ramps: Dict[str, Timer] = {}
@@ -253,7 +270,7 @@ class Health:
         if self.usable(service):
             self._log.cured(service, f"{service} has a server again.")
         else:
-            self._log.fault(service, f"{service} has no server that is up: connections to it are refused.")
+            self._log.fault(service, f"{service} has no server that is up: {self._outage}.")
 
 
 def key_of(service: Service, server: Server) -> str:

@@ -18,6 +18,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config import hos
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin, lifecycle
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+from support.direct import configs as direct_configs
+from support.direct.reports import REPORT as DIRECT_REPORT
 from support.follow.reports import REPORT as FOLLOW_REPORT
 from support.paths import MODULE_UTILS, ROOT
 from support.proxy.reports import REPORT as PROXY_REPORT
@@ -135,13 +137,17 @@ def test_each_fault_of_a_proxys_configuration_is_a_line(tmp_path, capsys):
         ([], "is []: a mapping is wanted, and"),
         ({"servics": []}, "has keys of no configuration"),
         ({"instances": [], "page": {}}, "has keys of several configurations"),
+        ({"interface": "eth0", "services": [], "workers": 2}, "has keys of several configurations"),
     ],
 )
 def test_a_configuration_of_unclear_kind_is_one_sentence(content, has, tmp_path, capsys):
     path = tmp_path / "odd.json"
     path.write_text(json.dumps(content))
     assert cli.main(["check-config", "--config", str(path)]) == 1
-    sentence = "the one of a VRRP router has the key 'instances', that of a proxy 'services', that of follow 'api'."
+    sentence = (
+        "the one of a VRRP router has the key 'instances', that of a proxy 'services', that of a direct plane "
+        "'interface', that of follow 'api'."
+    )
     colon = "" if has.endswith("and") else ":"
     assert capsys.readouterr().err == f"{path} {has}{colon} {sentence}\n"
 
@@ -176,6 +182,35 @@ def test_a_server_state_that_cannot_be_changed_is_a_sentence(tmp_path, capsys):
     path = str(tmp_path / "none.sock")
     assert cli.main(["server", "maint", "web/a", "--socket", path]) == 1
     assert capsys.readouterr().err == f"no agent answers at {path}: is it running?\n"
+
+
+BOTH = ["/run/onprem-lb-proxy/status.sock", "/run/onprem-lb-direct/status.sock"]
+
+
+def test_where_both_planes_are_the_one_that_has_the_server_changes_its_state(monkeypatch, capsys):
+    asked = []
+
+    def request(path, _server, _order):
+        asked.append(path)
+        if path == BOTH[0]:
+            raise status_socket.Refused("there is no server api/a.")
+        return "api/a is drain."
+
+    monkeypatch.setattr("os.path.exists", lambda path: path in BOTH)
+    monkeypatch.setattr(admin, "request", request)
+    assert cli.main(["server", "drain", "api/a"]) == 0
+    assert capsys.readouterr() == ("api/a is drain.\n", "")
+    assert asked == BOTH
+
+
+def test_a_server_that_no_plane_has_is_a_sentence_of_each(monkeypatch, capsys):
+    def request(path, _server, _order):
+        raise status_socket.Refused(f"{path} knows none.")
+
+    monkeypatch.setattr("os.path.exists", lambda path: path in BOTH)
+    monkeypatch.setattr(admin, "request", request)
+    assert cli.main(["server", "drain", "api/a"]) == 1
+    assert capsys.readouterr().err == "".join(f"{path} knows none.\n" for path in BOTH)
 
 
 class Router:
@@ -258,7 +293,7 @@ def test_no_agent_is_a_sentence(tmp_path, capsys):
     assert capsys.readouterr().err == f"no agent answers at {path}: is it running?\n"
 
 
-@pytest.mark.parametrize("life", ["_agent.vrrp.lifecycle", "_agent.proxy.master.lifecycle"])
+@pytest.mark.parametrize("life", ["_agent.vrrp.lifecycle", "_agent.proxy.master.lifecycle", "_agent.direct.lifecycle"])
 def test_what_lives_long_brings_nothing_heavy_along(life):
     code = f"import sys; sys.path.insert(0, '.'); before = set(sys.modules); import {life}; "
     command = [sys.executable, "-I", "-c", f"{code}print(*(sys.modules.keys() - before))"]
@@ -319,3 +354,36 @@ def test_the_faults_of_follow_have_their_lines(tmp_path, capsys):
     assert cli.main(["check-config", "--config", str(path)]) == 1
     first, *_others = capsys.readouterr().err.splitlines()
     assert first.startswith("line 4: configuration.drain_for is -1: ")
+
+
+@pytest.fixture
+def direct_config(tmp_path):
+    path = tmp_path / "direct.json"
+    path.write_text(json.dumps(direct_configs.GOOD))
+    return path
+
+
+def test_the_configuration_of_a_direct_plane_is_recognized_by_its_keys(direct_config, capsys, monkeypatch):
+    monkeypatch.setattr(host, "has_interface", lambda name: False)
+    assert cli.main(["check-config", "--config", str(direct_config)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{direct_config} is good: 2 services, 5 servers.",
+        "Note: this host has no interface eth0 now; until it has, there is no table.",
+    ]
+
+
+@pytest.mark.parametrize("command", ["check-config", "direct"])
+def test_a_direct_plane_with_a_fault_does_not_start(command, tmp_path, capsys):
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps({"interface": "eth0", "services": []}))
+    assert cli.main([command, "--config", str(path)]) == 1
+    assert capsys.readouterr().err == "configuration.services is []: a list of at least 1 is wanted.\n"
+
+
+def test_the_status_of_a_direct_plane_is_shown_where_it_runs(monkeypatch, capsys):
+    monkeypatch.setattr("os.path.exists", lambda path: "direct" in path)
+    monkeypatch.setattr(status_socket, "fetch", {"/run/onprem-lb-direct/status.sock": DIRECT_REPORT}.get)
+    assert cli.main(["status"]) == 0
+    assert "The table on eth0 is there" in capsys.readouterr().out
+    assert cli.main(["status", "--format", "prometheus"]) == 0
+    assert "onprem_lb_direct_table_in_force 1" in capsys.readouterr().out

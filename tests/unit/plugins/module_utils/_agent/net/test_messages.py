@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 ONE, TWO = Message(16, 2, 7, b"abcde"), Message(20, 0, 8, b"")
 
 numbers = st.integers(0, 0xFFFF)
-any_message = st.builds(Message, numbers, numbers, st.integers(0, 0xFFFFFFFF), st.binary(max_size=50))
+long_numbers = st.integers(0, 0xFFFFFFFF)
+any_message = st.builds(Message, numbers, numbers, long_numbers, st.binary(max_size=50), long_numbers)
 
 
 def padded(message):

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.direct import buckets
-from ansible_collections.onprem.lb.plugins.module_utils._plan.direct.buckets import Server
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import buckets
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets import Server
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

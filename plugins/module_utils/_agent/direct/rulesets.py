@@ -16,7 +16,8 @@ A host may be both. What is its own then goes up to its network stack, and so do
 from __future__ import annotations
 
 import ipaddress
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
+import re
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .buckets import Bucket, Server, table
 
@@ -25,6 +26,7 @@ SERVER = "onprem_lb_second_chance"
 SEED = 0x6C62  # of the hash; a fixed one, so that all hosts agree
 SECOND_CHANCE = "0x3b"  # the DSCP that marks a packet, of those for local use (RFC 2474, 6)
 FAMILIES = {4: "ip", 6: "ip6"}
+NO_LETTER = re.compile(r"[^0-9a-z]")  # what a counter's name cannot have of an address
 
 
 class Service(NamedTuple):
@@ -32,12 +34,14 @@ class Service(NamedTuple):
 
     :ivar vip: without a prefix length
     :ivar buckets: how many, the same number on every host
+    :ivar group: services of different groups share no map, even while they have the same servers
     """
 
     vip: str
     port: int
     servers: Sequence[Server]
     buckets: int
+    group: str = ""
 
     @property
     def family(self) -> str:
@@ -68,19 +72,68 @@ class Pool(NamedTuple):
         """Return the rules that lead to its chain."""
         return [f"{self.family} daddr {each.vip} tcp dport {each.port} goto {self.name}" for each in self.services]
 
+    def counter(self, address: str) -> str:
+        """Return the counter of a server's packets."""
+        return f"{self.name}_{NO_LETTER.sub('_', address)}"
 
-def of_balancer(services: Sequence[Service], interface: str, macs: Mapping[str, str], own: str) -> str:
-    """Return an nft file that replaces the balancer's table.
+
+class Table(NamedTuple):
+    """A balancer's table.
+
+    :ivar structure: all of it as nft reads it, but what its maps and sets have
+    :ivar elements: that: by the name of the map or set what each key has, '' in a set
+    :ivar counters: the service and the server that each counter is of: (VIP, port, server's address)
+    """
+
+    structure: str
+    elements: Mapping[str, Mapping[str, str]]
+    counters: Mapping[str, Sequence[Tuple[str, int, str]]]
+
+
+def of_balancer(services: Sequence[Service], interface: str, macs: Mapping[str, str], own: str) -> Table:
+    """Return the balancer's table.
 
     :param interface: to which clients send, and on whose link the servers are
-    :param macs: the MAC address of each server, by its address
+    :param macs: the MAC address of each server that may get connections, by its address
     :param own: the balancer's own MAC address; a server that has it is this host
     """
     pools = _pools(services)
     entrances = [f"ether daddr != {own} accept", *(rule for pool in pools for rule in pool.entrances)]
     hook = f'ingress device "{interface}" priority filter'
     blocks = [block for pool in pools for block in _steering(pool, interface, macs, own)]
-    return _file("netdev", BALANCER, [*blocks, _base_chain("ingress", hook, entrances)])
+    elements = {name: each for pool in pools for name, each in _steered(pool, macs, own).items()}
+    counters = {
+        pool.counter(server.address): [(each.vip, each.port, server.address) for each in pool.services]
+        for pool in pools
+        for server in pool.services[0].servers
+    }
+    return Table(_file("netdev", BALANCER, [*blocks, _base_chain("ingress", hook, entrances)]), elements, counters)
+
+
+def whole(table: Table) -> str:
+    """Return an nft file that replaces the balancer's table by this one."""
+    return table.structure + "".join(_command("add", name, found) for name, found in table.elements.items())
+
+
+def change(before: Table, after: Table) -> Optional[str]:
+    """Return an nft file that makes one table the other, '' if they are the same, None if only ``whole`` can.
+
+    The kernel replaces elements several times faster than the table, and the counters go on.
+    """
+    if before.structure != after.structure:
+        return None
+    commands = []
+    for name, wanted in after.elements.items():
+        found = before.elements[name]
+        dropped = {key: "" for key, value in found.items() if wanted.get(key) != value}
+        added = {key: value for key, value in wanted.items() if found.get(key) != value}
+        commands += [_command("delete", name, dropped), _command("add", name, added)]
+    return "".join(commands)
+
+
+def removal() -> str:
+    """Return an nft file that removes the balancer's table, if it is there."""
+    return f"add table netdev {BALANCER}\ndelete table netdev {BALANCER}\n"
 
 
 def of_server(services: Sequence[Service], interface: str, own: str) -> str:
@@ -100,19 +153,38 @@ def of_server(services: Sequence[Service], interface: str, own: str) -> str:
 
 
 def _steering(pool: Pool, interface: str, macs: Mapping[str, str], own: str) -> List[str]:
-    owners = list(enumerate(macs[bucket.owner] for bucket in pool.buckets))
-    elsewhere = (f"{number} : {mac}" for number, mac in owners if mac != own)
-    blocks, kept = [_elements(f"map {pool.name}_macs", "mark : ether_addr", elsewhere)], []
-    if any(macs[server.address] == own for service in pool.services for server in service.servers):
-        blocks.append(_elements(f"set {pool.name}_here", "mark", (str(number) for number, mac in owners if mac == own)))
-        kept = [f"meta mark @{pool.name}_here meta mark set 0 accept"]
+    """Return the counters, maps and sets of a pool, all of them empty, and its chain."""
+    servers = [server.address for server in pool.services[0].servers]
+    here = [address for address in servers if macs.get(address) == own]
+    blocks = [f"    counter {pool.counter(address)} {{ }}" for address in servers]
+    blocks += [_elements(f"map {pool.name}_macs", "mark : ether_addr")]
+    blocks += [_elements(f"map {pool.name}_packets", "ether_addr : counter")]
+    blocks += [_elements(f"set {pool.name}_here", "mark")] if here else []
+    counted = f'counter name "{pool.counter(here[0])}"' if here else ""
+    kept = [f"meta mark @{pool.name}_here {counted} meta mark set 0 accept"] if here else []
     rules = [
         *([f"{pool.is_handed_on} accept"] if kept else []),
         f"meta mark set {pool.hashed}",
         *kept,
-        f'ether saddr set {own} ether daddr set meta mark map @{pool.name}_macs fwd to "{interface}"',
+        f"ether saddr set {own} ether daddr set meta mark map @{pool.name}_macs",
+        f"counter name ether daddr map @{pool.name}_packets",
+        f'fwd to "{interface}"',
     ]
     return [*blocks, _chain(pool.name, rules)]
+
+
+def _steered(pool: Pool, macs: Mapping[str, str], own: str) -> Dict[str, Dict[str, str]]:
+    """Return the elements of a pool's maps and sets."""
+    owners = [(str(number), macs[bucket.owner]) for number, bucket in enumerate(pool.buckets)]
+    found = {f"{pool.name}_macs": {number: mac for number, mac in owners if mac != own}}
+    servers = [server.address for server in pool.services[0].servers if server.address in macs]
+    # Of two servers with one MAC the first one counts for both.
+    found[f"{pool.name}_packets"] = {
+        macs[address]: f'"{pool.counter(address)}"' for address in reversed(servers) if macs[address] != own
+    }
+    if any(macs[address] == own for address in servers):
+        found[f"{pool.name}_here"] = {number: "" for number, mac in owners if mac == own}
+    return found
 
 
 def _second_chance(pool: Pool, interface: str, own: str) -> List[str]:
@@ -157,7 +229,7 @@ def _pools(services: Sequence[Service]) -> List[Pool]:
     """Return the pools of the services that have a server."""
     found: Dict[Tuple[object, ...], Pool] = {}
     for service in services:
-        key = (service.family, service.buckets, tuple(sorted(service.servers)))
+        key = (service.family, service.buckets, tuple(sorted(service.servers)), service.group)
         if key not in found:
             buckets = table(service.servers, service.buckets)
             found[key] = Pool(f"servers_{len(found)}", service.family, buckets, [])
@@ -165,7 +237,13 @@ def _pools(services: Sequence[Service]) -> List[Pool]:
     return [pool for pool in found.values() if pool.buckets]
 
 
-def _elements(name: str, kind: str, elements: Iterable[str]) -> str:
+def _command(verb: str, name: str, elements: Mapping[str, str]) -> str:
+    """Return what adds or deletes elements, '' if there are none."""
+    listed = ", ".join(f"{key} : {value}" if value else key for key, value in elements.items())
+    return f"{verb} element netdev {BALANCER} {name} {{ {listed} }}\n" if listed else ""
+
+
+def _elements(name: str, kind: str, elements: Iterable[str] = ()) -> str:
     listed = ", ".join(elements)
     return f"    {name} {{ type {kind}; {f'elements = {{ {listed} }}; ' if listed else ''}}}"
 

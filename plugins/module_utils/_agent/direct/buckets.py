@@ -18,6 +18,7 @@ import hashlib
 import math
 import sys
 from array import array
+from functools import lru_cache
 from typing import List, NamedTuple, Sequence, Tuple
 
 FEWEST, MOST = 4096, 65_536
@@ -74,7 +75,7 @@ def _two_best(servers: Sequence[Server], count: int) -> Tuple[List[int], List[in
     first, next_best = [-math.inf] * count, [-math.inf] * count
     # Those that drain come last: they own nothing, and are second where they have the highest score of the others.
     for place, server in sorted(enumerate(servers), key=lambda each: each[1].drains):
-        for bucket, score in enumerate(_scores(server, count)):
+        for bucket, score in enumerate(_scores(server.address, server.weight, count)):
             if score > first[bucket] and not server.drains:
                 seconds[bucket], next_best[bucket] = owners[bucket], first[bucket]
                 owners[bucket], first[bucket] = place, score
@@ -83,9 +84,10 @@ def _two_best(servers: Sequence[Server], count: int) -> Tuple[List[int], List[in
     return owners, seconds
 
 
-def _scores(server: Server, count: int) -> List[float]:
+@lru_cache(maxsize=256)
+def _scores(address: str, weight: int, count: int) -> Sequence[float]:
     """Return a score for each bucket. The highest of all servers' is each one's as often as its weight says."""
-    draws = array("I", hashlib.shake_128(server.address.encode()).digest(4 * count))
+    draws = array("I", hashlib.shake_128(address.encode()).digest(4 * count))
     if sys.byteorder == "big":
         draws.byteswap()
-    return [math.log((draw + 1) / RANGE) / server.weight for draw in draws]
+    return array("d", (math.log((draw + 1) / RANGE) / weight for draw in draws))

@@ -1,0 +1,44 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How many packets each server got, from the counters of a table that may be written anew. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Dict, Tuple
+
+from .rulesets import Table
+
+Key = Tuple[str, int, str]  # VIP, port, server's address
+
+
+class Packets:
+    """Sums up what nft has counted at several moments."""
+
+    def __init__(self) -> None:
+        self._totals: Dict[Key, int] = {}
+        self._counted: Dict[str, int] = {}  # by the last list, of each counter
+
+    def take(self, listed: str, table: Table) -> None:
+        """Add what a list in JSON has more than the last one.
+
+        :param table: the one that the list is of
+        """
+        counted = _counters(listed)
+        for name, number in counted.items():
+            before = self._counted.get(name, 0)
+            for key in table.counters.get(name, ()):
+                more = number - before if number >= before else number  # the table was written anew meanwhile
+                self._totals[key] = self._totals.get(key, 0) + more
+        self._counted = counted
+
+    def of(self, vip: str, port: int, server: str) -> int:
+        return self._totals.get((vip, port, server), 0)
+
+
+def _counters(listed: str) -> Dict[str, int]:
+    try:
+        items = [item.get("counter", {}) for item in json.loads(listed)["nftables"]]
+        return {item["name"]: item["packets"] for item in items if item}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}

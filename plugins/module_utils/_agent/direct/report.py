@@ -1,0 +1,67 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the direct plane reports; docs/direct.md describes the fields. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict
+
+from ..proxy.settings import DOWN, UP
+from ..runtime.loop import MILLION
+from .packets import Packets
+from .plane import Plane
+from .settings import Service
+
+Report = Dict[str, Any]
+
+
+def build(plane: Plane, packets: Packets, up: bool) -> Report:
+    """Return the part of the report that changes while the plane runs.
+
+    :param up: what VRRP is told
+    """
+    writer = plane.writer
+    return {
+        "interface": plane.settings.interface,
+        "up": up,
+        "table": {
+            "in_force": plane.in_force is not None,
+            "written_at": writer.written_at,
+            "took": writer.took / MILLION if writer.took is not None else None,
+            "fault": writer.fault,
+            **writer.counts,
+        },
+        "services": [_service(service, plane, packets) for service in plane.settings.services],
+    }
+
+
+def _service(service: Service, plane: Plane, packets: Packets) -> Report:
+    balanced = service.balanced
+    owners, usable = plane.owners.get(balanced.name, frozenset()), plane.health.usable(balanced.name)
+    servers = []
+    for server in balanced.servers:
+        state = plane.health.server_state(balanced, server)
+        servers.append(
+            {
+                "name": server.name,
+                "address": server.address,
+                "mac": plane.macs.known.get(server.address),
+                "weight": server.weight,
+                "state": state.state,
+                "since": state.since,
+                "order": state.admin_state,
+                "owner": server.address in owners,
+                "packets": packets.of(balanced.bind[0], balanced.port, server.address),
+                "check": state.last_check,
+            }
+        )
+    return {
+        "name": balanced.name,
+        "bind": list(balanced.bind),
+        "port": balanced.port,
+        "buckets": service.buckets,
+        "state": UP if usable else DOWN,
+        "usable": usable,
+        "kept": bool(owners) and not usable,
+        "servers": servers,
+    }

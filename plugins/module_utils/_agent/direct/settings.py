@@ -1,0 +1,31 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The settings of the direct plane: typed, complete, immutable. Times are microseconds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Tuple
+
+from ..proxy import settings as proxy
+from .buckets import FEWEST
+
+MILLION = 1_000_000
+STATUS_SOCKET = "/run/onprem-lb-direct/status.sock"
+
+
+class Service(NamedTuple):
+    """A service of VIPs, and how many buckets its connections have."""
+
+    balanced: proxy.Service  # as the proxy would serve it; it listens at the VIPs
+    buckets: int = FEWEST
+
+
+class Settings(NamedTuple):
+    """All of it."""
+
+    interface: str  # to which clients send, and on whose link the servers are
+    services: Tuple[Service, ...]
+    down_file: str = "/run/onprem-lb-direct/down"  # what a VRRP router tracks: 0 while the table is there, otherwise 1
+    stop_pause: int = MILLION  # from the 1 in the down_file to the removal of the table
+    nft: str = "/usr/sbin/nft"
+    status_socket: str = STATUS_SOCKET

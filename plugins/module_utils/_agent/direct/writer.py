@@ -1,0 +1,153 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Keeps the kernel's table as it is wanted: each change is one transaction, and what others change is brought back."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+from ..runtime.loop import MILLION, Loop, Timer
+from . import rulesets
+from .nft import Ended
+from .rulesets import Table
+
+FIRST_DELAY, LAST_DELAY = MILLION, 30 * MILLION  # after a transaction that was refused
+RESTORE_INTERVAL = MILLION  # two programs that keep changing the table must not take all of a processor
+
+
+class Writer:
+    """One table. What is wanted while a transaction is under way is written after it."""
+
+    def __init__(
+        self, loop: Loop, log: Any, nft: Any, changed: Callable[[], None], wall: Callable[[], float] = time.time
+    ) -> None:
+        """
+        :param nft: an nft.Nft
+        :param changed: called when ``in_force``, ``fault`` or the table have changed
+        """
+        self._loop, self._log, self._nft, self._changed, self._wall = loop, log, nft, changed, wall
+        self._wanted: Optional[Table] = None
+        self._tried: Optional[Table] = None  # in the last transaction
+        self._known: Optional[Table] = None  # what the kernel has; None: to be written as a whole
+        self._busy = False
+        self._meddled = False  # whether another program has changed it since the last transaction began
+        self._asked: Optional[int] = None  # since when something is wanted that is not under way
+        self._since: Optional[int] = None  # the same of the transaction under way
+        self._retry: Optional[Timer] = None
+        self._restored_at: Optional[int] = None
+        self._failures = 0
+        self._waiting: List[Callable[[Optional[str]], None]] = []
+        self.fault: Optional[str] = None  # why the last transaction was refused
+        self.written_at: Optional[float] = None  # seconds since 1970
+        self.took: Optional[int] = None  # from the moment when the last change was wanted
+        self.counts: Dict[str, int] = {"transactions": 0, "whole": 0, "refused": 0, "restored": 0}
+
+    @property
+    def in_force(self) -> Optional[Table]:
+        """The table that the kernel has, None if it has none, or another one."""
+        return self._known
+
+    def want(self, table: Table) -> None:
+        """Have the kernel have this table."""
+        self._wanted = table
+        if self._asked is None and table != (self._tried if self._busy else self._known):
+            self._asked = self._loop.now()
+        if not self._busy and (not self._retry or table != self._tried):
+            self._write()
+
+    def lost(self, why: str) -> None:
+        """The kernel has another table, or none: write it as a whole.
+
+        :param why: a sentence for the log
+        """
+        if self._wanted is None:
+            return
+        self._known, self._meddled = None, True
+        self.counts["restored"] += 1
+        now = self._loop.now()
+        self._asked = now if self._asked is None else self._asked
+        if not self._retry:
+            self._log.warning(why)
+            pause = 0 if self._restored_at is None else max(0, self._restored_at + RESTORE_INTERVAL - now)
+            self._restored_at = now + pause
+            self._again(pause)
+        self._changed()
+
+    def when_written(self, call: Callable[[Optional[str]], None]) -> None:
+        """Call once the kernel has what is wanted now, or with why it has not."""
+        self._waiting.append(call)
+        if not self._busy:
+            self._tell()
+
+    def remove(self, done: Callable[[Ended], None]) -> None:
+        """Remove the table, and write none any more."""
+        self._wanted = None
+        self._cancel_retry()
+        self._nft.load(rulesets.removal(), done)
+
+    def _write(self) -> None:
+        table = self._wanted
+        if table is None:
+            return
+        text = rulesets.change(self._known, table) if self._known else None
+        if text == "":
+            self._asked = None
+            self._tell()
+            return
+        self._cancel_retry()
+        self._busy, self._meddled, self._tried = True, False, table
+        self._since, self._asked = self._asked, None
+        self.counts["whole"] += text is None
+        partly = text is not None
+        self._nft.load(rulesets.whole(table) if text is None else text, lambda ended: self._end(table, partly, ended))
+
+    def _end(self, table: Table, partly: bool, ended: Ended) -> None:
+        self._busy = False
+        self.counts["transactions"] += 1
+        if ended.fault:
+            self._refused(partly, ended.fault)
+        else:
+            self._accepted(table)
+        self._changed()
+        if self._wanted is not None and not self._retry and self._wanted != self._known:
+            self._write()
+        elif not self._busy:
+            self._tell()
+
+    def _accepted(self, table: Table) -> None:
+        self._known = None if self._meddled else table
+        self._failures, self.fault, self.written_at = 0, None, self._wall()
+        if self._since is not None:
+            self.took = self._loop.now() - self._since
+        self._log.cured("table", "The table is as it should be again.")
+
+    def _refused(self, partly: bool, fault: str) -> None:
+        self.counts["refused"] += 1
+        self._asked = self._since
+        if partly:  # the kernel has another table than expected: the whole one does not depend on that
+            self._known = None
+            return
+        self._failures += 1
+        self.fault = fault
+        self._log.fault("table", f"The table cannot be written, and the kernel keeps what it has: {fault}")
+        self._again(min(LAST_DELAY, FIRST_DELAY << min(self._failures - 1, 16)))
+
+    def _again(self, delay: int) -> None:
+        self._cancel_retry()
+        self._retry = self._loop.after(delay, self._write_again)
+
+    def _write_again(self) -> None:
+        self._retry = None
+        if not self._busy:
+            self._write()
+
+    def _cancel_retry(self) -> None:
+        if self._retry:
+            self._retry.cancel()
+        self._retry = None
+
+    def _tell(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            call(self.fault)

@@ -1,0 +1,308 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`agent direct` on a link with real nft, real servers and connections that last, both families.
+
+The first member is the balancer, and the other three are the servers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import cli
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
+from support.netns.direct import PORT, Cluster, Lasting
+from support.netns.links import ANNOUNCE, VIP, VIP6, skip_reason, temporary_link
+from support.paths import MODULE_UTILS
+from support.waiting import until
+
+pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))
+TABLE = ("netdev", "onprem_lb_direct")
+FASTEST, SLOWEST = 0.05, 2.0  # seconds of a change: the goal, and what no busy machine exceeds
+LIMIT = 20
+
+
+class Plane:
+    """A running `agent direct` on the cluster's first balancer. At the end it has ended by itself."""
+
+    def __init__(self, cluster, folder, **service):
+        self.cluster, self.node, self.folder = cluster, cluster.balancers[0], folder
+        self.path, self.socket, self.down_file = folder / "direct.json", str(folder / "run" / "s"), folder / "down"
+        self._log = folder / "log"
+        self.write(**service)
+        self.start()
+
+    def write(self, **changes):
+        hosts = [{"name": host.name, "address": self.cluster.own(host)} for host in self.cluster.hosts]
+        service = {
+            "name": "api",
+            "bind": self.cluster.vip,
+            "port": PORT,
+            "servers": hosts,
+            "check": {"interval": 0.1, "timeout": 1, "fall": 2, "rise": 2},
+            **changes,
+        }
+        self.path.write_text(
+            json.dumps(
+                {
+                    "interface": "eth0",
+                    "services": [service],
+                    "down_file": str(self.down_file),
+                    "stop_pause": 0.2,
+                    "status_socket": self.socket,
+                }
+            )
+        )
+        self.path.chmod(0o600)
+
+    def start(self):
+        agent = [sys.executable, "-m", "_agent.cli", "direct", "--config", str(self.path)]
+        with open(self._log, "ab") as log:
+            command = ["ip", "netns", "exec", self.node.namespace, *agent]
+            self.process = subprocess.Popen(command, cwd=MODULE_UTILS, stderr=log, stdout=log)
+        try:
+            until(lambda: self.process.poll() is not None or self.serves(), lambda: self.log)
+        except AssertionError:
+            self.process.kill()
+            raise
+        assert self.process.poll() is None, self.log
+
+    def serves(self):
+        with contextlib.suppress(status_socket.Refused):
+            return self.report()["table"]["in_force"]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(LIMIT) == 0, self.log
+
+    def close(self):
+        if self.process.poll() is None:
+            self.stop()
+        assert "Traceback" not in self.log, self.log
+
+    @property
+    def log(self):
+        return self._log.read_text()
+
+    def report(self):
+        return status_socket.fetch(self.socket)
+
+    def table(self, **wanted):
+        """Return the report on the table as soon as it has some values."""
+        found = self.report()["table"]
+        return found if wanted.items() <= found.items() else None
+
+    def owners(self):
+        """Return who gets new connections."""
+        return {server["name"] for server in self.report()["services"][0]["servers"] if server["owner"]}
+
+    def macs(self):
+        """Return the MACs that the kernel's table has."""
+        listed = json.loads(self.node.output("nft", "-j", "list", "table", *TABLE))["nftables"]
+        found = [item["map"].get("elem", []) for item in listed if item.get("map", {}).get("map") == "ether_addr"]
+        return {mac for elements in found for _key, mac in elements}
+
+    def has_table(self):
+        tables = json.loads(self.node.output("nft", "-j", "list", "tables"))["nftables"]
+        return any(item.get("table", {}).get("name") == TABLE[1] for item in tables)
+
+    def order(self, order, host):
+        return cli.main(["server", order, f"api/{host.name}", "--socket", self.socket])
+
+    def kill_server(self, host):
+        os.kill(host.processes[0].pid, signal.SIGKILL)
+
+
+@pytest.fixture(params=[VIP, VIP6], ids=["IPv4", "IPv6"])
+def cluster(request, tmp_path):
+    with temporary_link(4) as link:
+        made = Cluster(link, tmp_path, request.param, link.members[:1], link.members[1:])
+        made.give_second_chances(made.servers(*made.hosts))
+        yield made
+
+
+@pytest.fixture
+def plane(cluster, tmp_path):
+    made = Plane(cluster, tmp_path)
+    try:
+        yield made
+    except BaseException:
+        sys.stderr.write(made.log)
+        raise
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def unchecked(cluster, tmp_path):
+    """One without checks, so that nothing but the plane itself wants to know the MACs."""
+    made = Plane(cluster, tmp_path, check={"type": "none"})
+    yield made
+    made.close()
+
+
+def names(*hosts):
+    return {host.name for host in hosts}
+
+
+def test_a_server_that_dies_is_out_of_the_table_at_once(plane, cluster):
+    first, second, third = cluster.hosts
+    lasting = Lasting(cluster)
+    assert plane.owners() == set(lasting.shares) == names(first, second, third)
+    plane.kill_server(third)
+    until(lambda: third.mac not in plane.macs(), lambda: plane.log)
+    report = until(lambda: plane.table(transactions=2), lambda: plane.log)
+    print(f"{'within the goal of 50 ms: ' * (report['took'] <= FASTEST)}{1000 * report['took']:.1f} ms, {cluster.vip}")
+    assert report["took"] < SLOWEST
+    assert report["whole"] == 1, "a change replaces elements, and not the table"
+    assert plane.owners() == names(first, second) and plane.macs() == {first.mac, second.mac}
+    assert set(lasting.lost()) <= {"closed", "ConnectionResetError"}
+    assert set(Lasting(cluster).shares) == names(first, second)
+
+
+def test_living_servers_lose_no_connection_when_another_one_dies(plane, cluster):
+    first, second, third = cluster.hosts
+    assert plane.order("maint", third) == 0
+    lasting = Lasting(cluster)
+    assert set(lasting.shares) == names(first, second)
+    assert plane.order("ready", third) == 0
+    assert plane.owners() == names(first, second, third)
+    assert lasting.lost() == {}
+    plane.kill_server(third)
+    until(lambda: plane.macs() == {first.mac, second.mac}, lambda: plane.log)
+    assert lasting.lost() == {}
+
+
+def test_the_last_servers_stay_in_the_table_when_all_die_and_it_says_so(plane, cluster):
+    before = plane.owners()
+    for host in cluster.hosts:
+        plane.kill_server(host)
+    until(lambda: plane.report()["services"][0]["kept"], lambda: plane.log)
+    assert plane.owners() and plane.owners() < before
+    assert plane.macs() and "no server that is up: the last table stays." in plane.log
+    assert plane.down_file.read_text() == "0\n", "the VIP would find the same servers elsewhere"
+
+
+def test_a_table_that_somebody_flushes_is_back(plane, cluster):
+    lasting = Lasting(cluster)
+    for _again in range(2):
+        before = plane.report()["table"]["restored"]
+        cluster.balancers[0].output("nft", "flush", "ruleset")
+        until(functools.partial(plane.table, restored=before + 1, in_force=True), lambda: plane.log)
+        assert plane.macs() == {host.mac for host in cluster.hosts}
+    assert lasting.lost() == {}
+    assert "Another program has changed or removed the table" in plane.log
+    assert plane.down_file.read_text() == "0\n"
+
+
+def test_an_element_that_somebody_changes_is_as_it_was(plane, cluster):
+    cluster.balancers[0].output("nft", "flush", "map", *TABLE, "servers_0_macs")
+    until(lambda: plane.table(restored=1, in_force=True), lambda: plane.log)
+    assert plane.macs() == {host.mac for host in cluster.hosts}
+
+
+def test_the_tables_of_others_are_none_of_its_business(plane, cluster):
+    cluster.balancers[0].output("nft", "add table ip others; delete table ip others")
+    cluster.balancers[0].output("nft", "flush", "map", *TABLE, "servers_0_macs")
+    until(lambda: plane.table(restored=1, in_force=True), lambda: plane.log)
+    assert plane.table(whole=2), "the other tables would have counted before"
+
+
+def test_macs_that_nobody_knows_are_asked_for(unchecked, cluster):
+    until(lambda: unchecked.macs() == {host.mac for host in cluster.hosts}, lambda: unchecked.log)
+    assert set(Lasting(cluster).shares) == names(*cluster.hosts)
+
+
+def test_the_table_follows_a_mac_that_changes(plane, cluster):
+    host = cluster.hosts[0]
+    new = "02:00:00:00:01:01"
+    host.ip("link", "set", "eth0", "address", new)
+    until(lambda: announced(cluster, host) and new in plane.macs(), lambda: plane.log, 60)
+    assert plane.macs() == {new, *(other.mac for other in cluster.hosts[1:])}
+    until(lambda: host.name in plane.owners(), lambda: plane.log)
+    assert set(Lasting(cluster).shares) == names(*cluster.hosts)
+
+
+def announced(cluster, host):
+    """Announce a server's address, as a host does whose network card was replaced."""
+    return host.python(ANNOUNCE, cluster.own(host)).wait(10) == 0
+
+
+def test_a_bad_file_is_refused_and_the_old_one_stays_in_force(plane, cluster):
+    plane.write(port=0)
+    plane.process.send_signal(signal.SIGHUP)
+    until(lambda: "The reload is refused" in plane.log)
+    assert "services[0] (api).port is 0: a port from 1 to 65535 is wanted." in plane.report()["config_fault"]
+    assert set(Lasting(cluster).shares) == names(*cluster.hosts)
+    plane.write(servers=[{"name": host.name, "address": cluster.own(host)} for host in cluster.hosts[:2]])
+    plane.process.send_signal(signal.SIGHUP)
+    until(lambda: plane.owners() == names(*cluster.hosts[:2]), lambda: plane.log)
+    assert plane.report()["config_fault"] is None
+
+
+def test_another_number_of_buckets_is_refused(plane):
+    plane.write(buckets=8192)
+    plane.process.send_signal(signal.SIGHUP)
+    until(lambda: "api has 8192 buckets, and 4096 are in force" in plane.log)
+
+
+def test_a_drained_server_gets_no_new_connection_and_loses_none(plane, cluster, capsys):
+    first, second, third = cluster.hosts
+    lasting = Lasting(cluster)
+    for host in (first, third):
+        assert plane.order("drain", host) == 0
+        assert host.name not in plane.owners()
+        assert lasting.lost() == {}
+        assert host.name not in Lasting(cluster).shares
+        assert plane.order("ready", host) == 0
+        assert lasting.lost() == {}
+    assert f"api/{first.name} is drain.\napi/{first.name} is up.\n" in capsys.readouterr().out
+    assert plane.order("drain", cluster.client) == 1
+
+
+def test_what_each_server_gets_is_counted(plane, cluster):
+    Lasting(cluster)
+
+    def counted():
+        packets = {server["name"]: server["packets"] for server in plane.report()["services"][0]["servers"]}
+        return packets if all(packets.values()) else None
+
+    packets = until(counted, lambda: plane.log)
+    assert sum(packets.values()) >= 300  # of 100 connections
+
+
+def test_a_stop_has_the_vip_move_first_and_leaves_nothing(plane, cluster):
+    assert plane.down_file.read_text() == "0\n"
+    plane.process.send_signal(signal.SIGTERM)
+    until(lambda: plane.down_file.read_text() == "1\n")
+    assert plane.has_table(), "a VIP that is still here has its table"
+    plane.process.send_signal(signal.SIGUSR2)  # too late for another version
+    assert plane.process.wait(LIMIT) == 0
+    assert not plane.has_table() and not os.path.exists(plane.socket)
+    assert cluster.balancers[0].processes_inside() == []
+
+
+def test_a_restart_for_another_version_keeps_the_table_and_the_connections(plane, cluster):
+    lasting = Lasting(cluster)
+    plane.process.send_signal(signal.SIGUSR2)
+    assert plane.process.wait(LIMIT) == 0
+    assert plane.has_table() and lasting.lost() == {}
+    plane.start()
+    assert lasting.lost() == {} and plane.owners() == names(*cluster.hosts)
+
+
+def test_what_was_killed_is_followed_by_one_that_replaces_its_table(plane, cluster):
+    lasting = Lasting(cluster)
+    plane.process.kill()
+    plane.process.wait()
+    assert lasting.lost() == {}
+    plane.start()
+    assert lasting.lost() == {} and plane.owners() == names(*cluster.hosts)

@@ -1,0 +1,52 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""docs/direct.md says what the direct plane does."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import (
+    config,
+    lifecycle,
+    macs,
+    plane,
+    show,
+    writer,
+)
+from support.agent.loops import SECOND
+from support.direct.reports import REPORT
+from support.key_tables import expected, rows
+from support.paths import DOCS
+
+TEXT = (DOCS / "direct.md").read_text()
+SCHEMAS = {
+    "## The configuration": config.CONFIGURATION,
+    "| key of a service |": config.SERVICE,
+    "| key of a server |": config.SERVER,
+}
+
+
+@pytest.mark.parametrize("heading", SCHEMAS)
+def test_every_key_has_its_default_in_a_table_and_there_are_no_others(heading):
+    assert rows(TEXT, heading) == expected(SCHEMAS[heading])
+
+
+def test_the_example_is_a_good_configuration():
+    example = re.search(r"```json\n(.*?)```", TEXT, re.DOTALL).group(1)
+    assert config.parse(example)[1] == []
+
+
+def test_every_metric_is_named():
+    for line in show.prometheus(REPORT).splitlines():
+        if not line.startswith("#"):
+            assert line.split("{")[0].split(" ")[0].replace(show.PREFIX, "") in TEXT, line
+
+
+def test_the_times_are_those_of_the_code():
+    assert f"for {plane.JUDGEMENT // SECOND} seconds at most" in TEXT
+    assert f"every {macs.KNOWN_INTERVAL // SECOND} seconds" in TEXT
+    assert f"after {writer.FIRST_DELAY // SECOND} to {writer.LAST_DELAY // SECOND} seconds" in TEXT
+    assert f"in the last {lifecycle.COUNT_INTERVAL // SECOND} seconds" in TEXT

@@ -1,0 +1,237 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which servers get new connections, from checks, orders and MACs that come from the test."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.checks_process import Result
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config, rulesets
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.plane import JUDGEMENT, OTHER_LINK, Edge, Plane
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink import Link
+from support.agent.loops import Time
+from support.direct.configs import API, with_service, written
+
+GOOD = with_service()
+A, B, C = "192.0.2.1", "192.0.2.2", "192.0.2.3"
+KEYS = {A: "api/a", B: "api/b", C: "api/192.0.2.3"}
+MACS = {address: f"02:00:00:00:00:0{number}" for number, address in enumerate(KEYS, 1)}
+
+
+class Macs:
+    """Those of the servers, and the link."""
+
+    def __init__(self):
+        self.known, self.wanted = dict(MACS), None
+        self.link = Link(2, "eth0", True, bytes.fromhex("020000000099"))
+
+    @property
+    def unknown(self):
+        return sorted(set(self.wanted) - set(self.known))
+
+    def want(self, _interface, addresses):
+        self.wanted = addresses
+
+
+class Writer:
+    """What is to be written."""
+
+    def __init__(self):
+        self.in_force, self.wanted, self.losses = None, [], []
+
+    def want(self, table):
+        self.wanted.append(table)
+
+    def lost(self, why):
+        self.losses.append(why)
+
+
+class Case:
+    """A plane without a kernel."""
+
+    def __init__(self, text=GOOD):
+        self.time, self.macs, self.writer, self.log, self.faults = Time(), Macs(), Writer(), Counter(), {}
+        self.plane = Plane(Edge(self.time, self, self, self.macs, self.writer))
+        self.configure(text)
+
+    def configure(self, text):
+        settings, faults = config.parse(text)
+        assert faults == []
+        self.plane.apply(settings)
+
+    def found(self, **states):
+        """Report results of checks, by the last number of the server's address."""
+        for address, key in KEYS.items():
+            if f"s{address[-1]}" in states:
+                self.plane.health.take_result(Result(key, states[f"s{address[-1]}"], 0, "because"))
+                self.plane.update()
+
+    def owners(self):
+        """Return who owns buckets in the table that was wanted last."""
+        found = self.writer.wanted[-1].elements
+        return {address for address, mac in MACS.items() if mac in found.get("servers_0_macs", {}).values()}
+
+    # the checks, and the log
+
+    def apply(self, *_checks):
+        pass
+
+    def info(self, text):
+        self.log[text] += 1
+
+    warning = info
+
+    def fault(self, key, text):
+        self.faults[key] = text
+
+    def cured(self, key, _text):
+        self.faults.pop(key, None)
+
+
+@pytest.fixture
+def case():
+    return Case()
+
+
+@pytest.fixture
+def judged(case):
+    """One whose servers are all up."""
+    case.found(s1=True, s2=True, s3=True)
+    return case
+
+
+def test_the_first_table_waits_until_each_server_was_checked(case):
+    case.found(s1=True, s2=False)
+    assert case.writer.wanted == []
+    case.found(s3=True)
+    assert len(case.writer.wanted) == 1 and case.owners() == {A, C}
+
+
+def test_but_not_for_long_and_a_server_that_was_not_checked_gets_nothing(case):
+    case.found(s1=True, s2=True)
+    case.time.advance(JUDGEMENT)
+    assert case.owners() == {A, B}
+    case.found(s3=True)
+    assert case.owners() == {A, B, C}
+
+
+def test_services_that_are_not_checked_are_served_at_once():
+    assert Case(with_service(check={"type": "none"})).owners() == {A, B, C}
+
+
+def test_it_waits_for_macs_as_well(case):
+    del case.macs.known[C]
+    case.found(s1=True, s2=True, s3=True)
+    assert case.writer.wanted == []
+    case.macs.known = dict(MACS)
+    case.plane.changed_link(False)
+    assert case.owners() == {A, B, C}
+
+
+def test_a_server_whose_mac_is_not_known_gets_nothing_and_it_says_so(case):
+    del case.macs.known[C]
+    case.found(s1=True, s2=True, s3=True)
+    case.time.advance(JUDGEMENT)
+    assert case.owners() == {A, B}
+    assert case.faults["mac"] == "Nobody answers for 192.0.2.3 on eth0: are these servers on its link?"
+
+
+def test_what_goes_down_is_out_and_what_comes_up_is_in(judged):
+    judged.found(s2=False)
+    assert judged.owners() == {A, C}
+    judged.found(s2=True)
+    assert judged.owners() == {A, B, C}
+
+
+def test_nothing_new_is_wanted_while_nothing_changes(judged):
+    judged.found(s1=True)
+    judged.plane.update()
+    assert len(judged.writer.wanted) == 1
+
+
+@pytest.mark.parametrize("order", ["drain", "maint"])
+def test_a_server_that_is_ordered_out_gets_nothing_new(judged, order):
+    judged.plane.health.command("api/a", order)
+    assert judged.owners() == {B, C}
+    judged.plane.health.command("api/a", "ready")
+    assert judged.owners() == {A, B, C}
+
+
+def test_a_weight_of_0_means_nothing_new():
+    case = Case(with_service(servers=[*API["servers"][:2], {"address": C, "weight": 0}], check={"type": "none"}))
+    assert case.owners() == {A, B}
+
+
+def test_the_last_servers_stay_when_all_are_down_and_it_says_so(judged):
+    judged.found(s1=False, s2=False)
+    assert judged.owners() == {C}
+    judged.found(s3=False)
+    assert judged.owners() == {C} and len(judged.writer.wanted) == 3
+    assert judged.faults["api"] == "api has no server that is up: the last table stays."
+    judged.found(s1=True)
+    assert judged.owners() == {A} and "api" not in judged.faults
+
+
+def test_a_service_whose_servers_were_never_up_is_not_in_the_table(case):
+    case.found(s1=False, s2=False, s3=False)
+    assert "goto" not in case.writer.wanted[-1].structure
+    assert case.faults["api missing"] == "api is not in the table: none of its servers has been up yet."
+    case.found(s2=True)
+    assert case.owners() == {B} and "api missing" not in case.faults
+
+
+def test_a_mac_that_changes_is_in_the_next_table(judged):
+    judged.macs.known = {**MACS, A: "02:00:00:00:00:55"}
+    judged.plane.changed_link(False)
+    assert "02:00:00:00:00:55" in judged.writer.wanted[-1].elements["servers_0_macs"].values()
+
+
+def test_another_link_needs_the_whole_table(judged):
+    judged.macs.link = judged.macs.link._replace(index=3)
+    judged.plane.changed_link(True)
+    assert judged.writer.losses == [OTHER_LINK] and judged.writer.wanted[-1] == judged.writer.wanted[0]
+
+
+def test_without_the_interface_there_is_no_table_in_force(judged):
+    judged.writer.in_force = judged.writer.wanted[-1]
+    assert judged.plane.in_force
+    judged.macs.link = None
+    judged.plane.changed_link(True)
+    assert judged.plane.in_force is None and len(judged.writer.wanted) == 1
+    assert judged.faults["link"] == "There is no interface eth0, and so no table."
+
+
+def test_a_reload_that_changes_the_checks_keeps_the_table_until_they_have_results(judged):
+    judged.configure(with_service(check={"type": "tcp"}))
+    judged.found(s1=True)
+    assert len(judged.writer.wanted) == 1, "or all connections would be those of the first server"
+    judged.found(s2=True, s3=False)
+    assert judged.owners() == {A, B}
+
+
+def test_a_reload_forgets_servers_that_are_no_more(judged):
+    judged.found(s1=False, s2=False)
+    judged.configure(with_service(servers=API["servers"][:2], check=API["check"]))
+    assert "goto" not in judged.writer.wanted[-1].structure
+
+
+def test_services_share_maps_only_when_there_are_many_of_them():
+    several = [{**API, "name": f"api{number}", "port": number, "check": {"type": "none"}} for number in range(1, 19)]
+    few, many = (Case(written(services=several[:count])).writer.wanted[-1].elements for count in (16, 17))
+    assert (len(few), len(many)) == (32, 2)
+
+
+def test_after_a_stop_no_other_table_is_wanted(judged):
+    judged.plane.stop()
+    judged.found(s1=False)
+    assert len(judged.writer.wanted) == 1
+
+
+def test_the_names_of_counters_lead_to_the_servers(judged):
+    counters = judged.writer.wanted[-1].counters
+    assert {places[0] for places in counters.values()} == {("192.0.2.100", 6443, address) for address in KEYS}
+    assert set(counters) == {f"servers_0_{address.replace('.', '_')}" for address in KEYS}
+    assert rulesets.BALANCER in judged.writer.wanted[-1].structure

@@ -1,0 +1,197 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which transactions are made when, with an nft and a clock that the test moves."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import rulesets
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets import Server
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.nft import Ended
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.rulesets import Service
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.writer import Writer
+from support.agent.loops import SECOND, Time
+
+ADDRESSES = [f"192.0.2.{number}" for number in (1, 2, 3)]
+MACS = {address: f"02:00:00:00:00:0{number}" for number, address in enumerate(ADDRESSES, 1)}
+REFUSED = "nft refuses: so."
+
+
+def table(*up, port=6443):
+    servers = [Server(address, drains=address not in (up or ADDRESSES)) for address in ADDRESSES]
+    return rulesets.of_balancer([Service("192.0.2.100", port, servers, 256)], "eth0", MACS, "02:00:00:00:00:99")
+
+
+ALL, TWO, ONE = table(), table(*ADDRESSES[:2]), table(ADDRESSES[0])
+
+
+class Case:
+    """A writer, and what it has nft do."""
+
+    def __init__(self):
+        self.time, self.log, self.changes, self.texts, self.done = Time(), Counter(), 0, [], []
+        self.writer = Writer(self.time, self, self, self.changed, lambda: 1000.0)
+
+    def changed(self):
+        self.changes += 1
+
+    def load(self, text, done):
+        self.texts.append(text)
+        self.done.append(done)
+
+    def end(self, fault=""):
+        """End the transaction under way."""
+        self.done.pop(0)(Ended("", fault))
+
+    def wrote(self):
+        """Return what was written since the last call: whole tables, or changes of elements."""
+        found, self.texts = ["whole" if text.startswith("add table") else "change" for text in self.texts], []
+        return found
+
+    def _note(self, *words):
+        self.log[words[0]] += 1
+
+    info = warning = fault = cured = _note
+
+
+@pytest.fixture
+def case():
+    return Case()
+
+
+@pytest.fixture
+def written(case):
+    """One that has written its first table."""
+    case.writer.want(ALL)
+    case.end()
+    case.wrote()
+    return case
+
+
+def test_the_first_table_is_written_as_a_whole_and_a_change_as_a_change(case):
+    case.writer.want(ALL)
+    assert case.writer.in_force is None
+    case.end()
+    assert case.writer.in_force == ALL
+    case.writer.want(TWO)
+    assert case.wrote() == ["whole", "change"]
+    case.end()
+    assert (case.writer.in_force, case.writer.fault, case.changes) == (TWO, None, 2)
+
+
+def test_the_same_table_is_not_written_again(written):
+    written.writer.want(table())
+    assert written.wrote() == []
+
+
+def test_what_is_wanted_meanwhile_is_written_next_and_what_was_wanted_in_between_is_not(written):
+    for wanted in (TWO, ONE, TWO, ONE):
+        written.writer.want(wanted)
+    assert len(written.texts) == 1
+    written.end()
+    assert written.wrote()[1:] == ["change"]
+    written.end()
+    assert written.writer.in_force == ONE and written.done == []
+
+
+def test_how_long_a_change_took_is_counted_from_when_it_was_wanted(written):
+    written.writer.want(TWO)
+    written.time.advance(30_000)
+    written.writer.want(ONE)
+    written.time.advance(20_000)
+    written.end()
+    assert written.writer.took == 50_000
+    written.time.advance(10_000)
+    written.end()
+    assert written.writer.took == 30_000
+
+
+def test_a_refused_change_is_made_by_the_whole_table_at_once(written):
+    written.writer.want(TWO)
+    written.end(REFUSED)
+    assert (written.wrote(), written.writer.fault) == (["change", "whole"], None)
+    written.end()
+    assert written.writer.in_force == TWO
+
+
+def test_a_refused_table_leaves_what_there_is_and_is_tried_again_after_longer_and_longer(written):
+    written.writer.want(table(port=443))
+    for wait in (1, 2, 4, 8, 16, 30, 30):
+        written.end(REFUSED)
+        assert (written.writer.in_force, written.writer.fault) == (ALL, REFUSED)
+        written.time.advance(wait * SECOND - 1)
+        assert written.done == []
+        written.time.advance(1)
+        assert len(written.done) == 1
+    written.end()
+    assert written.writer.fault is None and written.writer.in_force == table(port=443)
+
+
+def test_another_table_than_the_refused_one_is_tried_at_once(written):
+    written.writer.want(table(port=443))
+    written.end(REFUSED)
+    written.writer.want(TWO)
+    assert written.wrote()[-1:] == ["change"]
+    written.end()
+    written.time.advance(60 * SECOND)
+    assert written.writer.in_force == TWO and written.done == []
+
+
+def test_a_lost_table_is_written_anew_at_once(written):
+    written.writer.lost("gone")
+    assert written.writer.in_force is None
+    written.time.advance(0)
+    assert written.wrote() == ["whole"]
+    written.end()
+    assert written.writer.in_force == ALL and written.writer.counts["restored"] == 1
+
+
+def test_one_that_is_lost_again_and_again_is_written_once_a_second(written):
+    for _again in range(200):
+        written.writer.lost("gone")
+        written.time.advance(SECOND // 20)
+        if written.done:
+            written.end()
+    assert len(written.wrote()) == written.log["gone"] == 11  # in 10 seconds
+    assert written.writer.in_force == ALL
+
+
+def test_a_change_of_another_program_during_a_transaction_is_not_overlooked(written):
+    written.writer.want(TWO)
+    written.writer.lost("gone")
+    written.end()
+    assert written.writer.in_force is None
+    written.time.advance(0)
+    assert written.wrote() == ["change", "whole"]
+    written.end()
+    assert written.writer.in_force == TWO
+
+
+def test_who_waits_hears_when_it_is_written_or_why_not(written):
+    heard = []
+    written.writer.when_written(heard.append)
+    assert heard == [None]
+    written.writer.want(TWO)
+    written.writer.when_written(heard.append)
+    assert len(heard) == 1
+    written.end()
+    assert heard == [None, None]
+    written.writer.want(table(port=443))
+    written.writer.when_written(heard.append)
+    written.end(REFUSED)
+    assert heard[2:] == [REFUSED]
+
+
+def test_after_its_removal_no_table_is_written(written):
+    ended = []
+    written.writer.want(TWO)
+    written.writer.remove(ended.append)
+    written.end()
+    written.writer.lost("gone")
+    written.end()
+    written.time.advance(60 * SECOND)
+    assert ended == [Ended("")] and written.done == []
+    assert written.texts[-1] == "add table netdev onprem_lb_direct\ndelete table netdev onprem_lb_direct\n"
