@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Status, switchover, maintenance, rollback and backup of members: see the .yml of each filter beside this file."""
+"""Locks, status, switchover, maintenance, rollback and backup of members: see the .yml beside this file."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import maint
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import rollback as rollback_model
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import (
     backup,
+    locking,
     maintenance,
     rollback,
     status,
@@ -58,6 +59,7 @@ class FilterModule:
     def filters(self):
         return {
             "backup_contents": backup_contents,
+            "lock_refusals": locking.refusals,
             "maintenance_drain": maintenance_drain,
             "maintenance_give_back": maintenance_give_back,
             "maintenance_plan": maintenance_plan,

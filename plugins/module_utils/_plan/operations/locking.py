@@ -1,0 +1,44 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which members that could not be locked stop a run. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Collection, Dict, List, Mapping, Sequence
+
+Attempt = Mapping[str, Any]  # what member_lock returned of a member, whose name is its `item`
+
+
+def refusals(loops: Sequence[Mapping[str, Any]], here: Collection[str], lock: Mapping[str, Any]) -> List[str]:
+    """Return why the run must not go on, a sentence for each reason.
+
+    :param loops: the result of the task that locks, of each host of the play
+    :param here: the hosts of the play
+    :param lock: ``requires_all``, whether the run needs every member, and ``goes_on_without_silent``, whether one that
+        names its members by --limit goes on without another one that does not answer
+    """
+    attempts = [attempt for loop in loops for attempt in loop.get("results", ())]
+    failed = [attempt for attempt in attempts if "msg" in attempt]
+    if not lock["requires_all"]:
+        return _sentences([attempt for attempt in failed if attempt.get("held_by") is not None])
+    passes = lock.get("goes_on_without_silent", False)
+    needed = [attempt for attempt in failed if not (passes and is_silent(attempt) and attempt["item"] not in here)]
+    silent = [attempt["item"] for attempt in needed if is_silent(attempt)]
+    return _sentences(needed) + (_way_on(silent, here) if passes else [])
+
+
+def is_silent(attempt: Attempt) -> bool:
+    """Return whether the member did not answer at all."""
+    return not attempt.get("answered", True)
+
+
+def _way_on(silent: Sequence[str], here: Collection[str]) -> List[str]:
+    """Say how those that answer can be changed without the others."""
+    if not silent or set(here) <= set(silent):
+        return []
+    return [f"To change the members that answer, repeat the same command with --limit '!{':!'.join(silent)}'."]
+
+
+def _sentences(attempts: Sequence[Attempt]) -> List[str]:
+    found: Dict[str, None] = dict.fromkeys(str(attempt["msg"]) for attempt in attempts)
+    return list(found)

@@ -1,0 +1,61 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run needs the locks of its members; which it goes on without, and what it says otherwise."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.locking import refusals
+
+TAKEN = {"item": "lb1", "taken": True}
+HELD = {"item": "lb2", "msg": "lb2 is locked: ...", "held_by": {"user": "kim"}, "answered": True}
+SILENT = {"item": "lb2", "msg": "lb2 cannot be reached", "answered": False}
+UNFIT = {"item": "lb2", "msg": "lb2: its Python is too old", "answered": True}
+DEPLOYMENT = {"requires_all": True, "goes_on_without_silent": True}
+REMOVAL = {"requires_all": False, "goes_on_without_silent": True}
+DRILL = {"requires_all": True}
+WAY_ON = "To change the members that answer, repeat the same command with --limit '!lb2'."
+
+
+def said(*attempts, here=("lb1", "lb2"), lock=DEPLOYMENT):
+    return refusals([{"results": [attempt]} for attempt in attempts], here, lock)
+
+
+def test_a_run_with_all_its_locks_goes_on_also_where_a_host_was_not_asked():
+    assert said(TAKEN, {**TAKEN, "item": "lb2"}) == []
+    assert refusals([{}, {"results": [TAKEN]}], ["lb1", "web"], DEPLOYMENT) == []
+
+
+@pytest.mark.parametrize("lock", [DEPLOYMENT, REMOVAL, DRILL])
+@pytest.mark.parametrize("here", [("lb1",), ("lb1", "lb2")])
+def test_a_member_that_another_run_has_locked_stops_every_run(lock, here):
+    assert said(TAKEN, HELD, here=here, lock=lock) == [HELD["msg"]]
+
+
+def test_a_run_that_needs_every_member_is_told_how_to_go_on_without_a_silent_one():
+    assert said(TAKEN, SILENT) == [SILENT["msg"], WAY_ON]
+    assert said(TAKEN, SILENT, lock=DRILL) == [SILENT["msg"]]
+
+
+def test_a_run_that_leaves_a_silent_member_out_goes_on():
+    assert said(TAKEN, SILENT, here=["lb1"]) == []
+    assert said(TAKEN, SILENT, here=["lb1"], lock=DRILL) == [SILENT["msg"]]
+
+
+def test_where_nobody_answers_there_is_no_way_on():
+    assert said({**SILENT, "item": "lb1", "msg": "lb1 cannot be reached"}, SILENT) == [
+        "lb1 cannot be reached",
+        SILENT["msg"],
+    ]
+
+
+def test_a_member_that_answers_and_cannot_be_used_stops_a_run_also_from_outside_its_limit():
+    assert said(TAKEN, UNFIT, here=["lb1"]) == [UNFIT["msg"]]
+
+
+def test_a_removal_goes_on_without_what_it_cannot_reach():
+    assert said(TAKEN, SILENT, lock=REMOVAL) == said(TAKEN, UNFIT, lock=REMOVAL) == []
+
+
+def test_a_reason_is_said_once():
+    assert said(HELD, HELD) == [HELD["msg"]]
