@@ -17,8 +17,8 @@ DRILL = {"requires_all": True}
 WAY_ON = "To change the members that answer, repeat the same command with --limit '!lb2'."
 
 
-def said(*attempts, here=("lb1", "lb2"), lock=DEPLOYMENT):
-    return refusals([{"results": [attempt]} for attempt in attempts], here, lock)
+def said(*attempts, here=("lb1", "lb2"), lock=None):
+    return refusals([{"results": [attempt]} for attempt in attempts], here, lock or DEPLOYMENT)
 
 
 def test_a_run_with_all_its_locks_goes_on_also_where_a_host_was_not_asked():
