@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import List
 
 import yaml
+from ansible_collections.onprem.lb.plugins.plugin_utils.templates import ROLES
 
-ROLES = Path(__file__).resolve().parents[2] / "roles"
 # Written in C, where PyYAML has that: ten times as fast.
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
