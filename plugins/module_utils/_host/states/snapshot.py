@@ -48,6 +48,7 @@ WATCHED_UNITS = (
     Daemon(FOLLOW).unit,
     UNITS[NATIVE].router,
     UNITS[AGENT].router,
+    "onprem-lb-shutdown.service",
     "onprem-lb-metrics.service",
 )
 ROUTERS = (UNITS[NATIVE].router, UNITS[AGENT].router)
