@@ -21,6 +21,7 @@ class Turn(NamedTuple):
     name: str
     before: List[Instance]  # of its file, as `host_info` returns them; it runs them, or would after a boot
     runs: bool  # whether its router runs; of one that does not answer that is assumed
+    has_loaded: bool  # whether a router that runs has loaded this file as it is
     after: List[Instance]  # in the plan, with their passwords
     engine: str
     replaces: str  # the engine that goes, or nothing
@@ -67,6 +68,7 @@ def turns(
             name=member["name"],
             before=member["host"].get("instances", []),
             runs=bool(member.get("silent") or ROUTERS & {*member["host"].get("active_units", [])}),
+            has_loaded=not member["host"].get("stale"),
             after=[{**each, "auth_pass": password} for each in planned[member["name"]].router.instances],
             engine=planned[member["name"]].engine,
             replaces=planned[member["name"]].replaces,
@@ -119,7 +121,9 @@ def starting(given: List[Turn]) -> List[str]:
 
 
 def _sends_to(other: Turn, turn: Turn) -> bool:
-    """Whether a router that runs sends its Advertisements to each Virtual Router that a member will have."""
+    """Whether a router that runs is known to send its Advertisements to each Virtual Router that a member will have."""
+    if not other.has_loaded:
+        return False
     running = {changes.key(instance)[1:]: instance["peers"] for instance in other.before}
     peers = [(running.get(changes.key(instance)[1:]), instance["source"]) for instance in turn.after]
     return all(found is not None and (not found or source in found) for found, source in peers)

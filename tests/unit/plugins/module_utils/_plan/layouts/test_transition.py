@@ -353,6 +353,16 @@ def test_a_retired_member_that_comes_back_starts_when_all_others_send_to_it(is_r
     assert (plan.members["lb3"].proof is None) is not is_running, "it could take over only once it has joined"
 
 
+def test_a_member_joins_late_if_another_one_has_not_loaded_the_file_that_names_it():
+    """Found by the kill test: lb1's file was written and not loaded, so lb3 heard nobody, and took the VIP for 2.4 s."""
+    members = living(3)
+    members[2]["host"]["active_units"] = []
+    assert _pair.plan(members).joining == []
+    members[0]["host"]["stale"] = ["keepalived.service has not loaded /etc/keepalived/keepalived.conf since it changed."]
+    plan = _pair.plan(members)
+    assert (plan.faults, plan.joining) == ([], ["lb3"])
+
+
 def test_a_member_whose_router_was_stopped_starts_in_its_turn_if_all_others_send_to_it():
     members = living(3)
     members[2]["host"]["active_units"] = []
