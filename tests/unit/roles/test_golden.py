@@ -389,6 +389,12 @@ CASES = {
         folder="/var/lib/prometheus/node-exporter",
         checksum="9f86d081",
     ),
+    "shutdown.service": lambda: render(
+        "layout",
+        "shutdown.service.j2",
+        before="kubelet.service crio.service",
+        routers="keepalived.service onprem-lb-vrrp.service",
+    ),
     "follow.service": lambda: render(
         "layout",
         "follow.service.j2",

@@ -30,6 +30,7 @@ def test_an_undefined_variable_does_not_stop_a_removal(layout, variable):
     ((_module, removed),) = calls("layout", variables, FILES, tasks_from="absent.yml")
     assert {"path": "/etc/systemd/system/onprem-lb-metrics.service", "state": "absent"} in removed["files"]
     assert {"path": "/etc/systemd/system/onprem-lb-follow.service", "state": "absent"} in removed["files"]
+    assert {"path": "/etc/systemd/system/onprem-lb-shutdown.service", "state": "absent"} in removed["files"]
     assert {"path": "/run/lb.down", "state": "absent"} in removed["files"]
 
 
