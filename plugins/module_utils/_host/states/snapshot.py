@@ -25,8 +25,9 @@ OWN_FILES = (
     "/etc/systemd/system/haproxy.service.d/onprem-lb*.conf",
     "/etc/systemd/system/keepalived.service.d/onprem-lb*.conf",
     "/etc/systemd/system/nftables.service.d/onprem-lb*.conf",
-    # Without onprem-lb-undo, and without the resolver: neither is a part of a state. A host keeps its names.
-    "/etc/systemd/system/onprem-lb-[!ur]*",
+    # Without onprem-lb-undo, the resolver and onprem-lb-shutdown: none is a part of a state. A host keeps its names, and the stop of
+    # the last one would stop the router.
+    "/etc/systemd/system/onprem-lb-[!urs]*",
     "/etc/sysctl.d/90-onprem-lb.conf",
     "/etc/onprem-lb/*",
     "/etc/onprem-lb-agent/*",
@@ -48,7 +49,6 @@ WATCHED_UNITS = (
     Daemon(FOLLOW).unit,
     UNITS[NATIVE].router,
     UNITS[AGENT].router,
-    "onprem-lb-shutdown.service",
     "onprem-lb-metrics.service",
 )
 ROUTERS = (UNITS[NATIVE].router, UNITS[AGENT].router)

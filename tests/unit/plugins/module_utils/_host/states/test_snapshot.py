@@ -52,6 +52,7 @@ def test_it_has_every_file_of_this_collection_and_none_of_others(tmp_path):
         "/etc/haproxy/errors.http",
         "/etc/onprem-lb-packages.json",  # packages stay installed
         "/etc/systemd/system/haproxy.service.d/limits.conf",
+        "/etc/systemd/system/onprem-lb-shutdown.service",  # whose stop would stop the router
         "/etc/systemd/system/onprem-lb-undo.service",
     ]
     for path in own + others:
