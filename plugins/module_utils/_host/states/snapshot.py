@@ -25,8 +25,8 @@ OWN_FILES = (
     "/etc/systemd/system/haproxy.service.d/onprem-lb*.conf",
     "/etc/systemd/system/keepalived.service.d/onprem-lb*.conf",
     "/etc/systemd/system/nftables.service.d/onprem-lb*.conf",
-    # Without onprem-lb-undo, the resolver and onprem-lb-shutdown: none is a part of a state. A host keeps its names, and the stop of
-    # the last one would stop the router.
+    # Without onprem-lb-undo, the resolver and onprem-lb-shutdown: none is a part of a state. A host keeps its names,
+    # and the stop of the last one would stop the router.
     "/etc/systemd/system/onprem-lb-[!urs]*",
     "/etc/sysctl.d/90-onprem-lb.conf",
     "/etc/onprem-lb/*",
