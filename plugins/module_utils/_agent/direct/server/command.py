@@ -34,6 +34,12 @@ def remove(path: str = RECORD) -> None:
         os.unlink(path)
 
 
+def check(settings: Settings) -> None:
+    """Have nft and the kernel check the tables; changes nothing. Raises Refused."""
+    with contextlib.closing(Kernel(settings.nft)) as kernel:
+        kernel.check(_wanted(settings, kernel).ruleset)
+
+
 def differences(settings: Settings, path: str = RECORD) -> List[str]:
     """Return a sentence for each part of the settings that is not in force; changes nothing."""
     with contextlib.closing(Kernel(settings.nft)) as kernel:

@@ -56,11 +56,13 @@ class Kernel:
             with contextlib.suppress(FileNotFoundError), open(_path(name), "w", encoding="ascii") as file:
                 file.write(value)
 
+    def check(self, ruleset: str) -> None:
+        """Have nft check a file, and ask the kernel. Raises Refused."""
+        self._carry_out(ruleset, "--check")
+
     def load(self, ruleset: str) -> None:
         """Have nft carry out a file, in one transaction. Raises Refused."""
-        done = self._run("--file", "-", text=ruleset)
-        if done.returncode:
-            raise Refused(f"{self._nft} refuses the table of second chances: {' '.join(done.stderr.split())}")
+        self._carry_out(ruleset)
 
     def add(self, addresses: List[str]) -> None:
         for address in addresses:
@@ -74,6 +76,12 @@ class Kernel:
             except OSError as error:
                 if error.errno != errno.EADDRNOTAVAIL:
                     raise
+
+    def _carry_out(self, ruleset: str, *options: str) -> None:
+        done = self._run(*options, "--file", "-", text=ruleset)
+        if done.returncode:
+            said = next(iter(done.stderr.splitlines()), f"exit code {done.returncode}")  # then it quotes the file
+            raise Refused(f"{self._nft} refuses the table of second chances: {said.rstrip('.')}.")
 
     def _list(self, family: str) -> str:
         """Return a table as nft lists it, '' if it is not there."""
