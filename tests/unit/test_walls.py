@@ -54,6 +54,8 @@ MAY_IMPORT = {
         "_agent.runtime.status_socket",
         *("_agent.follow", "_agent.runtime.text_table"),  # what it has written, and what it says is wrong
     ),
+    # A run and the unit of a server say with the same code what is not in force.
+    "_host.direct": ("_host", "_agent.config.file", "_agent.config.schema", "_agent.direct", "_agent.keepalived.conf"),
     # It carries the agent to the target, and asks it whether its configuration is good.
     "_host.deploy": (
         *("_host", "_shared", "_agent", "_agent.cli", "_agent.vrrp.config", "_agent.proxy.config"),

@@ -33,6 +33,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         "proxy": _proxy,
         "follow": _follow,
         "direct": _direct,
+        "direct-server": _direct_server,
         "sidecar": _sidecar,
         "check-config": _check_config,
         "status": _status,
@@ -55,6 +56,7 @@ def _parse(arguments: Optional[List[str]]) -> Any:
     status.add_argument("--socket", metavar="PATH", help="where it answers, if not at a default path")
     status.add_argument("--format", choices=FORMATS, default=FORMATS[0])
     _add_server(commands)
+    _add_direct_server(commands)
     _add_metrics(commands)
     return parser.parse_args(arguments)
 
@@ -68,6 +70,15 @@ def _add_server(commands: Any) -> None:
     server.add_argument("order", choices=ADMIN_STATES, help=meanings)
     server.add_argument("server", metavar="SERVICE/SERVER")
     server.add_argument("--socket", metavar="PATH", help="where they answer, if not at a default path")
+
+
+def _add_direct_server(commands: Any) -> None:
+    purpose = "be a server that answers clients itself: have the VIPs, and give connections of others a second chance"
+    server = commands.add_parser("direct-server", help=purpose, description=f"{purpose}.".capitalize())
+    orders = server.add_subparsers(dest="order", metavar="ORDER", required=True)
+    applying = orders.add_parser("apply", help="put a configuration of the direct plane in force")
+    applying.add_argument("--config", metavar="FILE", required=True, help="the configuration, JSON")
+    orders.add_parser("remove", help="take back what was applied")
 
 
 def _add_metrics(commands: Any) -> None:
@@ -143,6 +154,23 @@ def _direct(options: Any) -> int:
     from .runtime.sd_notify import Notifier
 
     return lifecycle.main(options.config, settings, Log(), Notifier(), environ)
+
+
+def _direct_server(options: Any) -> int:
+    from .checks.outcome import in_words
+    from .direct import config
+    from .direct.server import command
+
+    settings, faults = config.load(options.config) if options.order == "apply" else (None, [])
+    if faults:
+        return _refuse(*faults)
+    try:
+        command.apply(settings) if settings else command.remove()
+    except command.Refused as refused:
+        return _refuse(str(refused))
+    except OSError as error:
+        return _refuse(f"the server cannot be changed: {in_words(error)}; it wants CAP_NET_ADMIN, or root.")
+    return GOOD
 
 
 def _sidecar(options: Any) -> int:

@@ -89,7 +89,7 @@ class Cluster:
 
     def give_second_chances(self, servers, hosts=None):
         for host in hosts or self.hosts:
-            self.load(host, rulesets.of_server([Service(self.vip, PORT, servers, BUCKETS)], "eth0", self.own(host)))
+            self.load(host, rulesets.of_server([Service(self.vip, PORT, servers, BUCKETS)], "eth0", [self.own(host)]))
 
     def set_servers(self, servers):
         self.give_second_chances(servers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config as direct
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_cluster, pair, planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy, instances, services
@@ -44,8 +45,21 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
         (options("keepalived")["keepalived_scripts"], instances.SCRIPT),
         (options("keepalived")["keepalived_track_files"], instances.TRACK_FILE),
         (options("keepalived")["keepalived_sync_groups"], instances.SYNC_GROUP),
+        (options("direct_server")["direct_server_services"], direct.SERVICE),
     ],
-    ids=["services", "check", "steps", "tls", "routes", "monitors", "instances", "scripts", "track files", "groups"],
+    ids=[
+        "services",
+        "check",
+        "steps",
+        "tls",
+        "routes",
+        "monitors",
+        "instances",
+        "scripts",
+        "track files",
+        "groups",
+        "direct",
+    ],
 )
 def test_nested_options_are_the_keys_of_the_schema_with_its_defaults(option, schema):
     nested = option["options"]

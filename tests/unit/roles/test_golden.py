@@ -407,6 +407,15 @@ CASES = {
     "resolver.service": lambda: render(
         "resolver", "resolver.service.j2", config="/etc/onprem-lb-resolver/dnsmasq.conf", checksum="9f86d081"
     ),
+    "direct-server.service": lambda: render(
+        "direct_server",
+        "direct-server.service.j2",
+        command="/usr/bin/python3 -I /usr/local/lib/onprem-lb-direct-server/agent.pyz direct-server",
+        config="/etc/onprem-lb-direct-server/direct.json",
+    ),
+    "direct-server.nftables.conf": lambda: render(
+        "direct_server", "nftables.conf.j2", unit="onprem-lb-direct-server.service"
+    ),
     "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
     **{f"pods-{name}.manifests": partial(of_pods, *arguments) for name, arguments in PODS.items()},
     **{f"pods-{name}.sidecar.json": partial(sidecar_of_pods, *arguments) for name, arguments in PODS.items()},

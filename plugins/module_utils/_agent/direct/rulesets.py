@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .buckets import Bucket, Server, table
 
@@ -136,11 +136,16 @@ def removal() -> str:
     return f"add table netdev {BALANCER}\ndelete table netdev {BALANCER}\n"
 
 
-def of_server(services: Sequence[Service], interface: str, own: str) -> str:
+def removal_of_server() -> str:
+    """Return an nft file that removes a server's tables, those that are there."""
+    return "".join(f"add table {family} {SERVER}\ndelete table {family} {SERVER}\n" for family in FAMILIES.values())
+
+
+def of_server(services: Sequence[Service], interface: str, own: Collection[str]) -> str:
     """Return an nft file that replaces a server's tables, one of each family.
 
     :param interface: on whose link the balancers and the other servers are
-    :param own: this server's address
+    :param own: this server's addresses
     """
     files = []
     for family in FAMILIES.values():
@@ -187,7 +192,7 @@ def _steered(pool: Pool, macs: Mapping[str, str], own: str) -> Dict[str, Dict[st
     return found
 
 
-def _second_chance(pool: Pool, interface: str, own: str) -> List[str]:
+def _second_chance(pool: Pool, interface: str, own: Collection[str]) -> List[str]:
     """Return the chains of a pool's packets, and of those of them that get a second chance.
 
     `socket` finds the connection's own socket first, then a listener. One that listens on every address has `wildcard`
@@ -220,9 +225,9 @@ def _second_chance(pool: Pool, interface: str, own: str) -> List[str]:
     ]
 
 
-def _other(bucket: Bucket, own: str) -> str:
+def _other(bucket: Bucket, own: Collection[str]) -> str:
     """Return where a server sends what is not its own: to the owner, and if it is that itself, to the second."""
-    return bucket.second if bucket.owner == own else bucket.owner
+    return bucket.second if bucket.owner in own else bucket.owner
 
 
 def _pools(services: Sequence[Service]) -> List[Pool]:

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION, cli, vrrp
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config import host
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command as direct_server_command
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin, lifecycle
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
@@ -372,12 +373,44 @@ def test_the_configuration_of_a_direct_plane_is_recognized_by_its_keys(direct_co
     ]
 
 
-@pytest.mark.parametrize("command", ["check-config", "direct"])
+@pytest.mark.parametrize("command", [["check-config"], ["direct"], ["direct-server", "apply"]])
 def test_a_direct_plane_with_a_fault_does_not_start(command, tmp_path, capsys):
     path = tmp_path / "bad.json"
     path.write_text(json.dumps({"interface": "eth0", "services": []}))
-    assert cli.main([command, "--config", str(path)]) == 1
+    assert cli.main([*command, "--config", str(path)]) == 1
     assert capsys.readouterr().err == "configuration.services is []: a list of at least 1 is wanted.\n"
+
+
+@pytest.fixture
+def direct_server(monkeypatch):
+    """Return what is done to the kernel."""
+    done = []
+    monkeypatch.setattr(direct_server_command, "apply", lambda settings: done.append(settings.interface))
+    monkeypatch.setattr(direct_server_command, "remove", lambda: done.append("removed"))
+    monkeypatch.setattr(host, "program", lambda *_asked: None)
+    return done
+
+
+def test_a_server_of_direct_return_is_applied_and_removed(direct_config, direct_server):
+    assert cli.main(["direct-server", "apply", "--config", str(direct_config)]) == 0
+    assert cli.main(["direct-server", "remove"]) == 0
+    assert direct_server == ["eth0", "removed"]
+
+
+@pytest.mark.parametrize(
+    "error, sentence",
+    [
+        (direct_server_command.Refused("nft refuses it."), "nft refuses it.\n"),
+        (
+            PermissionError(1, ""),
+            "the server cannot be changed: operation not permitted; it wants CAP_NET_ADMIN, or root.\n",
+        ),
+    ],
+)
+def test_a_server_that_cannot_be_changed_says_why(direct_server, monkeypatch, capsys, error, sentence):
+    monkeypatch.setattr(direct_server_command, "remove", mock.Mock(side_effect=error))
+    assert cli.main(["direct-server", "remove"]) == 1
+    assert capsys.readouterr().err == sentence
 
 
 def test_the_status_of_a_direct_plane_is_shown_where_it_runs(monkeypatch, capsys):

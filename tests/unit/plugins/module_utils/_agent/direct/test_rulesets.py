@@ -114,7 +114,7 @@ def test_a_server_whose_mac_is_not_known_is_no_fault_while_it_owns_nothing():
 
 @pytest.mark.parametrize("server", [FIRST, THIRD])
 def test_a_server_hands_on_to_the_owner_or_if_it_is_that_to_the_second(server):
-    text = rulesets.of_server([service(6443, FIRST, SECOND)], "eth0", server.address)
+    text = rulesets.of_server([service(6443, FIRST, SECOND)], "eth0", [server.address])
     listed = re.search(r"map servers_0_others \{ type [^;]+; elements = \{ (.*?) \}; \}", text).group(1)
     for number, other in (each.split(" : ") for each in listed.split(", ")):
         bucket = table([FIRST, SECOND], COUNT)[int(number)]
@@ -128,7 +128,7 @@ def test_a_service_without_a_server_is_left_to_the_proxy():
 
 def test_each_family_has_a_table_of_its_own():
     six = Service("2001:db8::100", 6443, [Server("2001:db8::1"), Server("2001:db8::2")], COUNT)
-    text = rulesets.of_server([service(6443, FIRST, SECOND), six], "eth0", "2001:db8::1")
+    text = rulesets.of_server([service(6443, FIRST, SECOND), six], "eth0", ["2001:db8::1"])
     assert text.count("delete table") == 2
     four, _separator, rest = text.partition("add table ip6 ")
     assert "ip daddr" in four and "ip6" not in four

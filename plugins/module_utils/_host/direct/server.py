@@ -1,0 +1,100 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Whether a host can be a server of direct return; each obstacle is a sentence with its mend. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, Iterator, List, Mapping, Sequence, Tuple
+
+from ..._agent.config.schema import Faults
+from ..._agent.direct.server.setup import strangers
+from ..._agent.direct.settings import Service, Settings
+from .host import Host
+
+LOOPBACK = "lo"
+STRICT = 1  # rp_filter
+EVERY_ADDRESS = {4: "0.0.0.0", 6: "::"}
+
+
+def obstacles(settings: Settings, host: Host) -> Faults:
+    """Return what keeps a host from being a server."""
+    here = [each for each in host.addresses if each["interface"] == settings.interface]
+    if not here:
+        others = ", ".join(sorted({each["interface"] for each in host.addresses} - {LOOPBACK}))
+        return [f"interface is {settings.interface!r}, which has no address on this host: name one of {others}."]
+    foreign = strangers(settings, [each["address"] for each in host.addresses if each["interface"] != LOOPBACK])
+    return [
+        *foreign,
+        *_of_reverse_paths(settings, host),
+        *(fault for service in settings.services for fault in _of_vips(service, host)),
+        *(fault for service in settings.services for fault in _of_listeners(service, host.listeners)),
+        *(fault for service in settings.services for fault in _of_segment(service, settings.interface, here)),
+    ]
+
+
+def _of_reverse_paths(settings: Settings, host: Host) -> Iterator[str]:
+    """The kernel uses the larger one of an interface's number and that of all; IPv6 has no such filter."""
+    names = ("all", settings.interface)
+    filters = {name: int(host.rp_filters.get(name) or 0) for name in names}
+    has_ipv4 = any(":" not in vip for service in settings.services for vip in service.balanced.bind)
+    if has_ipv4 and max(filters.values()) == STRICT:
+        strict = next(name for name in names if filters[name] == STRICT)
+        yield (
+            f"net.ipv4.conf.{strict}.rp_filter is {STRICT}, strict: this host would drop what balancers hand on from a "
+            f"client to which it has another route. Set net.ipv4.conf.{settings.interface}.rp_filter to 2."
+        )
+
+
+def _of_vips(service: Service, host: Host) -> Iterator[str]:
+    for vip in service.balanced.bind:
+        holders = [each["interface"] for each in host.addresses if each["address"] == vip]
+        strangers_to_vrrp = sorted({*holders} - {LOOPBACK}) if vip not in host.routed else []
+        if strangers_to_vrrp:
+            yield (
+                f"{vip}, a VIP of {service.balanced.name}, is on {', '.join(strangers_to_vrrp)} of this host, and no "
+                "VRRP router here has it: delete it there, because a server has its VIPs on lo alone."
+            )
+        if any(route["gateway"] == vip for route in host.defaults):
+            yield (
+                f"{vip}, a VIP of {service.balanced.name}, is the gateway of this host's default route: a server sends "
+                "its answers past the balancers, so name another gateway."
+            )
+
+
+def _of_listeners(service: Service, listeners: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A socket that is bound to the VIP looks to the table of second chances as a connection does."""
+    name, port = service.balanced.name, service.balanced.port
+    there = [(_address(each["address"]), each["program"]) for each in listeners if each["port"] == port]
+    for vip in map(ipaddress.ip_address, service.balanced.bind):
+        every = EVERY_ADDRESS[vip.version]
+        bound = [program for address, program in there if address == vip]
+        if bound:
+            yield (
+                f"{bound[0]} listens at {vip} port {port}, the VIP of {name}: have it listen at {every}, or "
+                "connections of other servers would get no second chance."
+            )
+        elif not any(address.is_unspecified and address.version >= vip.version for address, _program in there):
+            yield _unserved(f"{vip} port {port} ({name})", every, there)
+
+
+def _unserved(place: str, every: str, there: List[Tuple[Any, str]]) -> str:
+    only = ", ".join(f"{program} at {address} alone" for address, program in there) or "nothing"
+    return f"This host would not answer at {place}, because on that port {only} listens: start a server at {every}."
+
+
+def _address(text: str) -> Any:
+    found = ipaddress.ip_address(text)
+    return getattr(found, "ipv4_mapped", None) or found
+
+
+def _of_segment(service: Service, interface: str, here: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Return the servers that are not on the link, this host among them."""
+    networks = [ipaddress.ip_interface(f"{each['address']}/{each['prefix']}").network for each in here]
+    for server in service.balanced.servers:
+        address = ipaddress.ip_address(server.address)
+        if not any(address in network for network in networks):
+            yield (
+                f"{server.address}, a server of {service.balanced.name}, is in no network of {interface}: all servers "
+                "need to be on one link, so name its address there, or leave the service to a proxy."
+            )
