@@ -17,14 +17,15 @@ NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
 GOOD = {"faults": [], "config": "{}\n", "differences": []}
 
 
-def known(host=RUNS, changed=False, **others):
+def known(host=None, changed=False, **others):
+    """Return the role's variables on a host, on which the unit runs unless another one is given."""
     return {
         **variables_of("direct_server"),
         "ansible_check_mode": False,
         "direct_server_state": "present",
         "__direct_server_seen": GOOD,
         "__direct_server_files": [],
-        "__direct_server_host": host,
+        "__direct_server_host": host or RUNS,
         "__direct_server_configured": {"changed": changed},
         "__direct_server_deleted": {"changed": True},
         "__direct_server_verified": GOOD,
@@ -104,7 +105,7 @@ def test_a_removal_where_there_is_nothing_stops_nothing():
 
 
 def test_a_foreign_file_is_kept_and_comes_back():
-    files = known()["__direct_server_files"] or variables_of("direct_server")["__direct_server_files"]
+    files = variables_of("direct_server")["__direct_server_files"]
     kept = [item["path"] for item in files if item.get("keep")]
     (removal,) = [task[FILES] for task in tasks("direct_server", "remove.yml") if FILES in task]
     assert kept == removal["put_back"] == [item["path"] for item in removal["files"]]
