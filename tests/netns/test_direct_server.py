@@ -62,12 +62,6 @@ class Server:
 
 
 @pytest.fixture
-def link():
-    with temporary_link() as found:
-        yield found
-
-
-@pytest.fixture
 def server(link, tmp_path):
     return Server(link.lb1, tmp_path)
 

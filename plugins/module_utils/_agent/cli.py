@@ -73,7 +73,7 @@ def _add_server(commands: Any) -> None:
 
 
 def _add_direct_server(commands: Any) -> None:
-    purpose = "be a server that answers clients itself: have the VIPs, and give connections of others a second chance"
+    purpose = "make this host a server of direct return, which answers the clients itself, or take that back"
     server = commands.add_parser("direct-server", help=purpose, description=f"{purpose}.".capitalize())
     orders = server.add_subparsers(dest="order", metavar="ORDER", required=True)
     applying = orders.add_parser("apply", help="put a configuration of the direct plane in force")

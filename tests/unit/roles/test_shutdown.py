@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from support.paths import ROLES
-from support.roles import calls, variables_of
+from support.roles import calls, tasks, variables_of
 
 SYSTEMD, FILES = "ansible.builtin.systemd_service", "onprem.lb.config_files"
 UNIT = "onprem-lb-shutdown.service"
@@ -57,3 +57,21 @@ def test_no_run_waits_for_it_because_it_waits_for_programs_that_may_need_the_vip
 def test_its_unit_is_written_where_a_router_runs_and_deleted_elsewhere(routes, state):
     ((_module, given),) = called(RUNS, FILES, routes=routes)
     assert [(file["path"], file["state"]) for file in given["files"]] == [(f"/etc/systemd/system/{UNIT}", state)]
+
+
+def test_a_router_that_a_node_gives_up_is_not_stopped_before_the_others_are_proved():
+    """The stop of the unit stops the router, so it waits for unused.yml, which comes after the verification."""
+    including = {
+        file: task["when"]
+        for file in ("configure.yml", "unused.yml")
+        for task in tasks("layout", file)
+        if task.get("ansible.builtin.include_tasks") == "shutdown.yml"
+    }
+    assert including == {
+        "configure.yml": "__layout_shutdown_wanted",
+        "unused.yml": "__layout_has_shutdown and not __layout_has_router",
+    }
+    order = [task["name"] for task in tasks("layout", "unused.yml")]
+    assert order.index("Unused | Stop the router, so that it does not start again") < order.index(
+        "Unused | Stop nothing at a shutdown any more"
+    )
