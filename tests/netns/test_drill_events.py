@@ -206,8 +206,7 @@ def test_a_split_that_heals_when_the_kernel_has_asked_for_the_winners_mac_in_vai
     cluster.fail("host_cut", "lb1")
     until(lambda: cluster.view(VIP).announcer == "lb2", "lb2 does not take over")
     cluster.recorder.wait(lambda: False, seconds)  # since the first of three questions, one in each second
-    cluster.revert("host_cut", "lb1")
-    healed = time.time()
+    healed = cluster.revert("host_cut", "lb1")
     assert cluster.recorder.wait(lambda: cluster.is_settled({VIP: line["back"]}), REFRESH - 1), lb2.output("ip", "n")
     assert cluster.recorder.overlap(VIP, healed, time.time()) < line["two_holders_ms"]
     yielded = next(at for at, view in cluster.recorder.views(VIP) if at > healed and view.holders == ["lb1"])
