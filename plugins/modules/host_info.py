@@ -109,6 +109,16 @@ options:
         role P(onprem.lb.haproxy#role), and C(names), the DNS names by which clients reach them, besides O(vips).
     type: dict
     default: {}
+  takes_over:
+    description:
+      - Whether the user wants static pods that hold O(vips) to be disabled. Those whose manifests are known are
+        returned, and are no problem.
+    type: bool
+    default: false
+  take_over_variable:
+    description: The variable by which the user says so, for the mend of the problem that such a pod is otherwise.
+    type: str
+    default: ''
   loaded:
     description:
       - Units of haproxy, keepalived or the agent that must have loaded their configuration as it is on disk.
@@ -253,6 +263,18 @@ takeover:
       description: Files that are kept, by the names to which a removal puts them back.
       type: list
       elements: str
+static_pods:
+  description: With O(takes_over), the static pods that are to be disabled.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    program:
+      description: What moves VIPs there.
+      type: str
+    manifest:
+      description: The path of the pod's manifest.
+      type: str
 obstacles:
   description: A sentence for each of O(packages), O(units) and O(files) that is in the way of a deployment.
   type: dict
@@ -381,6 +403,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     rivals,
     served_certificates,
     server_names,
+    static_pods,
     takeover,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
@@ -416,6 +439,8 @@ ARGUMENTS = {
     "named": {"type": "dict", "default": {}},
     "servers": {"type": "list", "elements": "raw", "default": []},
     "api": {"type": "dict", "default": {}},
+    "takes_over": {"type": "bool", "default": False},
+    "take_over_variable": {"type": "str", "default": ""},
     "loaded": {"type": "list", "elements": "str", "default": []},
     "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
     "listen": {"type": "float", "default": 0.0},
@@ -429,7 +454,7 @@ def read_host(params, reader):
     """Return the result without `heard`. What keeps the host from being a balancer is a problem and not an error."""
     answering = {}
     addresses = reader.addresses()
-    others, problems = of_others(params, reader)
+    others, problems, pods = of_others(params, reader)
     if not facts.has_systemd():
         problems.append("systemd does not run here: haproxy and keepalived need it for their units.")
     if addresses is None:
@@ -456,6 +481,7 @@ def read_host(params, reader):
         "instances": instances(params, reader),
         "keepalived_version": reader.version(KEEPALIVED) if KEEPALIVED in params["configs"] else "",
         "takeover": others,
+        "static_pods": pods,
         "members": facts.members(reader.text(params["members_record"])) if params["members_record"] else {},
         "followed": followed.read(reader),
         "not_following": member.not_following(reader),
@@ -479,15 +505,18 @@ def uncovered(params):
 
 
 def of_others(params, reader):
-    """Return what others have set up here, by program, and the problems with it."""
+    """Return what others have set up here, by program, the problems with it, and the static pods to disable."""
     configs = params["configs"]
     running = processes.named({*configs, *rivals.PROGRAMS}) if configs else []
     found = takeover.read(reader, configs, running, facts.packages(reader.text(params["packages_record"])))
     problems = [problem for program in found.values() for problem in program["problems"]]
-    if KEEPALIVED in configs:
-        is_openshift = os.path.isdir(rivals.OPENSHIFT_KEEPALIVED)
-        problems += rivals.problems(running, facts.vip_addresses(params["vips"]), is_openshift)
-    return found, problems
+    if KEEPALIVED not in configs:
+        return found, problems, []
+    is_openshift = os.path.isdir(rivals.OPENSHIFT_KEEPALIVED)
+    every = rivals.rivals(running, facts.vip_addresses(params["vips"]), is_openshift, static_pods.manifest)
+    pods = [rival for rival in every if params["takes_over"] and rival.manifest]
+    problems += [rivals.problem(rival, params["take_over_variable"]) for rival in every if rival not in pods]
+    return found, problems, [{"program": pod.program, "manifest": pod.manifest} for pod in pods]
 
 
 def instances(params, reader):

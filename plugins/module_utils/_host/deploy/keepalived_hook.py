@@ -4,7 +4,7 @@
 
 ``hook ended CONFIG`` carries out the last will of a keepalived that was killed, and ``hook yielded CONFIG INSTANCE``
 tells the peers of an instance that it has yielded. Clients wait for both, so it is small: Python compiles it at each
-start.
+start. A run that replaces kube-vip calls ``hook resign CONFIG``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from ... import _agent
 from ..._agent.keepalived import last_will as _last_will  # noqa: F401  # so that Ansible packs it
 from ..._agent.keepalived import peers as _peers  # noqa: F401  # likewise
+from ..._agent.keepalived import predecessor as _predecessor  # noqa: F401  # likewise
 from . import archive
 
 ENDED = (
@@ -36,12 +37,15 @@ ENDED = (
     "vrrp/core/__init__.py",
     "vrrp/core/packet.py",
 )
+RESIGNED = ("keepalived/predecessor.py",)
 YIELDED = ("keepalived/peers.py", "net/arp.py", "net/ndisc.py", "net/neighbours.py")
 START = b"""\
 import sys
 
 if sys.argv[1] == "ended":
     from _agent.keepalived.last_will import main
+elif sys.argv[1] == "resign":
+    from _agent.keepalived.predecessor import main
 else:
     from _agent.keepalived.peers import main
 
@@ -55,4 +59,6 @@ def build(python: str) -> bytes:
     :param python: the path of the Python that runs it, isolated from its environment and without its site-packages
     """
     carried = archive.carried(_agent)
-    return archive.pack({path: carried[path] for path in (*ENDED, *YIELDED)}, START, f"#!{python} -IS\n".encode())
+    return archive.pack(
+        {path: carried[path] for path in (*ENDED, *RESIGNED, *YIELDED)}, START, f"#!{python} -IS\n".encode()
+    )

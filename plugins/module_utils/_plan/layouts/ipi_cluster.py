@@ -56,6 +56,7 @@ SETTINGS = {
     "server_check": Field(anything, {}),
     "bootstrap": Field(anything, ""),  # an address, or a member's name
     "bootstrap_complete": Field(boolean, False),
+    "take_over": Field(boolean, False),
     "machine_networks": Field(list_of(text), []),
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
     "checks": Field(anything, []),

@@ -21,7 +21,19 @@ from ..model import agent, answers, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
-from . import engine_choice, follow, identity, meanwhile, openings, order, resolver, silent, transition, unused
+from . import (
+    engine_choice,
+    follow,
+    identity,
+    meanwhile,
+    openings,
+    order,
+    resolver,
+    silent,
+    static_pods,
+    transition,
+    unused,
+)
 from .departed import departed, record
 from .engine_choice import Choice
 from .members import (
@@ -122,6 +134,7 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
         name, member_plan = member["name"], planned[member["name"]]
         faults += read_instances(member_plan.router.instances, f"{name}: instances")[1]
         faults += [f"{name}: {fault}" for fault in unused.faults(member["host"], member_plan.unused)]
+    faults += static_pods.faults(judged.members, planned, layout.prefix)
     if faults:
         return _refused(layout, faults)
     every = turns(judged.members, planned, password, judged.found.vips)
@@ -207,6 +220,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
             *way.warnings,
             *meanwhile.handovers(planned, way.order),
             *meanwhile.members_let_go(members),
+            *static_pods.sentences(members),
         ],
         vips=found.vips,
         members=planned,
@@ -219,6 +233,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
         routers_together=way.routers_together,
         leaving=way.leaving,
         joining=way.joining,
+        waiting=static_pods.waiting(members, planned),
         undo=undo(members, planned, way, judged.held),
         departed=former,
         record=record(members, {name: member_plan.router.sources for name, member_plan in planned.items()}),

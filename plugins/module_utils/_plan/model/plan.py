@@ -145,6 +145,7 @@ class Plan(NamedTuple):
     routers_together: bool = False  # whether the routers change at one time, after the balancers
     leaving: List[str] = []  # those that give a Virtual Router up which others keep: they stop before those change
     joining: List[str] = []  # those that have to run one which others run: they start it when all send to them
+    waiting: List[str] = []  # those whose routers start last, when the static pods that hold the VIPs are disabled
     undo: Undo = Undo()
     departed: List[Departed] = []  # to be stopped before the others change
     record: Dict[str, List[str]] = {}  # the addresses of each member, which the next run reads

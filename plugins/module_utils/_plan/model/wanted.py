@@ -41,6 +41,9 @@ def sha256(content: str) -> str:
     return hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()
 
 
+BETWEEN_MEMBERS = ("departed", "migration_order", "joining", "waiting", "routers_together")  # parts of a plan
+
+
 def is_in_force(plan: Mapping[str, Any], name: str, host: Mapping[str, Any], differing: Iterable[Any]) -> bool:
     """Return whether a run has nothing to configure on a member, as far as that was compared.
 
@@ -51,7 +54,7 @@ def is_in_force(plan: Mapping[str, Any], name: str, host: Mapping[str, Any], dif
     :param differing: what the roles have found that is not as wanted
     """
     member = plan["members"][name]
-    between_members = plan["departed"] or plan["migration_order"] or plan["joining"] or plan["routers_together"]
+    between_members = [plan[name] for name in BETWEEN_MEMBERS if plan[name]]
     packages = host["missing_packages"] if member["engine"] == NATIVE else []  # the agent needs none
-    on_this_one = member["replaces"] or packages or host["held_back"]
+    on_this_one = member["replaces"] or packages or host["held_back"] or host["static_pods"]
     return not (any(differing) or between_members or on_this_one or host["selinux"])

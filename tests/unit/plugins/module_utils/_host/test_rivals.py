@@ -16,7 +16,7 @@ KUBE_VIP = Process("kube-vip", 88, STATIC, True, {"address": VIP})
 
 
 def problems(*processes, vips=(VIP, VIP6), is_openshift=False):
-    return rivals.problems(processes, vips, is_openshift)
+    return [rival.problem for rival in rivals.rivals(processes, vips, is_openshift, lambda program: "")]
 
 
 def test_a_keepalived_in_a_pod_or_a_container_is_refused():
@@ -67,3 +67,20 @@ def test_a_kube_vip_that_holds_a_vip_is_refused(environment, held):
         f"kube-vip runs in the static pod d41d8cd98f00 (pid 88) and holds {held}, which two programs "
         "cannot hold: take its manifest out of the kubelet's folder, such as /etc/kubernetes/manifests."
     ]
+
+
+@pytest.mark.parametrize("process", [KUBE_VIP, KEEPALIVED])
+def test_the_manifest_of_a_static_pod_is_found(process):
+    (rival,) = rivals.rivals([process], [VIP], False, "/m/{}.yaml".format)
+    assert (rival.program, rival.manifest) == (process.program, f"/m/{process.program}.yaml")
+    assert rivals.problem(rival, "") == rival.problem
+    assert rivals.problem(rival, "ipi_take_over") == (
+        f"{rival.problem[:-1]}, or let the run disable /m/{process.program}.yaml at the right moment: "
+        "-e ipi_take_over=true."
+    )
+
+
+@pytest.mark.parametrize("kind", [cgroups.POD, cgroups.CONTAINER, cgroups.UNIT])
+def test_what_a_kubelet_does_not_start_from_a_manifest_has_none(kind):
+    (rival,) = rivals.rivals([KUBE_VIP._replace(runs_in=RunsIn(kind, "a"))], [VIP], False, "/m/{}.yaml".format)
+    assert rival.manifest == "" and rivals.problem(rival, "ipi_take_over") == rival.problem

@@ -22,7 +22,7 @@ def program(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("what", [["ended"], ["yielded", "vip-192.0.2.10"]])
+@pytest.mark.parametrize("what", [["ended"], ["resign"], ["yielded", "vip-192.0.2.10"]])
 def test_it_has_every_module_that_it_imports(program, tmp_path, what):
     config = tmp_path / "keepalived.conf"
     config.write_text("")
@@ -34,7 +34,7 @@ def test_it_has_every_module_that_it_imports(program, tmp_path, what):
 def test_it_has_no_others():
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "import _agent.keepalived.last_will, _agent.keepalived.peers\n"
+        "import _agent.keepalived.last_will, _agent.keepalived.peers, _agent.keepalived.predecessor\n"
         "print(*(name for name in sys.modules if name.partition('.')[0] == '_agent'))\n"
     )
     built = zipfile.ZipFile(io.BytesIO(keepalived_hook.build(sys.executable)))

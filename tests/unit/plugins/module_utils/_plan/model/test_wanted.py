@@ -60,8 +60,15 @@ def test_a_unit_that_does_not_run_or_not_at_boot_or_starts_again_and_again_is_na
 
 
 MEMBER = {"engine": "native", "replaces": ""}
-PLAN = {"members": {"lb1": MEMBER}, "departed": [], "migration_order": [], "joining": [], "routers_together": False}
-HOST = {"missing_packages": [], "held_back": {}, "selinux": False}
+PLAN = {
+    "members": {"lb1": MEMBER},
+    "departed": [],
+    "migration_order": [],
+    "joining": [],
+    "waiting": [],
+    "routers_together": False,
+}
+HOST = {"missing_packages": [], "held_back": {}, "selinux": False, "static_pods": []}
 
 
 def test_a_member_on_which_nothing_differs_needs_no_configuration():
@@ -81,11 +88,13 @@ def test_a_member_with_the_agent_needs_no_packages():
         ({"departed": [{"name": "lb3"}]}, {}, []),
         ({"migration_order": ["lb1"]}, {}, []),
         ({"joining": ["lb2"]}, {}, []),
+        ({"waiting": ["lb2"]}, {}, []),
         ({"routers_together": True}, {}, []),
         ({"members": {"lb1": {**MEMBER, "replaces": "native"}}}, {}, []),
         ({}, {"missing_packages": ["haproxy"]}, []),
         ({}, {"held_back": {"by": "onprem.lb.maintenance"}}, []),
         ({}, {"selinux": True}, []),
+        ({}, {"static_pods": [{"program": "kube-vip", "manifest": "/m/kube-vip.yaml"}]}, []),
     ],
 )
 def test_whatever_differs_or_is_not_compared_is_configured(plan, host, differing):

@@ -1,0 +1,139 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: static_pod
+short_description: Disable a static pod that holds VIPs
+version_added: 1.0.0
+author:
+  - The onprem.lb authors (!UNKNOWN)
+description:
+  - Renames the manifest, so that the kubelet stops the pod, and waits until the pod's program has ended. The renamed
+    file stays in the kubelet's folder. Its name begins with a dot, so the kubelet ignores it.
+  - Removes the addresses that the program has left on this host.
+  - If the program does not end in time, the manifest gets its name back.
+  - To have the pod again, give the manifest its former name.
+options:
+  manifest:
+    description: The manifest in the kubelet's folder.
+    type: path
+    required: true
+  program:
+    description: The program in the pod that must have ended.
+    type: str
+    required: true
+  addresses:
+    description: The VIPs that it may leave, without a prefix length.
+    type: list
+    elements: str
+    default: []
+  wait:
+    description: How many seconds the kubelet has to end the program.
+    type: float
+    default: 60
+extends_documentation_fragment:
+  - ansible.builtin.action_common_attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    description: Shows the name of the manifest.
+    support: full
+  platform:
+    description: Static pods are of Linux.
+    platforms: linux
+    support: full
+"""
+
+EXAMPLES = r"""
+- name: Disable the kube-vip that has held the VIP so far
+  onprem.lb.static_pod:
+    manifest: /etc/kubernetes/manifests/kube-vip.yaml
+    program: kube-vip
+    addresses: [192.0.2.10]
+"""
+
+RETURN = r"""
+kept:
+  description: Where the manifest is now.
+  returned: success
+  type: str
+removed:
+  description: The addresses that the program had left, with their prefix lengths.
+  returned: success
+  type: list
+  elements: str
+"""
+
+import os
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
+from ansible_collections.onprem.lb.plugins.module_utils._host import static_pods
+
+PAUSE = 0.05  # seconds between two looks at the processes
+
+
+def ends(program, wait):
+    """Return whether a program ends within a number of seconds."""
+    deadline = time.monotonic() + wait
+    while static_pods.runs(program):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(PAUSE)
+    return True
+
+
+def remove_left(addresses, kernel):
+    """Remove those of some addresses that are on this host; return them."""
+    left = [each for each in kernel.addresses() if each.address in addresses]
+    for each in left:
+        kernel.delete(each.index, f"{each.address}/{each.prefix}")
+    return [f"{each.address}/{each.prefix}" for each in left]
+
+
+def run_module(module):
+    manifest, program = module.params["manifest"], module.params["program"]
+    kept = static_pods.disabled(manifest)
+    is_there = os.path.exists(manifest)
+    result = {
+        "changed": is_there,
+        "kept": kept,
+        "removed": [],
+        "diff": {"before": f"{manifest}\n", "after": f"{kept}\n"},
+    }
+    if not is_there or module.check_mode:
+        return result
+    os.rename(manifest, kept)
+    if not ends(program, module.params["wait"]):
+        os.rename(kept, manifest)
+        module.fail_json(
+            msg=f"{program} has not ended within {module.params['wait']:g} s after {manifest} was disabled, so the "
+            "manifest is back: see whether the kubelet runs, and repeat the run."
+        )
+    return {**result, "removed": remove_left(module.params["addresses"], netlink.Netlink())}
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "manifest": {"type": "path", "required": True},
+            "program": {"type": "str", "required": True},
+            "addresses": {"type": "list", "elements": "str", "default": []},
+            "wait": {"type": "float", "default": 60.0},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        module.exit_json(**run_module(module))
+    except OSError as error:
+        module.fail_json(msg=f"{module.params['manifest']} was not disabled: {error}")
+
+
+if __name__ == "__main__":
+    main()
