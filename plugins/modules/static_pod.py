@@ -70,31 +70,9 @@ removed:
 """
 
 import os
-import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
 from ansible_collections.onprem.lb.plugins.module_utils._host import static_pods
-
-PAUSE = 0.05  # seconds between two looks at the processes
-
-
-def ends(program, wait):
-    """Return whether a program ends within a number of seconds."""
-    deadline = time.monotonic() + wait
-    while static_pods.runs(program):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(PAUSE)
-    return True
-
-
-def remove_left(addresses, kernel):
-    """Remove those of some addresses that are on this host; return them."""
-    left = [each for each in kernel.addresses() if each.address in addresses]
-    for each in left:
-        kernel.delete(each.index, f"{each.address}/{each.prefix}")
-    return [f"{each.address}/{each.prefix}" for each in left]
 
 
 def run_module(module):
@@ -110,13 +88,13 @@ def run_module(module):
     if not is_there or module.check_mode:
         return result
     os.rename(manifest, kept)
-    if not ends(program, module.params["wait"]):
+    if not static_pods.ends(program, module.params["wait"]):
         os.rename(kept, manifest)
         module.fail_json(
             msg=f"{program} has not ended within {module.params['wait']:g} s after {manifest} was disabled, so the "
             "manifest is back: see whether the kubelet runs, and repeat the run."
         )
-    return {**result, "removed": remove_left(module.params["addresses"], netlink.Netlink())}
+    return {**result, "removed": static_pods.remove_left(module.params["addresses"])}
 
 
 def main():

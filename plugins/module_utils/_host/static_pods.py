@@ -11,8 +11,10 @@ from __future__ import annotations
 import glob
 import os
 import re
-from typing import Callable, Collection, List, Sequence
+import time
+from typing import Any, Callable, Collection, List, Sequence
 
+from .._agent.net import netlink
 from . import cgroups, ownership, processes
 
 # Those of kubeadm and OpenShift, of RKE2 and of k3s.
@@ -21,6 +23,7 @@ FOLDERS = (
     "/var/lib/rancher/rke2/agent/pod-manifests",
     "/var/lib/rancher/k3s/agent/pod-manifests",
 )
+PAUSE = 0.05  # seconds between two looks at the processes
 Running = Callable[[Collection[str]], List[processes.Process]]  # `processes.named`
 CONTAINER = r'^[\s{{-]*"?name"?\s*:\s*["\']?{program}["\']?\s*,?\s*$'
 
@@ -41,6 +44,28 @@ def disabled(path: str) -> str:
 def runs(program: str, running: Running = processes.named) -> bool:
     """Return whether a static pod on this host's network runs a program."""
     return any(each.runs_in.kind == cgroups.STATIC_POD and each.on_this_network for each in running([program]))
+
+
+def ends(program: str, wait: float) -> bool:
+    """Return whether no static pod runs a program any more within a number of seconds."""
+    deadline = time.monotonic() + wait
+    while runs(program):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(PAUSE)
+    return True
+
+
+def remove_left(addresses: Collection[str], kernel: Any = None) -> List[str]:
+    """Remove those of some addresses that are on this host; return them with their prefix lengths.
+
+    :param kernel: a `netlink.Netlink`, this host's by default
+    """
+    kernel = kernel or netlink.Netlink()
+    left = [each for each in kernel.addresses() if each.address in addresses]
+    for each in left:
+        kernel.delete(each.index, f"{each.address}/{each.prefix}")
+    return [f"{each.address}/{each.prefix}" for each in left]
 
 
 def _text(path: str) -> str:

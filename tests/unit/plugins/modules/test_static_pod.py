@@ -41,7 +41,7 @@ def kept(manifest):
 def kernel(monkeypatch):
     network = fakes.Network([])
     network.netlink.link("eth0", 1)
-    monkeypatch.setattr(static_pod.netlink, "Netlink", lambda: network.netlink)
+    monkeypatch.setattr(static_pod.static_pods.netlink, "Netlink", lambda: network.netlink)
     return network
 
 
