@@ -516,6 +516,7 @@ def of_others(params, reader):
     every = rivals.rivals(running, facts.vip_addresses(params["vips"]), is_openshift, static_pods.manifest)
     pods = [rival for rival in every if params["takes_over"] and rival.manifest]
     problems += [rivals.problem(rival, params["take_over_variable"]) for rival in every if rival not in pods]
+    problems += static_pods.kept_twice([pod.manifest for pod in pods])
     return found, problems, [{"program": pod.program, "manifest": pod.manifest} for pod in pods]
 
 

@@ -85,14 +85,16 @@ def run_module(module):
         "removed": [],
         "diff": {"before": f"{manifest}\n", "after": f"{kept}\n"},
     }
-    if not is_there or module.check_mode:
+    if module.check_mode:
         return result
-    os.rename(manifest, kept)
+    if is_there:
+        os.rename(manifest, kept)
     if not static_pods.ends(program, module.params["wait"]):
-        os.rename(kept, manifest)
+        if is_there:
+            os.rename(kept, manifest)
         module.fail_json(
-            msg=f"{program} has not ended within {module.params['wait']:g} s after {manifest} was disabled, so the "
-            "manifest is back: see whether the kubelet runs, and repeat the run."
+            msg=f"{program} has not ended within {module.params['wait']:g} s after {manifest} was disabled"
+            f"{', so the manifest is back' if is_there else ''}: see whether the kubelet runs, and repeat the run."
         )
     return {**result, "removed": static_pods.remove_left(module.params["addresses"])}
 

@@ -41,6 +41,16 @@ def disabled(path: str) -> str:
     return os.path.join(os.path.dirname(path), f".{os.path.basename(ownership.kept(path))}")
 
 
+def kept_twice(manifests: Sequence[str]) -> List[str]:
+    """Return a sentence for each manifest that cannot be kept, because another one is."""
+    return [
+        f"{path} would be disabled, and another manifest is kept from before as {disabled(path)}: delete that one, or "
+        "move it away."
+        for path in dict.fromkeys(manifests)
+        if os.path.lexists(disabled(path))
+    ]
+
+
 def runs(program: str, running: Running = processes.named) -> bool:
     """Return whether a static pod on this host's network runs a program."""
     return any(each.runs_in.kind == cgroups.STATIC_POD and each.on_this_network for each in running([program]))

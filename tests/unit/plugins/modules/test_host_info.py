@@ -18,6 +18,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     processes,
     served_certificates,
     server_names,
+    static_pods,
     takeover,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
@@ -268,6 +269,28 @@ def test_another_program_that_moves_vips_is_a_problem_where_keepalived_is_wanted
     monkeypatch.setattr(processes, "named", lambda _names: others)
     found = look({**host, "vips": ["192.0.2.10/24"], "configs": asked})["problems"]
     assert len(found) == problems and all("kube-vip runs in the static pod d41d (pid 88)" in each for each in found)
+
+
+MEND = "-e ipi_take_over=true."
+
+
+@pytest.mark.parametrize("takes_over", [True, False])
+def test_a_static_pod_is_disabled_or_is_a_problem_whose_mend_names_the_variable(
+    host, monkeypatch, tmp_path, takes_over
+):
+    manifest = tmp_path / "vip.yaml"
+    manifest.write_text("kind: Pod\n")
+    static = cgroups.RunsIn(cgroups.STATIC_POD, "d41d")
+    kube_vip = processes.Process("kube-vip", 88, static, True, {"address": "192.0.2.10"})
+    monkeypatch.setattr(processes, "named", lambda _names: [kube_vip])
+    monkeypatch.setattr(static_pods, "manifest", lambda _program: str(manifest))
+    asked = {"takes_over": takes_over, "take_over_variable": "ipi_take_over"}
+    found = look({**host, "vips": ["192.0.2.10/24"], "configs": {"keepalived": "/none"}, **asked})
+    assert found["static_pods"] == ([{"program": "kube-vip", "manifest": str(manifest)}] if takes_over else [])
+    assert [each[-len(MEND) :] for each in found["problems"]] == ([] if takes_over else [MEND])
+    (tmp_path / ".vip.yaml.before-onprem-lb").touch()
+    again = look({**host, "vips": ["192.0.2.10/24"], "configs": {"keepalived": "/none"}, **asked})["problems"]
+    assert len(again) == 1 and ("another manifest is kept from before" in again[0]) == takes_over
 
 
 def test_the_certificates_of_api_servers_are_held_against_the_names_and_the_vips(host, monkeypatch):

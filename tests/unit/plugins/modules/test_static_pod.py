@@ -45,7 +45,7 @@ def kernel(monkeypatch):
     return network
 
 
-def disable(monkeypatch, manifest, looks=3, check=False, **parameters):
+def disable(monkeypatch, manifest, looks=3, **parameters):
     monkeypatch.setattr(static_pod.static_pods, "runs", Kubelet(manifest, looks).runs)
     return {"manifest": str(manifest), "program": "kube-vip", "addresses": [VIP], **parameters}
 
@@ -70,3 +70,13 @@ def test_a_manifest_whose_program_does_not_end_is_back(monkeypatch, manifest, ke
         "kubelet runs, and repeat the run."
     )
     assert manifest.exists() and not kept.exists() and kernel.journal == []
+
+
+def test_a_second_program_of_a_manifest_that_is_disabled_already_is_waited_for(monkeypatch, manifest, kept, kernel):
+    manifest.rename(kept)
+    assert not run(static_pod, disable(monkeypatch, manifest))["changed"]
+    assert refusal(static_pod, disable(monkeypatch, manifest, looks=None, wait=0.1)) == (
+        f"kube-vip has not ended within 0.1 s after {manifest} was disabled: see whether the kubelet runs, and repeat "
+        "the run."
+    )
+    assert kept.exists()

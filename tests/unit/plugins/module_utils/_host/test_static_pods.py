@@ -63,6 +63,16 @@ def test_a_kubelet_and_a_search_ignore_a_disabled_manifest(folder):
     assert static_pods.manifest("kube-vip", [str(folder)]) == ""
 
 
+def test_a_manifest_that_is_kept_from_before_is_not_replaced(folder):
+    manifest = str(folder / "vip.yaml")
+    assert static_pods.kept_twice([manifest]) == []
+    (folder / ".vip.yaml.before-onprem-lb").write_text(YAML)
+    assert static_pods.kept_twice([manifest, manifest]) == [
+        f"{manifest} would be disabled, and another manifest is kept from before as "
+        f"{folder}/.vip.yaml.before-onprem-lb: delete that one, or move it away."
+    ]
+
+
 STATIC = Process("kube-vip", 88, RunsIn(cgroups.STATIC_POD, "d41d"))
 
 
