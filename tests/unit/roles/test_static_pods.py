@@ -56,15 +56,16 @@ def test_the_vips_of_a_router_that_runs_already_are_not_removed(name, removed):
     assert given == {"manifest": "/m/kube-vip.yaml", "program": "kube-vip", "addresses": removed}
 
 
-def test_routers_that_have_waited_start_after_the_pods_and_then_resign_for_them():
+def test_a_router_that_has_waited_succeeds_the_pods_and_is_enabled_afterwards():
     found = called("master1", POD, SYSTEMD, COMMAND)
-    assert [module for module, _given in found] == [POD, SYSTEMD, COMMAND]
-    assert (found[1][1]["state"], found[1][1]["enabled"], found[2][1]["argv"][1]) == ("started", True, "resign")
+    assert [module for module, _given in found] == [SYSTEMD, POD, COMMAND, SYSTEMD]
+    assert found[0][1] == {"daemon_reload": True} and found[2][1]["argv"][1] == "succeed"
+    assert (found[3][1]["state"], found[3][1]["enabled"]) == ("started", True)
 
 
 def test_no_other_router_is_touched_and_none_in_check_mode():
     assert called("master2", SYSTEMD, COMMAND) == []
-    assert called("master1", SYSTEMD, check=True) == []
+    assert [given for _module, given in called("master1", SYSTEMD, check=True)] == [{"daemon_reload": True}]
 
 
 def test_everything_else_is_in_place_before():

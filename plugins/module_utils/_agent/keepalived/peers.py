@@ -17,6 +17,7 @@ from __future__ import annotations
 import select
 import socket
 import subprocess
+import time
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Set
 
 from ..net import netlink, sockets
@@ -63,17 +64,24 @@ def readable(prober: Any, seconds: float) -> bool:
     return bool(select.select([prober], [], [], seconds)[0])
 
 
-def find(prober: Any, addresses: Iterable[str], wait: Wait = readable) -> Dict[str, str]:
+def find(
+    prober: Any,
+    addresses: Iterable[str],
+    wait: Wait = readable,
+    tries: int = TRIES,
+    now: Callable[[], float] = time.monotonic,
+) -> Dict[str, str]:
     """Ask for the MACs of addresses, and return those that answer. The kernel takes the answers as ones to itself.
 
     :param prober: a `NeighbourProber` of the interface
     """
     missing: Set[str] = set(addresses)
     found: Dict[str, str] = {}
-    for _try in range(TRIES):
+    for _try in range(tries):
+        end = now() + WAIT  # also where others speak all the time
         for address in sorted(missing):
             prober.probe(address)
-        while missing and wait(prober, WAIT):
+        while missing and (left := end - now()) > 0 and wait(prober, left):
             found.update((address, mac) for address, mac in prober.replies() if address in missing)
             missing -= {*found}
     return found

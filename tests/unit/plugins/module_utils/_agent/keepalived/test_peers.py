@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import subprocess
 
 import pytest
@@ -110,6 +112,12 @@ def test_one_that_never_answers_is_given_up():
     assert prober.asked.count("192.0.2.3") == peers.TRIES
 
 
+def test_one_that_never_answers_is_given_up_where_others_speak_all_the_time():
+    prober, times = Prober(), itertools.count(step=0.05)
+    assert peers.find(prober, ["192.0.2.3"], lambda *_given: True, now=lambda: next(times)) == {}
+    assert prober.asked == ["192.0.2.3"] * peers.TRIES
+
+
 @pytest.fixture
 def host(monkeypatch, tmp_path):
     """A host whose configuration and neighbours are those above; what it sends."""
@@ -136,8 +144,8 @@ def host(monkeypatch, tmp_path):
         return Prober(**made.answering)
 
     monkeypatch.setattr(peers, "NeighbourProber", prober)
-    monkeypatch.setattr(peers, "readable", lambda prober, _seconds: bool(prober.waiting))
-    monkeypatch.setattr(peers.find, "__defaults__", (peers.readable,))
+    patient = functools.partial(peers.find, wait=lambda prober, _seconds: bool(prober.waiting))
+    monkeypatch.setattr(peers, "find", patient)
     monkeypatch.setattr(peers.netlink, "Netlink", lambda: made)
     monkeypatch.setattr(peers.sockets, "open_socket", lambda *_given: made)
     shown = f"192.0.2.8 INCOMPLETE\n{SHOWN}"
