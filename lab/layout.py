@@ -55,7 +55,7 @@ EXAMPLES = (
     Host("node2", "backends", 31, ports=(80, 443, 8080)),
     Host("client", "probe", 51),
 )
-LAYOUTS = {"examples": EXAMPLES, "ipi": IPI, "ipi-agent": IPI, "interruptions-ipi": IPI, "pods": PODS}
+LAYOUTS = {"examples": EXAMPLES, "ipi": IPI, "ipi-agent": IPI, "cluster": IPI, "interruptions-ipi": IPI, "pods": PODS}
 
 
 @dataclass(frozen=True)

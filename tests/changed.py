@@ -24,9 +24,9 @@ NONE: Tuple[str, ...] = ()
 DEPLOYED = ("examples",)
 PAIR = ("default", "agent", "mixed", "rke2", *DEPLOYED)
 PODS = ("pods",)
-CLUSTER = ("ipi", "ipi-agent", *PODS)
+CLUSTER = ("ipi", "ipi-agent", "cluster", *PODS)
 ALONE = ("roles",)
-NATIVE = ("default", "mixed", "rke2", "ipi", "roles", *DEPLOYED, *PODS)
+NATIVE = ("default", "mixed", "rke2", "ipi", "cluster", "roles", *DEPLOYED, *PODS)
 # The first matching prefix decides. A path without one needs all scenarios.
 SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     # No scenario runs these.
@@ -80,10 +80,11 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "roles/keepalived/": NATIVE,
     # The scenarios themselves, and the files that they read.
     "molecule/agent/": ("agent",),
+    "molecule/cluster/": ("cluster",),
     "molecule/default/": ("default",),
     "molecule/examples/": DEPLOYED,
     "molecule/ipi-agent/": ("ipi-agent",),
-    "molecule/ipi/": ("ipi", "ipi-agent"),  # ipi-agent runs its playbooks, too
+    "molecule/ipi/": ("ipi", "ipi-agent", "cluster"),  # both of them run its playbooks and tests, too
     "molecule/mixed/": ("mixed",),
     "molecule/rke2/": ("rke2",),
     "molecule/roles/": ALONE,

@@ -14,6 +14,7 @@ IMAGE_OF = {
     "examples": "debian12",
     "ipi": "debian13",
     "ipi-agent": "debian12",
+    "cluster": "debian13",
     "pods": "debian12",
     "roles": "debian13",
 }

@@ -15,7 +15,7 @@ from support.scenarios import IMAGE_OF, IMAGES
 DEPLOYED = ["examples:debian12"]
 PAIR = ["default:debian12", "agent:debian13", "mixed:debian12", "rke2:debian13", *DEPLOYED]
 PODS = ["pods:debian12"]
-CLUSTER = ["ipi:debian13", "ipi-agent:debian12", *PODS]
+CLUSTER = ["ipi:debian13", "ipi-agent:debian12", "cluster:debian13", *PODS]
 ALONE = ["roles:debian13"]
 EVERY = PAIR + CLUSTER + ALONE
 
@@ -31,9 +31,12 @@ EVERY = PAIR + CLUSTER + ALONE
         ("roles/pair/tasks/main.yml", PAIR),
         ("roles/ipi/tasks/main.yml", CLUSTER),
         ("plugins/module_utils/_plan/layouts/ipi_vips.py", CLUSTER),
-        ("roles/keepalived/vars/main.yml", ["default:debian12", *PAIR[2:], "ipi:debian13", *PODS, *ALONE]),
+        (
+            "roles/keepalived/vars/main.yml",
+            ["default:debian12", *PAIR[2:], "ipi:debian13", "cluster:debian13", *PODS, *ALONE],
+        ),
         ("plugins/module_utils/_agent/proxy/config.py", EVERY),  # haproxy's services are judged by it
-        ("molecule/ipi/drill.yml", CLUSTER[:2]),
+        ("molecule/ipi/drill.yml", CLUSTER[:3]),
         ("molecule/ipi-agent/drill.yml", CLUSTER[1:2]),
         ("playbooks/pods.yml", PODS),
         ("plugins/filter/pods.py", PODS),

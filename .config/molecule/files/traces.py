@@ -36,6 +36,13 @@ FILES = {
         "/run/onprem-lb-*",
     ],
     "any_host": ["/run/*.down"],  # written when a balancer starts; some have not started since the setup
+    "follow": [
+        "/etc/onprem-lb-follow",
+        "/usr/local/lib/onprem-lb-follow",
+        "/var/lib/onprem-lb-follow",
+        f"{UNITS}/onprem-lb-follow.service",
+        f"{UNITS}/*.wants/onprem-lb-follow.service",
+    ],
     "resolver": [
         "/etc/onprem-lb-resolver",
         "/etc/resolv.conf.before-onprem-lb",
