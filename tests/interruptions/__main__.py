@@ -239,6 +239,7 @@ def main() -> int:
     parser.add_argument(
         "--every-member", action="store_true", help="a task that runs for one member after the other, for each of them"
     )
+    parser.add_argument("--starts-only", action="store_true", help="no task in its middle")
     parser.add_argument(
         "--done", type=Path, help="a file with tables of earlier kill tests; what they have repaired is left out"
     )
@@ -256,7 +257,8 @@ def main() -> int:
 
     def choose(operation: str, every: List[Moment], seen: Journal) -> List[Moment]:
         each = every if arguments.every_member else journal.each_once(every, seen)
-        return journal.sample(journal.part(journal.left(each, operation, done), arguments.part), arguments.moments)
+        wanted = journal.left(journal.starts(each) if arguments.starts_only else each, operation, done)
+        return journal.sample(journal.part(wanted, arguments.part), arguments.moments)
 
     return interrupt(layout, cycles, choose, arguments.logs)
 

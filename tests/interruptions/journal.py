@@ -142,6 +142,11 @@ def left(every: Sequence[Moment], operation: str, done: Counter[Kind]) -> List[M
     return found
 
 
+def starts(every: Sequence[Moment]) -> List[Moment]:
+    """Return the moments at which a task starts."""
+    return [moment for moment in every if not moment.delay]
+
+
 def part(every: Sequence[Moment], which: Tuple[int, int]) -> List[Moment]:
     """Return one of several parts, so that several machines can share the moments.
 

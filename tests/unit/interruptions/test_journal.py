@@ -83,6 +83,11 @@ def test_a_sample_is_spread_evenly_and_none_means_all():
     assert journal.sample(every, None) == journal.sample(every, 12) == journal.sample(every, 99) == every
 
 
+def test_the_starts_of_tasks_can_be_all_that_is_interrupted():
+    every = [Moment(task, delay, "") for task in (2, 3) for delay in (0.0, 0.7)]
+    assert journal.starts(every) == [every[0], every[2]]
+
+
 def test_the_parts_are_the_whole_and_a_task_is_in_one_of_them():
     every = [Moment(task, delay, "") for task in (2, 3, 5, 6, 9) for delay in (0.0, 0.7)]
     assert [moment.task for moment in journal.part(every, (2, 3))] == [3, 3, 9, 9]
