@@ -82,6 +82,7 @@ class Draft(NamedTuple):
     snippet: List[str] = []  # as the plan has it
     follow: Optional[follow.Follow] = None
     resolver: Optional[resolver.Resolver] = None
+    direct: Callable[[str], Dict[str, Any]] = lambda _name: {}  # as `MemberPlan` has it
 
 
 class Layout(NamedTuple):
@@ -298,6 +299,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
         ),
         follow=following,
         resolver=resolver.planned(found.resolver, name, bool(following)),
+        direct=found.direct(name),
         unused=unused.unused(member["host"], choice.engine, *runs),
     )
 

@@ -110,6 +110,7 @@ class MemberPlan(NamedTuple):
     proof: Optional[Expected] = None  # what it must show before the next members change
     follow: Dict[str, Any] = {}  # as `follow.planned` returns it
     resolver: Dict[str, Any] = {}  # as `resolver.planned` returns it
+    direct: Dict[str, Any] = {}  # the configuration of its direct plane, as `config_files` takes it
     interrupted: str = ""  # the program that its change stops, so that it hands its VIPs over first
     unused: List[str] = []  # the component roles that an earlier run has set up, and this plan does not need
 
