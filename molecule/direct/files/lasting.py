@@ -35,8 +35,14 @@ def keep(address: str, port: str, count: str, ended: str) -> None:
     lasting = connected(address, port, count)
     first = [answer_of(connection) for connection in lasting]
     now, rounds = first, 0
+    known = {*first}
+
+    def again(connection: socket.socket, before: str) -> str:
+        """Ask once more; what became of a connection that was lost stays."""
+        return answer_of(connection) if before in known else before
+
     while not os.path.exists(ended):
-        now, rounds = [answer_of(connection) for connection in lasting], rounds + 1
+        now, rounds = list(map(again, lasting, now)), rounds + 1
         time.sleep(PAUSE)
     lost = collections.Counter(answer for answer, name in zip(now, first) if answer != name)
     print(json.dumps({"shares": collections.Counter(first), "rounds": rounds, "lost": lost}))
@@ -51,12 +57,11 @@ def connected(address: str, port: str, count: str) -> "list[socket.socket]":
 
 
 def answer_of(connection: socket.socket) -> str:
-    """Return the server's name, or what happened instead. A connection that was lost stays so."""
+    """Return the server's name, or what happened instead."""
     try:
         connection.sendall(b"who?\n")
         return connection.recv(64).decode().strip() or "closed"
     except OSError as error:
-        connection.close()
         return type(error).__name__
 
 

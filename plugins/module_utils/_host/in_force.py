@@ -17,7 +17,7 @@ import re
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._agent.runtime import status_socket
-from .._shared.engines import AGENT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, UNITS, VRRP, Daemon
+from .._shared.engines import AGENT, DIRECT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, UNITS, VRRP, Daemon
 from . import facts
 from .reader import Reader, show
 
@@ -135,6 +135,10 @@ def follow(reader: Reader) -> InForce:
     return _agent_daemon(reader, Daemon(FOLLOW))[0]
 
 
+def direct(reader: Reader) -> InForce:
+    return _agent_daemon(reader, Daemon(DIRECT))[0]
+
+
 def report_of(daemon: Daemon) -> Dict[str, Any]:
     """Return the report of a daemon of the agent; an empty one if it does not answer."""
     try:
@@ -167,6 +171,7 @@ DAEMONS: Dict[str, Callable[[Reader], InForce]] = {
     UNITS[AGENT].balancer: proxy,
     UNITS[AGENT].router: router,
     Daemon(FOLLOW).unit: follow,
+    Daemon(DIRECT).unit: direct,
 }
 
 
