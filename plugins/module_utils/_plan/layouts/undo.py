@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping, Sequence
 
-from ..._shared import engines
+from ..._shared.engines import ROUTERS
 from ..model.plan import MemberPlan, Undo
 from .transition import Way
-
-ROUTERS = {units.router for units in engines.UNITS.values()}
 
 
 def undo(
@@ -41,7 +39,7 @@ def undo(
 
 def _runs_ours(host: Dict[str, Any]) -> bool:
     """Whether a router of this collection runs."""
-    return bool(ROUTERS & {*host.get("own_units", [])} & {*host.get("active_units", [])})
+    return bool({*ROUTERS} & {*host.get("own_units", [])} & {*host.get("active_units", [])})
 
 
 def _takes_over(host: Dict[str, Any]) -> bool:

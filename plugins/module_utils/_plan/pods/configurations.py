@@ -119,8 +119,7 @@ def sidecar(plan: MemberPlan) -> Dict[str, Any]:
         found["balancer"] = _watched_balancer(plan)
     found["router"] = {"fifo": paths.ROUTER_FIFO}
     if plan.engine == NATIVE:
-        config = f"{PARTS[KEEPALIVED].inside}/keepalived.conf"
-        found["router"].update(keepalived=config, notify_fifo=paths.NOTIFY_FIFO)
+        found["router"].update(keepalived=paths.KEEPALIVED_CONFIG, notify_fifo=paths.NOTIFY_FIFO)
     return found
 
 

@@ -120,6 +120,6 @@ def _json(value: Any) -> str:
 
 
 def _checksum(files: List[File]) -> str:
-    """Return what differs when a file or the agent does, in the 63 characters that podman allows an annotation."""
+    """Return what differs when a file or the agent does."""
     text = "".join(f"{file.path}\0{file.content}\0" for file in files)
-    return hashlib.sha256(f"{text}{VERSION}".encode()).hexdigest()[:40]
+    return hashlib.sha256(f"{text}{VERSION}".encode()).hexdigest()
