@@ -7,6 +7,7 @@ from __future__ import annotations
 MANIFESTS = "/etc/kubernetes/manifests"
 RESOURCES = "/etc/kubernetes/static-pod-resources/onprem-lb"
 BALANCER, ROUTER, FOLLOW = "onprem-lb-balancer", "onprem-lb-router", "onprem-lb-follow"
+NAMES = (BALANCER, ROUTER, FOLLOW)
 
 # The environment of their processes, and the first arguments of the first one of a container, before its FIFO.
 POD, CONFIGURATION = "ONPREM_LB_POD", "ONPREM_LB_CONFIGURATION"
@@ -16,6 +17,21 @@ LOADED = ".loaded"  # what the name of a record ends with that begins as that of
 
 # The annotation of a manifest whose change is one of the pod.
 CHECKSUM = "onprem.lb/configuration"
+
+
+# The files that the programs of the pods load, by the end of their paths.
+LOADED_BY = {
+    "/haproxy/haproxy.cfg": BALANCER,
+    "/proxy/proxy.json": BALANCER,
+    "/keepalived/keepalived.conf": ROUTER,
+    "/vrrp/vrrp.json": ROUTER,
+}
+
+
+def loads(path: str) -> str:
+    """Return the pod that has to load a file anew when that changes, or of which the file is the manifest; or ''."""
+    found = {f"{RESOURCES}{end}": pod for end, pod in LOADED_BY.items()}
+    return {**found, **{manifest_of(name): name for name in (BALANCER, ROUTER)}}.get(path, "")
 
 
 def manifest_of(name: str) -> str:
