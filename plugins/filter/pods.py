@@ -86,12 +86,13 @@ def pods_below(given, folder):
 def member_pods(plan, name, auth_pass):
     """Return the pods of a member of a plan as data, and what they read."""
     member = plans.member_of(plan)
-    made = files.of_member(
-        name, member, auth_pass, manifests.Options(**member.pods), templates.render, reloads=True
-    )
+    made = files.of_member(name, member, auth_pass, manifests.Options(**member.pods), templates.render, reloads=True)
     return {
         "faults": made.faults,
-        "files": [*map(_with_pod, _files(made)), *({"path": pods.stopped(each), "state": "absent"} for each in pods.NAMES)],
+        "files": [
+            *map(_with_pod, _files(made)),
+            *({"path": pods.stopped(each), "state": "absent"} for each in pods.NAMES),
+        ],
         "pods": [each["metadata"]["name"] for each in made.manifests.values()],
         "archive": ARCHIVE,
         "secrets": [*made.secrets, *([auth_pass] if auth_pass else [])],

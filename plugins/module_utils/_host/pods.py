@@ -42,10 +42,12 @@ class First(NamedTuple):
 
 def running(root: str = "/proc") -> Dict[str, First]:
     """Return the first process of each pod that runs, by the name of the pod."""
+    here = processes.network(root, os.getpid())
     found: Dict[str, First] = {}
     for pid in processes.pids(root):
         words = processes.text(root, pid, "cmdline").split("\0")
-        if tuple(words[:2]) == pods.FIRST and words[3:4] == [pods.HOLDER]:
+        is_first = tuple(words[:2]) == pods.FIRST and words[3:4] == [pods.HOLDER]
+        if is_first and processes.network(root, pid) == here:  # a host may have others in it, which are containers
             environment = processes.environment(root, pid)
             name = environment.get(pods.POD, "")
             found[name] = First(pid, environment.get(pods.CONFIGURATION, ""), words[4])

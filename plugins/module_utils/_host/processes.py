@@ -51,8 +51,8 @@ def named(programs: Collection[str], root: str = "/proc") -> List[Process]:
     for pid in pids(root):
         program = text(root, pid, "comm").strip()
         if program in programs:
-            where, network = runs_in(pid, root), _network(root, pid) == _network(root, 1)
-            found.setdefault((program, where), Process(program, pid, where, network, environment(root, pid)))
+            where, is_here = runs_in(pid, root), network(root, pid) == network(root, 1)
+            found.setdefault((program, where), Process(program, pid, where, is_here, environment(root, pid)))
     return list(found.values())
 
 
@@ -67,7 +67,7 @@ def pids(root: str) -> Iterator[int]:
     yield from sorted(int(os.path.basename(path)) for path in glob.glob(os.path.join(root, "[0-9]*")))
 
 
-def _network(root: str, pid: int) -> str:
+def network(root: str, pid: int) -> str:
     """Return the network namespace of a process, '' if it has ended meanwhile."""
     try:
         return os.readlink(os.path.join(root, str(pid), "ns", "net"))

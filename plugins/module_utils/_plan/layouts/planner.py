@@ -21,7 +21,19 @@ from ..model import agent, answers, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
-from . import delivery, engine_choice, follow, identity, meanwhile, openings, order, resolver, silent, transition, unused
+from . import (
+    delivery,
+    engine_choice,
+    follow,
+    identity,
+    meanwhile,
+    openings,
+    order,
+    resolver,
+    silent,
+    transition,
+    unused,
+)
 from .delivery import Delivery
 from .departed import departed, record
 from .engine_choice import Choice

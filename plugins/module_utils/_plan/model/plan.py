@@ -179,7 +179,8 @@ def member_of(data: Mapping[str, Any]) -> MemberPlan:
                 **{
                     **balancer,
                     "services": json.loads(balancer["services"]),
-                    "redirect": redirect and Redirect(redirect["vips"], {int(k): v for k, v in redirect["ports"].items()}),
+                    "redirect": redirect
+                    and Redirect(redirect["vips"], {int(k): v for k, v in redirect["ports"].items()}),
                 }
             ),
             "router": Router(**data["router"]),
