@@ -27,10 +27,9 @@ def of_pods(names: Iterable[str]) -> Dict[str, str]:
     """Return why no kubelet would run these static pods, if that shows."""
     if os.path.isdir(MANIFESTS):
         return {}
-    return {
-        name: f"There is no folder {MANIFESTS}: name it in the kubelet's configuration (staticPodPath)."
-        for name in names
-    }
+    return dict.fromkeys(
+        names, f"There is no folder {MANIFESTS}: name it in the kubelet's configuration (staticPodPath)."
+    )
 
 
 def of_files(paths: Iterable[str]) -> Dict[str, str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, NamedTuple
 
-from ..._shared.engines import KEEPALIVED, NATIVE
+from ..._shared.engines import NATIVE
 from ..layouts import nft_redirect
 from ..model import agent, haproxy, instances
 from ..model.plan import MemberPlan, Router
