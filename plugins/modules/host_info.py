@@ -52,7 +52,9 @@ options:
     elements: str
     default: []
   units:
-    description: Systemd units, and static pods of this collection, to look for; the active and the enabled ones are returned.
+    description:
+      - Systemd units to look for; the active and the enabled ones are returned.
+      - Likewise C(onprem-lb-balancer) and C(onprem-lb-router), the static pods of this collection.
     type: list
     elements: str
     default: []

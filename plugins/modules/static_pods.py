@@ -30,7 +30,9 @@ options:
     choices: [started, stopped, absent]
     required: true
   limit:
-    description: How many seconds to wait. The kubelet looks at its manifests every 20 s unless it is configured otherwise, and may have to pull an image.
+    description:
+      - How many seconds to wait.
+      - The kubelet looks at its manifests every 20 s unless it is configured otherwise, and may have to pull an image.
     type: float
     default: 300
 extends_documentation_fragment:

@@ -27,9 +27,8 @@ def of_pods(names: Iterable[str]) -> Dict[str, str]:
     """Return why no kubelet would run these static pods, if that shows."""
     if os.path.isdir(MANIFESTS):
         return {}
-    return dict.fromkeys(
-        names, f"There is no folder {MANIFESTS}: name it in the kubelet's configuration (staticPodPath)."
-    )
+    wrong = f"There is no folder {MANIFESTS}: create it, and name it in the kubelet's configuration (staticPodPath)."
+    return dict.fromkeys(names, wrong)
 
 
 def of_files(paths: Iterable[str]) -> Dict[str, str]:

@@ -48,7 +48,7 @@ UNITS = {
     NATIVE: Units(f"{HAPROXY}.service", f"{KEEPALIVED}.service"),
     AGENT: Units(Daemon(PROXY).unit, Daemon(VRRP).unit),
 }
-# How they come to a host: as systemd units, or as static pods of its kubelet, which are called the same with both engines.
+# How they come to a host: as systemd units, or as static pods of its kubelet, with the same names for both engines.
 UNIT, POD = "unit", "pod"
 PODS = Units(pods.BALANCER, pods.ROUTER)
 ROUTERS = (*(units.router for units in UNITS.values()), PODS.router)
@@ -62,7 +62,7 @@ _UNIT_OF = {program: UNITS[engine].balancer for engine, programs in PROGRAMS.ite
 
 
 def is_own(listener: Mapping[str, Any], programs: Collection[str]) -> bool:
-    """Whether a listening socket belongs to one of some programs. In a container of others, or in another unit, it does not.
+    """Whether a listening socket belongs to one of some programs. In a container of others, or another unit, it does not.
 
     :param listener: as `host_info` returns it
     """

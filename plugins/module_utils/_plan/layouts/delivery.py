@@ -83,15 +83,15 @@ def _beyond(settings: Mapping[str, Any], names: List[str]) -> Faults:
         found.append("ipi_metrics_file is set with ipi_delivery: pod, and what writes it is no pod yet: leave it out.")
     if settings["bootstrap"] in names:
         found.append(
-            "ipi_bootstrap is a member with ipi_delivery: pod, and its kubelet reads the pods of the bootstrap: make it an "
-            "address, so that it is a server alone."
+            "ipi_bootstrap is a member with ipi_delivery: pod, and its kubelet has the pods of the bootstrap: make it "
+            "an address, so that it is a server alone."
         )
     if boolean(settings["follow"])[0]:
         found.append("ipi_follow is set with ipi_delivery: pod, which does not deliver it yet: leave it out.")
     if boolean(settings["dns"])[0]:
         found.append(
-            "ipi_dns is set with ipi_delivery: pod, and the resolver is no pod: leave it out, and set it up with the role "
-            "onprem.lb.resolver."
+            "ipi_dns is set with ipi_delivery: pod, and the resolver is no pod: leave it out, and set it up with the "
+            "role onprem.lb.resolver."
         )
     if settings["engine"] == "agent":
         found.append("ipi_engine is agent with ipi_delivery: pod, which does not deliver it yet: leave it out.")

@@ -106,8 +106,8 @@ def test_a_member_with_units_does_not_get_pods_beside_them(where):
     nodes = cluster(**IN_PODS)
     nodes[0]["host"][where] = [*UNITS["native"]]
     assert planner.draft(ipi.LAYOUT, nodes).faults == [
-        "master-0: haproxy.service and keepalived.service run as units here, and ipi_delivery is pod. A run does not move "
-        "them yet: run onprem.lb.remove with the settings of before, and then onprem.lb.ipi."
+        "master-0: haproxy.service and keepalived.service run as units here, and ipi_delivery is pod. A run does not "
+        "move them yet: run onprem.lb.remove with the settings of before, and then onprem.lb.ipi."
     ]
 
 
