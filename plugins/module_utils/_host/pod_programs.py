@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Tuple
 from .._agent.keepalived import conf as keepalived_conf
 from .._agent.metrics import dumps
 from .._agent.runtime import status_socket
-from .._shared.engines import HAPROXY, KEEPALIVED, PROXY, VRRP, Daemon
+from .._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP, Daemon
 from .._shared.pods import RESOURCES
 from . import facts
 from .pods import First
@@ -36,6 +36,11 @@ def program_of(config: str) -> str:
 def config_of(program: str) -> str:
     """Return the path of a program's file on this host."""
     return posixpath.join(RESOURCES, program, FILES[program])
+
+
+def engine() -> str:
+    """Return the engine of the pods that are set up here."""
+    return NATIVE if os.path.exists(config_of(KEEPALIVED)) else AGENT
 
 
 def children(first: First) -> List[int]:

@@ -62,7 +62,7 @@ _UNIT_OF = {program: UNITS[engine].balancer for engine, programs in PROGRAMS.ite
 
 
 def is_own(listener: Mapping[str, Any], programs: Collection[str]) -> bool:
-    """Whether a listening socket belongs to one of some programs. In a container of others, or another unit, it does not.
+    """Whether a listening socket belongs to one of some programs. In others' container, or another unit, it does not.
 
     :param listener: as `host_info` returns it
     """

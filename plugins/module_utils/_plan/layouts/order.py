@@ -95,7 +95,7 @@ def is_provable(
     """Return whether a member could take over as soon as it has changed.
 
     One that joins, or that changes its engine, does so later. Where the routers change together, after the balancers,
-    an agent changes both of its daemons then, and pods change together, and a router that an interrupted run has stopped
+    an agent changes both of its daemons then, and pods change together. A router that an interrupted run has stopped
     starts then.
 
     :param host: as `host_info` returns it
