@@ -67,3 +67,8 @@ def test_a_kube_vip_that_holds_a_vip_is_refused(environment, held):
         f"kube-vip runs in the static pod d41d8cd98f00 (pid 88) and holds {held}, which two programs "
         "cannot hold: take its manifest out of the kubelet's folder, such as /etc/kubernetes/manifests."
     ]
+
+
+def test_the_keepalived_of_this_collections_own_pod_is_no_rival():
+    own = KEEPALIVED._replace(runs_in=RunsIn(cgroups.OWN_POD, "onprem-lb-router"))
+    assert problems(own) == problems(own, is_openshift=True) == []

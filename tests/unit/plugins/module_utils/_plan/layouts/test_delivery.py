@@ -147,3 +147,12 @@ def test_a_member_of_data_is_the_one_of_the_plan():
     member = planned().members["master-0"]
     again = plans.member_of(as_data(member))
     assert (again.balancer, again.router, again.firewall) == (member.balancer, member.router, member.firewall)
+
+
+@pytest.mark.parametrize("where, is_refused", [("onprem-lb-balancer", False), ("the static pod d41d8cd98f00", True)])
+def test_a_port_is_taken_by_the_haproxy_of_another_pod_and_not_by_its_own(where, is_refused):
+    nodes = in_pods()
+    listener = {"address": "0.0.0.0", "port": 9445, "program": "haproxy", "pid": 7, "runs_in": where}
+    nodes[0]["host"]["listeners"] = [listener]
+    found = planner.draft(ipi.LAYOUT, nodes).faults
+    assert any(f"already taken by haproxy in {where}" in fault for fault in found) == is_refused
