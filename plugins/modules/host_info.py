@@ -52,7 +52,9 @@ options:
     elements: str
     default: []
   units:
-    description: Systemd units to look for; the active and the enabled ones are returned.
+    description:
+      - Systemd units to look for; the active and the enabled ones are returned.
+      - Likewise C(onprem-lb-balancer) and C(onprem-lb-router), the static pods of this collection.
     type: list
     elements: str
     default: []
@@ -399,6 +401,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     obstacles,
     on_disk,
     ownership,
+    pods,
     processes,
     rivals,
     served_certificates,
@@ -412,7 +415,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system im
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import KEEPALIVED
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import KEEPALIVED, PODS
 
 ARGUMENTS = {
     "vips": {"type": "list", "elements": "raw", "default": []},
@@ -535,7 +538,9 @@ def instances(params, reader):
 
 def deployed(params, reader):
     """Return the states of the packages and the units, and what is in the way of installing, starting or writing."""
-    wanted, units = params["packages"] + of_family(params, reader), params["units"]
+    wanted = params["packages"] + of_family(params, reader)
+    units, static = ([unit for unit in params["units"] if (unit in PODS) == is_pod] for is_pod in (False, True))
+    runs = pods.running() if static else {}
     every = reader.packages([*dict.fromkeys(wanted + params["removes"])])
     packages = every.of(wanted)
     masked = reader.units_in("LoadState", units, "masked")
@@ -546,15 +551,16 @@ def deployed(params, reader):
         "own_packages": [name for name in params["packages"] if name in recorded],
         "unobtainable": reader.unobtainable(packages.to_fetch),
         "unremovable": {name: why for name, why in every.unremovable.items() if name in recorded},
-        "active_units": reader.units_in("ActiveState", units, "active"),
+        "active_units": reader.units_in("ActiveState", units, "active") + [name for name in static if name in runs],
         "restarting_units": reader.units_in("ActiveState", units, "activating", "deactivating"),
         "existing_units": reader.units_in("LoadState", units, "loaded") + masked,
-        "enabled_units": reader.units_in("UnitFileState", units, "enabled"),
-        "own_units": [unit for unit in units if facts.is_ours(unit)],
+        "enabled_units": reader.units_in("UnitFileState", units, "enabled") + pods.enabled(static),
+        "own_units": [unit for unit in units if facts.is_ours(unit)] + pods.own(static),
         "obstacles": {
             **packages.uninstallable,
             **obstacles.of_masked_units(masked),
             **obstacles.of_files(params["files"]),
+            **obstacles.of_pods(static),
         },
     }
 

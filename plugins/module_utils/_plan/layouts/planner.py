@@ -22,6 +22,7 @@ from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
 from . import (
+    delivery,
     engine_choice,
     follow,
     identity,
@@ -34,6 +35,7 @@ from . import (
     transition,
     unused,
 )
+from .delivery import Delivery
 from .departed import departed, record
 from .engine_choice import Choice
 from .members import (
@@ -100,6 +102,7 @@ class Judged(NamedTuple):
     settings: Dict[str, Any]
     found: Draft
     choices: Dict[str, Choice]
+    delivery: Delivery
 
     @property
     def held(self) -> Dict[str, int]:
@@ -164,11 +167,13 @@ def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judg
     found = layout.read(members, settings, faults)
     if found is None:
         return None
-    choices = choose_engines(members, layout.prefix, faults)
+    delivered = delivery.of(settings, layout.prefix, faults)
+    faults += delivery.faults(settings, members, delivered)
+    choices = delivery.engines(members) if delivered.is_pod else choose_engines(members, layout.prefix, faults)
     faults += shared_faults(settings, [vip.version for vip in found.vips], layout.prefix)
     faults += _host_faults(layout.prefix, members, found, choices)
     faults += [fault for member in members for fault in unfit_files(member, layout.prefix)]
-    return Judged(members, settings, found, choices)
+    return Judged(members, settings, found, choices, delivered)
 
 
 def _way(prefix: str, given: List[Member], judged: Judged, every: List[Turn]) -> transition.Way:
@@ -189,7 +194,7 @@ def _in_order(
     return {
         turn.name: member._replace(
             proof=order.proof(member.expected, turn, kept, judged.found.listeners(turn.name), together)
-            if order.is_provable(turn, hosts[turn.name], together, way.joining)
+            if order.is_provable(turn, hosts[turn.name], together, way.joining, bool(member.pods))
             else None,
             interrupted=order.interruption(hosts[turn.name], member) if turn.holds and not together else "",
         )
@@ -199,7 +204,7 @@ def _in_order(
 
 def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) -> Plan:
     """Return the plan of all members, with the way to it from what they run."""
-    members, settings, found, choices = judged
+    members, settings, found, choices, delivered = judged
     alone = way.sole_router
     if alone and choices[alone].replaces:
         replaced = choices[alone].replaces
@@ -229,7 +234,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
         advert_interval=settings["advert_interval"],
         migration_order=way.migrating,
         sole_router=alone,
-        order=way.order,
+        order=delivered.in_turn(way.order),
         routers_together=way.routers_together,
         leaving=way.leaving,
         joining=way.joining,
@@ -277,14 +282,15 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     balancer = found.balancer(name, choice.engine)
     services = follow.kept(balancer.services, found.follow, follow.followed_on(name, judged.members))
     router = accepting_keepalived(found.router(name, choice.engine), choice.engine)
-    units = engines.UNITS[choice.engine]
+    units = judged.delivery.units(choice.engine)
     runs = (bool(balancer.services), bool(router.instances))
+    down_file = "" if judged.delivery.is_pod else balancer.down_file  # a pod's is its own
     following = follow.planned(found.follow, choice.engine, bool(services), resolver.followed(found.resolver))
     return MemberPlan(
         engine=choice.engine,
         replaces=choice.replaces,
         replaced_programs=list(engines.REPLACED[choice.replaces]),
-        balancer=balancer._replace(services=services),
+        balancer=balancer._replace(services=services, down_file=down_file),
         router=router,
         firewall=openings.firewall(found.clients(name), router),
         expected=Expected(
@@ -293,12 +299,13 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             targets=found.targets,
             units=[unit for unit, it_runs in zip(units, runs) if it_runs],
             programs=list(engines.PROGRAMS[choice.engine]),
-            down_file=balancer.down_file,
+            down_file=down_file,
             settle=transition.settle(running, router.instances, password),
         ),
         follow=following,
         resolver=resolver.planned(found.resolver, name, bool(following)),
         unused=unused.unused(member["host"], choice.engine, *runs),
+        pods=judged.delivery.options,
     )
 
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import List, Mapping
 
 from ..._agent.config.schema import Faults
-from ..._shared.engines import NATIVE
+from ..._shared.engines import NATIVE, ROUTERS
 from ..model.plan import MemberPlan
 from .members import Member
-from .turns import ROUTERS
 
 
 def faults(members: List[Member], planned: Mapping[str, MemberPlan], prefix: str) -> Faults:
@@ -53,7 +52,7 @@ def waiting(members: List[Member], planned: Mapping[str, MemberPlan]) -> List[st
     """Return the members whose routers start when the pods have gone; one that runs already is left running."""
     if not _having(members):
         return []
-    stopped = [each["name"] for each in members if not ROUTERS & {*each["host"].get("active_units", [])}]
+    stopped = [each["name"] for each in members if not {*ROUTERS} & {*each["host"].get("active_units", [])}]
     return [name for name in stopped if planned[name].router.instances]
 
 

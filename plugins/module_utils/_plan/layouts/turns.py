@@ -6,13 +6,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Set, Tuple
 
-from ..._shared.engines import UNITS
+from ..._shared.engines import ROUTERS
 from ..model.plan import MemberPlan, Vip
 from . import changes
 from .changes import MOVES, SPLITS, Change, Instance
 from .members import held_vips
-
-ROUTERS = {units.router for units in UNITS.values()}
 
 
 class Turn(NamedTuple):
@@ -67,7 +65,7 @@ def turns(
         Turn(
             name=member["name"],
             before=member["host"].get("instances", []),
-            runs=bool(member.get("silent") or ROUTERS & {*member["host"].get("active_units", [])}),
+            runs=bool(member.get("silent") or {*ROUTERS} & {*member["host"].get("active_units", [])}),
             has_loaded=not member["host"].get("stale"),
             after=[{**each, "auth_pass": password} for each in planned[member["name"]].router.instances],
             engine=planned[member["name"]].engine,

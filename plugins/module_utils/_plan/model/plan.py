@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults
 
@@ -111,6 +111,7 @@ class MemberPlan(NamedTuple):
     follow: Dict[str, Any] = {}  # as `follow.planned` returns it
     resolver: Dict[str, Any] = {}  # as `resolver.planned` returns it
     interrupted: str = ""  # the program that its change stops, so that it hands its VIPs over first
+    pods: Dict[str, str] = {}  # the options of its static pods; nothing where it has units
     unused: List[str] = []  # the component roles that an earlier run has set up, and this plan does not need
 
 
@@ -167,3 +168,23 @@ def as_data(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: as_data(item) for key, item in value.items()}
     return [as_data(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def member_of(data: Mapping[str, Any]) -> MemberPlan:
+    """Return the plan of a member of which `as_data` has made data; what it expects stays such."""
+    balancer, redirect = data["balancer"], data["balancer"]["redirect"]
+    return MemberPlan(
+        **{
+            **data,
+            "balancer": Balancer(
+                **{
+                    **balancer,
+                    "services": json.loads(balancer["services"]),
+                    "redirect": redirect
+                    and Redirect(redirect["vips"], {int(k): v for k, v in redirect["ports"].items()}),
+                }
+            ),
+            "router": Router(**data["router"]),
+            "firewall": Firewall(**data["firewall"]),
+        }
+    )

@@ -28,6 +28,7 @@ from support.modules import refusal, run
 from support.plans.pairs import pair
 from support.programs import Programs
 from support.segments import AUTH_PASS, DEAF, deafen, hear
+from support.static_pods import BALANCER, ROUTER, Kubelet
 
 KEEPALIVED_CONF = """\
 vrrp_instance vip-192.0.2.10 {
@@ -360,3 +361,19 @@ def test_what_keeps_the_router_stopped_is_returned_for_the_plan(host, tmp_path, 
     paths = {during: str(tmp_path / f"{during}.json") for during in ("switchover", "maintenance")}
     monkeypatch.setattr(held_back.in_force, "__defaults__", (paths,))
     assert run(host_info, host, Programs(PROGRAMS))["held_back"] == {"during": "switchover", **record}
+
+
+def test_static_pods_are_among_the_units_that_are_there_and_that_run(tmp_path, monkeypatch):
+    asked = {"units": ["haproxy.service", BALANCER, ROUTER], "loaded": [BALANCER, ROUTER]}
+    programs = Programs({"systemctl": UNITS, "ip": json.dumps(IP_JSON)})
+    with Kubelet(tmp_path, monkeypatch) as kubelet:
+        kubelet.starts(BALANCER, "haproxy.cfg")
+        kubelet.writes(ROUTER)
+        found = run(host_info, asked, programs)
+        assert found["own_units"][-2:] == [BALANCER, ROUTER] and found["stale"] == []
+        assert found["enabled_units"] == ["haproxy.service", BALANCER, ROUTER]
+        assert found["active_units"] == ["haproxy.service", BALANCER]
+        kubelet.config(BALANCER).write_text("of now")
+        assert run(host_info, asked, programs)["stale"] == [
+            f"{BALANCER} has not loaded {kubelet.config(BALANCER)} since it changed."
+        ]
