@@ -83,7 +83,7 @@ def pods_below(given, folder):
     return [{**file, "path": folder + file["path"]} for file in given]
 
 
-def member_pods(plan, name, auth_pass):
+def pod_files(plan, name, auth_pass):
     """Return the pods of a member of a plan as data, and what they read."""
     member = plans.member_of(plan)
     made = files.of_member(name, member, auth_pass, manifests.Options(**member.pods), templates.render, reloads=True)
@@ -119,7 +119,7 @@ class FilterModule:
     def filters(self):
         return {
             "layout_pods": layout_pods,
-            "member_pods": member_pods,
+            "pod_files": pod_files,
             "pods_below": pods_below,
             "pods_to_read": pods_to_read,
         }

@@ -68,7 +68,7 @@ def test_a_router_that_was_stopped_starts_again():
     assert start == {"name": "keepalived.service", "state": "started"}
 
 
-PODS = "onprem.lb.static_pods"
+PODS = "onprem.lb.member_pods"
 
 
 def test_static_pods_change_in_the_wave_of_their_member_and_the_routers_of_holders_stop_before():

@@ -51,7 +51,7 @@ def delivered(name="master-0", **settings):
     settings = {"delivery": "pod", "pods": {"agent_image": "registry.example/onprem-lb:1"}, **settings}
     plan = planner.draft(ipi.LAYOUT, clusters.cluster(**settings))
     assert plan.faults == []
-    return _filter.member_pods(as_data(plan.members[name]), name, pods.PASSWORD)
+    return _filter.pod_files(as_data(plan.members[name]), name, pods.PASSWORD)
 
 
 def by_path(found):

@@ -24,11 +24,11 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.modules import host_info
+from support.kubelets import BALANCER, ROUTER, Kubelet
 from support.modules import refusal, run
 from support.plans.pairs import pair
 from support.programs import Programs
 from support.segments import AUTH_PASS, DEAF, deafen, hear
-from support.static_pods import BALANCER, ROUTER, Kubelet
 
 KEEPALIVED_CONF = """\
 vrrp_instance vip-192.0.2.10 {

@@ -20,9 +20,9 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from support.follow.reports import REPORT
+from support.kubelets import BALANCER, ROUTER, Kubelet
 from support.paths import GOLDEN
 from support.programs import Programs
-from support.static_pods import BALANCER, ROUTER, Kubelet
 
 VIP, STRANGER = "192.0.2.10", "02:00:00:00:00:63"
 INSTANCE = f"vip-{VIP}"

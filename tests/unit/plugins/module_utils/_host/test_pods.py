@@ -11,8 +11,8 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import in_force, pod_programs, pods
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from support import waiting
+from support.kubelets import BALANCER, ROUTER, Kubelet
 from support.programs import Programs
-from support.static_pods import BALANCER, ROUTER, Kubelet
 
 
 @pytest.fixture

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: static_pods
-short_description: Wait for the static pods of this collection, reload them, or stop them
+module: member_pods
+short_description: Wait for the static pods of a member, reload them, or stop them
 version_added: 1.1.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:
   - The kubelet starts and ends a static pod as its manifest comes and goes. This module waits until it has done so.
+  - It knows the pods of this collection. M(onprem.lb.static_pod) disables one of others.
   - A program that runs, and has not loaded its file since that changed, gets SIGHUP, by which no connection is refused
     and no VIP moves.
 options:
@@ -29,9 +30,9 @@ options:
     type: str
     choices: [started, stopped, absent]
     required: true
-  limit:
+  wait:
     description:
-      - How many seconds to wait.
+      - How many seconds the kubelet has.
       - The kubelet looks at its manifests every 20 s unless it is configured otherwise, and may have to pull an image.
     type: float
     default: 300
@@ -52,7 +53,7 @@ attributes:
 
 EXAMPLES = r"""
 - name: Stop the router of a node
-  onprem.lb.static_pods:
+  onprem.lb.member_pods:
     pods: [onprem-lb-router]
     state: stopped
 """
@@ -88,9 +89,9 @@ def _why(name, found):
     return in_force.unloaded(name, found)
 
 
-def start(reader, names, limit):
+def start(reader, names, wait):
     """Return the sentences about pods that are not in force when the time is over."""
-    end, reloaded = time.monotonic() + limit, {}
+    end, reloaded = time.monotonic() + wait, {}
     while True:
         left = not_in_force(reader, names)
         now = time.monotonic()
@@ -111,7 +112,7 @@ def end(params, dry):
     if dry:
         return there, []
     (pods.stop if params["state"] == "stopped" else pods.remove)(names)
-    return there, pods.still_running(names, params["limit"])
+    return there, pods.still_running(names, params["wait"])
 
 
 def _is_to_end(name, state):
@@ -123,15 +124,15 @@ def main():
         argument_spec={
             "pods": {"type": "list", "elements": "str", "required": True},
             "state": {"type": "str", "choices": ["started", "stopped", "absent"], "required": True},
-            "limit": {"type": "float", "default": 300},
+            "wait": {"type": "float", "default": 300},
         },
         supports_check_mode=True,
     )
     params, reader = module.params, Reader.of(module)
-    mend = f"after {params['limit']:g} s: look at the kubelet's log, and at that of the pod's containers."
+    mend = f"after {params['wait']:g} s: look at the kubelet's log, and at that of the pod's containers."
     if params["state"] == "started":
         changed = list(not_in_force(reader, params["pods"]))
-        left = [] if module.check_mode or not changed else [*start(reader, params["pods"], params["limit"]).values()]
+        left = [] if module.check_mode or not changed else [*start(reader, params["pods"], params["wait"]).values()]
         if left:
             module.fail_json(msg=f"{' '.join(left)} It is so {mend}")
     else:
