@@ -401,6 +401,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     obstacles,
     on_disk,
     ownership,
+    pod_programs,
     pods,
     processes,
     rivals,
@@ -524,7 +525,14 @@ def of_others(params, reader):
 
 
 def instances(params, reader):
-    """Return the VRRP instances of both configurations. Of two with the same name, keepalived's counts."""
+    """Return the VRRP instances of the router's unit or pod: of the one that is to run, where both are there."""
+    of_unit, of_pod = of_units(params, reader), pod_programs.instances(reader)
+    found = (of_pod or of_unit) if pods.enabled([PODS.router]) else (of_unit or of_pod)
+    return found if params["with_auth_pass"] else [{**instance, "auth_pass": ""} for instance in found]
+
+
+def of_units(params, reader):
+    """Return the VRRP instances of both engines' configurations. Of two with the same name, keepalived's counts."""
     path = params["keepalived_config"]
     text = reader.text(path)
     # What a package brings is an example, and no pair that lives.
@@ -532,8 +540,7 @@ def instances(params, reader):
     native = [] if is_example else keepalived_conf.instances(text)
     names = [instance["name"] for instance in native]
     agents = facts.agent_instances(reader.text(params["agent_config"]))
-    found = native + [instance for instance in agents if instance["name"] not in names]
-    return found if params["with_auth_pass"] else [{**instance, "auth_pass": ""} for instance in found]
+    return native + [instance for instance in agents if instance["name"] not in names]
 
 
 def deployed(params, reader):

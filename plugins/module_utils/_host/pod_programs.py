@@ -43,6 +43,12 @@ def engine() -> str:
     return NATIVE if os.path.exists(config_of(KEEPALIVED)) else AGENT
 
 
+def instances(reader: Reader) -> List[Dict[str, Any]]:
+    """Return the VRRP instances of the pods' configuration."""
+    native = keepalived_conf.instances(reader.text(config_of(KEEPALIVED)))
+    return native or facts.agent_instances(reader.text(config_of(VRRP)))
+
+
 def children(first: First) -> List[int]:
     """Return the processes that the first one of a container has started."""
     return facts.children(first.pid, facts.process_stats())

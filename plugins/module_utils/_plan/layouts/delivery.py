@@ -7,8 +7,11 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple
 
 from ..._agent.config.schema import Faults, Field, anything, boolean, one_of, read, text
-from ..._shared.engines import AUTO, NATIVE, POD, PODS, UNIT, UNITS, Units
+from ..._shared.engines import AGENT, AUTO, HAPROXY, KEEPALIVED, NATIVE, POD, PODS, UNIT, UNITS, Units
+from . import order
 from .engine_choice import Choice
+from .transition import sole_router
+from .turns import Turn
 
 SETTINGS = {"delivery": Field(one_of(UNIT, POD), UNIT), "pods": Field(anything, {})}
 # What a user says of all pods.
@@ -58,22 +61,41 @@ def engines(members: Iterable[Dict[str, Any]]) -> Dict[str, Choice]:
 
     :param members: as in `planner`
     """
-    return {member["name"]: _engine(member["settings"].get("engine") or AUTO) for member in members}
+    return {member["name"]: _moving(_engine(member["settings"].get("engine")), member, UNIT) for member in members}
 
 
-def _engine(wanted: str) -> Choice:
-    reason = "whose programs are in the images of its pods"
+def _engine(given: Any) -> Choice:
+    wanted, reason = given or AUTO, "whose programs are in the images of its pods"
     return Choice(NATIVE, reason) if wanted == AUTO else Choice(wanted, "ipi_engine names it")
 
 
-def faults(settings: Mapping[str, Any], members: List[Dict[str, Any]], delivery: Delivery) -> Faults:
-    """Return what cannot be delivered so, and what members run that another delivery has brought.
+def with_units(members: Iterable[Dict[str, Any]], choices: Mapping[str, Choice]) -> Dict[str, Choice]:
+    """Return the choices of members that get units; those that have pods move.
+
+    :param members: as in `planner`
+    """
+    return {member["name"]: _moving(choices[member["name"]], member, POD) for member in members}
+
+
+def _moving(choice: Choice, member: Dict[str, Any], other: str) -> Choice:
+    """Return a choice that replaces what another delivery has set up here; the run completes what was interrupted."""
+    there = PODS if other == POD else UNITS[NATIVE]
+    is_there = {*there} & {*member["host"].get("own_units", [])}
+    return choice._replace(replaces=NATIVE, moves_from=other) if is_there else choice
+
+
+def faults(
+    settings: Mapping[str, Any], members: List[Dict[str, Any]], delivery: Delivery, choices: Mapping[str, Choice]
+) -> Faults:
+    """Return what cannot be delivered so, and who cannot move from another delivery.
 
     :param members: as in `planner`
     """
     names = [member["name"] for member in members]
     found = _beyond(settings, names) if delivery.is_pod else []
-    return [*found, *(fault for member in members for fault in _of_member(member, delivery))]
+    of_member = _to_pods if delivery.is_pod else _to_units
+    every = ((each["name"], of_member(each, choices[each["name"]])) for each in members)
+    return [*found, *(f"{name}: {fault}" for name, own in every for fault in own)]
 
 
 def _beyond(settings: Mapping[str, Any], names: List[str]) -> Faults:
@@ -98,15 +120,41 @@ def _beyond(settings: Mapping[str, Any], names: List[str]) -> Faults:
     return found
 
 
-def _of_member(member: Dict[str, Any], delivery: Delivery) -> Faults:
-    """Return what another delivery has set up on a member."""
+def _to_pods(member: Dict[str, Any], choice: Choice) -> Faults:
+    """Return why a member cannot get pods in place of its units."""
     host = member["host"]
-    own = [*host.get("own_units", [])]
-    if delivery.is_pod:
-        there = [unit for units in UNITS.values() for unit in units if unit in [*own, *host.get("active_units", [])]]
-        found = f"{' and '.join(there)} run as units here, and ipi_delivery is pod"
-    else:
-        there = [name for name in PODS if name in own]
-        found = f"{' and '.join(there)} are static pods here, and ipi_delivery is unit"
-    mend = "run onprem.lb.remove with the settings of before, and then onprem.lb.ipi"
-    return [f"{member['name']}: {found}. A run does not move them yet: {mend}."] if there else []
+    own, active = host.get("own_units", []), host.get("active_units", [])
+    if {*UNITS[AGENT]} & {*own, *active}:
+        return [
+            "the agent runs here in units, and ipi_delivery is pod, which does not replace it: first set ipi_engine to "
+            "native with ipi_delivery: unit, and run onprem.lb.ipi."
+        ]
+    others = [unit for unit in UNITS[NATIVE] if unit in active and unit not in own]
+    if others and not choice.moves_from:
+        return [
+            f"{' and '.join(others)} run here, ipi_delivery is pod, and they are not this collection's: stop and "
+            "disable them first."
+        ]
+    unremovable = host.get("unremovable", {})
+    return [unremovable[name] for name in (HAPROXY, KEEPALIVED) if choice.moves_from and name in unremovable]
+
+
+def _to_units(member: Dict[str, Any], choice: Choice) -> Faults:
+    """Return why a member cannot get units in place of its pods."""
+    if not choice.moves_from or choice.engine == NATIVE:
+        return []
+    return [
+        f"its pods run HAProxy and keepalived, and its units would be the agent's ({choice.reason}): set ipi_engine to "
+        "native, and see that the packages can be installed."
+    ]
+
+
+def unsafe_moves(given: List[Turn], prefix: str) -> Faults:
+    """Return why members must not move in this run: routers of both deliveries would have to change together."""
+    moving = [turn.name for turn in given if turn.moves_from]
+    if not (moving and order.routers_together(given, sole_router(given))):
+        return []
+    return [
+        f"{', '.join(moving)} would change {prefix}_delivery, and settings that all members share change as well: "
+        f"change {prefix}_delivery in a run of its own."
+    ]

@@ -138,6 +138,7 @@ def waves(
 
 def _of_plan(plan: Mapping[str, Any], changing: Collection[str], restarting: Collection[str]) -> List[Wave]:
     members: Dict[str, Any] = plan["members"]
+    restarting = [name for name in restarting if name in members and not members[name]["replaces"]]
     later = [wave for wave in plan["order"][1:] if not set(changing).isdisjoint(wave)]
     moved = {name for wave in later for name in wave}
     at_first = [name for name in members if name not in moved]

@@ -168,16 +168,26 @@ def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judg
     if found is None:
         return None
     delivered = delivery.of(settings, layout.prefix, faults)
-    faults += delivery.faults(settings, members, delivered)
-    choices = delivery.engines(members) if delivered.is_pod else choose_engines(members, layout.prefix, faults)
+    choices = _choices(members, delivered, layout.prefix, faults)
+    faults += delivery.faults(settings, members, delivered, choices)
     faults += shared_faults(settings, [vip.version for vip in found.vips], layout.prefix)
     faults += _host_faults(layout.prefix, members, found, choices)
     faults += [fault for member in members for fault in unfit_files(member, layout.prefix)]
     return Judged(members, settings, found, choices, delivered)
 
 
+def _choices(members: List[Member], delivered: Delivery, prefix: str, faults: Faults) -> Dict[str, Choice]:
+    """Return what each member runs, and append what is wrong with it."""
+    if delivered.is_pod:
+        return delivery.engines(members)
+    return delivery.with_units(members, choose_engines(members, prefix, faults))
+
+
 def _way(prefix: str, given: List[Member], judged: Judged, every: List[Turn]) -> transition.Way:
     """Return the way from what the members run; one that splits is refused unless the user accepts that."""
+    unsafe = delivery.unsafe_moves(every, prefix)
+    if unsafe:
+        return transition.Way(unsafe)
     accepts_split = bool(boolean(given[0]["settings"].get("accept_split", False))[0])
     carrying = {turn.name: judged.choices[turn.name] for turn in every if turn.after}
     order = engine_choice.migration_order(carrying, judged.held)
@@ -289,6 +299,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     return MemberPlan(
         engine=choice.engine,
         replaces=choice.replaces,
+        moves_from=choice.moves_from,
         replaced_programs=list(engines.REPLACED[choice.replaces]),
         balancer=balancer._replace(services=services, down_file=down_file),
         router=router,

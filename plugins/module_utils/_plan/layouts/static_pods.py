@@ -45,6 +45,12 @@ def faults(members: List[Member], planned: Mapping[str, MemberPlan], prefix: str
             for name, plan in planned.items()
             if plan.router.instances and plan.engine != NATIVE
         ),
+        *(
+            f"{name} gets static pods, and only the unit of keepalived can wait until {one} is disabled: set "
+            f"{prefix}_delivery to unit, and move to pods afterwards."
+            for name, plan in planned.items()
+            if plan.router.instances and plan.pods
+        ),
     ]
 
 

@@ -99,7 +99,7 @@ class MemberPlan(NamedTuple):
     """The plan of one member: each part is what one component is called with."""
 
     engine: str
-    replaces: str  # the engine that goes, or nothing
+    replaces: str  # the engine that goes, or nothing; the same one where only its delivery changes
     replaced_programs: List[str]
     balancer: Balancer
     router: Router
@@ -111,6 +111,7 @@ class MemberPlan(NamedTuple):
     follow: Dict[str, Any] = {}  # as `follow.planned` returns it
     resolver: Dict[str, Any] = {}  # as `resolver.planned` returns it
     interrupted: str = ""  # the program that its change stops, so that it hands its VIPs over first
+    moves_from: str = ""  # the delivery that goes, where another one comes: unit or pod
     pods: Dict[str, str] = {}  # the options of its static pods; nothing where it has units
     unused: List[str] = []  # the component roles that an earlier run has set up, and this plan does not need
 

@@ -101,21 +101,64 @@ def test_a_bootstrap_host_is_a_server_and_no_member():
     assert faults(bootstrap="10.0.0.20") == []
 
 
-@pytest.mark.parametrize("where", ["own_units", "active_units"])
-def test_a_member_with_units_does_not_get_pods_beside_them(where):
-    nodes = cluster(**IN_PODS)
-    nodes[0]["host"][where] = [*UNITS["native"]]
-    assert planner.draft(ipi.LAYOUT, nodes).faults == [
-        "master-0: haproxy.service and keepalived.service run as units here, and ipi_delivery is pod. A run does not "
-        "move them yet: run onprem.lb.remove with the settings of before, and then onprem.lb.ipi."
-    ]
+def moving(before, after, **host):
+    """The plan of nodes that run by one delivery, and get another one."""
+    nodes = in_pods() if before == "pod" else living(["master-0", "master-2", "master-1"], HELD)
+    for node in nodes:
+        node["settings"].update(IN_PODS if after == "pod" else {"delivery": "unit"})
+    nodes[0]["host"].update(host)
+    return planner.draft(ipi.LAYOUT, nodes)
 
 
-def test_a_member_with_pods_does_not_get_units_beside_them():
-    nodes = cluster()
-    nodes[0]["host"]["own_units"] = ["onprem-lb-router"]
+@pytest.mark.parametrize("before, after", [("unit", "pod"), ("pod", "unit")])
+def test_members_move_to_another_delivery_one_after_the_other_and_the_holders_last(before, after):
+    plan = moving(before, after)
+    assert plan.faults == [] and plan.undo == Undo()
+    assert sorted(plan.migration_order[2:]) == ["master-0", "worker-0"] == sorted(HELD.values())
+    assert {*plan.migration_order} == {*plan.members}
+    assert {(each.replaces, each.moves_from) for each in plan.members.values()} == {("native", before)}
+    assert all(f"; in place of its {before}s, as number " in line for line in plan.engines)
+    rows = [line for line in plan.warnings if line.startswith("  delivery")]
+    assert rows and all(f"{before} -> {after}" in row and "moves the VIP" in row for row in rows)
+    waves = order.waves([as_data(plan)], [*plan.members], [*plan.members])
+    assert [name for wave in waves for name in wave.hands_over] == [], "each stops in its own migration"
+
+
+def test_a_member_whose_move_was_interrupted_completes_it():
+    nodes = in_pods()
+    nodes[0]["host"]["own_units"] = [*PODS, "keepalived.service"]
+    plan = planner.draft(ipi.LAYOUT, nodes)
+    assert (plan.faults, plan.migration_order) == ([], [nodes[0]["name"]])
+
+
+def test_a_member_does_not_move_while_settings_change_that_all_must_share():
+    nodes = living(["master-0", "master-2", "master-1"], HELD, **IN_PODS, auth_pass="another")
     (fault,) = planner.draft(ipi.LAYOUT, nodes).faults
-    assert fault.startswith("master-0: onprem-lb-router are static pods here, and ipi_delivery is unit.")
+    assert fault.startswith("master-0, ")
+    assert fault.endswith("as well: change ipi_delivery in a run of its own.")
+
+
+@pytest.mark.parametrize(
+    "before, host, words",
+    [
+        ("unit", {"own_units": [*UNITS["agent"]]}, "master-0: the agent runs here in units, and ipi_delivery is pod"),
+        (
+            "unit",
+            {"own_units": []},
+            "master-0: haproxy.service and keepalived.service run here, ipi_delivery is pod, and they are not this "
+            "collection's: stop and disable them first.",
+        ),
+        ("unit", {"unremovable": {"haproxy": "haproxy cannot be removed."}}, "master-0: haproxy cannot be removed."),
+        (
+            "pod",
+            {"missing_packages": ["haproxy"], "unobtainable": "no source can be reached", "os_family": "Debian"},
+            "master-0: its pods run HAProxy and keepalived, and its units would be the agent's",
+        ),
+    ],
+)
+def test_a_member_that_cannot_move_is_refused_with_the_mend(before, host, words):
+    (fault,) = moving(before, "pod" if before == "unit" else "unit", **host).faults
+    assert fault.startswith(words)
 
 
 def test_the_members_change_one_after_the_other_the_holders_last():
