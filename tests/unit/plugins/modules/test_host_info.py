@@ -294,6 +294,27 @@ def test_a_static_pod_is_disabled_or_is_a_problem_whose_mend_names_the_variable(
     assert len(again) == 1 and ("another manifest is kept from before" in again[0]) == takes_over
 
 
+def test_the_instances_are_those_of_the_router_that_is_to_run(host, tmp_path, monkeypatch):
+    """A member that moves to the other delivery has both for a while, and must not lose its password."""
+
+    def named(**given):
+        return [each["name"] for each in look({**host, **given})["instances"]]
+
+    with Kubelet(tmp_path, monkeypatch) as kubelet:
+        of_unit = named()
+        kubelet.writes(ROUTER)
+        assert named() == of_unit, "the pod has no file yet"
+        config = tmp_path / "resources" / "keepalived" / "keepalived.conf"
+        config.parent.mkdir(parents=True)
+        config.write_text(KEEPALIVED_CONF.replace("vrrp_instance ", "vrrp_instance POD_"))
+        of_pod = named()
+        assert of_pod and all(name.startswith("POD_") for name in of_pod)
+        kubelet.manifest(ROUTER).unlink()
+        assert named() == of_unit
+        none = str(tmp_path / "none")
+        assert named(keepalived_config=none, agent_config=none) == of_pod, "its pod is stopped, and there is no unit"
+
+
 def test_the_certificates_of_api_servers_are_held_against_the_names_and_the_vips(host, monkeypatch):
     asked = []
     lacking = [{"server": "a", "name": "b"}]
