@@ -16,6 +16,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import P
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 
 ARCHIVE = f"{paths.PARTS[paths.AGENT].on_host}/{paths.ARCHIVE}"
+READ_BY_PODS = tuple(f"{pods.RESOURCES}/{file}" for file in files.EVERY)
 HEAD = "# Managed by Ansible, onprem.lb: changes made here are lost.\n"
 
 
@@ -87,10 +88,12 @@ def pod_files(plan, name, auth_pass):
     """Return the pods of a member of a plan as data, and what they read."""
     member = plans.member_of(plan)
     made = files.of_member(name, member, auth_pass, manifests.Options(**member.pods), templates.render, reloads=True)
+    needed = {file.path for file in made.configurations}
     return {
         "faults": made.faults,
         "files": [
             *map(_with_pod, _files(made)),
+            *map(_with_pod, ({"path": path, "state": "absent"} for path in READ_BY_PODS if path not in needed)),
             *({"path": pods.stopped(each), "state": "absent"} for each in pods.NAMES),
         ],
         "pods": [each["metadata"]["name"] for each in made.manifests.values()],
@@ -109,8 +112,8 @@ def pods_to_read(delivery):
     """Return what a run compares on a host: every file that a member's pods may have."""
     if delivery != POD:
         return []
-    paths_there = [*(f"{pods.RESOURCES}/{file}" for file in files.EVERY), *unread.EVERY_MANIFEST]
-    return [*map(_with_pod, ({"path": path} for path in (*paths_there, *map(pods.stopped, pods.NAMES))))]
+    paths_there = (*READ_BY_PODS, *unread.EVERY_MANIFEST, *map(pods.stopped, pods.NAMES))
+    return [*map(_with_pod, ({"path": path} for path in paths_there))]
 
 
 class FilterModule:

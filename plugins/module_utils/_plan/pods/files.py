@@ -18,13 +18,11 @@ from . import balancer, configurations, follow, probes, router
 from .manifests import Manifest, Options
 from .paths import MANIFESTS, PARTS, SIDECAR
 
-# Below the folder of what the pods read, all that a member may have there but for what its API server is asked with.
+# Below the folder of what the pods read, all that the role may have written there: pods of the native engine.
 EVERY = (
     f"{HAPROXY}/haproxy.cfg",
-    f"{PROXY}/{PROXY}.json",
     f"{KEEPALIVED}/keepalived.conf",
     f"{KEEPALIVED}/{probes.NAME}",
-    f"{VRRP}/{VRRP}.json",
     f"{SIDECAR}/{SIDECAR}.json",
     f"{SIDECAR}/{configurations.REDIRECT}",
     f"{SIDECAR}/{configurations.GUARD}",

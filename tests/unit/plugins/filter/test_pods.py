@@ -66,11 +66,22 @@ def test_the_role_delivers_what_the_playbook_writes_but_for_what_starts_a_pod_an
 
 
 def test_the_manifests_come_last_and_a_stopped_pod_is_one_no_more_after_that():
-    paths = [file["path"].rpartition("/") for file in delivered()["files"]]
-    assert [folder for folder, _slash, _name in paths[-6:]] == ["/etc/kubernetes/manifests"] * 6
-    assert "/etc/kubernetes/manifests" not in [folder for folder, _slash, _name in paths[:-6]]
+    found = delivered()
+    paths = [file["path"].rpartition("/") for file in found["files"]]
+    written = [folder for folder, _slash, name in paths if by_path(found)["/".join((folder, name))].get("content")]
+    manifests = written.index("/etc/kubernetes/manifests")
+    assert {*written[manifests:]} == {"/etc/kubernetes/manifests"}
     assert [name[0] for _folder, _slash, name in paths[-3:]] == ["."] * 3
     assert {file.get("state") for file in delivered()["files"][-3:]} == {"absent"}
+
+
+def test_what_a_member_does_not_need_any_more_goes_after_its_manifest():
+    files = delivered(name="worker-0")["files"]
+    gone = [file["path"] for file in files if file.get("state") == "absent"]
+    assert f"{RESOURCES}/haproxy/haproxy.cfg" in gone and f"{RESOURCES}/keepalived/keepalived.conf" not in gone
+    assert gone.index("/etc/kubernetes/manifests/onprem-lb-balancer.yaml") < gone.index(
+        f"{RESOURCES}/haproxy/haproxy.cfg"
+    )
 
 
 def test_a_program_that_can_reload_its_file_keeps_its_pod():
