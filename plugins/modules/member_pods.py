@@ -21,6 +21,7 @@ options:
     description: The names of the pods.
     type: list
     elements: str
+    choices: [onprem-lb-balancer, onprem-lb-router]
     required: true
   state:
     description:
@@ -43,8 +44,8 @@ attributes:
     support: full
     description: Says whether pods would be started, reloaded or stopped.
   diff_mode:
-    support: none
-    description: The manifests are files of M(onprem.lb.config_files).
+    support: full
+    description: Says what is not so yet of each pod. The manifests are files of M(onprem.lb.config_files).
   platform:
     support: full
     platforms: linux
@@ -71,6 +72,7 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import in_force, pods
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PODS
 
 PAUSE = 0.5  # seconds between two looks
 RELOADED_WITHIN = 5.0  # seconds, in which a program gets no second SIGHUP
@@ -119,10 +121,14 @@ def _is_to_end(name, state):
     return bool(pods.enabled([name]) if state == "stopped" else pods.own([name]))
 
 
+def lines(sentences):
+    return "".join(f"{sentence}\n" for sentence in sentences)
+
+
 def main():
     module = AnsibleModule(
         argument_spec={
-            "pods": {"type": "list", "elements": "str", "required": True},
+            "pods": {"type": "list", "elements": "str", "required": True, "choices": [*PODS]},
             "state": {"type": "str", "choices": ["started", "stopped", "absent"], "required": True},
             "wait": {"type": "float", "default": 300},
         },
@@ -131,15 +137,18 @@ def main():
     params, reader = module.params, Reader.of(module)
     mend = f"after {params['wait']:g} s: look at the kubelet's log, and at that of the pod's containers."
     if params["state"] == "started":
-        changed = list(not_in_force(reader, params["pods"]))
-        left = [] if module.check_mode or not changed else [*start(reader, params["pods"], params["wait"]).values()]
+        before = not_in_force(reader, params["pods"])
+        left = [] if module.check_mode or not before else [*start(reader, params["pods"], params["wait"]).values()]
         if left:
             module.fail_json(msg=f"{' '.join(left)} It is so {mend}")
     else:
-        changed, left = end(params, module.check_mode)
+        there, left = end(params, module.check_mode)
+        before = {name: f"{name} is there." for name in there}
         if left:
             module.fail_json(msg=f"{', '.join(left)} still runs {mend}")
-    module.exit_json(changed=bool(changed), pods=changed)
+    after = [f"{name} is {params['state']}." for name in before]
+    diff = {"before": lines(before.values()), "after": lines(after)}
+    module.exit_json(changed=bool(before), pods=list(before), diff=diff)
 
 
 if __name__ == "__main__":

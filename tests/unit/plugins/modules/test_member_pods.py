@@ -41,7 +41,11 @@ def test_a_pod_that_has_not_loaded_its_file_is_reloaded_and_goes_on(kubelet):
     kubelet.starts(BALANCER, "haproxy.cfg")
     pid = kubelet.pid(BALANCER)
     kubelet.config(BALANCER).write_text("of now")
-    assert run(member_pods, started(BALANCER), check=True)["pods"] == [BALANCER]
+    dry = run(member_pods, started(BALANCER), check=True)
+    assert dry["pods"] == [BALANCER] and dry["diff"] == {
+        "before": f"{BALANCER} has not loaded {kubelet.config(BALANCER)} since it changed.\n",
+        "after": f"{BALANCER} is started.\n",
+    }
     assert in_force.checksum(str(kubelet.config(BALANCER))) not in kubelet.record(BALANCER)
     assert run(member_pods, started(BALANCER, wait=20))["changed"]
     assert in_force.checksum(str(kubelet.config(BALANCER))) in kubelet.record(BALANCER)
@@ -64,10 +68,17 @@ def test_a_kubelet_that_does_not_act_is_named(kubelet, configuration, words):
 def test_a_pod_that_is_not_to_run_has_ended_afterwards(kubelet, state, left):
     kubelet.starts(ROUTER, "keepalived.conf")
     asked = {"pods": [ROUTER], "state": state}
-    assert run(member_pods, asked, check=True)["pods"] == [ROUTER] and kubelet.manifest(ROUTER).exists()
+    dry = run(member_pods, asked, check=True)
+    assert dry["pods"] == [ROUTER] and kubelet.manifest(ROUTER).exists()
+    assert dry["diff"] == {"before": f"{ROUTER} is there.\n", "after": f"{ROUTER} is {state}.\n"}
     said = refusal(member_pods, {**asked, "wait": 0.1})
     assert said.startswith(f"{ROUTER} still runs after 0.1 s")
     kubelet.ends(ROUTER)
     run(member_pods, asked)
     assert [path.name for path in kubelet.manifest(ROUTER).parent.iterdir()] == left
     assert not run(member_pods, asked)["changed"]
+
+
+def test_another_pod_is_refused(kubelet):
+    said = refusal(member_pods, {"pods": ["../kube-apiserver"], "state": "absent"})
+    assert "onprem-lb-balancer, onprem-lb-router" in said and "../kube-apiserver" in said
