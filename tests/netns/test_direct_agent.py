@@ -8,117 +8,19 @@ The first member is the balancer, and the other three are the servers.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import json
 import os
 import signal
-import subprocess
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent import cli
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
-from support.netns.direct import PORT, Cluster, Lasting
+from support.netns.direct import TABLE, Cluster, Lasting, Plane
 from support.netns.links import ANNOUNCE, VIP, VIP6, skip_reason, temporary_link
-from support.paths import MODULE_UTILS
 from support.waiting import until
 
 pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))
-TABLE = ("netdev", "onprem_lb_direct")
 FASTEST, SLOWEST = 0.05, 2.0  # seconds of a change: the goal, and what no busy machine exceeds
 LIMIT = 20
-
-
-class Plane:
-    """A running `agent direct` on the cluster's first balancer. At the end it has ended by itself."""
-
-    def __init__(self, cluster, folder, **service):
-        self.cluster, self.node, self.folder = cluster, cluster.balancers[0], folder
-        self.path, self.socket, self.down_file = folder / "direct.json", str(folder / "run" / "s"), folder / "down"
-        self._log = folder / "log"
-        self.write(**service)
-        self.start()
-
-    def write(self, pause=0.2, **changes):
-        hosts = [{"name": host.name, "address": self.cluster.own(host)} for host in self.cluster.hosts]
-        service = {
-            "name": "api",
-            "bind": self.cluster.vip,
-            "port": PORT,
-            "servers": hosts,
-            "check": {"interval": 0.1, "timeout": 1, "fall": 2, "rise": 2},
-            **changes,
-        }
-        self.path.write_text(
-            json.dumps(
-                {
-                    "interface": "eth0",
-                    "services": [service],
-                    "down_file": str(self.down_file),
-                    "stop_pause": pause,
-                    "status_socket": self.socket,
-                }
-            )
-        )
-        self.path.chmod(0o600)
-
-    def start(self):
-        agent = [sys.executable, "-m", "_agent.cli", "direct", "--config", str(self.path)]
-        with open(self._log, "ab") as log:
-            command = ["ip", "netns", "exec", self.node.namespace, *agent]
-            self.process = subprocess.Popen(command, cwd=MODULE_UTILS, stderr=log, stdout=log)
-        try:
-            until(lambda: self.process.poll() is not None or self.serves(), lambda: self.log)
-        except AssertionError:
-            self.process.kill()
-            raise
-        assert self.process.poll() is None, self.log
-
-    def serves(self):
-        with contextlib.suppress(status_socket.Refused):
-            return self.report()["table"]["in_force"]
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(LIMIT) == 0, self.log
-
-    def close(self):
-        if self.process.poll() is None:
-            self.stop()
-        assert "Traceback" not in self.log, self.log
-
-    @property
-    def log(self):
-        return self._log.read_text()
-
-    def report(self):
-        return status_socket.fetch(self.socket)
-
-    def table(self, **wanted):
-        """Return the report on the table as soon as it has some values."""
-        found = self.report()["table"]
-        return found if wanted.items() <= found.items() else None
-
-    def owners(self):
-        """Return who gets new connections."""
-        return {server["name"] for server in self.report()["services"][0]["servers"] if server["owner"]}
-
-    def macs(self):
-        """Return the MACs that the kernel's table has."""
-        listed = json.loads(self.node.output("nft", "-j", "list", "table", *TABLE))["nftables"]
-        found = [item["map"].get("elem", []) for item in listed if item.get("map", {}).get("map") == "ether_addr"]
-        return {mac for elements in found for _key, mac in elements}
-
-    def has_table(self):
-        tables = json.loads(self.node.output("nft", "-j", "list", "tables"))["nftables"]
-        return any(item.get("table", {}).get("name") == TABLE[1] for item in tables)
-
-    def order(self, order, host):
-        return cli.main(["server", order, f"api/{host.name}", "--socket", self.socket])
-
-    def kill_server(self, host):
-        os.kill(host.processes[0].pid, signal.SIGKILL)
 
 
 @pytest.fixture(params=[VIP, VIP6], ids=["IPv4", "IPv6"])

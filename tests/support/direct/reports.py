@@ -16,10 +16,13 @@ UP = {
     "since": 400.0,
     "order": "ready",
     "owner": True,
+    "proven": True,
+    "path_fault": None,
     "packets": 1234,
     "check": CHECK,
 }
-DOWN = {**UP, "name": "b", "address": "192.0.2.2", "mac": None, "state": "down", "owner": False, "packets": 0}
+NEW = {**UP, "owner": False, "proven": False, "packets": 0}  # it gets nothing yet
+DOWN = {**NEW, "name": "b", "address": "192.0.2.2", "mac": None, "state": "down"}
 REPORT = {
     "agent": "onprem.lb",
     "version": "1.0.0",

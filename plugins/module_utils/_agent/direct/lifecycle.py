@@ -24,8 +24,10 @@ from .macs import Macs
 from .nft import Ended, Nft
 from .packets import Packets
 from .plane import Edge, Plane
+from .prober import Prober
 from .rulesets import BALANCER
 from .settings import Settings
+from .wire import Wire
 from .writer import Writer
 
 CHECKS_NAME = "direct-checks"
@@ -74,7 +76,8 @@ class Lifecycle(lifecycle.Lifecycle):
         self._changes = Changes()
         self._writer = Writer(self.loop, self.log, self._nft, self._table_changed)
         self._macs = Macs(self.loop, self.log, Netlink(), self._link_changed)
-        self.plane = Plane(Edge(self.loop, self.log, checks, self._macs, self._writer))
+        self._prober = Prober(self.loop, Wire(), lambda: self.plane.update())
+        self.plane = Plane(Edge(self.loop, self.log, checks, self._macs, self._writer, self._prober))
         self._status = self._open_status_socket(settings.status_socket)
         self._down_file.use(settings.down_file)
         self.loop.watch(self._changes.fileno(), self._take_changes)
@@ -112,6 +115,7 @@ class Lifecycle(lifecycle.Lifecycle):
     def _close(self) -> None:
         self.plane.stop()
         self._macs.close()
+        self._prober.close()
         self.loop.forget(self._changes.fileno())
         self._changes.close()
         self._status.close()
@@ -237,6 +241,8 @@ def main(path: str, settings: Settings, log: Log, notifier: Notifier, environ: M
         log.fault("start", str(refused))
         return 1
     except OSError as error:
-        log.fault("start", f"The plane cannot be started: {in_words(error)}; it wants CAP_NET_ADMIN, or root.")
+        log.fault(
+            "start", f"The plane cannot be started: {in_words(error)}; it wants CAP_NET_ADMIN and CAP_NET_RAW, or root."
+        )
         return 1
     return 0

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Collection, Dict, List, Optional, Set
+from typing import Any, Callable, Collection, Dict, List, Optional, Set, Tuple
 
 from ..net.arp import mac_text
-from ..net.netlink import AddressGone, AddressUpdated, Event, Link, LinkGone, LinkUpdated, Lost, NeighbourKnown
+from ..net.netlink import Address, AddressGone, AddressUpdated, Event, Link, LinkGone, LinkUpdated, Lost, NeighbourKnown
 from ..runtime.loop import MILLION, Loop, Timer
 
 UNKNOWN_INTERVAL = MILLION  # how often the kernel is asked while a MAC is unknown
@@ -21,12 +21,12 @@ class Macs:
     def __init__(self, loop: Loop, log: Any, netlink: Any, changed: Callable[[bool], None]) -> None:
         """
         :param netlink: a net.netlink.Netlink
-        :param changed: called when a MAC or the link have changed, with whether it is another link
+        :param changed: called when a MAC, an own address or the link have changed, with whether it is another link
         """
         self._loop, self._log, self._netlink, self._changed = loop, log, netlink, changed
         self._interface = ""
         self._wanted: Set[str] = set()
-        self._own: Set[str] = set()  # this host's addresses
+        self._own: Dict[Tuple[int, str], Address] = {}  # this host's addresses, by their interface
         self._found: Dict[str, str] = {}
         self._timer: Optional[Timer] = None
         self.link: Optional[Link] = None
@@ -36,12 +36,21 @@ class Macs:
     @property
     def known(self) -> Dict[str, str]:
         """The MAC of each server of which there is one, by its address."""
-        own = {address: mac_text(self.link.mac) for address in self._wanted & self._own} if self.link else {}
+        own = {address: mac_text(self.link.mac) for address in self._wanted & self._here} if self.link else {}
         return {**{address: mac for address, mac in self._found.items() if address in self._wanted}, **own}
 
     @property
     def unknown(self) -> List[str]:
         return sorted(self._wanted - self.known.keys())
+
+    @property
+    def addresses(self) -> List[Address]:
+        """This host's own addresses on the link."""
+        return [each for each in self._own.values() if self.link and each.index == self.link.index]
+
+    @property
+    def _here(self) -> Set[str]:
+        return {address for _index, address in self._own}
 
     def want(self, interface: str, addresses: Collection[str]) -> None:
         """Find the MACs of these servers on the link of an interface."""
@@ -60,7 +69,7 @@ class Macs:
     def _read(self) -> None:
         links = self._netlink.links()
         self.link = next((link for link in links if link.name == self._interface and link.mac), None)
-        self._own = {address.address for address in self._netlink.addresses()}
+        self._own = {(each.index, each.address): each for each in self._netlink.addresses()}
         for neighbour in self._netlink.neighbours() if self.link else ():
             self._learn(neighbour)
 
@@ -68,19 +77,19 @@ class Macs:
         """Make the kernel ask for the MACs: it knows best how often to ask, and when to believe an answer."""
         if self._timer:
             self._timer.cancel()
-        for address in sorted(self._wanted - self._own) if self.link else ():
+        for address in sorted(self._wanted - self._here) if self.link else ():
             with contextlib.suppress(OSError):  # the link is down, or there is no IPv6: the next one may do better
                 self._netlink.ask(self.link.index if self.link else 0, address)
         self._timer = self._loop.after(UNKNOWN_INTERVAL if self.unknown else KNOWN_INTERVAL, self._ask)
 
     def _take(self, _events: int) -> None:
-        before, link = self.known, self.link
+        before, link = (self.known, self.addresses), self.link
         for event in self._netlink.events():
             self._apply(event)
         other = (link and (link.index, link.mac)) != (self.link and (self.link.index, self.link.mac))
         if other:
             self._ask()
-        if other or self.known != before:
+        if other or (self.known, self.addresses) != before:
             self._changed(other)
 
     def _apply(self, event: Event) -> None:
@@ -91,9 +100,9 @@ class Macs:
         elif isinstance(event, LinkGone) and self.link and event.link.index == self.link.index:
             self.link = None
         elif isinstance(event, AddressUpdated):
-            self._own.add(event.address.address)
+            self._own[event.address.index, event.address.address] = event.address
         elif isinstance(event, AddressGone):
-            self._own.discard(event.address.address)
+            self._own.pop((event.address.index, event.address.address), None)
         elif isinstance(event, NeighbourKnown):
             self._learn(event.neighbour)
 

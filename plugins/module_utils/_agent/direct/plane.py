@@ -4,15 +4,16 @@
 
 from __future__ import annotations
 
-from typing import Any, FrozenSet, List, Mapping, NamedTuple, Optional
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional
 
 from ..net.arp import mac_text
 from ..proxy import settings as proxy
-from ..proxy.master.server_states import Dependencies, Health
+from ..proxy.master.server_states import MAINT, Dependencies, Health, ServerState
 from ..runtime.loop import MILLION, Loop, Timer
-from . import rulesets
+from . import proofs, rulesets
 from .buckets import Server
 from .macs import Macs
+from .prober import Prober
 from .settings import Service, Settings
 from .writer import Writer
 
@@ -21,6 +22,10 @@ SHARED_FROM = 65_536  # buckets: with more than that services of the same server
 
 Owners = Mapping[str, FrozenSet[str]]  # by service: the addresses of the servers that get new connections
 
+NO_SERVER = (
+    "is not in the table: none of its servers has been up, with a path that is proven. Its connections are left to the "
+    "programs of this host, such as a proxy."
+)
 OTHER_LINK = "The interface is another one now, or has another MAC address: the table is written anew."
 
 
@@ -32,18 +37,20 @@ class Edge(NamedTuple):
     checks: Any  # a checks.checks_process.ChecksProcess
     macs: Macs
     writer: Writer
+    prober: Prober
 
 
 class Plane:
     """The services of one balancer."""
 
     def __init__(self, edge: Edge) -> None:
-        self._loop, self._log, checks, self.macs, self.writer = edge
+        self._loop, self._log, checks, self.macs, self.writer, self.prober = edge
         self.health = Health(
             Dependencies(self._loop, checks, self._log, lambda _updates: self.update(), outage="the last table stays")
         )
         self.settings = Settings("", ())
         self.owners: Owners = {}
+        self._here: FrozenSet[str] = frozenset()  # the servers that are this host
         self._known: Any = None  # what the last table was made of
         self._judgement: Optional[Timer] = None  # while first results are waited for
         self._stopped = False
@@ -59,10 +66,14 @@ class Plane:
 
     def update(self) -> None:
         """Have the kernel have the table that follows from what is known now."""
-        if self._stopped or (self._judgement and not self._is_judged()):
+        if self._stopped:
+            return
+        self._here = here_of(self.macs)
+        self.prober.want(self.macs.link, self._targets())
+        if self._judgement and not self._is_judged():
             return
         self._release()
-        macs, link = self.macs.known, self.macs.link
+        macs, link = self._macs(), self.macs.link
         self.owners = owners_of(self._servers(macs, usable=True), self._servers(macs), self.owners)
         self._report_faults()
         known = (self.owners, macs, link and (link.index, link.mac), self.settings)
@@ -95,6 +106,48 @@ class Plane:
         self._stopped = True
         self._release()
 
+    def usable(self, service: proxy.Service) -> int:
+        """Return how many servers may get new connections."""
+        return sum(self._is_usable(service, server) for server in service.servers)
+
+    def is_proven(self, service: proxy.Service, server: proxy.Server) -> bool:
+        """Whether a server is known to answer for each VIP of its service. This host needs no proof of itself."""
+        return server.address in self._here or all(path.proven for path in self._paths(service, server).values())
+
+    def fault_of(self, service: proxy.Service, server: proxy.Server) -> str:
+        """Return what is wrong with the first path to a server that is wrong; '' if none is known to be."""
+        found = self._paths(service, server).items()
+        sentences = (proofs.sentence(path, key, server.name, self.settings.interface) for key, path in found)
+        return next(filter(None, sentences), "")
+
+    # -- the paths
+
+    def _paths(self, service: proxy.Service, server: proxy.Server) -> Dict[proofs.Key, proofs.Path]:
+        keys = [(vip, service.port, server.address) for vip in service.bind]
+        return {key: self.prober.paths.get(key, proofs.Path()) for key in keys}
+
+    def _targets(self) -> Dict[proofs.Key, proofs.Target]:
+        """Return the paths to prove: those to the servers whose MAC is known, but this host."""
+        known, addresses = self.macs.known, self.macs.addresses
+        found: Dict[proofs.Key, proofs.Target] = {}
+        services = [each.balanced for each in self.settings.services]
+        vips = {vip for service in services for vip in service.bind}
+        sources = {address: proofs.source_of(address, addresses, vips) for address in known}
+        for service in services:
+            for server in service.servers:
+                address, alive = server.address, self.health.server_state(service, server).healthy
+                if address in known and address not in self._here:
+                    target = proofs.Target(known[address], sources[address], alive)
+                    found.update({(vip, service.port, address): target for vip in service.bind})
+        return found
+
+    def _macs(self) -> Dict[str, str]:
+        """Return the MACs for the table: one that is new waits for its proof."""
+        judged = {address: path.mac for (_vip, _port, address), path in self.prober.paths.items() if path.mac}
+        return {**judged, **{address: mac for address, mac in self.macs.known.items() if address in self._here}}
+
+    # -- who gets what
+
     def _servers(self, macs: Mapping[str, str], usable: bool = False) -> Owners:
         """Return the servers whose MAC is known, all of them or those that may get new connections."""
         return {
@@ -108,7 +161,7 @@ class Plane:
 
     def _is_usable(self, service: proxy.Service, server: proxy.Server) -> bool:
         state = self.health.server_state(service, server)
-        return state.usable and state.certain
+        return state.usable and state.certain and self.is_proven(service, server)
 
     def _report_faults(self) -> None:
         unknown = self.macs.unknown if self.macs.link else []
@@ -117,11 +170,26 @@ class Plane:
             self._log.fault("mac", f"Nobody answers for {where}: are these servers on its link?")
         else:
             self._log.cured("mac", "The MAC address of each server is known.")
+        for service in self.settings.services:
+            self._report_paths(service.balanced)
         for name, found in self.owners.items():
             if found:
                 self._log.cured(f"{name} missing", f"{name} is in the table.")
             else:
-                self._log.fault(f"{name} missing", f"{name} is not in the table: none of its servers has been up yet.")
+                self._log.fault(f"{name} missing", f"{name} {NO_SERVER}")
+
+    def _report_paths(self, service: proxy.Service) -> None:
+        """Log each server that lives and has no path, and that it has one again."""
+        for server in service.servers:
+            key, fault = f"{service.name}/{server.name} path", self.fault_of(service, server)
+            if fault and self.health.server_state(service, server).admin_state != MAINT:
+                self._log.fault(key, f"{service.name}/{fault} Until then it gets no connections of this plane.")
+            elif self.is_proven(service, server):
+                self._log.cured(key, f"{service.name}/{server.name} answers for the VIP.")
+        if self.owners.get(service.name) and self.health.usable(service.name) and not self.usable(service):
+            self._log.fault(f"{service.name} paths", f"{service.name} has no path to a server: the last table stays.")
+        else:
+            self._log.cured(f"{service.name} paths", f"{service.name} has a path to a server again.")
 
     # -- the wait for first results
 
@@ -139,10 +207,20 @@ class Plane:
         self._judgement = None
 
     def _is_judged(self) -> bool:
-        """Whether it is known of each server that it is down, or that it is up and where."""
-        known = self.macs.known
+        """Whether it is known of each server that it is down, or that it is up and whether it answers for the VIPs."""
         states = [self.health[key] for key in self.health.known()]
-        return all(each.certain and (each.server.address in known or not each.usable) for each in states)
+        return all(each.certain and (not each.usable or self._is_path_judged(each)) for each in states)
+
+    def _is_path_judged(self, state: ServerState) -> bool:
+        if state.server.address in self._here:
+            return True
+        return all(path.judged for path in self._paths(state.service, state.server).values())
+
+
+def here_of(macs: Macs) -> FrozenSet[str]:
+    """Return the servers that are this host."""
+    own = mac_text(macs.link.mac) if macs.link else None
+    return frozenset(address for address, mac in macs.known.items() if mac == own)
 
 
 def owners_of(usable: Owners, there: Owners, before: Owners) -> Owners:

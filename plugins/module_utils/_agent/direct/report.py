@@ -37,7 +37,7 @@ def build(plane: Plane, packets: Packets, up: bool) -> Report:
 
 def _service(service: Service, plane: Plane, packets: Packets) -> Report:
     balanced = service.balanced
-    owners, usable = plane.owners.get(balanced.name, frozenset()), plane.health.usable(balanced.name)
+    owners, usable = plane.owners.get(balanced.name, frozenset()), plane.usable(balanced)
     servers = []
     for server in balanced.servers:
         state = plane.health.server_state(balanced, server)
@@ -51,6 +51,8 @@ def _service(service: Service, plane: Plane, packets: Packets) -> Report:
                 "since": state.since,
                 "order": state.admin_state,
                 "owner": server.address in owners,
+                "proven": plane.is_proven(balanced, server),
+                "path_fault": plane.fault_of(balanced, server) or None,
                 "packets": packets.of(balanced.bind[0], balanced.port, server.address),
                 "check": state.last_check,
             }

@@ -25,6 +25,7 @@ def table(report: Report, now: float) -> str:
         *problems(report),
         _table(report, now),
         *_kept(report),
+        *_paths(report),
         columns(SERVICE_HEADS, [_service(service) for service in report["services"]]),
         columns(SERVER_HEADS, [_server(service, each, now) for service in report["services"] for each in _of(service)]),
     ]
@@ -54,7 +55,19 @@ def _table(report: Report, now: float) -> str:
 def _kept(report: Report) -> List[str]:
     """Return what a reader should know of services whose servers are all down."""
     kept = [service["name"] for service in report["services"] if service["kept"]]
-    return [f"No server is up, so the last ones stay in the table: {', '.join(kept)}."] if kept else []
+    said = "No server is up with a path that is proven, so the last ones stay in the table"
+    return [f"{said}: {', '.join(kept)}."] if kept else []
+
+
+def _paths(report: Report) -> List[str]:
+    """Return why the packets of clients do not get through to some servers."""
+    faults = [
+        f"{service['name']}/{each['path_fault']}"
+        for service in report["services"]
+        for each in _of(service)
+        if each["path_fault"]
+    ]
+    return ["\n".join(faults)] if faults else []
 
 
 def _service(service: Report) -> Tuple[str, ...]:
@@ -112,9 +125,10 @@ METRICS = (
     Metric("table_refused_total", "Those that nft has refused.", _table_value("refused")),
     Metric("table_restored_total", "How often another program has changed the table.", _table_value("restored")),
     Metric("service_usable_servers", "How many servers get new connections.", _services("usable")),
-    Metric("service_kept", "Whether no server is up, so that the last ones stay.", _services("kept")),
+    Metric("service_kept", "Whether no server is up and proven, so that the last ones stay.", _services("kept")),
     Metric("server_state", "1 for the state in which a server is, 0 for the others.", _states),
     Metric("server_owner", "Whether a server gets new connections.", _servers(lambda s: s["owner"])),
     Metric("server_mac_known", "Whether its MAC address is known.", _servers(lambda s: bool(s["mac"]))),
+    Metric("server_path_proven", "Whether it is known to answer for the VIPs.", _servers(lambda s: s["proven"])),
     Metric("server_packets_total", "Packets that it got through this balancer.", _servers(lambda s: s["packets"])),
 )

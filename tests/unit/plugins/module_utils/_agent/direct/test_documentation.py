@@ -13,6 +13,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import (
     lifecycle,
     macs,
     plane,
+    prober,
+    proofs,
     show,
     writer,
 )
@@ -49,4 +51,6 @@ def test_the_times_are_those_of_the_code():
     assert f"for {plane.JUDGEMENT // SECOND} seconds at most" in TEXT
     assert f"every {macs.KNOWN_INTERVAL // SECOND} seconds" in TEXT
     assert f"after {writer.FIRST_DELAY // SECOND} to {writer.LAST_DELAY // SECOND} seconds" in TEXT
+    assert f"at the latest {prober.INTERVAL / SECOND:g} seconds after" in TEXT
+    assert (f"{SECOND // prober.INTERVAL} a second", proofs.FALL) == ("2 a second", 2), "twice, and two in a row"
     assert f"in the last {lifecycle.COUNT_INTERVAL // SECOND} seconds" in TEXT

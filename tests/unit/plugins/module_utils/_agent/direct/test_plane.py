@@ -9,9 +9,15 @@ from collections import Counter
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.checks_process import Result
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config, rulesets
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.plane import JUDGEMENT, OTHER_LINK, Edge, Plane
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink import Link
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config, proofs, rulesets
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.plane import (
+    JUDGEMENT,
+    NO_SERVER,
+    OTHER_LINK,
+    Edge,
+    Plane,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink import Address, Link
 from support.agent.loops import Time
 from support.direct.configs import API, with_service, written
 
@@ -27,6 +33,7 @@ class Macs:
     def __init__(self):
         self.known, self.wanted = dict(MACS), None
         self.link = Link(2, "eth0", True, bytes.fromhex("020000000099"))
+        self.addresses = [Address(2, "192.0.2.9", 24, True)]
 
     @property
     def unknown(self):
@@ -34,6 +41,20 @@ class Macs:
 
     def want(self, _interface, addresses):
         self.wanted = addresses
+
+
+class Prober:
+    """Proves each path at once, but for those of which the test knows another outcome."""
+
+    def __init__(self):
+        self.paths, self.outcomes, self.targets = {}, {}, {}
+
+    def want(self, _link, targets):
+        self.targets = targets
+        before, self.paths = self.paths, {}
+        for key, target in targets.items():
+            path, outcome = before.get(key, proofs.Path()), self.outcomes.get(key[2], proofs.ANSWERED)
+            self.paths[key] = proofs.judge(path, target.mac, outcome) if target.alive and outcome else path
 
 
 class Writer:
@@ -54,7 +75,8 @@ class Case:
 
     def __init__(self, text=GOOD):
         self.time, self.macs, self.writer, self.log, self.faults = Time(), Macs(), Writer(), Counter(), {}
-        self.plane = Plane(Edge(self.time, self, self, self.macs, self.writer))
+        self.prober = Prober()
+        self.plane = Plane(Edge(self.time, self, self, self.macs, self.writer, self.prober))
         self.configure(text)
 
     def configure(self, text):
@@ -73,6 +95,12 @@ class Case:
         """Return who owns buckets in the table that was wanted last."""
         found = self.writer.wanted[-1].elements
         return {address for address, mac in MACS.items() if mac in found.get("servers_0_macs", {}).values()}
+
+    def prove(self, **outcomes):
+        """Have probes end otherwise from now on, by the last number of the server's address."""
+        self.prober.outcomes.update({f"192.0.2.{number[1:]}": outcome for number, outcome in outcomes.items()})
+        for _again in range(proofs.FALL):
+            self.plane.update()
 
     # the checks, and the log
 
@@ -178,9 +206,85 @@ def test_the_last_servers_stay_when_all_are_down_and_it_says_so(judged):
 def test_a_service_whose_servers_were_never_up_is_not_in_the_table(case):
     case.found(s1=False, s2=False, s3=False)
     assert "goto" not in case.writer.wanted[-1].structure
-    assert case.faults["api missing"] == "api is not in the table: none of its servers has been up yet."
+    assert case.faults["api missing"] == f"api {NO_SERVER}"
     case.found(s2=True)
     assert case.owners() == {B} and "api missing" not in case.faults
+
+
+def test_a_server_whose_path_is_not_proven_gets_nothing_and_it_says_why(case):
+    case.prove(s2=proofs.SILENT)
+    case.found(s1=True, s2=True, s3=True)
+    assert case.owners() == {A, C} and case.plane.usable(case.plane.settings.services[0].balanced) == 2
+    assert set(case.faults) == {"api/b path"}
+    assert case.faults["api/b path"].startswith("api/b does not answer for 192.0.2.100:6443 in direct return: run the ")
+    case.prove(s2=proofs.ANSWERED)
+    assert case.owners() == {A, B, C} and case.faults == {}
+
+
+def test_the_first_table_waits_for_the_proofs_as_well_but_not_for_those_of_dead_servers(case):
+    case.prober.paths.clear()
+    case.prove(s1="", s2="")
+    case.found(s1=True, s2=False, s3=True)
+    assert case.writer.wanted == []
+    case.prove(s1=proofs.SILENT)
+    assert case.owners() == {C}
+
+
+def test_a_server_answers_for_each_vip_of_its_service(case):
+    case.configure(with_service(bind=["192.0.2.100", "192.0.2.101"], check={"type": "none"}))
+    assert set(case.prober.paths) == {(f"192.0.2.{vip}", 6443, server) for vip in (100, 101) for server in KEYS}
+    case.prober.paths["192.0.2.101", 6443, B] = proofs.Path(MACS[B], proofs.SILENT, 5)
+    case.prober.outcomes[B] = ""
+    case.plane.update()
+    assert case.owners() == {A, C} and "192.0.2.101:6443" in case.faults["api/b path"]
+
+
+def test_a_path_that_is_lost_takes_a_server_out_but_never_the_last_ones(judged):
+    judged.prove(s1=proofs.SILENT, s2=proofs.REFUSED)
+    assert judged.owners() == {C} and "api paths" not in judged.faults
+    judged.prove(s3=proofs.ELSEWHERE)
+    assert judged.owners() == {C}
+    assert judged.faults["api paths"] == "api has no path to a server: the last table stays."
+    judged.prove(s1=proofs.ANSWERED)
+    assert judged.owners() == {A} and "api paths" not in judged.faults
+
+
+def test_a_service_to_whose_servers_no_path_was_ever_proven_is_not_in_the_table(case):
+    case.prove(s1=proofs.SILENT, s2=proofs.SILENT, s3=proofs.SILENT)
+    case.found(s1=True, s2=True, s3=True)
+    assert "goto" not in case.writer.wanted[-1].structure
+    assert case.faults["api missing"] == f"api {NO_SERVER}"
+
+
+def test_this_host_needs_no_proof_of_itself(case):
+    case.macs.known[A] = "02:00:00:00:00:99"
+    case.prove(s1=proofs.SILENT)
+    case.found(s1=True, s2=True, s3=True)
+    assert {key[2] for key in case.prober.targets} == {B, C}
+    assert "02:00:00:00:00:99" not in case.owners()
+    assert case.plane.owners["api"] == {A, B, C}
+
+
+def test_who_is_asked_and_from_where(judged):
+    judged.found(s3=False)
+    targets = {key[2]: target for key, target in judged.prober.targets.items()}
+    assert targets[A] == proofs.Target(MACS[A], "192.0.2.9", True)
+    assert targets[C] == proofs.Target(MACS[C], "192.0.2.9", False)
+
+
+def test_the_path_to_a_server_in_maintenance_is_no_fault(judged):
+    judged.plane.health.command("api/b", "maint")
+    judged.prove(s2=proofs.SILENT)
+    assert judged.faults == {}
+
+
+def test_a_new_mac_is_in_no_table_before_its_proof(judged):
+    judged.prober.outcomes[A] = ""
+    judged.macs.known = {**MACS, A: "02:00:00:00:00:55"}
+    judged.plane.changed_link(False)
+    assert judged.owners() == {A, B, C}
+    judged.prove(s1=proofs.ANSWERED)
+    assert judged.owners() == {B, C} and judged.plane.owners["api"] == {A, B, C}
 
 
 def test_a_mac_that_changes_is_in_the_next_table(judged):

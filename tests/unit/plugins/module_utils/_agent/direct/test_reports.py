@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.down_file 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.packets import Packets
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.rulesets import Table
 from support.agent.loops import Time
-from support.direct.reports import REPORT
+from support.direct.reports import NEW, REPORT, UP
 
 KEY, OTHER = ("192.0.2.100", 6443, "192.0.2.1"), ("192.0.2.100", 443, "192.0.2.1")
 TABLE = Table("", {}, {"one": [KEY, OTHER]})
@@ -133,7 +133,13 @@ def test_what_is_wrong_is_said():
     text = show.table(report, 1000.0)
     assert "is not there" in text and "The last transaction was refused: nft refuses: so." in text
     assert "the VIP should be elsewhere" in text
-    assert "No server is up, so the last ones stay in the table: api." in text
+    assert "No server is up with a path that is proven, so the last ones stay in the table: api." in text
+
+
+def test_a_server_that_does_not_answer_for_the_vip_is_named_with_the_reason():
+    service = {**REPORT["services"][0], "servers": [UP, {**NEW, "name": "b", "path_fault": "b does not answer."}]}
+    assert "\n\napi/b does not answer.\n\n" in show.table({**REPORT, "services": [service]}, 1000.0)
+    assert "does not answer" not in show.table(REPORT, 1000.0)
 
 
 def test_a_plane_that_has_written_nothing_yet_has_a_report():
@@ -153,6 +159,8 @@ def test_a_plane_that_has_written_nothing_yet_has_a_report():
         'onprem_lb_direct_server_state{service="api",server="b",state="down"} 1',
         'onprem_lb_direct_server_state{service="api",server="b",state="up"} 0',
         'onprem_lb_direct_server_mac_known{service="api",server="b"} 0',
+        'onprem_lb_direct_server_path_proven{service="api",server="a"} 1',
+        'onprem_lb_direct_server_path_proven{service="api",server="b"} 0',
     ],
 )
 def test_the_metrics(line):

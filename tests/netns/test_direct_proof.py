@@ -1,0 +1,201 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`agent direct` proves the path to each server before it hands anything on to it, both families.
+
+The first member is the balancer, and it has the VIP. The others are the servers.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import segments
+from support.netns.direct import PORT, SERVER, Cluster, Lasting, Plane
+from support.netns.links import VIP, VIP6, skip_reason, temporary_link
+from support.netns.namespaces import inside
+from support.waiting import until
+
+pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))
+ETH_P_ALL = 3
+LIMIT = 3  # seconds in which a path is found, or found to be lost
+ON_LO = {VIP: f"{VIP}/32", VIP6: f"{VIP6}/128"}
+
+
+@pytest.fixture(params=[VIP, VIP6], ids=["IPv4", "IPv6"])
+def cluster(request, tmp_path):
+    with temporary_link(4) as link:
+        made = Cluster(link, tmp_path, request.param, link.members[:1], link.members[1:])
+        made.give_second_chances(made.servers(*made.hosts))
+        yield made
+
+
+@pytest.fixture
+def plane(cluster, tmp_path):
+    """One of whose servers the last one has no VIP when it starts."""
+    forget(cluster, cluster.hosts[-1])
+    made = Plane(cluster, tmp_path)
+    yield made
+    made.close()
+
+
+def forget(cluster, host):
+    host.ip("addr", "del", ON_LO[cluster.vip], "dev", "lo")
+
+
+def faults(plane):
+    """Return what is wrong with the paths, by the name of the server."""
+    return {each["name"]: each["path_fault"] for each in plane.servers() if each["path_fault"]}
+
+
+def names(*hosts):
+    return {host.name for host in hosts}
+
+
+def settings(cluster, plane):
+    found, wrong = config.parse(plane.path.read_text())
+    assert wrong == []
+    return found
+
+
+def half_open(host):
+    return host.output("ss", "-Htn", "state", "syn-recv").splitlines()
+
+
+def test_a_server_without_the_vip_gets_nothing_and_status_says_what_to_do(plane, cluster):
+    first, second, third = cluster.hosts
+    assert plane.owners() == names(first, second)
+    assert set(Lasting(cluster).shares) == names(first, second)
+    assert third.mac not in plane.macs()
+    (said,) = faults(plane).values()
+    assert said.startswith(f"{third.name} does not answer for ") and "run the role direct_server on it" in said
+    assert f"api/{said}" in plane.log
+    assert {each["name"]: each["state"] for each in plane.servers()}[third.name] == "up", "its own address answers"
+
+
+def test_direct_server_brings_it_in_and_its_removal_takes_it_out(plane, cluster, tmp_path):
+    first, second, third = cluster.hosts
+    record = str(tmp_path / "record.json")
+    with inside(third.namespace):
+        command.apply(settings(cluster, plane), record)
+    until(lambda: plane.owners() == names(first, second, third), lambda: plane.log, LIMIT)
+    until(lambda: third.mac in plane.macs(), lambda: plane.log, LIMIT)
+    assert third.name in Lasting(cluster).shares and faults(plane) == {}
+    with inside(third.namespace):
+        command.remove(record)
+    until(lambda: plane.owners() == names(first, second), lambda: plane.log, LIMIT)
+    until(lambda: third.mac not in plane.macs(), lambda: plane.log, LIMIT)
+    assert set(Lasting(cluster).shares) == names(first, second)
+
+
+def test_without_any_path_the_programs_of_the_balancer_serve(cluster, tmp_path):
+    for host in cluster.hosts:
+        forget(cluster, host)
+    balancer = cluster.balancers[0]
+    assert balancer.python(SERVER, balancer.name, PORT).stdout.readline() == "ready\n"
+    plane = Plane(cluster, tmp_path)
+    try:
+        assert set(Lasting(cluster).shares) == {balancer.name}
+        assert set(faults(plane)) == names(*cluster.hosts) and plane.owners() == set()
+        assert "api is not in the table" in plane.log
+        for host in cluster.hosts:
+            host.ip("addr", "add", ON_LO[cluster.vip], "dev", "lo")
+        until(lambda: plane.owners() == names(*cluster.hosts), lambda: plane.log, LIMIT)
+        until(lambda: plane.macs() == {host.mac for host in cluster.hosts}, lambda: plane.log, LIMIT)
+        assert set(Lasting(cluster).shares) == names(*cluster.hosts)
+    finally:
+        plane.close()
+
+
+def test_the_last_servers_stay_although_they_do_not_answer_any_more(plane, cluster):
+    first, second, _third = cluster.hosts
+    for host in (first, second):
+        forget(cluster, host)
+    until(lambda: plane.report()["services"][0]["kept"], lambda: plane.log, LIMIT)
+    assert plane.owners() and plane.owners() <= names(first, second) and plane.macs()
+    assert "api has no path to a server: the last table stays." in plane.log
+
+
+def test_a_host_that_routes_is_no_server_although_another_one_answers(plane, cluster):
+    """Its packets reach the host that has the VIP by now, which answers in its place."""
+    _first, second, third = cluster.hosts
+    plane.node.release(cluster.vip)
+    second.take_over(cluster.vip)
+    third.set_forwarding(True)
+    until(lambda: "hands on what is for" in faults(plane).get(third.name, ""), lambda: faults(plane), LIMIT)
+    assert third.name not in plane.owners() and third.mac not in plane.macs()
+
+
+def test_a_program_that_listens_elsewhere_refuses(plane, cluster):
+    third = cluster.hosts[-1]
+    third.ip("addr", "add", ON_LO[cluster.vip], "dev", "lo")
+    until(lambda: third.name in plane.owners(), lambda: plane.log, LIMIT)
+    plane.write(check={"type": "none"})
+    plane.process.send_signal(signal.SIGHUP)
+    plane.kill_server(third)
+    until(lambda: "refuses connections to" in faults(plane).get(third.name, ""), lambda: faults(plane), LIMIT)
+    assert third.name not in plane.owners()
+
+
+def test_no_half_of_a_connection_stays_anywhere_and_no_program_hears_of_a_probe(cluster, tmp_path):
+    first = cluster.hosts[0]
+    plane = Plane(cluster, tmp_path, check={"type": "none"})
+    try:
+        accepted, reset = counted(first, "PassiveOpens"), counted(first, "AttemptFails")
+        until(lambda: counted(first, "AttemptFails") >= reset + 4, lambda: plane.log, 2 * LIMIT)
+        until(lambda: half_open(first) == [], lambda: half_open(first), LIMIT)
+        assert counted(first, "PassiveOpens") == accepted
+    finally:
+        plane.close()
+
+
+def counted(host, name):
+    """Return a counter of TCP of a host's kernel."""
+    names, values = (
+        line.split() for line in host.output("cat", "/proc/net/snmp").splitlines() if line.startswith("Tcp:")
+    )
+    return int(dict(zip(names, values))[name])
+
+
+def test_masters_that_are_balancers_answer_probes_themselves(tmp_path):
+    """The second plane would hand a probe of the first one on to another server."""
+    with temporary_link(3) as link:
+        masters = Cluster(link, tmp_path, VIP, link.members, link.members)
+        masters.give_second_chances(masters.servers(*masters.hosts))
+        planes = []
+        try:
+            for number, host in enumerate(masters.hosts[:2]):
+                folder = tmp_path / host.name
+                folder.mkdir()
+                planes.append(Plane(masters, folder, node=host))
+                assert planes[number].owners() == names(*masters.hosts)
+            last = masters.hosts[1]
+            forget(masters, last)
+            until(lambda: last.name not in planes[0].owners(), lambda: planes[0].log, LIMIT)
+            assert "does not answer for" in faults(planes[0])[last.name]
+        finally:
+            for plane in planes:
+                plane.close()
+
+
+def test_the_kernel_of_the_balancer_leaves_the_port_of_the_probes_alone(plane, cluster):
+    """A connection of the balancer itself to the VIP cannot have the port of the probes."""
+    with inside(cluster.hosts[0].namespace):
+        taken = probe_port(cluster.vip)
+    with inside(plane.node.namespace), pytest.raises(OSError, match="Address already in use"):
+        socket.socket(socket.AF_INET6 if ":" in cluster.vip else socket.AF_INET).bind(("", taken))
+
+
+def probe_port(vip):
+    """Return from which port the next probe of a VIP comes to the server in whose namespace this runs."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL)) as there:
+        there.bind(("eth0", ETH_P_ALL))
+        there.settimeout(LIMIT)
+        while True:
+            segment = segments.read(there.recv(256))
+            if segment and segment.ends.destination == vip and segment.flags == segments.SYN:
+                return segment.ends.source_port
