@@ -78,9 +78,13 @@ def with_units(members: Iterable[Dict[str, Any]], choices: Mapping[str, Choice])
 
 
 def _moving(choice: Choice, member: Dict[str, Any], other: str) -> Choice:
-    """Return a choice that replaces what another delivery has set up here; the run completes what was interrupted."""
-    there = PODS if other == POD else UNITS[NATIVE]
-    is_there = {*there} & {*member["host"].get("own_units", [])}
+    """Return a choice that replaces what another delivery has set up here; the run completes what was interrupted.
+
+    Of units an interrupted run may have no more than the packages.
+    """
+    host = member["host"]
+    found = {*host.get("own_units", []), *host.get("recorded_packages", [])}
+    is_there = found & ({*PODS} if other == POD else {*UNITS[NATIVE], HAPROXY, KEEPALIVED})
     return choice._replace(replaces=NATIVE, moves_from=other) if is_there else choice
 
 

@@ -124,9 +124,16 @@ def test_members_move_to_another_delivery_one_after_the_other_and_the_holders_la
     assert [name for wave in waves for name in wave.hands_over] == [], "each stops in its own migration"
 
 
-def test_a_member_whose_move_was_interrupted_completes_it():
+@pytest.mark.parametrize(
+    "left",
+    [
+        {"own_units": [*PODS, "keepalived.service"]},
+        {"recorded_packages": ["haproxy", "psmisc"], "active_units": [*PODS, "haproxy.service"]},
+    ],
+)
+def test_a_member_whose_move_was_interrupted_completes_it_or_returns(left):
     nodes = in_pods()
-    nodes[0]["host"]["own_units"] = [*PODS, "keepalived.service"]
+    nodes[0]["host"].update(left)
     plan = planner.draft(ipi.LAYOUT, nodes)
     assert (plan.faults, plan.migration_order) == ([], [nodes[0]["name"]])
 
