@@ -99,7 +99,8 @@ def layout_waves(plans, checked):
     :param checked: ``[name, what each check of its files returned, ...]`` of each host
     """
     changing = [name for name, *found in checked if any(map(order.has_changes, found))]
-    return as_data(order.waves(plans, changing))
+    restarting = [name for name, *found in checked if any(map(order.starts_pods_anew, found))]
+    return as_data(order.waves(plans, changing, restarting))
 
 
 def auth_pass(given):

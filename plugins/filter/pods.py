@@ -9,9 +9,14 @@ import json
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import kubeconfig as kubeconfig_model
-from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import manifests, paths, unread
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import plan as plans
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import files, manifests, paths, unread
+from ansible_collections.onprem.lb.plugins.module_utils._shared import pods
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import POD
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 
+ARCHIVE = f"{paths.PARTS[paths.AGENT].on_host}/{paths.ARCHIVE}"
+READ_BY_PODS = tuple(f"{pods.RESOURCES}/{file}" for file in files.EVERY)
 HEAD = "# Managed by Ansible, onprem.lb: changes made here are lost.\n"
 
 
@@ -37,14 +42,13 @@ def layout_pods(given, addresses, options, kubeconfig="", path=""):
     members = [{**each, "settings": json.loads(each["settings"])} for each in given]
     chosen = manifests.Options(**options)
     found = unread.draw(members, addresses, chosen, templates.render, planner.plan, credentials)
-    files = {name: _files(made) for name, made in found.members.items()}
-    archive = f"{paths.PARTS[paths.AGENT].on_host}/{paths.ARCHIVE}"
+    written = {name: _files(made) for name, made in found.members.items()}
     secrets = sorted({secret for made in found.members.values() for secret in made.secrets})
     return {
         "faults": found.faults,
         "lines": found.lines,
-        "members": files,
-        "archive": archive,
+        "members": written,
+        "archive": ARCHIVE,
         "secrets": secrets,
     }
 
@@ -76,12 +80,49 @@ def as_yaml(manifest):
     return yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, width=120, explicit_start=True)
 
 
-def pods_below(files, folder):
-    return [{**file, "path": folder + file["path"]} for file in files]
+def pods_below(given, folder):
+    return [{**file, "path": folder + file["path"]} for file in given]
+
+
+def pod_files(plan, name, auth_pass):
+    """Return the pods of a member of a plan as data, and what they read."""
+    member = plans.member_of(plan)
+    made = files.of_member(name, member, auth_pass, manifests.Options(**member.pods), templates.render, reloads=True)
+    needed = {file.path for file in made.configurations}
+    return {
+        "faults": made.faults,
+        "files": [
+            *map(_with_pod, _files(made)),
+            *map(_with_pod, ({"path": path, "state": "absent"} for path in READ_BY_PODS if path not in needed)),
+            *({"path": pods.stopped(each), "state": "absent"} for each in pods.NAMES),
+        ],
+        "pods": [each["metadata"]["name"] for each in made.manifests.values()],
+        "archive": ARCHIVE,
+        "secrets": [*made.secrets, *([auth_pass] if auth_pass else [])],
+    }
+
+
+def _with_pod(file):
+    """Return a file with the pod that loads it, as its ``unit``; one that is read in another way has none."""
+    pod = pods.loads(file["path"])
+    return {**file, "unit": pod} if pod else file
+
+
+def pods_to_read(delivery):
+    """Return what a run compares on a host: every file that a member's pods may have."""
+    if delivery != POD:
+        return []
+    paths_there = (*READ_BY_PODS, *unread.EVERY_MANIFEST, *map(pods.stopped, pods.NAMES))
+    return [*map(_with_pod, ({"path": path} for path in paths_there))]
 
 
 class FilterModule:
     """The class that Ansible loads from this file."""
 
     def filters(self):
-        return {"layout_pods": layout_pods, "pods_below": pods_below}
+        return {
+            "layout_pods": layout_pods,
+            "pod_files": pod_files,
+            "pods_below": pods_below,
+            "pods_to_read": pods_to_read,
+        }

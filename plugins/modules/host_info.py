@@ -52,7 +52,9 @@ options:
     elements: str
     default: []
   units:
-    description: Systemd units to look for; the active and the enabled ones are returned.
+    description:
+      - Systemd units to look for; the active and the enabled ones are returned.
+      - Likewise C(onprem-lb-balancer) and C(onprem-lb-router), the static pods of this collection.
     type: list
     elements: str
     default: []
@@ -399,6 +401,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     obstacles,
     on_disk,
     ownership,
+    pod_programs,
+    pods,
     processes,
     rivals,
     served_certificates,
@@ -412,7 +416,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system im
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import KEEPALIVED
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import KEEPALIVED, PODS
 
 ARGUMENTS = {
     "vips": {"type": "list", "elements": "raw", "default": []},
@@ -521,7 +525,14 @@ def of_others(params, reader):
 
 
 def instances(params, reader):
-    """Return the VRRP instances of both configurations. Of two with the same name, keepalived's counts."""
+    """Return the VRRP instances of the router's unit or pod: of the one that is to run, where both are there."""
+    of_unit, of_pod = of_units(params, reader), pod_programs.instances(reader)
+    found = (of_pod or of_unit) if pods.enabled([PODS.router]) else (of_unit or of_pod)
+    return found if params["with_auth_pass"] else [{**instance, "auth_pass": ""} for instance in found]
+
+
+def of_units(params, reader):
+    """Return the VRRP instances of both engines' configurations. Of two with the same name, keepalived's counts."""
     path = params["keepalived_config"]
     text = reader.text(path)
     # What a package brings is an example, and no pair that lives.
@@ -529,13 +540,14 @@ def instances(params, reader):
     native = [] if is_example else keepalived_conf.instances(text)
     names = [instance["name"] for instance in native]
     agents = facts.agent_instances(reader.text(params["agent_config"]))
-    found = native + [instance for instance in agents if instance["name"] not in names]
-    return found if params["with_auth_pass"] else [{**instance, "auth_pass": ""} for instance in found]
+    return native + [instance for instance in agents if instance["name"] not in names]
 
 
 def deployed(params, reader):
     """Return the states of the packages and the units, and what is in the way of installing, starting or writing."""
-    wanted, units = params["packages"] + of_family(params, reader), params["units"]
+    wanted = params["packages"] + of_family(params, reader)
+    units, static = ([unit for unit in params["units"] if (unit in PODS) == is_pod] for is_pod in (False, True))
+    runs = pods.running() if static else {}
     every = reader.packages([*dict.fromkeys(wanted + params["removes"])])
     packages = every.of(wanted)
     masked = reader.units_in("LoadState", units, "masked")
@@ -546,15 +558,16 @@ def deployed(params, reader):
         "own_packages": [name for name in params["packages"] if name in recorded],
         "unobtainable": reader.unobtainable(packages.to_fetch),
         "unremovable": {name: why for name, why in every.unremovable.items() if name in recorded},
-        "active_units": reader.units_in("ActiveState", units, "active"),
+        "active_units": reader.units_in("ActiveState", units, "active") + [name for name in static if name in runs],
         "restarting_units": reader.units_in("ActiveState", units, "activating", "deactivating"),
         "existing_units": reader.units_in("LoadState", units, "loaded") + masked,
-        "enabled_units": reader.units_in("UnitFileState", units, "enabled"),
-        "own_units": [unit for unit in units if facts.is_ours(unit)],
+        "enabled_units": reader.units_in("UnitFileState", units, "enabled") + pods.enabled(static),
+        "own_units": [unit for unit in units if facts.is_ours(unit)] + pods.own(static),
         "obstacles": {
             **packages.uninstallable,
             **obstacles.of_masked_units(masked),
             **obstacles.of_files(params["files"]),
+            **obstacles.of_pods(static),
         },
     }
 

@@ -8,6 +8,8 @@ import re
 from typing import List, NamedTuple, Optional
 
 UNIT, CONTAINER, POD, STATIC_POD = "unit", "container", "pod", "static pod"
+OWN_POD = "static pod of this collection"
+CONTAINERS = (CONTAINER, POD, STATIC_POD)
 
 # Kubernetes writes a UID with dashes, the systemd driver with underscores. A static pod's is a checksum.
 POD_UID = re.compile(r"(?:^|-)pod([0-9a-f]{32}|[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})(?:\.slice)?$")
@@ -26,7 +28,7 @@ class RunsIn(NamedTuple):
     engine: str = ""  # docker or podman, if a container's is known
 
     def __str__(self) -> str:
-        if self.kind == UNIT:
+        if self.kind in (UNIT, OWN_POD):
             return self.name
         return " ".join(word for word in ("the", self.engine, self.kind, self.name) if word) if self.kind else ""
 

@@ -220,6 +220,12 @@ def process_stats(root: str = "/proc") -> List[str]:
     return stats
 
 
+def children(pid: int, stats: List[str]) -> List[int]:
+    """Return the processes that a process has started."""
+    parents = {int(stat.split()[0]): int(stat.rpartition(")")[2].split()[1]) for stat in stats}
+    return sorted(each for each, parent in parents.items() if parent == pid)
+
+
 def youngest(main_pid: int, stats: List[str]) -> float:
     """Return when the youngest of a unit's main process and its children started, in seconds since boot."""
     ticks = os.sysconf("SC_CLK_TCK")

@@ -4,8 +4,9 @@
 
 A file on disk is what a daemon would load. What it has loaded is known
 
-- of haproxy and keepalived from a record, which a drop-in of their units writes at every start and reload;
-- of the agent's daemons from the report at their status sockets.
+- of haproxy and keepalived from a record, which a drop-in of their units writes at every start and reload,
+- of the agent's daemons from the report at their status sockets,
+- of a static pod from the record that the first process of its container writes, and from its manifest.
 
 No comparison involves the wall clock, which may be set back.
 """
@@ -17,8 +18,21 @@ import re
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._agent.runtime import status_socket
-from .._shared.engines import AGENT, DIRECT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, UNITS, VRRP, Daemon
-from . import facts
+from .._shared.engines import (
+    AGENT,
+    DIRECT,
+    FOLLOW,
+    HAPROXY,
+    KEEPALIVED,
+    NATIVE,
+    PODS,
+    PROXY,
+    UNITS,
+    VRRP,
+    Daemon,
+)
+from .._shared.pods import MANIFESTS
+from . import facts, pod_programs, pods
 from .reader import Reader, show
 
 PROPERTIES = ("ActiveState", "NeedDaemonReload", "MainPID", "InvocationID")
@@ -123,8 +137,12 @@ def keepalived_states(reader: Reader) -> Dict[str, State]:
 
 def router(reader: Reader) -> InForce:
     found, report = _agent_daemon(reader, Daemon(VRRP))
+    return found._replace(in_fault=_agents_in_fault(report))
+
+
+def _agents_in_fault(report: Dict[str, Any]) -> Dict[str, str]:
     instances = report.get("instances", ())
-    return found._replace(in_fault={each["name"]: each["reason"] for each in instances if each["state"] == "Fault"})
+    return {each["name"]: each["reason"] for each in instances if each["state"] == STATES["FAULT"]}
 
 
 def proxy(reader: Reader) -> InForce:
@@ -137,6 +155,39 @@ def follow(reader: Reader) -> InForce:
 
 def direct(reader: Reader) -> InForce:
     return _agent_daemon(reader, Daemon(DIRECT))[0]
+
+
+def pod(reader: Reader, name: str) -> InForce:
+    """Return what a static pod has in force. Nothing that another manifest has started is."""
+    first = pods.running().get(name)
+    if not first:
+        return InForce(False)
+    record = read_record(reader.text(first.record))
+    program = pod_programs.program_of(record.config)
+    is_of_manifest = first.configuration == pods.wanted(name)
+    is_loaded = is_of_manifest and not (program == HAPROXY and _has_refused(first, record))
+    return InForce(
+        active=True,
+        unit_outdated=not is_of_manifest,
+        config=pod_programs.config_of(program) if program else "",
+        checksum=record.checksum if is_loaded else "",
+        in_fault=_pods_in_fault(reader, first, program),
+    )
+
+
+def _has_refused(first: pods.First, record: Record) -> bool:
+    """Whether haproxy goes on with the worker of before, because it could not use the new file."""
+    stats = facts.process_stats()
+    workers = [facts.youngest(pid, stats) for pid in facts.children(first.pid, stats)]
+    return max(workers, default=0) < record.uptime - WORKER_SLACK
+
+
+def _pods_in_fault(reader: Reader, first: pods.First, program: str) -> Dict[str, str]:
+    if program == VRRP:
+        return _agents_in_fault(pod_programs.report(first, VRRP))
+    states = pod_programs.states(reader, first) if program == KEEPALIVED else {}
+    silent = {name: "keepalived does not say what it does" for name, (state, _since) in states.items() if not state}
+    return {**silent, **{name: "" for name, (state, _since) in states.items() if state == STATES["FAULT"]}}
 
 
 def report_of(daemon: Daemon) -> Dict[str, Any]:
@@ -172,6 +223,8 @@ DAEMONS: Dict[str, Callable[[Reader], InForce]] = {
     UNITS[AGENT].router: router,
     Daemon(FOLLOW).unit: follow,
     Daemon(DIRECT).unit: direct,
+    PODS.balancer: lambda reader: pod(reader, PODS.balancer),
+    PODS.router: lambda reader: pod(reader, PODS.router),
 }
 
 
@@ -214,6 +267,8 @@ def _stale(reader: Reader, unit: str, path: str, found: InForce) -> List[str]:
         return kernel_settings_differ(reader, path)
     if path.startswith(UNIT_FILES):
         return [f"systemd has not read {path} since it changed."] if found.unit_outdated else []
+    if path.startswith(MANIFESTS):
+        return [f"The kubelet has not read {path} since it changed."] if found.unit_outdated else []
     sentence = unloaded(unit, found if found.config == path else found._replace(config=path, checksum=""))
     return [sentence] if sentence else []
 

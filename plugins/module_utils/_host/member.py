@@ -10,8 +10,22 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 from .._agent.follow import show
 from .._agent.keepalived import conf as keepalived_conf
 from .._agent.runtime.text_table import problems
-from .._shared.engines import AGENT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROGRAMS, PROXY, UNITS, VRRP, Daemon, is_own
-from . import balancer, facts, held_back, in_force, reboot
+from .._shared.engines import (
+    AGENT,
+    FOLLOW,
+    HAPROXY,
+    KEEPALIVED,
+    NATIVE,
+    PODS,
+    PROGRAMS,
+    PROXY,
+    ROUTERS,
+    UNITS,
+    VRRP,
+    Daemon,
+    is_own,
+)
+from . import balancer, facts, held_back, in_force, pod_programs, pods, reboot
 from .reader import Reader
 
 ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link
@@ -46,10 +60,11 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
     :param vips: those of the inventory, as a user writes them
     :raises PermissionError: without the right to open raw sockets
     """
-    engine = engine_of(reader)
-    units = [unit for unit in UNITS[engine] if facts.is_ours(unit)] if engine else []
+    static = pods.own(PODS)
+    engine = pod_programs.engine() if static else engine_of(reader)
+    units = static or ([unit for unit in UNITS[engine] if facts.is_ours(unit)] if engine else [])
     daemons = {unit: in_force.read(reader, unit) for unit in units}
-    own = READERS[engine](reader, daemons) if engine else Own()
+    own = of_pods(reader) if static else READERS[engine](reader, daemons) if engine else Own()
     record = held_back.in_force(reader)
     addresses = reader.addresses() or []
     configured = [address for instance in own.instances for address in instance["addresses"]]
@@ -57,8 +72,8 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
     return {
         "booted": reboot.booted(reader),
         "engine": engine,
-        "router": UNITS[engine].router if engine else "",
-        "balancer": next((unit for unit in units if unit == UNITS[engine].balancer), ""),
+        "router": next((unit for unit in units if unit in ROUTERS), ""),
+        "balancer": next((unit for unit in units if unit not in ROUTERS), ""),
         "versions": own.versions,
         "instances": [_with_state(instance, own.states) for instance in own.instances],
         "held": held(every, addresses, own),
@@ -87,9 +102,8 @@ def unable(daemons: Daemons, own: Own, down: Dict[str, str], record: Dict[str, s
     :param down: what the track files say that are not 0
     :param record: of what has stopped the router on purpose, which is no reason here
     """
-    routers = [units.router for units in UNITS.values()]
     for unit, daemon in daemons.items():
-        if not daemon.active and not (record and unit in routers):
+        if not daemon.active and not (record and unit in ROUTERS):
             yield f"{unit} does not run."
         for instance, why in daemon.in_fault.items() if daemon.active else ():
             yield f"{instance} is in FAULT{': ' + why if why else ''}."
@@ -200,6 +214,25 @@ def agent(reader: Reader, daemons: Daemons) -> Own:
         track_files=[check["file"] for check in config.get("checks", []) if check.get("type") == "file"],
         servers=balancer.of_report(proxy),
         silent="the agent's balancer does not answer at its socket." if serves and not proxy else "",
+    )
+
+
+def of_pods(reader: Reader) -> Own:
+    """Read static pods, whose programs are in containers of theirs."""
+    running = pods.running()
+    router, serving = running.get(PODS.router), running.get(PODS.balancer)
+    if pod_programs.engine() == AGENT:
+        text = reader.text(pod_programs.config_of(VRRP))
+        return Own(instances=[*map(_instance, facts.agent_instances(text))])
+    found = pod_programs.states(reader, router) if router else {}
+    text = reader.text(pod_programs.config_of(KEEPALIVED))
+    path = balancer.stats_socket(reader.text(pod_programs.config_of(HAPROXY))) if serving else ""
+    answer = balancer.ask(serving.path(path)) if serving and path else None
+    return Own(
+        instances=[*map(_instance, keepalived_conf.instances(text))],
+        states={name: in_force.State(state, since) for name, (state, since) in found.items() if state},
+        servers=balancer.of_statistics(answer or ""),
+        silent=f"haproxy does not answer at {path}." if path and not answer else "",
     )
 
 

@@ -9,6 +9,8 @@ import os
 import tempfile
 from typing import Dict, Iterable
 
+from .._shared.pods import MANIFESTS
+
 MENDS = {
     errno.EROFS: "mount its file system read-write",
     errno.EPERM: "remove the immutable attribute (`chattr -i`) from it or its folder",
@@ -19,6 +21,14 @@ MENDS = {
 
 def of_masked_units(units: Iterable[str]) -> Dict[str, str]:
     return {unit: f"{unit} is masked, so that it cannot start: run `systemctl unmask {unit}`." for unit in units}
+
+
+def of_pods(names: Iterable[str]) -> Dict[str, str]:
+    """Return why no kubelet would run these static pods, if that shows."""
+    if os.path.isdir(MANIFESTS):
+        return {}
+    wrong = f"There is no folder {MANIFESTS}: create it, and name it in the kubelet's configuration (staticPodPath)."
+    return dict.fromkeys(names, wrong)
 
 
 def of_files(paths: Iterable[str]) -> Dict[str, str]:

@@ -8,6 +8,7 @@ import glob
 import os
 from typing import Collection, Dict, Iterator, List, NamedTuple, Set
 
+from .._shared import pods
 from . import cgroups
 
 
@@ -39,32 +40,34 @@ class Process(NamedTuple):
 
 def runs_in(pid: int, root: str = "/proc") -> cgroups.RunsIn:
     """Return what a process runs in; nothing if it has ended meanwhile."""
-    return cgroups.runs_in(_text(root, pid, "cgroup"), _text(root, 1, "cgroup"))
+    found = cgroups.runs_in(text(root, pid, "cgroup"), text(root, 1, "cgroup"))
+    own = environment(root, pid).get(pods.POD) if found.kind in cgroups.CONTAINERS else None
+    return cgroups.RunsIn(cgroups.OWN_POD, own) if own else found
 
 
 def named(programs: Collection[str], root: str = "/proc") -> List[Process]:
     """Return the processes of some programs, the oldest one of each unit, container or pod."""
     found: Dict[object, Process] = {}
-    for pid in _pids(root):
-        program = _text(root, pid, "comm").strip()
+    for pid in pids(root):
+        program = text(root, pid, "comm").strip()
         if program in programs:
-            where, network = runs_in(pid, root), _network(root, pid) == _network(root, 1)
-            found.setdefault((program, where), Process(program, pid, where, network, _environment(root, pid)))
+            where, is_here = runs_in(pid, root), network(root, pid) == network(root, 1)
+            found.setdefault((program, where), Process(program, pid, where, is_here, environment(root, pid)))
     return list(found.values())
 
 
 def users(unit: str, root: str = "/proc") -> Set[int]:
     """Return the users as which the processes of a unit run."""
-    own = [pid for pid in _pids(root) if runs_in(pid, root).name == unit]
-    found = [line.split() for pid in own for line in _text(root, pid, "status").splitlines() if line.startswith("Uid:")]
+    own = [pid for pid in pids(root) if runs_in(pid, root).name == unit]
+    found = [line.split() for pid in own for line in text(root, pid, "status").splitlines() if line.startswith("Uid:")]
     return {int(words[2]) for words in found}  # the effective one
 
 
-def _pids(root: str) -> Iterator[int]:
+def pids(root: str) -> Iterator[int]:
     yield from sorted(int(os.path.basename(path)) for path in glob.glob(os.path.join(root, "[0-9]*")))
 
 
-def _network(root: str, pid: int) -> str:
+def network(root: str, pid: int) -> str:
     """Return the network namespace of a process, '' if it has ended meanwhile."""
     try:
         return os.readlink(os.path.join(root, str(pid), "ns", "net"))
@@ -72,12 +75,12 @@ def _network(root: str, pid: int) -> str:
         return ""
 
 
-def _environment(root: str, pid: int) -> Dict[str, str]:
-    pairs = (entry.partition("=") for entry in _text(root, pid, "environ").split("\0"))
+def environment(root: str, pid: int) -> Dict[str, str]:
+    pairs = (entry.partition("=") for entry in text(root, pid, "environ").split("\0"))
     return {name: value for name, _equals, value in pairs if name}
 
 
-def _text(root: str, pid: int, name: str) -> str:
+def text(root: str, pid: int, name: str) -> str:
     try:
         with open(os.path.join(root, str(pid), name), encoding="utf-8", errors="replace") as file:
             return file.read()

@@ -63,7 +63,7 @@ def _manifest(process: Process, manifest: Callable[[str], str]) -> str:
 
 def _is_foreign(process: Process) -> bool:
     where = process.runs_in
-    return bool(where.kind) and where != cgroups.RunsIn(cgroups.UNIT, f"{KEEPALIVED}.service")
+    return where.kind not in ("", cgroups.OWN_POD) and where != cgroups.RunsIn(cgroups.UNIT, f"{KEEPALIVED}.service")
 
 
 def _of_keepalived(process: Process, is_openshift: bool) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, Collection, Mapping, NamedTuple
 
 from .._agent.proxy.settings import WORKER
+from . import pods
 
 VRRP, PROXY, FOLLOW, DIRECT = "vrrp", "proxy", "follow", "direct"  # the agent's daemons
 HAPROXY, KEEPALIVED = "haproxy", "keepalived"  # the programs of the native engine
@@ -47,6 +48,10 @@ UNITS = {
     NATIVE: Units(f"{HAPROXY}.service", f"{KEEPALIVED}.service"),
     AGENT: Units(Daemon(PROXY).unit, Daemon(VRRP).unit),
 }
+# How they come to a host: as systemd units, or as static pods of its kubelet, with the same names for both engines.
+UNIT, POD = "unit", "pod"
+PODS = Units(pods.BALANCER, pods.ROUTER)
+ROUTERS = (*(units.router for units in UNITS.values()), PODS.router)
 # The balancer's processes, as they are called among listeners, and the command that tells whether they are alive.
 PROGRAMS = {NATIVE: (HAPROXY,), AGENT: (Daemon(PROXY).program, WORKER)}
 ALIVE = {engine: f"/usr/bin/killall -0 {programs[0]}" for engine, programs in PROGRAMS.items()}
@@ -57,9 +62,9 @@ _UNIT_OF = {program: UNITS[engine].balancer for engine, programs in PROGRAMS.ite
 
 
 def is_own(listener: Mapping[str, Any], programs: Collection[str]) -> bool:
-    """Whether a listening socket belongs to one of some programs. In a container, or in another unit, it does not.
+    """Whether a listening socket belongs to one of some programs. In others' container, or another unit, it does not.
 
     :param listener: as `host_info` returns it
     """
     program, where = listener["program"], listener.get("runs_in", "")
-    return program in programs and where in ("", _UNIT_OF.get(program, where))
+    return program in programs and where in ("", PODS.balancer, _UNIT_OF.get(program, where))

@@ -52,9 +52,10 @@ def test_what_a_layout_configures_is_what_it_has_checked():
 ALL = ("haproxy", "keepalived", "agent")
 
 
-def components(native=True, balancer=True, router=True):
+def components(native=True, balancer=True, router=True, in_pods=False):
     """Return the roles whose preflight and check a layout includes for a member."""
     given = {**variables_of("layout"), "__layout_is_native": native, "__layout_has_balancer": balancer}
+    given["__layout_in_pods"] = in_pods
     templar = Templar(loader=DataLoader(), variables={**given, "__layout_has_router": router})
     return templar.template(given["__layout_components"])
 
@@ -64,6 +65,7 @@ def test_a_member_is_checked_for_what_it_runs():
     assert components(balancer=False) == ["keepalived"]
     assert components(native=False) == components(native=False, balancer=False) == ["agent"]
     assert components(balancer=False, router=False) == components(native=False, router=False) == []
+    assert components(native=False, in_pods=True) == [], "no role sets up what static pods bring"
 
 
 @pytest.mark.parametrize("file, others", [("preflight.yml", ["resolver"]), ("check.yml", [])])

@@ -16,8 +16,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolve
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, nft_redirect
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
-from ansible_collections.onprem.lb.plugins.module_utils._plan.pods.manifests import CHECKSUM
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+from ansible_collections.onprem.lb.plugins.module_utils._shared.pods import CHECKSUM
 from support import drills
 from support.paths import GOLDEN
 from support.plans import pods
@@ -304,11 +304,12 @@ PODS = {
 
 def of_pods(name, engine, preset, more=MappingProxyType({})):
     """The manifests of a node's static pods. Their checksum changes with each version of the agent."""
-    manifests = pods.made(name, engine=engine, preset=preset, **more).manifests.values()
-    for manifest in manifests:
-        assert len(manifest["metadata"]["annotations"][CHECKSUM]) == 40
-        manifest["metadata"]["annotations"][CHECKSUM] = "of what the pod reads"
-    return "".join(map(as_yaml, manifests))
+    text = ""
+    for manifest in pods.made(name, engine=engine, preset=preset, **more).manifests.values():
+        checksum = manifest["metadata"]["annotations"][CHECKSUM]
+        assert len(checksum) == 40
+        text += as_yaml(manifest).replace(checksum, "of what the pod reads")
+    return text
 
 
 def sidecar_of_pods(name, engine, preset, more=MappingProxyType({})):

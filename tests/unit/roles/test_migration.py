@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is verified of a member that has changed its engine, before the next one does."""
+"""What a member does that changes its engine or delivery, and what is verified of it before the next one does."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from support.paths import ROLES
+from support.roles import calls, tasks, variables_of
 
 EXPECTED = {"vips": ["192.0.2.10"], "targets": [["192.0.2.10", 8443]]}
 
@@ -16,9 +17,90 @@ EXPECTED = {"vips": ["192.0.2.10"], "targets": [["192.0.2.10", 8443]]}
 def test_new_services_answer_through_the_vips_once_the_last_member_has_migrated(migrating, targets):
     """Until then the VIPs may be on a member with the engine and the services of before."""
     loader = DataLoader()
-    tasks = loader.load_from_file(str(ROLES / "layout" / "tasks" / "migrate.yml"), trusted_as_template=True)
-    (verify,) = [task for task in tasks if task.get("ansible.builtin.include_tasks") == "verify.yml"]
+    read = loader.load_from_file(str(ROLES / "layout" / "tasks" / "migrate.yml"), trusted_as_template=True)
+    (verify,) = [task for task in read if task.get("ansible.builtin.include_tasks") == "verify.yml"]
     known = {"__layout_me": {"expected": EXPECTED}, "__layout_plan": {"migration_order": ["lb2", "lb1"]}}
     variables = {**known, **verify["vars"], "__layout_migrating": migrating}
     expected = Templar(loader=loader, variables=variables).template(verify["vars"]["__layout_expected"])
     assert expected == {**EXPECTED, "targets": targets}
+
+
+SYSTEMD, PODS, ROLE = "ansible.builtin.systemd_service", "onprem.lb.member_pods", "ansible.builtin.include_role"
+FILE, INCLUDE, ARCHIVE = "ansible.builtin.file", "ansible.builtin.include_tasks", "onprem.lb.agent_archive"
+ROUTER, BALANCER = "onprem-lb-router", "onprem-lb-balancer"
+
+
+def moves(file, **known):
+    """Return what the move of a member calls, in its order."""
+    variables = {
+        **variables_of("layout"),
+        "__layout_host": {"active_units": ["haproxy.service", "keepalived.service"], "enabled_units": []},
+        "__layout_has_balancer": True,
+        "__layout_settings": {"down_file": "/run/haproxy.down"},
+        "__layout_components": ["haproxy", "keepalived"],
+        "__layout_pods": {"files": [], "secrets": [], "pods": [BALANCER, ROUTER], "archive": "/agent.pyz"},
+        "__layout_program": "keepalived",
+        "ansible_check_mode": False,
+        "item": "A",
+        **known,
+    }
+    return calls("layout", variables, SYSTEMD, PODS, ROLE, FILE, ARCHIVE, tasks_from=file)
+
+
+def loop_of(file, name):
+    loader = DataLoader()
+    read = loader.load_from_file(str(ROLES / "layout" / "tasks" / file), trusted_as_template=True)
+    (loop,) = [task["loop"] for task in read if task["name"] == name]
+    host = {"active_units": ["haproxy.service", "keepalived.service"], "enabled_units": ["onprem-lb-shutdown.service"]}
+    variables = {**variables_of("layout"), "__layout_host": host}
+    return Templar(loader=loader, variables=variables).template(loop)
+
+
+def test_units_are_stopped_for_good_before_the_pods_start_and_removed_at_the_end():
+    found = moves("migrate_to_pods.yml")
+    assert found[0] == (SYSTEMD, {"name": "A", "enabled": False, "state": "stopped"})
+    assert loop_of("migrate_to_pods.yml", "Migrate to pods | Stop the units for good, the router's first") == [
+        "keepalived.service",
+        "onprem-lb-shutdown.service",
+        "haproxy.service",
+    ]
+    assert [module for module, _given in found[1:]] == [ROLE, ARCHIVE, PODS, FILE, ROLE]
+    assert found[1][1] == {"name": "onprem.lb.ipi", "tasks_from": "nftables_files_absent.yml"}
+    assert found[3][1] == {"pods": [BALANCER, ROUTER], "state": "started"}
+    assert found[-1][1] == {"name": "onprem.lb.keepalived", "tasks_from": "remove.yml"}
+
+
+def test_the_tables_of_a_pod_that_runs_already_stay_loaded():
+    """The files of the units go alone: an interrupted move has them beside a sidecar that has loaded its own tables."""
+    assert [task for task in tasks("ipi", "nftables_files_absent.yml") if "onprem.lb.nft_table" in task] == []
+    assert [task for task in tasks("ipi", "nftables_absent.yml") if "onprem.lb.nft_table" in task]
+
+
+def test_pods_are_stopped_before_the_units_start_and_their_manifests_go_at_the_end():
+    found = moves("migrate_to_units.yml")
+    assert [module for module, _given in found] == [PODS, ROLE, FILE, PODS]
+    assert found[0][1] == {"pods": ["A"], "state": "stopped"}
+    assert loop_of(
+        "migrate_to_units.yml",
+        "Migrate to units | Stop the router's pod, which gives the VIPs up, and then the balancer's",
+    ) == [ROUTER, BALANCER]
+    assert found[2][1] == {"path": "/etc/kubernetes/static-pod-resources/onprem-lb", "state": "absent"}
+    assert found[3][1] == {"pods": [BALANCER, ROUTER], "state": "absent"}
+
+
+@pytest.mark.parametrize(
+    "moves_from, in_pods, expected",
+    [("", False, "role"), ("unit", True, "migrate_to_pods.yml"), ("pod", False, "migrate_to_units.yml")],
+)
+def test_a_member_changes_its_engine_or_its_delivery(moves_from, in_pods, expected):
+    loader = DataLoader()
+    read = loader.load_from_file(str(ROLES / "layout" / "tasks" / "migrate.yml"), trusted_as_template=True)
+    known = {
+        "inventory_hostname": "lb1",
+        "__layout_migrating": "lb1",
+        "__layout_me": {"moves_from": moves_from},
+        "__layout_in_pods": in_pods,
+    }
+    templar = Templar(loader=loader, variables=known)
+    found = [task for task in read[:2] if all(map(templar.evaluate_conditional, task["when"]))]
+    assert [templar.template(task[INCLUDE]) if INCLUDE in task else "role" for task in found] == [expected]

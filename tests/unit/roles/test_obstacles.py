@@ -107,7 +107,7 @@ def test_a_layout_refuses_what_is_in_the_way_of_its_own_units_and_files_and_of_p
     host = {"obstacles": obstacles, "missing_packages": []}
     variables = {"layout_definition": definition, "__layout_host": host, "__layout_stages": ["configure"]}
     expected = ["guard.service!", "/etc/onprem-lb/x.nft!", *(["nftables!"] if native else [])]
-    found = refusals("layout", "preflight.yml", {**variables, "__layout_is_native": native})
+    found = refusals("layout", "preflight.yml", {**variables, "__layout_is_native": native, "__layout_in_pods": False})
     assert sorted(found) == sorted(expected)
 
 
@@ -128,6 +128,7 @@ def test_a_run_that_leaves_out_the_installation_needs_the_programs(missing, stag
         "__layout_host": {"obstacles": {}, "missing_packages": missing},
         "__layout_stages": stages,
         "__layout_is_native": native,
+        "__layout_in_pods": False,
     }
     sentence = "lb1 lacks haproxy: run the stage install as well."
     assert refusals("layout", "preflight.yml", variables) == ([sentence] if refused else [])

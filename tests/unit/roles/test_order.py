@@ -14,6 +14,8 @@ KNOWN = {
     "__layout_me": {"replaces": "", "proof": {"vips": []}},
     "__layout_undo": {"run": ""},
     "__layout_is_native": True,
+    "__layout_in_pods": False,
+    "__layout_components": ["haproxy", "keepalived"],
     "__layout_has_balancer": True,
     "__layout_has_router": True,
     "ansible_check_mode": False,
@@ -64,3 +66,22 @@ def test_a_router_stops_only_where_its_member_hands_its_vips_over():
 def test_a_router_that_was_stopped_starts_again():
     (start,) = wave(SYSTEMD, on="lb1", __layout_router_stopped={"changed": True})
     assert start == {"name": "keepalived.service", "state": "started"}
+
+
+PODS = "onprem.lb.member_pods"
+
+
+def test_static_pods_change_in_the_wave_of_their_member_and_the_routers_of_holders_stop_before():
+    known = {
+        "__layout_in_pods": True,
+        "__layout_is_native": False,
+        "__layout_components": [],
+        "__layout_router_pod": "onprem-lb-router",
+    }
+    known["__layout_pods"] = {"files": [], "secrets": [], "pods": ["onprem-lb-router"], "archive": "/agent.pyz"}
+    (started,) = wave(PODS, on="lb1", **known)
+    assert started == {"pods": ["onprem-lb-router"], "state": "started"}
+    assert wave(PODS, on="lb2", **known) == []
+    stopped, _started = wave(PODS, on="lb1", of={"hands_over": ["lb1"]}, **known)
+    assert stopped == {"pods": ["onprem-lb-router"], "state": "stopped"}
+    assert wave(SYSTEMD, on="lb1", of={"hands_over": ["lb1"]}, __layout_router_stopped={"changed": True}, **known) == []

@@ -15,7 +15,7 @@ RUNS = {"active_units": [UNIT], "enabled_units": [UNIT], "existing_units": [UNIT
 NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
 
 
-def called(host, *modules, routes=True, changed=False, check=False):
+def called(host, *modules, routes=True, changed=False, check=False, pods=None):
     """Return the calls on a node, with a VRRP router or without one, for a unit that was changed or not."""
     of_role = variables_of("layout")
     of_role["__layout_shutdown_files"][0].pop("content")  # see tests/golden/shutdown.service
@@ -24,7 +24,7 @@ def called(host, *modules, routes=True, changed=False, check=False):
         "ansible_check_mode": check,
         "layout_definition": yaml.safe_load((ROLES / "ipi" / "vars" / "main.yml").read_text())["__ipi_layout"],
         "__layout_host": host,
-        "__layout_me": {"router": {"instances": [{}] if routes else []}},
+        "__layout_me": {"router": {"instances": [{}] if routes else []}, "pods": pods or {}},
         "__layout_shutdown_written": {"changed": changed},
     }
     return calls("layout", variables, *modules, tasks_from="shutdown.yml")
@@ -41,8 +41,19 @@ def called(host, *modules, routes=True, changed=False, check=False):
         (NOTHING, {"changed": True, "check": True}, []),
         (RUNS, {"routes": False}, ["stopped"]),
         (NOTHING, {"routes": False}, []),
+        (RUNS, {"pods": {"agent_image": "an-image"}}, ["stopped"]),
     ],
-    ids=["first", "new unit", "stopped", "disabled", "second", "check mode", "no router", "never had one"],
+    ids=[
+        "first",
+        "new unit",
+        "stopped",
+        "disabled",
+        "second",
+        "check mode",
+        "no router",
+        "never had one",
+        "static pods",
+    ],
 )
 def test_it_runs_where_a_router_does_and_is_never_restarted_which_would_stop_that(host, options, states):
     assert [given["state"] for _module, given in called(host, SYSTEMD, **options)] == states

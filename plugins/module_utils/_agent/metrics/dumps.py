@@ -63,6 +63,18 @@ def report(data: str, statistics: str) -> Optional[Report]:
     }
 
 
+def states(data: str) -> Dict[str, Tuple[str, float]]:
+    """Return the state of each instance, and since when, from data that may not be complete yet."""
+    instances = [block for block in _blocks(data) if block.kind == INSTANCE and "Last transition" in block.fields]
+    return {
+        block.name: (
+            STATES.get(block.fields.get("State", ""), machine.INITIALIZE),
+            _number(block.fields["Last transition"]),
+        )
+        for block in instances
+    }
+
+
 def _instance(block: Block, counts: Counts) -> Report:
     fields, received = block.fields, counts.get(("Advertisements", "Received"), 0)
     state = STATES.get(fields.get("State", ""), machine.INITIALIZE)

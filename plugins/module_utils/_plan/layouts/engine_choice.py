@@ -17,7 +17,13 @@ class Choice(NamedTuple):
 
     engine: str
     reason: str
-    replaces: str = ""  # the engine that it replaces on this host
+    replaces: str = ""  # the engine that it replaces on this host; itself where only the delivery changes
+    moves_from: str = ""  # the delivery that goes, `UNIT` or `POD`, where another one comes
+
+    @property
+    def gone(self) -> str:
+        """What goes, in a sentence."""
+        return f"its {self.moves_from}s" if self.moves_from else self.replaces
 
 
 def choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:
@@ -89,7 +95,7 @@ def package_faults(wanted: str, choice: Choice, host: Dict[str, Any], prefix: st
 
 
 def migration_order(choices: Mapping[str, Choice], held: Mapping[str, int]) -> List[str]:
-    """Return the members that change their engine, in the order in which they migrate, one after the other.
+    """Return the members that change their engine or delivery, in the order in which they migrate, one by one.
 
     The members that hold a VIP come last: then all the others can take it over, and it moves once.
 
@@ -105,6 +111,6 @@ def table(choices: Mapping[str, Choice], order: Sequence[str]) -> List[str]:
     for name, choice in choices.items():
         line = f"{name}: {choice.engine}, {choice.reason}"
         if choice.replaces:
-            line += f"; in place of {choice.replaces}, as number {order.index(name) + 1} of {len(order)}"
+            line += f"; in place of {choice.gone}, as number {order.index(name) + 1} of {len(order)}"
         lines.append(line)
     return lines

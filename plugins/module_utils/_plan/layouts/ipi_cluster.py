@@ -26,7 +26,7 @@ from ..dns.names import bootstrap_address, cluster_name
 from ..model import values
 from ..model.plan import Vip
 from ..model.services import CHECK, changed_check
-from . import follow, ipi_presets, nft_guard, resolver
+from . import delivery, follow, ipi_presets, nft_guard, resolver
 from .ipi_presets import FORMER_NAMES, PRESETS, Check, Preset
 from .ipi_vips import RoleVips
 from .members import Member, find_existing, find_placements
@@ -61,6 +61,7 @@ SETTINGS = {
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
     "checks": Field(anything, []),
     "metrics_file": Field(values.optional(values.metrics_file), ""),
+    **delivery.SETTINGS,
     **follow.SETTINGS,
     **resolver.SETTINGS,
 }

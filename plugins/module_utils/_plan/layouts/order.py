@@ -11,6 +11,7 @@ import itertools
 from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 from ..._shared.engines import AGENT, NATIVE, UNITS
+from ..._shared.pods import MANIFESTS
 from ..model.plan import Expected, MemberPlan
 from ..model.services import ANY
 from . import changes
@@ -88,19 +89,23 @@ def proof(
     return expected._replace(vips=[vip for vip in expected.vips if vip.address in vips], targets=targets, settle=settle)
 
 
-def is_provable(turn: Turn, host: Mapping[str, Any], together: bool, joining: Collection[str]) -> bool:
+def is_provable(
+    turn: Turn, host: Mapping[str, Any], together: bool, joining: Collection[str], in_pods: bool = False
+) -> bool:
     """Return whether a member could take over as soon as it has changed.
 
     One that joins, or that changes its engine, does so later. Where the routers change together, after the balancers,
-    an agent changes both of its daemons then, and a router that an interrupted run has stopped starts then.
+    an agent changes both of its daemons then, and pods change together. A router that an interrupted run has stopped
+    starts then.
 
     :param host: as `host_info` returns it
     :param together: as `routers_together` returns it
     :param joining: the members whose routers start last
+    :param in_pods: whether its programs are in static pods
     """
     changes_here = turn.is_changed and bool(turn.after) and not turn.replaces and turn.name not in joining
     runs = UNITS[turn.engine].router in host.get("active_units", [])
-    return changes_here and not (together and (turn.engine == AGENT or not runs))
+    return changes_here and not (together and (turn.engine == AGENT or in_pods or not runs))
 
 
 def interruption(host: Mapping[str, Any], member: MemberPlan) -> str:
@@ -114,7 +119,9 @@ def interruption(host: Mapping[str, Any], member: MemberPlan) -> str:
     return next((program for program, found in takeover.items() if found.get("stop")), "")
 
 
-def waves(plans: Sequence[Mapping[str, Any]], changing: Collection[str]) -> List[Wave]:
+def waves(
+    plans: Sequence[Mapping[str, Any]], changing: Collection[str], restarting: Collection[str] = ()
+) -> List[Wave]:
     """Return the waves of a run with several plans. Those of different plans come at one time.
 
     A member that does not change belongs to the first wave, whose tasks find nothing to do. There is no second one
@@ -122,21 +129,24 @@ def waves(plans: Sequence[Mapping[str, Any]], changing: Collection[str]) -> List
 
     :param plans: each as data
     :param changing: the members that change
+    :param restarting: those of them whose programs stop on the way, beside what the plan knows
     """
-    every = [_of_plan(plan, changing) for plan in plans]
+    every = [_of_plan(plan, changing, restarting) for plan in plans]
     merged = itertools.zip_longest(*every, fillvalue=Wave([]))
     return [Wave(*([*itertools.chain(*parts)] for parts in zip(*some))) for some in merged]
 
 
-def _of_plan(plan: Mapping[str, Any], changing: Collection[str]) -> List[Wave]:
+def _of_plan(plan: Mapping[str, Any], changing: Collection[str], restarting: Collection[str]) -> List[Wave]:
     members: Dict[str, Any] = plan["members"]
+    restarting = [name for name in restarting if name in members and not members[name]["replaces"]]
     later = [wave for wave in plan["order"][1:] if not set(changing).isdisjoint(wave)]
     moved = {name for wave in later for name in wave}
     at_first = [name for name in members if name not in moved]
     found = []
     for before, wave in zip([[], at_first, *later], [at_first, *later]):
         proves = [name for name in before if members[name]["proof"]]
-        found.append(Wave(wave, proves, [name for name in wave if plan["order"] and members[name]["interrupted"]]))
+        stopping = [name for name in wave if members[name]["interrupted"] or name in restarting]
+        found.append(Wave(wave, proves, stopping if plan["order"] else []))
     return found
 
 
@@ -146,6 +156,14 @@ def has_changes(found: Mapping[str, Any]) -> bool:
     :param found: what `config_files` or `agent` returned in check mode; nothing if it was not called
     """
     return any(found.get(key) for key in ("paths", "stale", "steps"))
+
+
+def starts_pods_anew(found: Mapping[str, Any]) -> bool:
+    """Return whether the check of a member's files has found a manifest that changes: the kubelet then ends its pod.
+
+    :param found: as `has_changes` takes it
+    """
+    return any(path.startswith(MANIFESTS) for path in found.get("paths", []))
 
 
 def unproved(wave: Mapping[str, Any], proofs: Iterable[Sequence[Any]]) -> List[str]:

@@ -22,6 +22,7 @@ from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
 from . import (
+    delivery,
     engine_choice,
     follow,
     identity,
@@ -34,6 +35,7 @@ from . import (
     transition,
     unused,
 )
+from .delivery import Delivery
 from .departed import departed, record
 from .engine_choice import Choice
 from .members import (
@@ -101,6 +103,7 @@ class Judged(NamedTuple):
     settings: Dict[str, Any]
     found: Draft
     choices: Dict[str, Choice]
+    delivery: Delivery
 
     @property
     def held(self) -> Dict[str, int]:
@@ -165,15 +168,27 @@ def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judg
     found = layout.read(members, settings, faults)
     if found is None:
         return None
-    choices = choose_engines(members, layout.prefix, faults)
+    delivered = delivery.of(settings, layout.prefix, faults)
+    choices = _choices(members, delivered, layout.prefix, faults)
+    faults += delivery.faults(settings, members, delivered, choices)
     faults += shared_faults(settings, [vip.version for vip in found.vips], layout.prefix)
     faults += _host_faults(layout.prefix, members, found, choices)
     faults += [fault for member in members for fault in unfit_files(member, layout.prefix)]
-    return Judged(members, settings, found, choices)
+    return Judged(members, settings, found, choices, delivered)
+
+
+def _choices(members: List[Member], delivered: Delivery, prefix: str, faults: Faults) -> Dict[str, Choice]:
+    """Return what each member runs, and append what is wrong with it."""
+    if delivered.is_pod:
+        return delivery.engines(members)
+    return delivery.with_units(members, choose_engines(members, prefix, faults))
 
 
 def _way(prefix: str, given: List[Member], judged: Judged, every: List[Turn]) -> transition.Way:
     """Return the way from what the members run; one that splits is refused unless the user accepts that."""
+    unsafe = delivery.unsafe_moves(every, prefix)
+    if unsafe:
+        return transition.Way(unsafe)
     accepts_split = bool(boolean(given[0]["settings"].get("accept_split", False))[0])
     carrying = {turn.name: judged.choices[turn.name] for turn in every if turn.after}
     order = engine_choice.migration_order(carrying, judged.held)
@@ -190,7 +205,7 @@ def _in_order(
     return {
         turn.name: member._replace(
             proof=order.proof(member.expected, turn, kept, judged.found.listeners(turn.name), together)
-            if order.is_provable(turn, hosts[turn.name], together, way.joining)
+            if order.is_provable(turn, hosts[turn.name], together, way.joining, bool(member.pods))
             else None,
             interrupted=order.interruption(hosts[turn.name], member) if turn.holds and not together else "",
         )
@@ -200,7 +215,7 @@ def _in_order(
 
 def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) -> Plan:
     """Return the plan of all members, with the way to it from what they run."""
-    members, settings, found, choices = judged
+    members, settings, found, choices, delivered = judged
     alone = way.sole_router
     if alone and choices[alone].replaces:
         replaced = choices[alone].replaces
@@ -230,7 +245,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
         advert_interval=settings["advert_interval"],
         migration_order=way.migrating,
         sole_router=alone,
-        order=way.order,
+        order=delivered.in_turn(way.order),
         routers_together=way.routers_together,
         leaving=way.leaving,
         joining=way.joining,
@@ -278,14 +293,16 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     balancer = found.balancer(name, choice.engine)
     services = follow.kept(balancer.services, found.follow, follow.followed_on(name, judged.members))
     router = accepting_keepalived(found.router(name, choice.engine), choice.engine)
-    units = engines.UNITS[choice.engine]
+    units = judged.delivery.units(choice.engine)
     runs = (bool(balancer.services), bool(router.instances))
+    down_file = "" if judged.delivery.is_pod else balancer.down_file  # a pod's is its own
     following = follow.planned(found.follow, choice.engine, bool(services), resolver.followed(found.resolver))
     return MemberPlan(
         engine=choice.engine,
         replaces=choice.replaces,
+        moves_from=choice.moves_from,
         replaced_programs=list(engines.REPLACED[choice.replaces]),
-        balancer=balancer._replace(services=services),
+        balancer=balancer._replace(services=services, down_file=down_file),
         router=router,
         firewall=openings.firewall(found.clients(name), router),
         expected=Expected(
@@ -294,13 +311,14 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             targets=found.targets,
             units=[unit for unit, it_runs in zip(units, runs) if it_runs],
             programs=list(engines.PROGRAMS[choice.engine]),
-            down_file=balancer.down_file,
+            down_file=down_file,
             settle=transition.settle(running, router.instances, password),
         ),
         follow=following,
         resolver=resolver.planned(found.resolver, name, bool(following)),
         direct=found.direct(name),
         unused=unused.unused(member["host"], choice.engine, *runs),
+        pods=judged.delivery.options,
     )
 
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import List, Mapping
 
 from ..._agent.config.schema import Faults
-from ..._shared.engines import NATIVE
+from ..._shared.engines import NATIVE, ROUTERS
 from ..model.plan import MemberPlan
 from .members import Member
-from .turns import ROUTERS
 
 
 def faults(members: List[Member], planned: Mapping[str, MemberPlan], prefix: str) -> Faults:
@@ -46,6 +45,12 @@ def faults(members: List[Member], planned: Mapping[str, MemberPlan], prefix: str
             for name, plan in planned.items()
             if plan.router.instances and plan.engine != NATIVE
         ),
+        *(
+            f"{name} gets static pods, and only the unit of keepalived can wait until {one} is disabled: set "
+            f"{prefix}_delivery to unit, and move to pods afterwards."
+            for name, plan in planned.items()
+            if plan.router.instances and plan.pods
+        ),
     ]
 
 
@@ -53,7 +58,7 @@ def waiting(members: List[Member], planned: Mapping[str, MemberPlan]) -> List[st
     """Return the members whose routers start when the pods have gone; one that runs already is left running."""
     if not _having(members):
         return []
-    stopped = [each["name"] for each in members if not ROUTERS & {*each["host"].get("active_units", [])}]
+    stopped = [each["name"] for each in members if not {*ROUTERS} & {*each["host"].get("active_units", [])}]
     return [name for name in stopped if planned[name].router.instances]
 
 

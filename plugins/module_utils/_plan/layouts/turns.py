@@ -6,13 +6,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Set, Tuple
 
-from ..._shared.engines import UNITS
+from ..._shared.engines import POD, ROUTERS, UNIT
 from ..model.plan import MemberPlan, Vip
 from . import changes
 from .changes import MOVES, SPLITS, Change, Instance
 from .members import held_vips
-
-ROUTERS = {units.router for units in UNITS.values()}
 
 
 class Turn(NamedTuple):
@@ -25,6 +23,7 @@ class Turn(NamedTuple):
     after: List[Instance]  # in the plan, with their passwords
     engine: str
     replaces: str  # the engine that goes, or nothing
+    moves_from: str  # the delivery that goes, or nothing
     is_left: bool  # this run leaves it as it is
     is_silent: bool  # it does not answer
     keepalived: str  # its version, or nothing
@@ -37,6 +36,13 @@ class Turn(NamedTuple):
     @property
     def running_engine(self) -> str:
         return self.replaces or self.engine
+
+    @property
+    def replacement(self) -> Tuple[str, str, str]:
+        """What it replaces: what that is, from what, and to what."""
+        if self.moves_from:
+            return "delivery", self.moves_from, POD if self.moves_from == UNIT else UNIT
+        return "engine", self.replaces, self.engine
 
     @property
     def is_changed(self) -> bool:
@@ -67,11 +73,12 @@ def turns(
         Turn(
             name=member["name"],
             before=member["host"].get("instances", []),
-            runs=bool(member.get("silent") or ROUTERS & {*member["host"].get("active_units", [])}),
+            runs=bool(member.get("silent") or {*ROUTERS} & {*member["host"].get("active_units", [])}),
             has_loaded=not member["host"].get("stale"),
             after=[{**each, "auth_pass": password} for each in planned[member["name"]].router.instances],
             engine=planned[member["name"]].engine,
             replaces=planned[member["name"]].replaces,
+            moves_from=planned[member["name"]].moves_from,
             is_left=bool(member.get("outside_limit")),
             is_silent=bool(member.get("silent")),
             keepalived=member["host"].get("keepalived_version", ""),
@@ -174,15 +181,15 @@ def rows(given: List[Turn], alone: str = "") -> Dict[str, List[Row]]:
 
 
 def _replaced(given: List[Turn]) -> List[Tuple[str, Row]]:
-    """Return a row for each VIP of members that change their engine."""
-    found: Dict[Tuple[str, str, str], List[Turn]] = {}
+    """Return a row for each VIP of members that change their engine or delivery."""
+    found: Dict[Tuple[str, Tuple[str, str, str]], List[Turn]] = {}
     for turn in given:
         if turn.replaces and turn.is_changed:
             for vip in sorted(changes.vips(turn.before) & changes.vips(turn.after)):
-                found.setdefault((vip, turn.replaces, turn.engine), []).append(turn)
+                found.setdefault((vip, turn.replacement), []).append(turn)
     return [
-        (vip, Row("engine", before, after, MOVES, _handover(given, vip), tuple(turn.name for turn in each)))
-        for (vip, before, after), each in found.items()
+        (vip, Row(*replacement, MOVES, _handover(given, vip), tuple(turn.name for turn in each)))
+        for (vip, replacement), each in found.items()
     ]
 
 

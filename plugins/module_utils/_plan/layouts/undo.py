@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping, Sequence
 
-from ..._shared import engines
+from ..._shared.engines import ROUTERS
 from ..model.plan import MemberPlan, Undo
 from .transition import Way
-
-ROUTERS = {units.router for units in engines.UNITS.values()}
 
 
 def undo(
@@ -21,8 +19,9 @@ def undo(
 ) -> Undo:
     """Return the undo of a run; one without members where there is nothing to go back to.
 
-    That is a first deployment, which the next run completes. A change of the engine and an adoption are left to the
-    next run as well: packages go with the former, and files of others are set aside in the latter.
+    That is a first deployment, which the next run completes. A change of the engine, an adoption and static pods are
+    left to the next run as well: packages go with the first, files of others are set aside in the second, and nothing
+    but the kubelet ends the last.
 
     :param members: as in `planner`
     :param planned: the plan of each
@@ -31,7 +30,7 @@ def undo(
     here = [member for member in members if not member.get("outside_limit")]
     serving = [member["name"] for member in here if _runs_ours(member["host"])]
     names = [member["name"] for member in here]
-    is_left = way.migrating or any(_takes_over(member["host"]) for member in here)
+    is_left = way.migrating or any(_takes_over(member["host"]) or planned[member["name"]].pods for member in here)
     if not serving or is_left:
         return Undo()
     settle = max(planned[name].expected.settle for name in names)
@@ -41,7 +40,7 @@ def undo(
 
 def _runs_ours(host: Dict[str, Any]) -> bool:
     """Whether a router of this collection runs."""
-    return bool(ROUTERS & {*host.get("own_units", [])} & {*host.get("active_units", [])})
+    return bool({*ROUTERS} & {*host.get("own_units", [])} & {*host.get("active_units", [])})
 
 
 def _takes_over(host: Dict[str, Any]) -> bool:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults
 
@@ -99,7 +99,7 @@ class MemberPlan(NamedTuple):
     """The plan of one member: each part is what one component is called with."""
 
     engine: str
-    replaces: str  # the engine that goes, or nothing
+    replaces: str  # the engine that goes, or nothing; the same one where only its delivery changes
     replaced_programs: List[str]
     balancer: Balancer
     router: Router
@@ -112,6 +112,8 @@ class MemberPlan(NamedTuple):
     resolver: Dict[str, Any] = {}  # as `resolver.planned` returns it
     direct: Dict[str, Any] = {}  # the configuration of its direct plane, as `config_files` takes it
     interrupted: str = ""  # the program that its change stops, so that it hands its VIPs over first
+    moves_from: str = ""  # the delivery that goes, where another one comes: unit or pod
+    pods: Dict[str, str] = {}  # the options of its static pods; nothing where it has units
     unused: List[str] = []  # the component roles that an earlier run has set up, and this plan does not need
 
 
@@ -168,3 +170,23 @@ def as_data(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: as_data(item) for key, item in value.items()}
     return [as_data(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def member_of(data: Mapping[str, Any]) -> MemberPlan:
+    """Return the plan of a member of which `as_data` has made data; what it expects stays such."""
+    balancer, redirect = data["balancer"], data["balancer"]["redirect"]
+    return MemberPlan(
+        **{
+            **data,
+            "balancer": Balancer(
+                **{
+                    **balancer,
+                    "services": json.loads(balancer["services"]),
+                    "redirect": redirect
+                    and Redirect(redirect["vips"], {int(k): v for k, v in redirect["ports"].items()}),
+                }
+            ),
+            "router": Router(**data["router"]),
+            "firewall": Firewall(**data["firewall"]),
+        }
+    )

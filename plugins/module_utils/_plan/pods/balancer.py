@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import Any, Dict, List, Tuple
 
 from ..._shared.engines import HAPROXY, NATIVE, PROXY
+from ..._shared.pods import BALANCER as NAME
 from ..model.plan import MemberPlan
 from . import configurations, held, paths
 from .manifests import Container, Manifest, Options, asks, pod
 from .paths import AGENT, AGENT_COMMAND, PARTS
 
-NAME = "onprem-lb-balancer"
 PRIVILEGED = 1024  # the first port that every user may bind
 BIND = ("NET_BIND_SERVICE",)
 # haproxy starts as root, and its worker is the user haproxy in an empty folder. Without KILL it could not tell a worker
@@ -28,10 +28,11 @@ def manifest(plan: MemberPlan, config: Dict[str, Any], checksum: str, options: O
     """
     ready = configurations.ready(plan)
     native = plan.engine == NATIVE
+    program, config_file = (HAPROXY_COMMAND, paths.HAPROXY_CONFIG) if native else (PROXY_COMMAND, paths.PROXY_CONFIG)
     container = Container(
         name=HAPROXY if native else PROXY,
         image=options.haproxy_image if native else options.agent_image,
-        command=held.command(HAPROXY_COMMAND if native else PROXY_COMMAND, paths.BALANCER_FIFO, held.PAUSE),
+        command=held.command(program, paths.BALANCER_FIFO, config_file, held.PAUSE),
         volumes=[*(NATIVE_VOLUMES if native else AGENT_VOLUMES), paths.runtime(plan.engine, bool(plan.follow))],
         capabilities=(*_to_bind(plan), *(TO_DROP if native else ())),
         alive=asks(ready.port, ready.path),

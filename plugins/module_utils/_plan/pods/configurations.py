@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, NamedTuple
 
-from ..._shared.engines import KEEPALIVED, NATIVE
+from ..._shared.engines import NATIVE
 from ..layouts import nft_redirect
 from ..model import agent, haproxy, instances
 from ..model.plan import MemberPlan, Router
@@ -119,8 +119,7 @@ def sidecar(plan: MemberPlan) -> Dict[str, Any]:
         found["balancer"] = _watched_balancer(plan)
     found["router"] = {"fifo": paths.ROUTER_FIFO}
     if plan.engine == NATIVE:
-        config = f"{PARTS[KEEPALIVED].inside}/keepalived.conf"
-        found["router"].update(keepalived=config, notify_fifo=paths.NOTIFY_FIFO)
+        found["router"].update(keepalived=paths.KEEPALIVED_CONFIG, notify_fifo=paths.NOTIFY_FIFO)
     return found
 
 

@@ -18,6 +18,16 @@ from . import balancer, configurations, follow, probes, router
 from .manifests import Manifest, Options
 from .paths import MANIFESTS, PARTS, SIDECAR
 
+# Below the folder of what the pods read, all that the role may have written there: pods of the native engine.
+EVERY = (
+    f"{HAPROXY}/haproxy.cfg",
+    f"{KEEPALIVED}/keepalived.conf",
+    f"{KEEPALIVED}/{probes.NAME}",
+    f"{SIDECAR}/{SIDECAR}.json",
+    f"{SIDECAR}/{configurations.REDIRECT}",
+    f"{SIDECAR}/{configurations.GUARD}",
+    f"{SIDECAR}/{probes.NAME}",
+)
 PRIVATE, PUBLIC = "0600", "0644"
 Render = Callable[..., str]  # a template of a role, as `plugin_utils.templates` does
 
@@ -46,24 +56,24 @@ def of_member(
     options: Options,
     render: Render,
     credentials: Optional[Credentials] = None,
+    reloads: bool = False,
 ) -> Made:
     """Return what a member's pods are, and what they read.
 
     :param auth_pass: the password of the instances that have none of their own
     :param credentials: of a member that follows its cluster
+    :param reloads: whether somebody sends SIGHUP to a program whose file changes; else the kubelet starts its pod anew
     """
     made = _native if plan.engine == NATIVE else _agent
     faults, models, of_balancer, of_router = made(name, plan, auth_pass, render)
     if faults:
         return Made([f"{name}: {fault}" for fault in faults])
-    if not plan.router.instances:
-        of_router = []
-    elif configurations.has_sidecar(plan):
-        of_router += _sidecar(plan)
+    of_sidecar = _sidecar(plan) if plan.router.instances and configurations.has_sidecar(plan) else []
+    of_router = [*of_router, *of_sidecar] if plan.router.instances else []
     has_balancer = configurations.has_balancer(plan)
-    pods = [balancer.manifest(plan, models, _checksum(of_balancer), options)] if has_balancer else []
+    pods = [balancer.manifest(plan, models, _checksum([] if reloads else of_balancer), options)] if has_balancer else []
     if plan.router.instances:
-        pods.append(router.manifest(plan, models, _checksum(of_router), options))
+        pods.append(router.manifest(plan, models, _checksum(of_sidecar if reloads else of_router), options))
     of_follow: List[File] = []
     secrets: List[str] = []
     if plan.follow and credentials:
@@ -120,6 +130,6 @@ def _json(value: Any) -> str:
 
 
 def _checksum(files: List[File]) -> str:
-    """Return what differs when a file or the agent does, in the 63 characters that podman allows an annotation."""
+    """Return what differs when a file or the agent does."""
     text = "".join(f"{file.path}\0{file.content}\0" for file in files)
-    return hashlib.sha256(f"{text}{VERSION}".encode()).hexdigest()[:40]
+    return hashlib.sha256(f"{text}{VERSION}".encode()).hexdigest()

@@ -14,6 +14,7 @@ from typing import Any, Dict, List
 
 from ..._agent.follow.settings import Settings
 from ..._shared.engines import FOLLOW, HAPROXY, NATIVE, PROXY
+from ..._shared.pods import FOLLOW as NAME
 from ..layouts import follow
 from ..model.kubeconfig import Credentials
 from ..model.plan import MemberPlan
@@ -21,7 +22,6 @@ from . import paths
 from .manifests import CREATED, Container, Manifest, Options, Volume, pod, runs
 from .paths import AGENT, AGENT_COMMAND, PARTS, STATUS
 
-NAME = "onprem-lb-follow"
 STATE = posixpath.dirname(Settings._field_defaults["state_file"])
 STOP_WITHIN = 10  # seconds
 

@@ -6,35 +6,40 @@ from __future__ import annotations
 
 from typing import List, Sequence
 
+from ..._shared.pods import FIRST, HOLDER
+
 # The first process of the container. It alone holds the FIFO, and the container ends with it. A signal to it reaches
 # its program: SIGTERM once the sidecar could react, SIGHUP as a reload. A pod's folders outlive its containers, in
 # which another process soon has the number that a PID file of before names: keepalived would take it for one that runs.
 SCRIPT = """\
-fifo=$1 pause=$2 file=$3
-shift 3
+fifo=$1 config=$2 pause=$3 file=$4
+shift 4
+loads() { sha256sum "$config" > "$fifo.loaded"; cat /proc/uptime >> "$fifo.loaded"; }
 trap 'exit 0' TERM
 mkdir -p "${fifo%/*}"
-rm -f "${fifo%/*}"/*.pid
+rm -f "${fifo%/*}"/*.pid "$fifo.loaded"
 [ -p "$fifo" ] || mkfifo -m 600 "$fifo"
 exec 9<>"$fifo"
 until [ -z "$file" ] || [ -e "$file" ]; do sleep 0.1; done
+loads
 "$@" 9>&- &
 pid=$!
 trap 'echo stopping >&9; sleep "$pause"; kill -TERM $pid' TERM
-trap 'kill -HUP $pid' HUP
+trap 'loads; kill -HUP $pid' HUP
 echo started >&9
 until wait $pid; code=$?; ! kill -0 $pid 2>/dev/null; do :; done
 exit $code
 """
-SHELL = "/bin/sh"
+SHELL = FIRST[0]
 PAUSE = 0.2  # seconds from the sign to SIGTERM, as the balancer's unit has it
 
 
-def command(program: Sequence[str], fifo: str, pause: float = 0, file: str = "") -> List[str]:
+def command(program: Sequence[str], fifo: str, config: str, pause: float = 0, file: str = "") -> List[str]:
     """Return the command of a container.
 
     :param program: that it is to run
+    :param config: the file that it loads at its start and at SIGHUP, of which a record beside the FIFO has the checksum
     :param pause: seconds between the sign that it stops and SIGTERM
     :param file: the program starts once this is there; '' for at once
     """
-    return [SHELL, "-c", SCRIPT, "onprem-lb", fifo, f"{pause:g}", file, *program]
+    return [*FIRST, SCRIPT, HOLDER, fifo, config, f"{pause:g}", file, *program]

@@ -8,13 +8,17 @@ every taint tolerated. Each container gets the capabilities that its program nee
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+
+from ..._shared.pods import CHECKSUM, CONFIGURATION, POD
 
 Manifest = Dict[str, Any]
 
 PRIORITY_CLASS, PRIORITY = "system-node-critical", 2000001000
 DIRECTORY, CREATED = "Directory", "DirectoryOrCreate"  # types of a hostPath
-CHECKSUM = "onprem.lb/configuration"
+SHOWN = 40  # characters of a checksum: podman allows an annotation 63
 APP, PART_OF = "app.kubernetes.io/name", "app.kubernetes.io/part-of"
 
 
@@ -59,8 +63,18 @@ def pod(name: str, containers: Sequence[Container], stop_within: int, checksum: 
     """Return a pod.
 
     :param stop_within: seconds that its containers have after SIGTERM
-    :param checksum: of what it reads: the kubelet starts the pod anew when that changes
+    :param checksum: of what it reads once: the kubelet starts the pod anew when that changes
     """
+    whole = _pod(name, containers, stop_within, options)
+    text = f"{json.dumps(whole, sort_keys=True)}{checksum}"
+    configuration = hashlib.sha256(text.encode()).hexdigest()[:SHOWN]
+    whole["metadata"]["annotations"] = {CHECKSUM: configuration}
+    for container in whole["spec"]["containers"]:
+        container["env"] = [{"name": POD, "value": name}, {"name": CONFIGURATION, "value": configuration}]
+    return whole
+
+
+def _pod(name: str, containers: Sequence[Container], stop_within: int, options: Options) -> Manifest:
     volumes = {volume.name: volume for container in containers for volume in container.volumes}
     return {
         "apiVersion": "v1",
@@ -69,7 +83,6 @@ def pod(name: str, containers: Sequence[Container], stop_within: int, checksum: 
             "name": name,
             "namespace": options.namespace,
             "labels": {APP: name, PART_OF: "onprem-lb"},
-            "annotations": {CHECKSUM: checksum},
         },
         "spec": {
             "hostNetwork": True,

@@ -7,11 +7,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..._shared.engines import FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP, Daemon
+from ..._shared.pods import MANIFESTS, RESOURCES  # noqa: F401
 from ..layouts import follow
 from .manifests import CREATED, DIRECTORY, Volume
 
-MANIFESTS = "/etc/kubernetes/manifests"
-RESOURCES = "/etc/kubernetes/static-pod-resources/onprem-lb"
 AGENT, SIDECAR = "agent", "sidecar"
 ARCHIVE = "agent.pyz"
 
@@ -56,6 +55,8 @@ DOWN_FILE, ALIVE = f"{RUN.path}/haproxy.down", f"{RUN.path}/sidecar.alive"
 
 HAPROXY_CONFIG, HAPROXY_SOCKET = f"{PARTS[HAPROXY].inside}/haproxy.cfg", "/run/haproxy/admin.sock"
 PROXY_CONFIG = f"{PARTS[PROXY].inside}/{PROXY}.json"
+KEEPALIVED_CONFIG = f"{PARTS[KEEPALIVED].inside}/keepalived.conf"
+VRRP_CONFIG = f"{PARTS[VRRP].inside}/{VRRP}.json"
 
 
 def own_runtime(daemon: str) -> Volume:

@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import Any, Dict, List
 
 from ..._shared.engines import KEEPALIVED, NATIVE, VRRP
+from ..._shared.pods import ROUTER as NAME
 from ..model.plan import MemberPlan
 from . import configurations, held, paths, probes
 from .manifests import Container, Manifest, Options, pod, runs
 from .paths import AGENT, AGENT_COMMAND, PARTS, SIDECAR, STATUS
 
-NAME = "onprem-lb-router"
 ADDRESSES_AND_RAW_SOCKETS = ("NET_ADMIN", "NET_RAW")
 CHECKS = ("SETGID",)  # without it keepalived 2.2.7 cannot run their programs, and takes each of them for a success
 REAL_TIME = ("SYS_NICE", "IPC_LOCK")
@@ -45,11 +45,11 @@ def _sidecar(plan: MemberPlan, options: Options) -> Container:
 
 def _keepalived(plan: MemberPlan, options: Options) -> Container:
     program = ["keepalived", "--dont-fork", "--vrrp", "--log-console", "--pid", paths.PID_FILE]
-    program += ["--vrrp_pid", paths.VRRP_PID_FILE, "--use-file", f"{PARTS[KEEPALIVED].inside}/keepalived.conf"]
+    program += ["--vrrp_pid", paths.VRRP_PID_FILE, "--use-file", paths.KEEPALIVED_CONFIG]
     return Container(
         name=KEEPALIVED,
         image=options.keepalived_image,
-        command=held.command(program, paths.ROUTER_FIFO, file=configurations.down_file(plan)),
+        command=held.command(program, paths.ROUTER_FIFO, paths.KEEPALIVED_CONFIG, file=configurations.down_file(plan)),
         volumes=[PARTS[KEEPALIVED].volume(), paths.RUN, paths.TMP],
         capabilities=(*ADDRESSES_AND_RAW_SOCKETS, *CHECKS),
         alive=runs([held.SHELL, f"{PARTS[KEEPALIVED].inside}/{probes.NAME}"]),
@@ -57,12 +57,12 @@ def _keepalived(plan: MemberPlan, options: Options) -> Container:
 
 
 def _agent(plan: MemberPlan, config: Dict[str, Any], options: Options) -> Container:
-    program = [*AGENT_COMMAND, VRRP, "--config", f"{PARTS[VRRP].inside}/{VRRP}.json"]
+    program = [*AGENT_COMMAND, VRRP, "--config", paths.VRRP_CONFIG]
     runs_programs = any(check["type"] == "script" for check in config["checks"])
     return Container(
         name=VRRP,
         image=options.agent_image,
-        command=held.command(program, paths.ROUTER_FIFO, file=configurations.down_file(plan)),
+        command=held.command(program, paths.ROUTER_FIFO, paths.VRRP_CONFIG, file=configurations.down_file(plan)),
         volumes=[PARTS[AGENT].volume(), PARTS[VRRP].volume(), paths.RUN],
         capabilities=(*ADDRESSES_AND_RAW_SOCKETS, *REAL_TIME, *(PROGRAMS if runs_programs else ())),
         alive=runs([*AGENT_COMMAND, "status", "--socket", STATUS[VRRP]]),

@@ -24,6 +24,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.modules import host_info
+from support.kubelets import BALANCER, ROUTER, Kubelet
 from support.modules import refusal, run
 from support.plans.pairs import pair
 from support.programs import Programs
@@ -293,6 +294,27 @@ def test_a_static_pod_is_disabled_or_is_a_problem_whose_mend_names_the_variable(
     assert len(again) == 1 and ("another manifest is kept from before" in again[0]) == takes_over
 
 
+def test_the_instances_are_those_of_the_router_that_is_to_run(host, tmp_path, monkeypatch):
+    """A member that moves to the other delivery has both for a while, and must not lose its password."""
+
+    def named(**given):
+        return [each["name"] for each in look({**host, **given})["instances"]]
+
+    with Kubelet(tmp_path, monkeypatch) as kubelet:
+        of_unit = named()
+        kubelet.writes(ROUTER)
+        assert named() == of_unit, "the pod has no file yet"
+        config = tmp_path / "resources" / "keepalived" / "keepalived.conf"
+        config.parent.mkdir(parents=True)
+        config.write_text(KEEPALIVED_CONF.replace("vrrp_instance ", "vrrp_instance POD_"))
+        of_pod = named()
+        assert of_pod and all(name.startswith("POD_") for name in of_pod)
+        kubelet.manifest(ROUTER).unlink()
+        assert named() == of_unit
+        none = str(tmp_path / "none")
+        assert named(keepalived_config=none, agent_config=none) == of_pod, "its pod is stopped, and there is no unit"
+
+
 def test_the_certificates_of_api_servers_are_held_against_the_names_and_the_vips(host, monkeypatch):
     asked = []
     lacking = [{"server": "a", "name": "b"}]
@@ -360,3 +382,19 @@ def test_what_keeps_the_router_stopped_is_returned_for_the_plan(host, tmp_path, 
     paths = {during: str(tmp_path / f"{during}.json") for during in ("switchover", "maintenance")}
     monkeypatch.setattr(held_back.in_force, "__defaults__", (paths,))
     assert run(host_info, host, Programs(PROGRAMS))["held_back"] == {"during": "switchover", **record}
+
+
+def test_static_pods_are_among_the_units_that_are_there_and_that_run(tmp_path, monkeypatch):
+    asked = {"units": ["haproxy.service", BALANCER, ROUTER], "loaded": [BALANCER, ROUTER]}
+    programs = Programs({"systemctl": UNITS, "ip": json.dumps(IP_JSON)})
+    with Kubelet(tmp_path, monkeypatch) as kubelet:
+        kubelet.starts(BALANCER, "haproxy.cfg")
+        kubelet.writes(ROUTER)
+        found = run(host_info, asked, programs)
+        assert found["own_units"][-2:] == [BALANCER, ROUTER] and found["stale"] == []
+        assert found["enabled_units"] == ["haproxy.service", BALANCER, ROUTER]
+        assert found["active_units"] == ["haproxy.service", BALANCER]
+        kubelet.config(BALANCER).write_text("of now")
+        assert run(host_info, asked, programs)["stale"] == [
+            f"{BALANCER} has not loaded {kubelet.config(BALANCER)} since it changed."
+        ]

@@ -9,9 +9,18 @@ import socket
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import balancer, facts, held_back, in_force, member
+from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf as keepalived_conf
+from ansible_collections.onprem.lb.plugins.module_utils._host import (
+    balancer,
+    facts,
+    held_back,
+    in_force,
+    member,
+    pod_programs,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from support.follow.reports import REPORT
+from support.kubelets import BALANCER, ROUTER, Kubelet
 from support.paths import GOLDEN
 from support.programs import Programs
 
@@ -262,3 +271,20 @@ def test_its_own_address_is_that_of_its_routers_link():
         for address, link in (("127.0.0.1", "lo"), ("fe80::1", "eth0"), (VIP, "eth0"), ("192.0.2.1", "eth0"))
     ]
     assert member.own_address(found, own) == "192.0.2.1" and member.own_address(found[:3], own) == ""
+
+
+def test_a_member_in_pods_says_who_is_active_and_what_does_not_run(tmp_path, monkeypatch):
+    with Kubelet(tmp_path, monkeypatch) as kubelet:
+        kubelet.starts(ROUTER, "keepalived.conf")
+        kubelet.writes(BALANCER)
+        kubelet.config(ROUTER).write_text((GOLDEN / "ipi-default.keepalived.conf").read_text())
+        names = [each["name"] for each in keepalived_conf.instances(kubelet.config(ROUTER).read_text())]
+        monkeypatch.setattr(pod_programs, "states", lambda *_args: dict.fromkeys(names, ("Active", 1.0)))
+        found = member.read(Reader(*_programs(Host(tmp_path, "native"))), [])
+    assert (found["engine"], found["router"], found["balancer"]) == ("native", ROUTER, BALANCER)
+    assert {each["name"]: each["state"] for each in found["instances"]} == dict.fromkeys(names, "Active")
+    assert found["unable"] == [f"{BALANCER} does not run."]
+
+
+def _programs(host):
+    return host.programs.run, host.programs.find

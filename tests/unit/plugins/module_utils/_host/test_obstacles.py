@@ -72,3 +72,13 @@ def test_a_link_is_replaced_whatever_becomes_of_its_target(monkeypatch, tmp_path
 def test_a_masked_unit_has_a_sentence_with_its_mend():
     sentence = "haproxy.service is masked, so that it cannot start: run `systemctl unmask haproxy.service`."
     assert obstacles.of_masked_units(["haproxy.service"]) == {"haproxy.service": sentence}
+
+
+def test_without_a_folder_of_manifests_no_kubelet_would_run_a_static_pod(tmp_path, monkeypatch):
+    monkeypatch.setattr(obstacles, "MANIFESTS", str(tmp_path / "manifests"))
+    assert obstacles.of_pods(["onprem-lb-router"]) == {
+        "onprem-lb-router": f"There is no folder {tmp_path}/manifests: create it, and name it in the kubelet's "
+        "configuration (staticPodPath)."
+    }
+    (tmp_path / "manifests").mkdir()
+    assert obstacles.of_pods(["onprem-lb-router"]) == {}

@@ -41,6 +41,16 @@ def test_one_process_of_each_unit_and_container_is_found_with_its_network_and_en
     ]
 
 
+@pytest.mark.parametrize(
+    "cgroup", [f"/kubepods.slice/kubepods-pod{'1' * 32}.slice/cri-containerd-{'2' * 64}.scope", f"/libpod-{'3' * 64}"]
+)
+def test_a_static_pod_of_this_collection_is_known_by_its_name(proc, cgroup):
+    root = proc(20, "haproxy", cgroup, environ="ONPREM_LB_POD=onprem-lb-balancer\0")
+    assert str(processes.runs_in(20, root)) == "onprem-lb-balancer"
+    root = proc(21, "haproxy", "/system.slice/haproxy.service", environ="ONPREM_LB_POD=onprem-lb-balancer\0")
+    assert str(processes.runs_in(21, root)) == "haproxy.service", "a unit's environment is its user's"
+
+
 def test_a_process_that_has_ended_runs_in_nothing(proc):
     assert processes.runs_in(99, proc(20, "haproxy", "/system.slice/haproxy.service")) == RunsIn()
 

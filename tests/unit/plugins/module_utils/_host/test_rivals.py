@@ -84,3 +84,8 @@ def test_the_manifest_of_a_static_pod_is_found(process):
 def test_what_a_kubelet_does_not_start_from_a_manifest_has_none(kind):
     (rival,) = rivals.rivals([KUBE_VIP._replace(runs_in=RunsIn(kind, "a"))], [VIP], False, "/m/{}.yaml".format)
     assert rival.manifest == "" and rivals.problem(rival, "ipi_take_over") == rival.problem
+
+
+def test_the_keepalived_of_this_collections_own_pod_is_no_rival():
+    own = KEEPALIVED._replace(runs_in=RunsIn(cgroups.OWN_POD, "onprem-lb-router"))
+    assert problems(own) == problems(own, is_openshift=True) == []

@@ -58,6 +58,16 @@ def test_the_agent_is_refused_as_it_would_not_wait():
     ]
 
 
+def test_static_pods_of_the_layout_are_refused_as_they_would_not_wait():
+    in_pods = {"delivery": "pod", "pods": {"agent_image": "registry.example/onprem-lb:1"}}
+    faults = ipi.plan(with_pods("master-0", settings=in_pods)).faults
+    assert faults[0].endswith(
+        " gets static pods, and only the unit of keepalived can wait until master-0's kube-vip is disabled: set "
+        "ipi_delivery to unit, and move to pods afterwards."
+    )
+    assert len(faults) == 4
+
+
 def test_a_node_that_does_not_answer_is_refused():
     nodes = with_pods("master-0")
     record = {each["name"]: [each["address"]] for each in nodes}

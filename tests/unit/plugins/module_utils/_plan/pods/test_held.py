@@ -10,6 +10,7 @@ import signal
 import subprocess
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host import in_force
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import held
 from support import waiting
 
@@ -25,12 +26,14 @@ class Container:
     def __init__(self, folder):
         self.folder, self.fifo = folder, folder / "run" / "fifo"
         self.fifo.parent.mkdir()
+        self.config = folder / "config"
+        self.config.write_text("as it starts")
         os.mkfifo(self.fifo)
         self.reader = os.open(self.fifo, os.O_RDONLY | os.O_NONBLOCK)
         self.process, self.heard = None, ""
 
     def starts(self, *program, pause=0.0, file=""):
-        command = held.command(program, str(self.fifo), pause, file)
+        command = held.command(program, str(self.fifo), str(self.config), pause, file)
         self.process = subprocess.Popen(command, preexec_fn=hang_up_counts)
 
     def is_heard(self, text):
@@ -120,6 +123,29 @@ def test_a_reload_reaches_the_program(container):
     container.process.send_signal(signal.SIGHUP)
     waiting.until(reloaded.exists)
     assert container.process.poll() is None
+
+
+def loaded(container):
+    """The SHA-256 that the record has, as `in_force` reads it."""
+    record = container.fifo.with_name("fifo.loaded")
+    return in_force.read_record(record.read_text() if record.exists() else "").checksum
+
+
+def test_a_record_says_what_the_program_has_loaded_at_its_start_and_at_a_reload(container):
+    pid = container.folder / "pid"
+    container.starts("/bin/sh", "-c", f"trap : HUP; echo $$ > {pid}; while :; do sleep 0.05; done")
+    pid_of(pid)
+    assert loaded(container) == in_force.checksum(str(container.config))
+    container.config.write_text("as it is reloaded")
+    assert loaded(container) != in_force.checksum(str(container.config))
+    container.process.send_signal(signal.SIGHUP)
+    waiting.until(lambda: loaded(container) == in_force.checksum(str(container.config)))
+
+
+def test_the_record_of_a_former_container_is_gone_before_the_program_starts(container):
+    container.fifo.with_name("fifo.loaded").write_text("of before")
+    container.starts("/bin/true", file=str(container.folder / "never"))
+    waiting.until(lambda: not container.fifo.with_name("fifo.loaded").exists())
 
 
 def test_it_waits_for_a_file_and_can_be_stopped_meanwhile(container):

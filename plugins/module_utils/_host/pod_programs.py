@@ -1,0 +1,78 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Asks the programs of the static pods what they do, through /proc: see `pods`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import posixpath
+import signal
+import time
+from typing import Any, Dict, List, Tuple
+
+from .._agent.keepalived import conf as keepalived_conf
+from .._agent.metrics import dumps
+from .._agent.runtime import status_socket
+from .._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP, Daemon
+from .._shared.pods import RESOURCES
+from . import facts
+from .pods import First
+from .reader import Reader
+
+DATA = "/tmp/keepalived.data"  # where keepalived writes what it does, at SIGUSR1
+WRITES_WITHIN, LOOK_EVERY = 2.0, 0.02  # seconds
+FILES = {HAPROXY: "haproxy.cfg", KEEPALIVED: "keepalived.conf", PROXY: f"{PROXY}.json", VRRP: f"{VRRP}.json"}
+PROGRAMS = {file: program for program, file in FILES.items()}
+
+States = Dict[str, Tuple[str, float]]  # by instance: its state, and since when
+
+
+def program_of(config: str) -> str:
+    """Return the program that loads a file, whose path is one in a container or on this host; '' if none does."""
+    return PROGRAMS.get(posixpath.basename(config), "")
+
+
+def config_of(program: str) -> str:
+    """Return the path of a program's file on this host."""
+    return posixpath.join(RESOURCES, program, FILES[program])
+
+
+def engine() -> str:
+    """Return the engine of the pods that are set up here."""
+    return NATIVE if os.path.exists(config_of(KEEPALIVED)) else AGENT
+
+
+def instances(reader: Reader) -> List[Dict[str, Any]]:
+    """Return the VRRP instances of the pods' configuration."""
+    native = keepalived_conf.instances(reader.text(config_of(KEEPALIVED)))
+    return native or facts.agent_instances(reader.text(config_of(VRRP)))
+
+
+def children(first: First) -> List[int]:
+    """Return the processes that the first one of a container has started."""
+    return facts.children(first.pid, facts.process_stats())
+
+
+def states(reader: Reader, first: First) -> States:
+    """Have keepalived write what it does, and return that, as far as it does so in time."""
+    names = {each["name"] for each in keepalived_conf.instances(reader.text(config_of(KEEPALIVED)))}
+    path, end = first.path(DATA), time.monotonic() + WRITES_WITHIN
+    found: States = {}
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    for pid in children(first):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGUSR1)
+    while not names <= {*found} and time.monotonic() < end:
+        time.sleep(LOOK_EVERY)
+        found = dumps.states(reader.text(path))
+    return {name: found.get(name, ("", 0.0)) for name in names}
+
+
+def report(first: First, daemon: str) -> Dict[str, Any]:
+    """Return the report of a daemon of the agent; an empty one if it does not answer."""
+    try:
+        return status_socket.fetch(first.path(Daemon(daemon).status_socket))
+    except status_socket.Refused:
+        return {}

@@ -1,0 +1,135 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The static pods of a host, whose containers are processes of these tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host import in_force, pod_programs, pods
+from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from support import waiting
+from support.kubelets import BALANCER, ROUTER, Kubelet
+from support.programs import Programs
+
+
+@pytest.fixture
+def kubelet(tmp_path, monkeypatch):
+    with Kubelet(tmp_path, monkeypatch) as started:
+        yield started
+
+
+def read(name):
+    programs = Programs()
+    return in_force.read(Reader(programs.run, programs.find), name)
+
+
+def test_a_pod_that_has_loaded_its_file_is_in_force(kubelet):
+    kubelet.starts(BALANCER, "haproxy.cfg")
+    found = read(BALANCER)
+    assert (found.active, found.unit_outdated, found.config) == (True, False, str(kubelet.config(BALANCER)))
+    assert in_force.unloaded(BALANCER, found) == ""
+
+
+def test_a_pod_without_a_process_does_not_run(kubelet):
+    kubelet.writes(BALANCER)
+    assert not read(BALANCER).active
+    assert BALANCER not in pods.running()
+
+
+def test_a_file_that_has_changed_is_not_loaded_until_the_pod_is_reloaded(kubelet):
+    kubelet.starts(BALANCER, "haproxy.cfg")
+    kubelet.config(BALANCER).write_text("of now")
+    assert in_force.unloaded(BALANCER, read(BALANCER)) == (
+        f"{BALANCER} has not loaded {kubelet.config(BALANCER)} since it changed."
+    )
+    pods.reload(BALANCER)
+    waiting.until(lambda: not in_force.unloaded(BALANCER, read(BALANCER)))
+
+
+def test_nothing_is_in_force_that_another_manifest_has_started(kubelet):
+    kubelet.starts(BALANCER, "haproxy.cfg")
+    kubelet.writes(BALANCER, "another")
+    found = read(BALANCER)
+    assert (found.active, found.unit_outdated, found.checksum) == (True, True, "")
+
+
+def test_a_haproxy_that_has_refused_the_new_file_goes_on_with_the_old_one(kubelet, monkeypatch):
+    kubelet.starts(BALANCER, "haproxy.cfg")
+    monkeypatch.setattr(in_force, "WORKER_SLACK", -10.0)  # as if its worker was older than the record
+    assert read(BALANCER).checksum == ""
+
+
+INSTANCE = """\
+vrrp_instance {} {{
+    interface eth0
+    virtual_router_id 1
+    priority 100
+    virtual_ipaddress {{
+        192.0.2.10
+    }}
+}}
+"""
+DUMP = """\
+ VRRP Instance = api
+   State = {api}
+   Last transition = 12.5 (Thu Nov 26 02:00:00.5 2026)
+ VRRP Instance = ingress
+   State = MASTER
+   Last transition = 13.0 (Thu Nov 26 02:00:01.0 2026)
+"""
+
+
+def keepalived(kubelet, monkeypatch, dump):
+    """A keepalived that writes this when it is asked."""
+    data = kubelet.folder / "data"
+    monkeypatch.setattr(pod_programs, "DATA", str(data))
+    (kubelet.folder / "dump").write_text(dump)
+    kubelet.starts(
+        ROUTER, "keepalived.conf", f"trap 'cp {kubelet.folder}/dump {data}' USR1; while :; do sleep 0.02; done"
+    )
+    kubelet.config(ROUTER).write_text("".join(map(INSTANCE.format, ("api", "ingress"))))
+
+
+@pytest.mark.parametrize(
+    "dump, in_fault",
+    [
+        (DUMP.format(api="BACKUP"), {}),
+        (DUMP.format(api="FAULT"), {"api": ""}),
+        ("", dict.fromkeys(("api", "ingress"), "keepalived does not say what it does")),
+    ],
+)
+def test_keepalived_says_which_of_its_instances_are_in_fault(kubelet, monkeypatch, dump, in_fault):
+    monkeypatch.setattr(pod_programs, "WRITES_WITHIN", 2.0 if dump else 0.1)
+    keepalived(kubelet, monkeypatch, dump)
+    assert read(ROUTER).in_fault == in_fault
+
+
+def test_a_stopped_pod_is_set_up_and_not_enabled_until_its_manifest_is_back(kubelet):
+    kubelet.starts(BALANCER, "haproxy.cfg")
+    kubelet.writes(ROUTER)
+    assert pods.stop([ROUTER, BALANCER]) == [str(kubelet.manifest(ROUTER)), str(kubelet.manifest(BALANCER))]
+    assert (pods.enabled([ROUTER]), pods.own([ROUTER])) == ([], [ROUTER])
+    assert pods.still_running([ROUTER, BALANCER], 0.1) == [BALANCER]
+    kubelet.ends(BALANCER)
+    assert pods.still_running([ROUTER, BALANCER], 5) == []
+    assert pods.stop([ROUTER]) == []
+
+
+def test_a_removed_pod_leaves_no_manifest_of_either_name(kubelet):
+    kubelet.writes(ROUTER)
+    kubelet.writes(BALANCER)
+    pods.stop([ROUTER])
+    pods.remove([ROUTER, BALANCER])
+    assert list(kubelet.manifest(ROUTER).parent.iterdir()) == []
+    assert pods.own([ROUTER, BALANCER]) == []
+
+
+def test_other_shells_are_no_pods(kubelet):
+    kubelet.starts(BALANCER, "haproxy.cfg")
+    first = pods.running()[BALANCER]
+    assert first.pid == kubelet.pid(BALANCER) != os.getpid()
+    os.kill(first.pid, signal.SIGTERM)
+    waiting.until(lambda: BALANCER not in pods.running())

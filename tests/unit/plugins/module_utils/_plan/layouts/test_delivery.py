@@ -1,0 +1,208 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A cluster whose balancers and routers are static pods: what its plan has otherwise, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, order, planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import plan as plans
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Undo, as_data
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PODS, UNITS
+from support.plans.clusters import cluster, living
+from support.plans.pairs import pair
+
+IMAGE = "registry.example/onprem-lb:1"
+IN_PODS = {"delivery": "pod", "pods": {"agent_image": IMAGE}}
+HELD = {"10.0.0.200": "master-0", "10.0.0.201": "worker-0"}
+
+
+def planned(*names, **settings):
+    plan = planner.draft(ipi.LAYOUT, cluster(*names, **{**IN_PODS, **settings}))
+    assert plan.faults == []
+    return plan
+
+
+def faults(**settings):
+    return planner.draft(ipi.LAYOUT, cluster(**{**IN_PODS, **settings})).faults
+
+
+def in_pods(**settings):
+    """Nodes that run as pods."""
+    nodes = living(["master-0", "master-2", "master-1"], HELD, **{**IN_PODS, **settings})
+    for node in nodes:
+        node["host"].update(own_units=[*PODS], active_units=[*PODS])
+    return nodes
+
+
+def test_a_member_is_proved_by_its_pods_and_has_no_track_file_of_the_host():
+    members = planned().members
+    assert members["master-0"].expected.units == ["onprem-lb-balancer", "onprem-lb-router"]
+    assert members["worker-0"].expected.units == ["onprem-lb-router"]
+    assert {member.expected.down_file + member.balancer.down_file for member in members.values()} == {""}
+    assert members["master-0"].router.track_files, "the router tracks that of its pod"
+
+
+def test_every_image_is_that_of_the_agent_unless_it_is_named():
+    options = (
+        planned(pods={"agent_image": IMAGE, "haproxy_image": "registry.example/haproxy:3"}).members["master-0"].pods
+    )
+    assert options == {
+        "agent_image": IMAGE,
+        "haproxy_image": "registry.example/haproxy:3",
+        "keepalived_image": IMAGE,
+        "follow_image": IMAGE,
+        "namespace": "kube-system",
+        "pull_policy": "IfNotPresent",
+    }
+
+
+def test_units_and_a_pair_have_no_pods():
+    assert planner.draft(ipi.LAYOUT, cluster()).members["master-0"].pods == {}
+    assert planner.draft(_pair.LAYOUT, pair()).members["lb1"].pods == {}
+
+
+def test_a_host_needs_no_packages_for_its_pods():
+    nodes = cluster(**IN_PODS)
+    for node in nodes:
+        node["host"].update(missing_packages=["haproxy"], unobtainable="no source can be reached", os_family="Debian")
+    plan = planner.draft(ipi.LAYOUT, nodes)
+    assert (plan.faults, plan.members["master-0"].engine) == ([], "native")
+
+
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        ({"pods": {}}, "ipi_pods lacks 'agent_image': add it."),
+        ({"pods": {"agent_image": IMAGE, "pull_policy": "Sometimes"}}, "ipi_pods.pull_policy is 'Sometimes'"),
+        ({"pods": {"agent_image": IMAGE, "image": IMAGE}}, "ipi_pods"),
+        ({"delivery": "container"}, "ipi_delivery is 'container'"),
+        (
+            {"metrics_file": "/var/lib/prometheus/node-exporter/lb.prom"},
+            "ipi_metrics_file is set with ipi_delivery: pod",
+        ),
+        ({"dns": True, "domain": "example.com"}, "ipi_dns is set with ipi_delivery: pod"),
+        ({"follow": True, "follow_kubeconfig": "/etc/kubeconfig"}, "ipi_follow is set with ipi_delivery: pod"),
+        ({"engine": "agent"}, "ipi_engine is agent with ipi_delivery: pod"),
+    ],
+)
+def test_what_pods_cannot_be_is_refused_with_the_mend(settings, words):
+    assert any(words in fault for fault in faults(**settings)), faults(**settings)
+
+
+def test_a_bootstrap_host_is_a_server_and_no_member():
+    nodes = cluster(
+        "master-0", "master-1", "bootstrap-0", masters=["master-0", "master-1"], bootstrap="bootstrap-0", **IN_PODS
+    )
+    assert any(
+        "ipi_bootstrap is a member with ipi_delivery: pod" in each for each in planner.draft(ipi.LAYOUT, nodes).faults
+    )
+    assert faults(bootstrap="10.0.0.20") == []
+
+
+def moving(before, after, **host):
+    """The plan of nodes that run by one delivery, and get another one."""
+    nodes = in_pods() if before == "pod" else living(["master-0", "master-2", "master-1"], HELD)
+    for node in nodes:
+        node["settings"].update(IN_PODS if after == "pod" else {"delivery": "unit"})
+    nodes[0]["host"].update(host)
+    return planner.draft(ipi.LAYOUT, nodes)
+
+
+@pytest.mark.parametrize("before, after", [("unit", "pod"), ("pod", "unit")])
+def test_members_move_to_another_delivery_one_after_the_other_and_the_holders_last(before, after):
+    plan = moving(before, after)
+    assert plan.faults == [] and plan.undo == Undo()
+    assert sorted(plan.migration_order[2:]) == ["master-0", "worker-0"] == sorted(HELD.values())
+    assert {*plan.migration_order} == {*plan.members}
+    assert {(each.replaces, each.moves_from) for each in plan.members.values()} == {("native", before)}
+    assert all(f"; in place of its {before}s, as number " in line for line in plan.engines)
+    rows = [line for line in plan.warnings if line.startswith("  delivery")]
+    assert rows and all(f"{before} -> {after}" in row and "moves the VIP" in row for row in rows)
+    waves = order.waves([as_data(plan)], [*plan.members], [*plan.members])
+    assert [name for wave in waves for name in wave.hands_over] == [], "each stops in its own migration"
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        {"own_units": [*PODS, "keepalived.service"]},
+        {"recorded_packages": ["haproxy", "psmisc"], "active_units": [*PODS, "haproxy.service"]},
+    ],
+)
+def test_a_member_whose_move_was_interrupted_completes_it_or_returns(left):
+    nodes = in_pods()
+    nodes[0]["host"].update(left)
+    plan = planner.draft(ipi.LAYOUT, nodes)
+    assert (plan.faults, plan.migration_order) == ([], [nodes[0]["name"]])
+
+
+def test_a_member_does_not_move_while_settings_change_that_all_must_share():
+    nodes = living(["master-0", "master-2", "master-1"], HELD, **IN_PODS, auth_pass="another")
+    (fault,) = planner.draft(ipi.LAYOUT, nodes).faults
+    assert fault.startswith("master-0, ")
+    assert fault.endswith("as well: change ipi_delivery in a run of its own.")
+
+
+@pytest.mark.parametrize(
+    "before, host, words",
+    [
+        ("unit", {"own_units": [*UNITS["agent"]]}, "master-0: the agent runs here in units, and ipi_delivery is pod"),
+        (
+            "unit",
+            {"own_units": []},
+            "master-0: haproxy.service and keepalived.service run here, ipi_delivery is pod, and they are not this "
+            "collection's: stop and disable them first.",
+        ),
+        ("unit", {"unremovable": {"haproxy": "haproxy cannot be removed."}}, "master-0: haproxy cannot be removed."),
+        (
+            "pod",
+            {"missing_packages": ["haproxy"], "unobtainable": "no source can be reached", "os_family": "Debian"},
+            "master-0: its pods run HAProxy and keepalived, and its units would be the agent's",
+        ),
+    ],
+)
+def test_a_member_that_cannot_move_is_refused_with_the_mend(before, host, words):
+    (fault,) = moving(before, "pod" if before == "unit" else "unit", **host).faults
+    assert fault.startswith(words)
+
+
+def test_the_members_change_one_after_the_other_the_holders_last():
+    plan = planner.draft(ipi.LAYOUT, in_pods())
+    assert [sorted(wave) for wave in plan.order] == [["master-2"], ["master-1"], ["master-0"], ["worker-0"]]
+
+
+def test_a_holder_hands_over_if_the_kubelet_is_to_start_its_pods_anew():
+    plan = as_data(planner.draft(ipi.LAYOUT, in_pods()))
+    every = list(plan["members"])
+    assert [wave.hands_over for wave in order.waves([plan], every)] == [[], [], [], []]
+    assert [wave.hands_over for wave in order.waves([plan], every, every)][1:] == [
+        ["master-1"],
+        ["master-0"],
+        ["worker-0"],
+    ]
+
+
+def test_a_manifest_that_changes_starts_its_pod_anew_and_another_file_does_not():
+    assert order.starts_pods_anew({"paths": ["/etc/kubernetes/manifests/onprem-lb-router.yaml"]})
+    assert not order.starts_pods_anew({"paths": ["/etc/kubernetes/static-pod-resources/onprem-lb/haproxy/haproxy.cfg"]})
+
+
+def test_nothing_returns_by_itself_yet():
+    assert planner.draft(ipi.LAYOUT, in_pods()).undo == Undo()
+
+
+def test_a_member_of_data_is_the_one_of_the_plan():
+    member = planned().members["master-0"]
+    again = plans.member_of(as_data(member))
+    assert (again.balancer, again.router, again.firewall) == (member.balancer, member.router, member.firewall)
+
+
+@pytest.mark.parametrize("where, is_refused", [("onprem-lb-balancer", False), ("the static pod d41d8cd98f00", True)])
+def test_a_port_is_taken_by_the_haproxy_of_another_pod_and_not_by_its_own(where, is_refused):
+    nodes = in_pods()
+    listener = {"address": "0.0.0.0", "port": 9445, "program": "haproxy", "pid": 7, "runs_in": where}
+    nodes[0]["host"]["listeners"] = [listener]
+    found = planner.draft(ipi.LAYOUT, nodes).faults
+    assert any(f"already taken by haproxy in {where}" in fault for fault in found) == is_refused
