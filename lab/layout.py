@@ -47,6 +47,8 @@ IPI = (
 )
 # As few as fail over, because each of them starts containers of its own.
 PODS = tuple(host for host in IPI if host.name in ("master1", "master2", "client"))
+# A server more, which joins in the course of the tests.
+DIRECT = (*PAIR[:-1], Host("node3", "backends", 23, ports=(80,)), PAIR[-1])
 # Their numbers are those of the addresses in `examples/`. The scenario starts more programs on the nodes.
 EXAMPLES = (
     Host("lb1", "pair", 11),
@@ -55,7 +57,15 @@ EXAMPLES = (
     Host("node2", "backends", 31, ports=(80, 443, 8080)),
     Host("client", "probe", 51),
 )
-LAYOUTS = {"examples": EXAMPLES, "ipi": IPI, "ipi-agent": IPI, "cluster": IPI, "interruptions-ipi": IPI, "pods": PODS}
+LAYOUTS = {
+    "direct": DIRECT,
+    "examples": EXAMPLES,
+    "ipi": IPI,
+    "ipi-agent": IPI,
+    "cluster": IPI,
+    "interruptions-ipi": IPI,
+    "pods": PODS,
+}
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,12 @@ from support.scenarios import IMAGE_OF
 ALL = tuple(IMAGE_OF)
 NONE: Tuple[str, ...] = ()
 DEPLOYED = ("examples",)
-PAIR = ("default", "agent", "mixed", "rke2", *DEPLOYED)
+DIRECT = ("direct",)
+PAIR = ("default", "agent", "mixed", "rke2", *DIRECT, *DEPLOYED)
 PODS = ("pods",)
 CLUSTER = ("ipi", "ipi-agent", "cluster", *PODS)
 ALONE = ("roles",)
-NATIVE = ("default", "mixed", "rke2", "ipi", "cluster", "roles", *DEPLOYED, *PODS)
+NATIVE = ("default", "mixed", "rke2", *DIRECT, "ipi", "cluster", "roles", *DEPLOYED, *PODS)
 # The first matching prefix decides. A path without one needs all scenarios.
 SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     # No scenario runs these.
@@ -73,6 +74,8 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "plugins/module_utils/_plan/layouts/nft_": CLUSTER,
     "roles/ipi/": CLUSTER,
     "roles/pair/": PAIR,
+    "plugins/module_utils/_host/direct/": DIRECT,
+    "roles/direct_server/": DIRECT,
     # Only one engine uses these.
     "plugins/filter/haproxy_model": NATIVE,
     "plugins/filter/keepalived_model": NATIVE,
@@ -82,6 +85,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "molecule/agent/": ("agent",),
     "molecule/cluster/": ("cluster",),
     "molecule/default/": ("default",),
+    "molecule/direct/": DIRECT,
     "molecule/examples/": DEPLOYED,
     "molecule/ipi-agent/": ("ipi-agent",),
     "molecule/ipi/": ("ipi", "ipi-agent", "cluster"),  # both of them run its playbooks and tests, too

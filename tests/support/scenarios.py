@@ -11,6 +11,7 @@ IMAGE_OF = {
     "agent": "debian13",
     "mixed": "debian12",
     "rke2": "debian13",
+    "direct": "debian13",
     "examples": "debian12",
     "ipi": "debian13",
     "ipi-agent": "debian12",

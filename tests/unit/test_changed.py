@@ -13,7 +13,7 @@ from support.paths import ROOT
 from support.scenarios import IMAGE_OF, IMAGES
 
 DEPLOYED = ["examples:debian12"]
-PAIR = ["default:debian12", "agent:debian13", "mixed:debian12", "rke2:debian13", *DEPLOYED]
+PAIR = ["default:debian12", "agent:debian13", "mixed:debian12", "rke2:debian13", "direct:debian13", *DEPLOYED]
 PODS = ["pods:debian12"]
 CLUSTER = ["ipi:debian13", "ipi-agent:debian12", "cluster:debian13", *PODS]
 ALONE = ["roles:debian13"]

@@ -34,6 +34,7 @@ MAY_IMPORT = {
         *("_plan.dns", "_plan.forecast", "_plan.model", "_shared", "_agent.config.schema"),
         # What `follow` is given, and how it compares and writes servers: a run and it write the same file.
         *("_agent.follow.config", "_agent.follow.settings", "_agent.follow.changes", "_agent.follow.haproxy_file"),
+        *("_agent.direct.config", "_agent.direct.settings"),
     ),
     "_plan.forecast": ("_plan.model", "_shared", "_agent.vrrp.core"),
     "_plan.model": (

@@ -36,6 +36,13 @@ FILES = {
         "/run/onprem-lb-*",
     ],
     "any_host": ["/run/*.down"],  # written when a balancer starts; some have not started since the setup
+    "direct": [
+        "/etc/onprem-lb-direct",
+        "/usr/local/lib/onprem-lb-direct",
+        "/run/onprem-lb-direct",
+        f"{UNITS}/onprem-lb-direct.service",
+        f"{UNITS}/*.wants/onprem-lb-direct.service",
+    ],
     "follow": [
         "/etc/onprem-lb-follow",
         "/usr/local/lib/onprem-lb-follow",

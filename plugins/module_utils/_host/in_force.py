@@ -18,7 +18,7 @@ import re
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._agent.runtime import status_socket
-from .._shared.engines import AGENT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PODS, PROXY, UNITS, VRRP, Daemon
+from .._shared.engines import AGENT, DIRECT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PODS, PROXY, UNITS, VRRP, Daemon
 from .._shared.pods import MANIFESTS
 from . import facts, pod_programs, pods
 from .reader import Reader, show
@@ -141,6 +141,10 @@ def follow(reader: Reader) -> InForce:
     return _agent_daemon(reader, Daemon(FOLLOW))[0]
 
 
+def direct(reader: Reader) -> InForce:
+    return _agent_daemon(reader, Daemon(DIRECT))[0]
+
+
 def pod(reader: Reader, name: str) -> InForce:
     """Return what a static pod has in force. Nothing that another manifest has started is."""
     first = pods.running().get(name)
@@ -206,6 +210,7 @@ DAEMONS: Dict[str, Callable[[Reader], InForce]] = {
     UNITS[AGENT].balancer: proxy,
     UNITS[AGENT].router: router,
     Daemon(FOLLOW).unit: follow,
+    Daemon(DIRECT).unit: direct,
     PODS.balancer: lambda reader: pod(reader, PODS.balancer),
     PODS.router: lambda reader: pod(reader, PODS.router),
 }

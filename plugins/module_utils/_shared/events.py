@@ -10,6 +10,7 @@ from __future__ import annotations
 HAPROXY_KILLED, HAPROXY_STOPPED, HAPROXY_RELOADED = "haproxy_killed", "haproxy_stopped", "haproxy_reloaded"
 KEEPALIVED_KILLED, KEEPALIVED_STOPPED = "keepalived_killed", "keepalived_stopped"
 HAPROXY_HUNG = "haproxy_hung"
+DIRECT_DOWN = "direct_down"  # which no drill injects yet
 BOTH_RELOADED = "both_reloaded"
 HOST_CUT, HOST_REBOOTED, VRRP_LOST = "host_cut", "host_rebooted", "vrrp_lost"
 PORT_DOWN, LINK_FLAPPING = "port_down", "link_flapping"

@@ -316,6 +316,14 @@ def sidecar_of_pods(name, engine, preset, more=MappingProxyType({})):
     return pods.text("sidecar.json", name, engine=engine, preset=preset, **more)
 
 
+DIRECT = {
+    "name": "api",
+    "port": 6443,
+    "plane": "direct",
+    "servers": ["192.0.2.21", {"name": "master-1", "address": "192.0.2.22", "weight": 2}],
+    "check": {"type": "https", "path": "/readyz", "interval": 1},
+}
+
 CASES = {
     **{f"pair-{name}.haproxy.cfg": partial(of_preset, name, "haproxy") for name in PRESETS},
     "pair-rke2.agent-proxy.json": partial(of_preset, "rke2", "proxy"),
@@ -404,6 +412,16 @@ CASES = {
         checksum="9f86d081",
         paths=["-/etc/haproxy", "-/run/haproxy.loaded"],
     ),
+    "direct.service": lambda: render(
+        "layout",
+        "direct.service.j2",
+        command="/usr/bin/python3 -I /usr/local/lib/onprem-lb-direct/agent.pyz",
+        config="/etc/onprem-lb-direct/direct.json",
+        checksum="9f86d081",
+        down_file="/run/onprem-lb-direct/down",
+    ),
+    "direct.json": lambda: _pair.plan(pair(services=[DIRECT])).members["lb1"].direct["content"],
+    "direct.lb1.keepalived.conf": lambda: of_pair("lb1", services=[DIRECT]),
     **{f"ipi.{name}": partial(resolver_of_cluster, what) for name, what in RESOLVER.items()},
     "resolver.service": lambda: render(
         "resolver", "resolver.service.j2", config="/etc/onprem-lb-resolver/dnsmasq.conf", checksum="9f86d081"

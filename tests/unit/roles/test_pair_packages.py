@@ -27,3 +27,18 @@ def test_curl_is_one_of_them_where_a_url_is_checked(checks, more):
     known = {**defaults("pair"), **variables_of("pair"), "pair_checks": checks, "pair_members": [], "pair_vips": []}
     found = Templar(loader=DataLoader(), variables=known).template(known["__pair_layout"])
     assert found["packages"] == [*USUAL, *more]
+
+
+@pytest.mark.parametrize(
+    "services, more",
+    [
+        ([{"name": "api", "plane": "direct"}, {"name": "web"}], ["nftables"]),
+        ([{"name": "api", "plane": "proxy"}], []),
+        ("api", []),
+        (None, []),
+    ],
+)
+def test_nft_is_one_of_them_where_a_service_is_direct(services, more):
+    known = {**defaults("pair"), **variables_of("pair"), "pair_services": services, "pair_members": [], "pair_vips": []}
+    found = Templar(loader=DataLoader(), variables=known).template(known["__pair_layout"])
+    assert found["packages"] == [*USUAL, *more]

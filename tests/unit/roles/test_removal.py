@@ -24,10 +24,12 @@ def test_an_undefined_variable_does_not_stop_a_removal(layout, variable):
         **variables_of("layout"),
         "layout_definition": {"prefix": layout},
         "__layout_host": {"unremovable": {}, "active_units": [], "enabled_units": []},
+        "__layout_direct_deleted": {"changed": False},
         f"{layout}_down_file": "/run/lb.down",
         variable: trust_as_template("{{ no_such_variable.servers }}"),
     }
-    ((_module, removed),) = calls("layout", variables, FILES, tasks_from="absent.yml")
+    (_module, direct), (_module, removed) = calls("layout", variables, FILES, tasks_from="absent.yml")
+    assert direct["files"] == [{"path": "/etc/systemd/system/onprem-lb-direct.service", "state": "absent"}]
     assert {"path": "/etc/systemd/system/onprem-lb-metrics.service", "state": "absent"} in removed["files"]
     assert {"path": "/etc/systemd/system/onprem-lb-follow.service", "state": "absent"} in removed["files"]
     assert {"path": "/etc/systemd/system/onprem-lb-shutdown.service", "state": "absent"} in removed["files"]

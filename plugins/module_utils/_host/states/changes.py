@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Iterator, List, NamedTuple, Sequence
 
-from ..._shared.engines import AGENT, FOLLOW, NATIVE, UNITS, Daemon
+from ..._shared.engines import AGENT, DIRECT, FOLLOW, NATIVE, UNITS, Daemon
 from .. import ownership
 from .snapshot import ROUTERS, WATCHED_UNITS, File, Snapshot
 
@@ -20,6 +20,7 @@ TABLES = {
 }
 # What has a program of its own, which is started anew with each change of its files.
 STARTED_ANEW = ("onprem-lb-metrics.service", Daemon(FOLLOW).unit)
+NOT_WAITED_FOR = (Daemon(FOLLOW).unit, Daemon(DIRECT).unit)
 LOADS = {
     UNITS[AGENT].balancer: "/etc/onprem-lb-agent/proxy.json",
     UNITS[AGENT].router: "/etc/onprem-lb-agent/vrrp.json",
@@ -112,6 +113,8 @@ def _running(name: str, now: Snapshot, then: Snapshot, changed: Sequence[str]) -
         return _of_agent(name, is_part, changed)
     if name in STARTED_ANEW:
         is_part = is_part or any(f"/{name.partition('.')[0]}/" in path for path in changed)
+    if name == Daemon(DIRECT).unit:
+        return _of_direct(name, is_part, changed)
     if name in UNITS[NATIVE]:
         is_loaded = then.configs.get(name.partition(".")[0]) in changed
         return [["systemctl", "reload", name]] if is_part or is_loaded else []
@@ -119,8 +122,15 @@ def _running(name: str, now: Snapshot, then: Snapshot, changed: Sequence[str]) -
 
 
 def _started(verb: str, name: str) -> List[str]:
-    """Return the command that starts a unit. The routers do not wait for what only keeps a list of servers."""
-    return ["systemctl", verb, *(["--no-block"] if name == Daemon(FOLLOW).unit else []), name]
+    """Return the command that starts a unit. The routers do not wait for what looks for servers first."""
+    return ["systemctl", verb, *(["--no-block"] if name in NOT_WAITED_FOR else []), name]
+
+
+def _of_direct(name: str, is_part: bool, changed: Sequence[str]) -> List[List[str]]:
+    """Return the command for the direct plane, whose table stays."""
+    if is_part or any(path.startswith("/usr/local/lib/onprem-lb-direct/") for path in changed):
+        return [["systemctl", "kill", "--kill-who=main", "--signal=USR2", name]]
+    return [["systemctl", "reload", name]] if "/etc/onprem-lb-direct/direct.json" in changed else []
 
 
 def _of_agent(name: str, is_part: bool, changed: Sequence[str]) -> List[List[str]]:

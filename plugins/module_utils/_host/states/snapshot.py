@@ -16,7 +16,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from ..._agent.keepalived import conf as keepalived_conf
 from ..._shared import held_back
-from ..._shared.engines import AGENT, FOLLOW, KEEPALIVED, NATIVE, UNITS, Daemon
+from ..._shared.engines import AGENT, DIRECT, FOLLOW, KEEPALIVED, NATIVE, UNITS, Daemon
 from .. import facts
 from ..reader import Run, show
 
@@ -32,9 +32,11 @@ OWN_FILES = (
     "/etc/onprem-lb/*",
     "/etc/onprem-lb-agent/*",
     "/etc/onprem-lb-follow/*",
+    "/etc/onprem-lb-direct/*",
     "/etc/onprem-lb-*-members.json",
     "/usr/local/lib/onprem-lb-agent/*",
     "/usr/local/lib/onprem-lb-follow/*",
+    "/usr/local/lib/onprem-lb-direct/*",
     "/usr/local/lib/onprem-lb-keepalived/*",
     "/usr/local/lib/onprem-lb-metrics/*",
     *held_back.PATHS.values(),
@@ -47,6 +49,7 @@ WATCHED_UNITS = (
     "onprem-lb-down-file.path",
     "onprem-lb-machine-config.service",
     Daemon(FOLLOW).unit,
+    Daemon(DIRECT).unit,
     UNITS[NATIVE].router,
     UNITS[AGENT].router,
     "onprem-lb-metrics.service",

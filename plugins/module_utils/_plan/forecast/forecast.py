@@ -82,10 +82,10 @@ def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
     """Return ``{faults, outages}`` of a plan.
 
     :param plan: as `cluster_of` takes it; with ``watched`` unless all VIPs follow haproxy:
-        ``{SERVICE: {instances, fatal, harmless, blind_trackers, hangs, failure, back_later}}``: the events that move
-        the VIP, those that do not and the milliseconds that they may cost nevertheless, the trackers that notice none
-        of them, whether a script that asks the service waits in vain, what happens, in words, and as `Scenario` has
-        it; by default the service dies
+        ``{SERVICE: {instances, fatal, harmless, blind_trackers, hangs, serves, failure, back_later}}``: the events
+        that move the VIP, those that do not and the milliseconds that they may cost nevertheless, the trackers that
+        notice none of them, whether a script that asks the service waits in vain, whether something else serves
+        meanwhile, what happens, in words, and as `Scenario` has it; by default the service dies
     :param progress: called before each step with the number of steps that are done, and that of all
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
         ``{event, vip, member, before, after, outage_ms, back, back_ms, two_holders_ms}``; ``back`` is the holder after
@@ -111,6 +111,7 @@ def _scenarios(watched: Watched) -> List[Scenario]:
                 frozenset(spec["instances"]),
                 frozenset(spec.get("blind_trackers", [])),
                 spec.get("hangs", False),
+                spec.get("serves", False),
             ),
             spec["fatal"],
             f"{spec.get('failure', f'{service} dies')} on {{}}",

@@ -40,6 +40,7 @@ class Failure(NamedTuple):
     vips: FrozenSet[str] = frozenset()  # of which the service fails
     blind_trackers: FrozenSet[str] = frozenset()  # trackers that do not notice it
     hangs: bool = False  # whether the service lets a script wait until its timeout
+    serves: bool = False  # whether something else on the member serves meanwhile
 
 
 class Settled(NamedTuple):
@@ -152,7 +153,8 @@ def _outcome(cluster: Cluster, vip: str, run: Run) -> Outcome:
     alone = frozenset([run.member])
     no_members: FrozenSet[str] = frozenset()
     cut_off = alone if run.failure.kind in UNREACHABLE else no_members
-    dead = alone if run.failure.kind == SERVICE and vip in run.failure.vips else cut_off
+    fails = run.failure.kind == SERVICE and vip in run.failure.vips and not run.failure.serves
+    dead = alone if fails else cut_off
     back = _holders(cluster, run.after, vip, no_members)
     return Outcome(
         before=_holders(cluster, run.before, vip, no_members),

@@ -4,16 +4,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, list_of, number, one_of, text
+from ..._agent.config.schema import (
+    Faults,
+    Field,
+    address,
+    anything,
+    boolean,
+    integer,
+    list_of,
+    number,
+    one_of,
+    place_of,
+    text,
+)
 from ..._agent.follow.haproxy_file import place
 from ..._shared import engines, events
 from ..forecast.forecast import HANGING, HAPROXY, RELOADS, SLOW, Progress, unseen
 from ..model import answers, binds, values
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, backends, listeners, read_services
-from . import checks, follow, loops, openings, pair_api, pair_presets, planner, resolver
+from . import checks, direct, follow, loops, openings, pair_api, pair_presets, planner, resolver
 from .checked_vips import CheckedVips
 from .members import Member, find_existing, find_placements, priorities
 from .pair_vips import read_vips
@@ -23,6 +35,7 @@ ALIVE = "haproxy_alive"  # the script: killall -0 haproxy
 DOWN = "haproxy_down"  # the track file that haproxy's unit writes
 CHECKS = "pair_checks"
 GROUP = "pair"  # the sync group of all VIPs
+TRACKED = (ALIVE, answers.NAME, DOWN, direct.DOWN)  # what the pair itself tracks
 
 SETTINGS = {
     "vips": Field(anything, []),
@@ -71,6 +84,7 @@ class Pair(NamedTuple):
     services: List[Dict[str, Any]]
     checked: CheckedVips
     priorities: List[int]
+    direct: Optional[direct.Direct] = None
 
     @property
     def down_file(self) -> str:
@@ -100,6 +114,7 @@ class Pair(NamedTuple):
             "fall": self.settings["track_fall"],
         }
         files = [{"name": DOWN, "path": self.down_file}] if self.down_file else []
+        files += self.direct.track_files if self.direct else []
         asking = [answers.script(engine, self.answer_port)] if self.answer_port else []
         scripts = [script, *asking, *self.checked.scripts(name)]
         return Router([self._instance(name, vip) for vip in self.vips], scripts, files, self._sync_groups)
@@ -133,7 +148,10 @@ class Pair(NamedTuple):
                 *([{"name": answers.NAME, "weight": 0}] if self.answer_port else []),
                 *tracked["track_scripts"],
             ],
-            "track_files": [{"name": DOWN, "weight": 0}] if self.down_file else [],
+            "track_files": [
+                *([{"name": DOWN, "weight": 0}] if self.down_file else []),
+                *(self.direct.tracked(vip) if self.direct else []),
+            ],
             "track_interfaces": tracked["track_interfaces"],
             "notify": settings["notify"] or None,
         }
@@ -148,7 +166,7 @@ class Pair(NamedTuple):
         """Return what each failure moves, as `forecast.forecast` takes it."""
         vips, others = [vip.name for vip in self.vips], self.checked.names
         harmless = {**RELOADS, events.SLOW_BACKEND: SLOW + self._back_up_ms, events.DISK_FULL: 0}
-        own = {"instances": vips, "blind_trackers": others, "harmless": harmless}
+        own = {"instances": vips, "blind_trackers": [direct.DOWN, *others], "harmless": harmless}
         found: Dict[str, Dict[str, Any]] = {"haproxy": {**HAPROXY, **own}}
         if self.answer_port:
             found["haproxy hangs"] = {
@@ -156,9 +174,10 @@ class Pair(NamedTuple):
                 "fatal": [*HANGING["fatal"], events.CONNTRACK_FULL],  # its checks cannot connect either
                 "back_later": {events.CONNTRACK_FULL: self._back_up_ms},
                 "instances": vips,
-                "blind_trackers": [ALIVE, DOWN, *others],
+                "blind_trackers": [ALIVE, DOWN, direct.DOWN, *others],
             }
-        return {**found, **self.checked.watched([ALIVE, answers.NAME, DOWN])}
+        lost = self.direct.watched(self.vips, [ALIVE, answers.NAME, DOWN, *others]) if self.direct else {}
+        return {**found, **lost, **self.checked.watched(TRACKED)}
 
     def targets(self) -> List[List[Any]]:
         """Return every service through every VIP that it is bound to: ``[address, port]``."""
@@ -178,10 +197,13 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         faults.append(f"The pair has {len(names)} member ({', '.join(names)}): two or more are needed.")
         return None
     vips = read_vips(settings, names, find_existing(members), faults)
-    services = _services(settings, vips, members, faults)
+    services, planes = _services(settings, vips, members, faults)
     placements = find_placements(members, vips, "pair", faults)
     checked = _checked(settings, vips, placements, members, faults)
-    pair = Pair(settings, vips, placements, services, checked, _priorities(settings, len(names), faults))
+    ranks = _priorities(settings, len(names), faults)
+    own = {place_of("pair_services", at, services[at]): services[at] for at in planes if not faults}
+    plane = direct.read(settings, own, vips, placements, members, ranks, faults)
+    pair = Pair(settings, vips, placements, services, checked, ranks, plane)
     return planner.Draft(
         vips=vips,
         placements=placements,
@@ -190,16 +212,21 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         balancer=pair.balancer,
         router=pair.router,
         clients=lambda _name: openings.of_listeners(listeners(services)),
-        missing_programs=checked.missing_programs,
+        missing_programs=lambda member, engine: [
+            *checked.missing_programs(member, engine),
+            *direct.missing_programs(plane, member, engine),
+        ],
         watched=pair.watched(),
         warnings=[
             *pair_presets.without_effect(settings),
             *pair_api.certificate_warnings(settings, members),
             *checked.at_once(settings["preempt"]),
+            *direct.warnings(plane),
         ],
         snippet=pair_api.snippet(settings, vips),
         follow=_follow(settings, services, vips, faults),
         resolver=resolver.of_pair(settings, members, placements, _has_api(settings), faults),
+        direct=plane.file if plane else lambda _name: {},
     )
 
 
@@ -211,16 +238,19 @@ def plan(members: List[Member], progress: Progress = unseen) -> Plan:
     return planner.plan(LAYOUT, members, progress)
 
 
-def _services(settings: Dict[str, Any], vips: List[Vip], members: List[Member], faults: Faults) -> List[Dict[str, Any]]:
-    """Return the user's own services, and those of the preset."""
+def _services(
+    settings: Dict[str, Any], vips: List[Vip], members: List[Member], faults: Faults
+) -> Tuple[List[Dict[str, Any]], List[int]]:
+    """Return the user's own services and those of the preset, and the numbers of those with `plane: direct`."""
     own, place = [] if settings["services"] is None else settings["services"], "pair_services"
     missing = pair_presets.missing(settings)
     faults.extend(missing)
     if missing:
-        return []
+        return [], []
     if own == [] and not pair_presets.fronts(settings):
         faults.append(f"{place} is empty, so that nothing would be served: name at least one service.")
     given = [*own, *pair_presets.services(settings)] if isinstance(own, list) else own
+    given, planes = direct.planes(given, place, faults)
     services, wrong = read_services(given, place)
     wrong += loops.faults(services, vips, members, place)
     answering = binds.of_answers(settings["answer_port"], "pair_answer_port")
@@ -231,7 +261,7 @@ def _services(settings: Dict[str, Any], vips: List[Vip], members: List[Member], 
         for service in services:
             if service["bind"] == [ANY]:
                 service["bind"] = [ANY, "::"]
-    return services
+    return services, planes
 
 
 def _has_api(settings: Dict[str, Any]) -> bool:
@@ -264,7 +294,7 @@ def _checked(
     faults: Faults,
 ) -> CheckedVips:
     """Return what the members check besides the balancer."""
-    found = checks.read_checks(checks.CHECK, settings["checks"], CHECKS, (ALIVE, answers.NAME, DOWN), faults)
+    found = checks.read_checks(checks.CHECK, settings["checks"], CHECKS, TRACKED, faults)
     checked = CheckedVips(CHECKS, found, vips, placements, in_group=settings["sync"] and len(vips) > 1)
     faults += checked.faults(members, "pair")
     if checked.in_group:

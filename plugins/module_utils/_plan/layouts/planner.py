@@ -84,6 +84,7 @@ class Draft(NamedTuple):
     snippet: List[str] = []  # as the plan has it
     follow: Optional[follow.Follow] = None
     resolver: Optional[resolver.Resolver] = None
+    direct: Callable[[str], Dict[str, Any]] = lambda _name: {}  # as `MemberPlan` has it
 
 
 class Layout(NamedTuple):
@@ -315,6 +316,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
         ),
         follow=following,
         resolver=resolver.planned(found.resolver, name, bool(following)),
+        direct=found.direct(name),
         unused=unused.unused(member["host"], choice.engine, *runs),
         pods=judged.delivery.options,
     )

@@ -224,12 +224,13 @@ def _proxy(services: List[Settings], known: Settings) -> Settings:
 def _service(service: Settings, known: Settings) -> Settings:
     # HAProxy limits the connection and the rest of a check separately, the agent limits both together.
     limit = min(known["timeout_connect"], known["timeout_check"]) or known["timeout_connect"]
-    check = {**_without_defaults(service["check"], config.CHECK, CHECK_KEYS), "timeout": limit}
-    servers = [_without_defaults(server, config.SERVER, tuple(config.SERVER)) for server in service["servers"]]
-    return _without_defaults({**service, "check": check, "servers": servers}, config.SERVICE, SERVICE_KEYS)
+    check = {**without_defaults(service["check"], config.CHECK, CHECK_KEYS), "timeout": limit}
+    servers = [without_defaults(server, config.SERVER, tuple(config.SERVER)) for server in service["servers"]]
+    return without_defaults({**service, "check": check, "servers": servers}, config.SERVICE, SERVICE_KEYS)
 
 
-def _without_defaults(given: Settings, schema: Dict[str, Field], always: Tuple[str, ...]) -> Settings:
+def without_defaults(given: Settings, schema: Dict[str, Field], always: Tuple[str, ...]) -> Settings:
+    """Return the keys of a schema that are always written, and the others that say something."""
     return {
         key: value for key, value in given.items() if key in schema and (key in always or value != schema[key].default)
     }

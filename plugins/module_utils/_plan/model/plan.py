@@ -110,6 +110,7 @@ class MemberPlan(NamedTuple):
     proof: Optional[Expected] = None  # what it must show before the next members change
     follow: Dict[str, Any] = {}  # as `follow.planned` returns it
     resolver: Dict[str, Any] = {}  # as `resolver.planned` returns it
+    direct: Dict[str, Any] = {}  # the configuration of its direct plane, as `config_files` takes it
     interrupted: str = ""  # the program that its change stops, so that it hands its VIPs over first
     moves_from: str = ""  # the delivery that goes, where another one comes: unit or pod
     pods: Dict[str, str] = {}  # the options of its static pods; nothing where it has units

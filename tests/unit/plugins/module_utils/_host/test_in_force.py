@@ -167,17 +167,20 @@ def test_instances_in_fault_are_read_from_keepaliveds_log(host, log, in_fault):
     assert in_force.read(reader(log="".join(f"{line}\n" for line in log)), KEEPALIVED).in_fault == in_fault
 
 
+AGENTS = [f"onprem-lb-{daemon}.service" for daemon in ("vrrp", "proxy", "follow", "direct")]
+
+
 def test_the_agents_daemons_say_themselves_what_they_have_loaded(host, monkeypatch):
     report = {"config": str(host), "config_sha256": hashlib.sha256(b"text\n").hexdigest()}
     instances = [{"name": "web", "state": "Fault", "reason": "alive failed"}, {"name": "api", "state": "Backup"}]
     monkeypatch.setattr(in_force.status_socket, "fetch", lambda _path: {**report, "instances": instances})
-    router, proxy = (in_force.read(reader(), f"onprem-lb-{name}.service") for name in ("vrrp", "proxy"))
-    assert router.in_fault == {"web": "alive failed"} and proxy.in_fault == {}
-    assert (
-        in_force.unloaded("onprem-lb-vrrp.service", router) == in_force.unloaded("onprem-lb-proxy.service", proxy) == ""
-    )
+    found = {unit: in_force.read(reader(), unit) for unit in AGENTS}
+    assert {unit: each.in_fault for unit, each in found.items() if each.in_fault} == {
+        AGENTS[0]: {"web": "alive failed"}
+    }
+    assert [in_force.unloaded(unit, each) for unit, each in found.items()] == [""] * len(AGENTS)
     host.write_text("new text\n")
-    assert in_force.unloaded("onprem-lb-vrrp.service", router)
+    assert all(in_force.unloaded(unit, each) for unit, each in found.items())
 
 
 def test_a_daemon_of_the_agent_that_does_not_answer_is_not_known_to_have_loaded_anything(host, monkeypatch):

@@ -1,0 +1,102 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When a layout starts, reloads, upgrades and stops the direct plane of its members."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import direct
+from support.roles import calls, tasks, variables_of
+
+SYSTEMD, COMMAND, DELETED = "ansible.builtin.systemd_service", "ansible.builtin.command", "ansible.builtin.file"
+FILES = "onprem.lb.config_files"
+RUNS = {"active_units": [direct.UNIT], "enabled_units": [direct.UNIT], "existing_units": [direct.UNIT]}
+NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
+CONFIG = {"path": direct.CONFIG, "content": "{}\n", "unit": direct.UNIT}
+
+
+def called(host, *modules, file="direct.yml", archive=False, config=False, unit=False, check=False):
+    """Return the calls on a host, for an archive, a configuration and a unit that were changed or not."""
+    variables = {
+        **variables_of("layout"),
+        "ansible_check_mode": check,
+        "__layout_host": host,
+        "__layout_me": {"direct": CONFIG},
+        "__layout_direct_files": [],
+        "__layout_direct_written": {"changed": archive, "python": "/usr/bin/python3"},
+        "__layout_direct_configured": {"changed": config},
+        "__layout_direct_unit_written": {"changed": unit},
+        "__layout_direct_deleted": {"changed": True},
+    }
+    return calls("layout", variables, *modules, tasks_from=file)
+
+
+def steps(host, **changed):
+    """Return what systemd is asked for, in a word each."""
+    found = []
+    for module, given in called(host, SYSTEMD, COMMAND, **changed):
+        words = "upgraded" if module == COMMAND else given.get("state", "loaded")
+        found.append(words)
+    return found
+
+
+@pytest.mark.parametrize(
+    "host, changed, expected",
+    [
+        (NOTHING, {"archive": True, "config": True, "unit": True}, ["loaded", "started"]),
+        (RUNS, {"archive": True, "unit": True}, ["loaded", "upgraded"]),
+        (RUNS, {"unit": True, "config": True}, ["loaded", "upgraded"]),
+        (RUNS, {"config": True}, ["reloaded"]),
+        ({**RUNS, "active_units": []}, {}, ["started"]),
+        ({**RUNS, "active_units": []}, {"config": True}, ["started"]),
+        ({**RUNS, "enabled_units": []}, {}, ["started"]),
+        (RUNS, {}, []),
+        (NOTHING, {"archive": True, "unit": True, "check": True}, []),
+    ],
+    ids=[
+        "first run",
+        "a new version",
+        "a new unit",
+        "new services",
+        "stopped",
+        "stopped, and new services",
+        "disabled",
+        "second run",
+        "check mode",
+    ],
+)
+def test_it_runs_what_is_wanted_and_no_change_removes_its_table(host, changed, expected):
+    """A restart would remove it, and cut the lasting connections."""
+    assert steps(host, **changed) == expected
+
+
+def test_the_upgrade_is_the_signal_on_which_the_table_stays():
+    ((_module, given),) = called(RUNS, COMMAND, archive=True)
+    assert "--signal=USR2" in str(given) and direct.UNIT in str(given)
+
+
+@pytest.mark.parametrize("host, stopped", [(RUNS, ["stopped"]), (NOTHING, [])])
+def test_a_plane_that_is_not_wanted_leaves_nothing(host, stopped):
+    found = called(host, SYSTEMD, file="stop_direct.yml")
+    assert [given["state"] for _module, given in found if "state" in given] == stopped
+    ((_module, given),) = called(host, FILES, file="stop_direct.yml")
+    assert given["files"] == [{"path": f"/etc/systemd/system/{direct.UNIT}", "state": "absent"}]
+    (task,) = [task for task in tasks("layout", "stop_direct.yml") if DELETED in task]
+    assert task["loop"][1:] == ["/etc/onprem-lb-direct", "/run/onprem-lb-direct"]
+
+
+def test_it_starts_before_the_router_tracks_it_and_stops_after_no_router_does():
+    starts = [task.get("ansible.builtin.include_tasks") for task in tasks("layout", "configure.yml")]
+    assert starts.index("direct.yml") < starts.index("wave.yml")
+    (block,) = tasks("layout", "present.yml")
+    stages = [task["name"] for task in block["block"]]
+    assert stages.index("Confirm") < stages.index("Stop handing connections on")
+    removal = [task["name"] for task in tasks("layout", "absent.yml")]
+    assert removal.index("Remove | keepalived, which gives the VIPs up") < removal.index(
+        "Remove | Stop handing connections on"
+    )
+
+
+def test_the_unit_writes_the_file_that_the_routers_track():
+    assert variables_of("layout")["__layout_direct_down_file"] == direct.DOWN_FILE
+    assert variables_of("layout")["__layout_direct"] == direct.UNIT
