@@ -18,19 +18,7 @@ import re
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._agent.runtime import status_socket
-from .._shared.engines import (
-    AGENT,
-    DIRECT,
-    FOLLOW,
-    HAPROXY,
-    KEEPALIVED,
-    NATIVE,
-    PODS,
-    PROXY,
-    UNITS,
-    VRRP,
-    Daemon,
-)
+from .._shared.engines import AGENT, DIRECT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PODS, PROXY, UNITS, VRRP, Daemon
 from .._shared.pods import MANIFESTS
 from . import facts, pod_programs, pods
 from .reader import Reader, show
