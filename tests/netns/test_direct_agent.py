@@ -14,8 +14,8 @@ import signal
 import sys
 
 import pytest
-from support.netns.direct import TABLE, Cluster, Lasting, Plane
-from support.netns.links import ANNOUNCE, VIP, VIP6, skip_reason, temporary_link
+from support.netns.direct import TABLE, Lasting, Plane, behind_one_balancer
+from support.netns.links import ANNOUNCE, VIP, VIP6, skip_reason
 from support.waiting import until
 
 pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))
@@ -25,9 +25,7 @@ LIMIT = 20
 
 @pytest.fixture(params=[VIP, VIP6], ids=["IPv4", "IPv6"])
 def cluster(request, tmp_path):
-    with temporary_link(4) as link:
-        made = Cluster(link, tmp_path, request.param, link.members[:1], link.members[1:])
-        made.give_second_chances(made.servers(*made.hosts))
+    with behind_one_balancer(tmp_path, request.param) as made:
         yield made
 
 

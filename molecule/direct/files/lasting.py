@@ -2,19 +2,21 @@
 
 lasting.py serve PORT
 lasting.py ask ADDRESS PORT COUNT: prints who answers each of COUNT connections.
-lasting.py keep ADDRESS PORT COUNT ENDED: asks on COUNT connections, again and again, until the file ENDED exists. Then
-it prints how many each server had, how often all were asked, and how many got another answer than at first.
+lasting.py keep ADDRESS PORT COUNT OPENED ENDED: opens COUNT connections, creates the file OPENED, and asks on all of
+them again and again. When the file ENDED exists it asks twenty times more, and prints how many each server had, and how
+many got another answer than at first.
 """
 
 import asyncio
 import collections
 import json
 import os
+import pathlib
 import socket
 import sys
 import time
 
-PAUSE = 0.1  # seconds between two rounds
+PAUSE, ROUNDS = 0.1, 20  # seconds between two rounds, and how many there are at the end
 LONGEST = 5.0  # seconds without an answer, after which a connection counts as lost
 
 
@@ -31,21 +33,18 @@ def serve(port: str) -> None:
     asyncio.run(main())
 
 
-def keep(address: str, port: str, count: str, ended: str) -> None:
+def keep(address: str, port: str, count: str, opened: str, ended: str) -> None:
     lasting = connected(address, port, count)
     first = [answer_of(connection) for connection in lasting]
-    now, rounds = first, 0
-    known = {*first}
-
-    def again(connection: socket.socket, before: str) -> str:
-        """Ask once more; what became of a connection that was lost stays."""
-        return answer_of(connection) if before in known else before
-
-    while not os.path.exists(ended):
-        now, rounds = list(map(again, lasting, now)), rounds + 1
+    pathlib.Path(opened).touch()
+    now, rounds_left = first, ROUNDS
+    while rounds_left:
+        # What became of a connection that was lost stays.
+        now = [answer_of(each) if was == name else was for each, was, name in zip(lasting, now, first)]
+        rounds_left -= os.path.exists(ended)
         time.sleep(PAUSE)
     lost = collections.Counter(answer for answer, name in zip(now, first) if answer != name)
-    print(json.dumps({"shares": collections.Counter(first), "rounds": rounds, "lost": lost}))
+    print(json.dumps({"shares": collections.Counter(first), "lost": lost}))
 
 
 def ask(address: str, port: str, count: str) -> None:

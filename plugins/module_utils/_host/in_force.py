@@ -172,7 +172,7 @@ def _has_refused(first: pods.First, record: Record) -> bool:
 
 def _pods_in_fault(reader: Reader, first: pods.First, program: str) -> Dict[str, str]:
     if program == VRRP:
-        return _agents_in_fault(pod_programs.report(first, VRRP))
+        return _agents_in_fault(status_socket.report_at(first.path(Daemon(VRRP).status_socket)))
     states = pod_programs.states(reader, first) if program == KEEPALIVED else {}
     silent = {name: "keepalived does not say what it does" for name, (state, _since) in states.items() if not state}
     return {**silent, **{name: "" for name, (state, _since) in states.items() if state == STATES["FAULT"]}}
@@ -180,10 +180,7 @@ def _pods_in_fault(reader: Reader, first: pods.First, program: str) -> Dict[str,
 
 def report_of(daemon: Daemon) -> Dict[str, Any]:
     """Return the report of a daemon of the agent; an empty one if it does not answer."""
-    try:
-        return status_socket.fetch(daemon.status_socket)
-    except status_socket.Refused:
-        return {}
+    return status_socket.report_at(daemon.status_socket)
 
 
 def _agent_daemon(reader: Reader, daemon: Daemon) -> Tuple[InForce, Dict[str, Any]]:

@@ -13,8 +13,7 @@ from typing import Any, Dict, List, Tuple
 
 from .._agent.keepalived import conf as keepalived_conf
 from .._agent.metrics import dumps
-from .._agent.runtime import status_socket
-from .._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP, Daemon
+from .._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP
 from .._shared.pods import RESOURCES
 from . import facts
 from .pods import First
@@ -68,11 +67,3 @@ def states(reader: Reader, first: First) -> States:
         time.sleep(LOOK_EVERY)
         found = dumps.states(reader.text(path))
     return {name: found.get(name, ("", 0.0)) for name in names}
-
-
-def report(first: First, daemon: str) -> Dict[str, Any]:
-    """Return the report of a daemon of the agent; an empty one if it does not answer."""
-    try:
-        return status_socket.fetch(first.path(Daemon(daemon).status_socket))
-    except status_socket.Refused:
-        return {}

@@ -18,7 +18,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets im
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.rulesets import Service
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 
-from support.netns.links import VIP, VIP6
+from support.netns.links import VIP, VIP6, temporary_link
 from support.paths import MODULE_UTILS
 from support.waiting import until
 
@@ -110,6 +110,15 @@ class Cluster:
         first.release(self.vip)
         self.take_over(second)
         self.balancers.append(self.balancers.pop(0))
+
+
+@contextlib.contextmanager
+def behind_one_balancer(folder, vip):
+    """Three servers with second chances behind a balancer."""
+    with temporary_link(4) as link:
+        made = Cluster(link, folder, vip, link.members[:1], link.members[1:])
+        made.give_second_chances(made.servers(*made.hosts))
+        yield made
 
 
 class Lasting:

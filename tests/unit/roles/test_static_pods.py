@@ -59,7 +59,7 @@ def test_the_vips_of_a_router_that_runs_already_are_not_removed(name, removed):
 def test_a_router_that_has_waited_succeeds_the_pods_and_is_enabled_afterwards():
     found = called("master1", POD, SYSTEMD, COMMAND)
     assert [module for module, _given in found] == [SYSTEMD, POD, COMMAND, SYSTEMD]
-    assert found[0][1] == {"daemon_reload": True} and found[2][1]["argv"][1] == "succeed"
+    assert found[0][1] == {"daemon_reload": True} and found[2][1]["argv"][1] == "take-over"
     assert (found[3][1]["state"], found[3][1]["enabled"]) == ("started", True)
 
 

@@ -131,3 +131,11 @@ def fetch(path: str, timeout: float = 5.0, request: bytes = b"") -> Dict[str, An
             raise Refused(f"what answers at {path} is no agent, or a busy one: it gave no report.") from error
         except OSError as error:
             raise Refused(f"the agent at {path} cannot be asked: {error.strerror or error}.") from error
+
+
+def report_at(path: str) -> Dict[str, Any]:
+    """Return the report of the agent that answers at a socket; an empty one if none does."""
+    try:
+        return fetch(path)
+    except Refused:
+        return {}

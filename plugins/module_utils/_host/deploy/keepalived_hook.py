@@ -4,7 +4,7 @@
 
 ``hook ended CONFIG`` carries out the last will of a keepalived that was killed, and ``hook yielded CONFIG INSTANCE``
 tells the peers of an instance that it has yielded. Clients wait for both, so it is small: Python compiles it at each
-start. A run that replaces kube-vip calls ``hook succeed CONFIG``.
+start. A run that replaces kube-vip calls ``hook take-over CONFIG``.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ ENDED = (
     "vrrp/core/__init__.py",
     "vrrp/core/packet.py",
 )
-SUCCEEDED = ("keepalived/predecessor.py",)
+TAKEN_OVER = ("keepalived/predecessor.py",)
 YIELDED = ("keepalived/peers.py", "net/arp.py", "net/ndisc.py", "net/neighbours.py")
 START = b"""\
 import sys
 
 if sys.argv[1] == "ended":
     from _agent.keepalived.last_will import main
-elif sys.argv[1] == "succeed":
+elif sys.argv[1] == "take-over":
     from _agent.keepalived.predecessor import main
 else:
     from _agent.keepalived.peers import main
@@ -60,5 +60,5 @@ def build(python: str) -> bytes:
     """
     carried = archive.carried(_agent)
     return archive.pack(
-        {path: carried[path] for path in (*ENDED, *SUCCEEDED, *YIELDED)}, START, f"#!{python} -IS\n".encode()
+        {path: carried[path] for path in (*ENDED, *TAKEN_OVER, *YIELDED)}, START, f"#!{python} -IS\n".encode()
     )

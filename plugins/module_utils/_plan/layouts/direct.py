@@ -33,6 +33,10 @@ DOWN_FILE = Settings._field_defaults["down_file"]
 LONGEST_PAUSE = 60  # seconds, in the plane's configuration
 LARGEST_WEIGHT = 253
 MEND = "leave it out, or set plane to proxy"
+_OUTWEIGHED = (
+    f"pair_priorities are {{}} apart, and a track file weighs {LARGEST_WEIGHT} at most, so that VIPs may stay where "
+    f"direct return has stopped: choose priorities that are less than {LARGEST_WEIGHT} apart."
+)
 
 # What only a proxy can do for a service, and for a server.
 ONLY_PROXIED = ("balance", "maxconn", "send_proxy", "allow", "tls", "routes", "frontend_lines", "backend_lines")
@@ -47,12 +51,14 @@ class Direct(NamedTuple):
     :ivar services: as the plane's configuration has them
     :ivar interfaces: of each member's plane
     :ivar weight: what the loss of its plane adds to a member's priority; 0 where VRRP does not react to it
+    :ivar distance: between the first and the last priority
     :ivar stop_pause: for how many seconds a plane that stops keeps its table
     """
 
     services: List[Service]
     interfaces: Dict[str, str]
     weight: int
+    distance: int
     stop_pause: float
 
     def tracked(self, vip: Vip) -> List[Dict[str, Any]]:
@@ -137,14 +143,17 @@ def read(
     wrong = wrong or _refused_by_the_plane(found)
     faults += wrong
     moves = settings["preempt"] and not (settings["sync"] and len(vips) > 1)
-    weight = -min(LARGEST_WEIGHT, priorities[0] - priorities[-1] + 1) if moves else 0
+    distance = priorities[0] - priorities[-1]
+    weight = -min(LARGEST_WEIGHT, distance + 1) if moves else 0
     pause = _pause(settings["advert_interval"]) if moves else 0
-    return None if wrong else Direct([*found.values()], interfaces, weight, pause)
+    return None if wrong else Direct([*found.values()], interfaces, weight, distance, pause)
 
 
 def warnings(about: Optional[Direct]) -> List[str]:
-    if about is None or about.weight:
+    if about is None:
         return []
+    if about.weight:
+        return [_OUTWEIGHED.format(about.distance)] if about.distance >= LARGEST_WEIGHT else []
     return [
         "pair_preempt is false or pair_sync is true, so that no VIP moves when a member's direct return stops: its "
         "lasting connections are cut then, and the balancer serves new ones."

@@ -12,11 +12,12 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 from ..._agent import VERSION
 from ..._agent.config.schema import Faults
 from ..._shared.engines import FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP
+from ..._shared.pods import manifest_of
 from ..model.kubeconfig import Credentials
 from ..model.plan import MemberPlan
 from . import balancer, configurations, follow, probes, router
 from .manifests import Manifest, Options
-from .paths import MANIFESTS, PARTS, SIDECAR
+from .paths import PARTS, SIDECAR
 
 # Below the folder of what the pods read, all that the role may have written there: pods of the native engine.
 EVERY = (
@@ -83,7 +84,7 @@ def of_member(
             for path, content in follow.files(plan, credentials).items()
         ]
         pods.append(follow.manifest(plan, credentials, _checksum(of_follow), options))
-    manifests = {f"{MANIFESTS}/{each['metadata']['name']}.yaml": each for each in pods}
+    manifests = {manifest_of(each["metadata"]["name"]): each for each in pods}
     return Made([], [*(of_balancer if has_balancer else []), *of_router, *of_follow], manifests, secrets)
 
 

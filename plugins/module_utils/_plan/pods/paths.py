@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..._shared.engines import FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP, Daemon
-from ..._shared.pods import MANIFESTS, RESOURCES  # noqa: F401
+from ..._shared.pods import RESOURCES
 from ..layouts import follow
 from .manifests import CREATED, DIRECTORY, Volume
 

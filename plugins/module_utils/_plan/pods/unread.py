@@ -12,19 +12,19 @@ import ipaddress
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._agent.config.schema import Faults, boolean
+from ..._shared.pods import NAMES, manifest_of
 from ..layouts import ipi, several
 from ..layouts.members import Member
 from ..layouts.several import Plans
 from ..layouts.subnets import placeholder_host
 from ..model.kubeconfig import Credentials
 from ..model.plan import MemberPlan
-from . import balancer, files, follow, router
+from . import files
 from .files import Made, Render
 from .manifests import Options
-from .paths import MANIFESTS
 
 Draw = Callable[..., Any]  # `planner.plan` or `planner.draft`
-EVERY_MANIFEST = tuple(f"{MANIFESTS}/{name}.yaml" for name in (balancer.NAME, router.NAME, follow.NAME))
+EVERY_MANIFEST = tuple(map(manifest_of, NAMES))
 
 
 class Pods(NamedTuple):

@@ -22,7 +22,7 @@ def program(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("what", [["ended"], ["succeed"], ["yielded", "vip-192.0.2.10"]])
+@pytest.mark.parametrize("what", [["ended"], ["take-over"], ["yielded", "vip-192.0.2.10"]])
 def test_it_has_every_module_that_it_imports(program, tmp_path, what):
     config = tmp_path / "keepalived.conf"
     config.write_text("")

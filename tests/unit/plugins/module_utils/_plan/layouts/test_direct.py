@@ -75,7 +75,9 @@ def test_the_loss_of_a_plane_outweighs_every_distance_of_priorities_and_is_no_fa
     for each in given.members.values():
         assert {"name": "direct_down", "weight": weight} in each.router.instances[0]["track_files"]
     (line,) = lost(given)
-    assert line["after"] != "lb1" or weight == -253
+    is_too_far = weight == -253
+    assert (line["after"] == "lb1") == is_too_far
+    assert any("253 apart, and a track file weighs 253 at most" in said for said in given.warnings) == is_too_far
 
 
 @pytest.mark.parametrize("settings", [{"preempt": False}, {"sync": True, "vips": ["192.0.2.10", "192.0.2.11"]}])
@@ -146,7 +148,7 @@ def test_the_subnets_of_a_host_that_was_not_read_are_not_judged():
 
 @pytest.mark.parametrize("engine, missing", [("agent", 1), ("native", 0)])
 def test_nft_is_no_package_that_the_agent_would_install(engine, missing):
-    about = direct.Direct([], {}, -2, 5)
+    about = direct.Direct([], {}, -2, 1, 5)
     host = {"name": "lb1", "host": {"missing_programs": ["nft"]}}
     assert len(direct.missing_programs(about, host, engine)) == missing
     assert direct.missing_programs(None, host, engine) == []
