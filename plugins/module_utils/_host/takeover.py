@@ -11,6 +11,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import shutil
 from typing import Any, Collection, Dict, Iterator, List, NamedTuple, Sequence
 
 from .._agent.keepalived import conf as keepalived_conf
@@ -20,6 +21,7 @@ from .processes import Process
 from .reader import Reader
 
 UNITS = "/etc/systemd/system"
+PROGRAMS = "/usr/sbin:/usr/bin"
 DISTRIBUTION = ("/usr/lib/", "/lib/", "/dev/null")  # where a link leads that is a package's unit, or masks one
 # Settings of a unit after a change of which a reload goes on with the process of before.
 CHANGES_THE_START = re.compile(r"^\s*(?:ExecStart|Environment\w*)\s*=", re.MULTILINE)
@@ -46,6 +48,7 @@ class Found(NamedTuple):
     kept: Sequence[str] = ()  # the paths of the files that are kept
     is_ours: bool = False  # this collection has set its unit up
     is_installed_by_us: bool = False
+    is_installed: bool = True
 
 
 class Takeover(NamedTuple):
@@ -77,11 +80,25 @@ def judge(found: Found) -> Takeover:
         unadoptable=[
             *(f"{file.path} has {what}." for file in others for what in keepalived_conf.unknown(file.text)),
             *(sentence for file in found.options for sentence in _of_options(file, found)),
+            *(_started_by_its_package(file, found) for file in others if not found.is_installed and _has_vips(file)),
         ],
         keep=[file.path for file in keep],
         set_aside=[file.path for file in units],
         stop=any(CHANGES_THE_START.search(file.text) for file in units),
         put_back=list(found.kept),
+    )
+
+
+def _has_vips(file: File) -> bool:
+    return bool(keepalived_conf.instances(file.text))
+
+
+def _started_by_its_package(file: File, found: Found) -> str:
+    """Say that two programs would hold these VIPs: the configuration is another's, which runs in a container."""
+    return (
+        f"{file.path} has VIPs, and {found.program} is not installed: its package may start it with that file, beside "
+        f"the {found.program} that has read it so far: move the file away, and set the VRIDs (vrid of a VIP) that are "
+        "to stay."
     )
 
 
@@ -153,6 +170,7 @@ def read(reader: Reader, configs: Dict[str, str], programs: Sequence[Process], o
             kept=_kept([path, f"{UNITS}/{program}.service", f"{UNITS}/{program}.service.d/*.conf"]),
             is_ours=facts.is_ours(f"{program}.service", UNITS),
             is_installed_by_us=program in own,
+            is_installed=bool(shutil.which(program, path=PROGRAMS)),
         )
     return {program: judge(each)._asdict() for program, each in found.items()}
 
