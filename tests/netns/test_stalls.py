@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The stall detector, which excuses late advertisements, detects stalls and nothing else."""
+"""The stall detector, which excuses late advertisements and takeovers, detects stalls and nothing else."""
 
 from __future__ import annotations
 
@@ -55,3 +55,10 @@ def test_simultaneous_stalls_of_all_processors_are_each_detected(detector):
         stall(detector.watchers, 4 * MIN_STALL)
     expected = ROUNDS * len(detector.watchers)
     until(lambda: len(detector.stalls(begin, time.time())) >= expected, "a stall was not detected")
+
+
+def test_simultaneous_stalls_are_counted_once_and_only_within_the_period(detector):
+    begin, end = stall(detector.watchers, STALL)
+    until(lambda: len(long_stalls(detector, begin, end)) == len(detector.watchers), "a stall was not detected")
+    assert STALL <= detector.stalled(begin, end) < end - begin
+    assert detector.stalled(begin + STALL / 4, begin + STALL / 2) == pytest.approx(STALL / 4)

@@ -34,9 +34,12 @@ ROUTER_ENDS = {"keepalived_stopped": "stop", "keepalived_killed": "kill"}
 class Cluster:
     """The members of a plan, each with a keepalived, and a recorder."""
 
-    def __init__(self, plan, folder, aborted):
-        """:param aborted: an event that ends every wait"""
-        self.plan, self.folder, self.aborted = plan, folder, aborted
+    def __init__(self, plan, folder, aborted, **recording):
+        """
+        :param aborted: an event that ends every wait
+        :param recording: more parameters of the recorder
+        """
+        self.plan, self.folder, self.aborted, self.recording = plan, folder, aborted, recording
         self.link = Link(len(plan.members))
         self.nodes = {node.name: node for node in self.link.members}
         self.hook = folder / "hook"
@@ -49,7 +52,7 @@ class Cluster:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.hook.write_bytes(keepalived_hook.build(sys.executable))
             self.hook.chmod(0o755)
-            self.recorder = Recorder(self.link, self.aborted)
+            self.recorder = Recorder(self.link, self.aborted, **self.recording)
             for name in self.nodes:
                 self._prepare(name)
                 self.start(name)

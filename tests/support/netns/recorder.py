@@ -97,11 +97,13 @@ class View(NamedTuple):
 class Recorder:
     """Records in its own thread, from its creation on."""
 
-    def __init__(self, link, aborted, macvlans=None):
+    def __init__(self, link, aborted, macvlans=None, stalled=lambda since, until: 0.0):
         """
         :param aborted: an event that ends every wait
         :param macvlans: by member, the macvlans by which it holds addresses: each has a name, a mac and an address
+        :param stalled: returns for how many seconds of a period no program can be blamed, as `StallDetector.stalled`
         """
+        self._stalled = stalled
         self.events, self.advertisements = [], []
         self._aborted = aborted
         self._names = {node.mac: node.name for node in link.members}
@@ -193,7 +195,8 @@ class Recorder:
         longest, since = 0.0, None
         for at, view in [*self.views(address), (end, None)]:
             if since is not None and (view is None or not wrong(view)):
-                longest, since = max(longest, min(at, end) - max(since, begin)), None
+                since, until = max(since, begin), min(at, end)
+                longest, since = max(longest, until - since - self._stalled(since, until)), None
             elif since is None and view and wrong(view):
                 since = at
         return round(longest * 1000, 1)

@@ -67,6 +67,14 @@ class StallDetector:
         stalls = [stall for watcher in self.watchers for stall in watcher.stalls()]
         return [(begin, end) for begin, end in stalls if begin < until and end > since]
 
+    def stalled(self, since, until):
+        """Return for how many seconds of a period at least one processor was stalled."""
+        stalled, counted = 0.0, since
+        for begin, end in sorted(self.stalls(since, until)):
+            begin, end = max(begin, counted), min(end, until)
+            stalled, counted = stalled + max(end - begin, 0.0), max(counted, end)
+        return stalled
+
 
 if __name__ == "__main__":
     watch(*map(int, sys.argv[1:]))
