@@ -186,8 +186,8 @@ def played(tmp_path_factory):
     if skip_reason("keepalived"):
         pytest.skip(skip_reason("keepalived"))
     aborted = threading.Event()
-    pool = ThreadPoolExecutor(AT_ONCE, initializer=use_realtime_priority)
-    with contextlib.closing(StallDetector()) as detector, pool:
+    threads = ThreadPoolExecutor(AT_ONCE, initializer=use_realtime_priority)
+    with contextlib.closing(StallDetector()) as detector, threads as pool:
         try:
             plays = {
                 name: pool.submit(play, case, tmp_path_factory.mktemp("play"), aborted, detector.stalled)

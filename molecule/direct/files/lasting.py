@@ -52,7 +52,7 @@ def ask(address: str, port: str, count: str) -> None:
 
 
 def connected(address: str, port: str, count: str) -> "list[socket.socket]":
-    return [socket.create_connection((address, int(port)), LONGEST) for _ in range(int(count))]
+    return [socket.create_connection((address, int(port)), LONGEST) for _number in range(int(count))]
 
 
 def answer_of(connection: socket.socket) -> str:

@@ -76,7 +76,7 @@ class Lifecycle(lifecycle.Lifecycle):
         self._changes = Changes()
         self._writer = Writer(self.loop, self.log, self._nft, self._table_changed)
         self._macs = Macs(self.loop, self.log, Netlink(), self._link_changed)
-        self._prober = Prober(self.loop, Wire(), lambda: self.plane.update())
+        self._prober = Prober(self.loop, Wire(), self._paths_changed)
         self.plane = Plane(Edge(self.loop, self.log, checks, self._macs, self._writer, self._prober))
         self._status = self._open_status_socket(settings.status_socket)
         self._down_file.use(settings.down_file)
@@ -165,6 +165,9 @@ class Lifecycle(lifecycle.Lifecycle):
             others = True
         if others:
             self._writer.lost(FLUSHED)
+
+    def _paths_changed(self) -> None:
+        self.plane.update()
 
     def _link_changed(self, other: bool) -> None:
         self.plane.changed_link(other)

@@ -84,7 +84,7 @@ def main(path: str, run: Callable[..., Any] = subprocess.run) -> int:
     :param run: `subprocess.run`
     """
     log = Log()
-    if run(["systemctl", "start", "keepalived.service"]).returncode:
+    if run(["systemctl", "start", "keepalived.service"], check=False).returncode:
         return 1
     try:
         with open(path, encoding="utf-8", errors=conf.UNDECODED) as file:

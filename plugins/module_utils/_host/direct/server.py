@@ -39,7 +39,7 @@ def _of_reverse_paths(settings: Settings, host: Host) -> Iterator[str]:
     filters = {name: int(host.rp_filters.get(name) or 0) for name in names}
     has_ipv4 = any(":" not in vip for service in settings.services for vip in service.balanced.bind)
     if has_ipv4 and max(filters.values()) == STRICT:
-        strict = next(name for name in names if filters[name] == STRICT)
+        strict = "all" if filters["all"] == STRICT else settings.interface
         yield (
             f"net.ipv4.conf.{strict}.rp_filter is {STRICT}, strict: this host would drop what balancers hand on from a "
             f"client to which it has another route. Set net.ipv4.conf.{settings.interface}.rp_filter to 2."

@@ -105,7 +105,7 @@ def test_a_path_is_probed_at_once_and_each_probe_ends_with_a_reset(proven):
     assert proven.states() == {A: True, B: True}
     assert proven.changes == 1, "the answers of one moment are one piece of news"
     for mac in MACS.values():
-        (syn, first, _), (reset, second, _) = [each for each in proven.sent if each[2] == mac]
+        (syn, first, _to), (reset, second, _to) = [each for each in proven.sent if each[2] == mac]
         assert (syn, reset) == (SYN, RST) and second == (first + 1) % (1 << 32)
 
 

@@ -81,7 +81,7 @@ def test_a_router_without_an_address_to_send_from_is_said(host):
 def systemctl(returncode):
     """Return a stand-in for `subprocess.run` that expects to start keepalived."""
 
-    def run(command):
+    def run(command, check):
         assert command == ["systemctl", "start", "keepalived.service"]
         return subprocess.CompletedProcess(command, returncode)
 

@@ -118,7 +118,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("change, sentence", REFUSED, ids=[next(iter(change)) for change, _ in REFUSED])
+@pytest.mark.parametrize("change, sentence", REFUSED, ids=[next(iter(change)) for change, _sentence in REFUSED])
 def test_what_no_plane_can_do_is_refused_with_its_place_and_the_mend(change, sentence):
     faults = plan({**API, **change}).faults
     assert [fault for fault in faults if sentence in fault and "pair_services[0] (api)" in fault], faults

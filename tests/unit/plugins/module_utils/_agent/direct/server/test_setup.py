@@ -11,7 +11,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server imp
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server.setup import NOTHING, Found, Record
 from support.direct.configs import API6, with_service, written
 
-OWN = ["192.0.2.1", "2001:db8::1"]
+OWN = ("192.0.2.1", "2001:db8::1")
 CHANGED = "The table of second chances was changed or removed since it was loaded."
 IGNORE, ANNOUNCE = "net/ipv4/conf/all/arp_ignore", "net/ipv4/conf/all/arp_announce"
 AT_FIRST = Found({"127.0.0.1/8"}, {IGNORE: "0", ANNOUNCE: "0"}, {})
