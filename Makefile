@@ -146,6 +146,7 @@ bench: setup packages ## side by side with keepalived, haproxy, other roles and 
 	python bench/packet.py
 	python bench/vrrp.py
 	python bench/proxy.py
+	python bench/direct.py
 	python bench/endurance.py
 	$(PYTHON) bench/deploy.py
 

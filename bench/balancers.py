@@ -34,30 +34,35 @@ FILES, PAIR, SPARE = 8081, 8082, 8083  # only for ``endurance``; SPARE is the se
 FILE = "file"
 FILE_SIZE = 100 << 20
 
-# HAProxy is also the web server: answering by itself, it is faster than either balancer.
-ORIGIN = f"""
+
+def haproxy_config(mode: str, *proxies: str, lines: str = "") -> str:
+    """Return a configuration of HAProxy with one thread.
+
+    :param proxies: its sections of that mode
+    :param lines: more lines of the section global
+    """
+    return f"""
 global
     maxconn {MAXCONN}
     nbthread 1
+    {lines}
 defaults
-    mode http
+    mode {mode}
     timeout connect 5s
     timeout client 10m
     timeout server 10m
+""" + "\n".join(proxies)
+
+
+# HAProxy is also the web server: answering by itself, it is faster than either balancer.
+ORIGIN = """
 frontend origin
-    bind {SERVER}:{{port}}
+    bind :{port}
+    {rule}
     http-request return status 200 content-type text/plain string "here is what you asked for, and not a byte more"
 """
 
-HAPROXY = f"""
-global
-    maxconn {MAXCONN}
-    nbthread 1
-defaults
-    mode tcp
-    timeout connect 5s
-    timeout client 10m
-    timeout server 10m
+LISTENS = f"""
 listen requests
     bind {BALANCER}:{REQUESTS}
     server one {SERVER}:{REQUESTS} check inter 2s
@@ -134,7 +139,7 @@ def _service(name: str, port: int, servers, check) -> dict:
 
 
 def haproxy(node, folder: Path) -> Process:
-    (folder / "haproxy.cfg").write_text(HAPROXY)
+    (folder / "haproxy.cfg").write_text(haproxy_config("tcp", LISTENS))
     return Process(node, "haproxy", "-q", "-f", str(folder / "haproxy.cfg"))
 
 
@@ -218,7 +223,7 @@ def build() -> None:
 def _origin(folder: Path, port: int) -> list[str]:
     """Return the command of a web server."""
     path = folder / f"origin-{port}.cfg"
-    path.write_text(ORIGIN.format(port=port))
+    path.write_text(haproxy_config("http", ORIGIN.format(port=port, rule="")))
     return ["haproxy", "-q", "-f", str(path)]
 
 

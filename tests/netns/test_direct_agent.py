@@ -14,7 +14,7 @@ import signal
 import sys
 
 import pytest
-from support.netns.direct import TABLE, Lasting, Plane, behind_one_balancer
+from support.netns.direct import TABLE, Lasting, Plane, behind_balancers
 from support.netns.links import ANNOUNCE, VIP, VIP6, skip_reason
 from support.waiting import until
 
@@ -25,7 +25,7 @@ LIMIT = 20
 
 @pytest.fixture(params=[VIP, VIP6], ids=["IPv4", "IPv6"])
 def cluster(request, tmp_path):
-    with behind_one_balancer(tmp_path, request.param) as made:
+    with behind_balancers(tmp_path, request.param) as made:
         yield made
 
 

@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import segments
-from support.netns.direct import PORT, SERVER, Cluster, Lasting, Plane, behind_one_balancer
+from support.netns.direct import PORT, SERVER, Cluster, Lasting, Plane, behind_balancers
 from support.netns.links import VIP, VIP6, skip_reason, temporary_link
 from support.netns.namespaces import inside
 from support.waiting import until
@@ -28,7 +28,7 @@ ON_LO = {VIP: f"{VIP}/32", VIP6: f"{VIP6}/128"}
 
 @pytest.fixture(params=[VIP, VIP6], ids=["IPv4", "IPv6"])
 def cluster(request, tmp_path):
-    with behind_one_balancer(tmp_path, request.param) as made:
+    with behind_balancers(tmp_path, request.param) as made:
         yield made
 
 

@@ -29,10 +29,11 @@ OWN = {VIP: "192.0.2.{}", VIP6: "2001:db8::{}"}
 
 # Answers each line with its name.
 SERVER = """
-import asyncio, sys
+import asyncio, contextlib, sys
 async def answer(reader, writer):
-    while await reader.readline():
-        writer.write(sys.argv[1].encode() + b"\\n")
+    with contextlib.suppress(OSError):
+        while await reader.readline():
+            writer.write(sys.argv[1].encode() + b"\\n")
     writer.close()
 async def main():
     server = await asyncio.start_server(answer, None, int(sys.argv[2]), backlog=512)
@@ -61,17 +62,24 @@ for _line in sys.stdin:
 """
 
 
-class Cluster:
-    """Some balancers, the first of which has the VIP, some servers, and a client."""
+def answer_with_its_name(host):
+    assert host.python(SERVER, host.name, PORT).stdout.readline() == "ready\n"
 
-    def __init__(self, link, folder, vip, balancers, hosts):
+
+class Cluster:
+    """Some balancers, the first of which has the VIP, some servers, and a client.
+
+    :param serve: starts what a server has, and returns once it listens
+    """
+
+    def __init__(self, link, folder, vip, balancers, hosts, serve=answer_with_its_name):
         self.folder, self.vip, self.client = folder, vip, link.client
         self.balancers, self.hosts = list(balancers), list(hosts)
         for host in self.hosts:
             host.set_sysctl("ipv4/conf/all/arp_ignore", 1)
             host.set_sysctl("ipv4/conf/all/arp_announce", 2)
             host.ip("addr", "add", f"{vip}/{128 if ':' in vip else 32}", "dev", "lo")
-            assert host.python(SERVER, host.name, PORT).stdout.readline() == "ready\n"
+            serve(host)
         self.take_over(self.balancers[0])
 
     def take_over(self, node):
@@ -113,10 +121,10 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def behind_one_balancer(folder, vip):
-    """Three servers with second chances behind a balancer."""
-    with temporary_link(4) as link:
-        made = Cluster(link, folder, vip, link.members[:1], link.members[1:])
+def behind_balancers(folder, vip, balancers=1, **more):
+    """Three servers with second chances behind one balancer, or behind more of them."""
+    with temporary_link(balancers + 3) as link:
+        made = Cluster(link, folder, vip, link.members[:balancers], link.members[balancers:], **more)
         made.give_second_chances(made.servers(*made.hosts))
         yield made
 

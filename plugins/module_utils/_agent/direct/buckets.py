@@ -23,6 +23,7 @@ from typing import List, NamedTuple, Sequence, Tuple
 
 FEWEST, MOST = 4096, 65_536
 PER_SERVER = 512  # by chance a server's share then differs by some 4 % from its due
+MOST_SERVERS = MOST // PER_SERVER
 RANGE = 1 << 32
 
 

@@ -16,7 +16,7 @@ from ..config.schema import Faults, Field, anything, integer, list_of, place_of,
 from ..proxy import config as proxy
 from ..proxy import rules
 from . import settings
-from .buckets import FEWEST, MOST
+from .buckets import FEWEST, MOST, MOST_SERVERS
 
 LEAST = 256  # buckets
 _ALL = settings.Settings._field_defaults
@@ -101,6 +101,11 @@ def _of_service(service: Dict[str, Any], place: str) -> Faults:
     faults = []
     if len(service["servers"]) == 1:
         faults.append(f"{place}.servers has one: name at least two, or leave the service to a proxy.")
+    if len(service["servers"]) > MOST_SERVERS:
+        faults.append(
+            f"{place}.servers has {len(service['servers'])}: name {MOST_SERVERS} at most, because the shares of more "
+            "would be uneven, or leave the service to a proxy."
+        )
     for address in repeated([server["address"] for server in servers]):
         faults.append(f"{place}.servers has the address {address} twice: name each host once.")
     for server in servers:

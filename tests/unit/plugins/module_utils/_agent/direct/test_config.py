@@ -54,6 +54,10 @@ def test_what_is_left_out_has_its_default():
         ({"buckets": 1000}, ".buckets is 1000: a power of two from 256 to 65536 is wanted."),
         ({"buckets": 128}, ".buckets is 128: a power of two from 256 to 65536 is wanted."),
         ({"servers": ["192.0.2.1"]}, ".servers has one: name at least two, or leave the service to a proxy."),
+        (
+            {"servers": [f"192.0.2.{each}" for each in range(101, 230)]},
+            ".servers has 129: name 128 at most, because",
+        ),
         ({"servers": []}, ".servers has none: name at least one server."),
         (
             {"servers": ["192.0.2.1", {"name": "x", "address": "192.0.2.1"}]},
