@@ -361,7 +361,10 @@ def _vips(members: Dict[str, Any]) -> List[Dict[str, Any]]:
 
 
 def table(plan: Plan, outages: List[Dict[str, Any]]) -> List[str]:
-    """Return the forecast in lines: each VIP's holder in every failure, the longest outage, and the holder after it."""
+    """Return the forecast in lines: each VIP's holder in every failure, the longest outage, and the holder after it.
+
+    With `lasting` a VIP also says what becomes of the connections that are open then.
+    """
     lines = []
     for vip in plan["vips"]:
         own = [line for line in outages if line["vip"] == vip["address"]]
@@ -371,6 +374,7 @@ def table(plan: Plan, outages: List[Dict[str, Any]]) -> List[str]:
         others = [name for name in vip["order"] if name != first]
         lines.append(f"{vip['address']} (VRID {vip['vrid']}): held by {first}, then {', '.join(others)}")
         lines += map(_text, own)
+        lines += [f"  lasting connections  {vip['lasting']}"] if vip.get("lasting") else []
     return lines
 
 

@@ -19,7 +19,7 @@ from ..._agent.direct import config
 from ..._agent.direct.settings import Settings
 from ..._shared import engines, events
 from ..model.agent import without_defaults
-from ..model.plan import Vip
+from ..model.plan import MemberPlan, Vip
 from ..model.services import ANY, SERVER, SERVICE
 from ..model.values import is_name
 from .members import Member
@@ -158,6 +158,19 @@ def warnings(about: Optional[Direct]) -> List[str]:
         "pair_preempt is false or pair_sync is true, so that no VIP moves when a member's direct return stops: its "
         "lasting connections are cut then, and the balancer serves new ones."
     ]
+
+
+def lasting(vip: Vip, members: Mapping[str, MemberPlan]) -> str:
+    """Return what becomes of a VIP's lasting connections in a failure; nothing where no service has a direct plane."""
+    planned = next((member for member in members.values() if member.direct), None)
+    if planned is None:
+        return ""
+    direct = json.loads(planned.direct["content"])["services"]
+    kept = [service["name"] for service in direct if vip.address in service["bind"]]
+    served = [service["name"] for service in planned.balancer.services if _is_bound(service, vip)]
+    lost = ", ".join(name for name in served if name not in kept)
+    said = [f"kept: {', '.join(kept)}"] if kept else []
+    return "; ".join([*said, *([f"lost when the VIP moves or the balancer ends: {lost}"] if lost else [])])
 
 
 def _pause(interval: float) -> float:

@@ -23,6 +23,7 @@ from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
 from . import (
     delivery,
+    direct,
     engine_choice,
     follow,
     identity,
@@ -341,7 +342,7 @@ def _accepting_64(instance: Dict[str, Any]) -> Dict[str, Any]:
 def forecast_input(drafted: Plan) -> Dict[str, Any]:
     """Return what `forecast.forecast` takes."""
     return {
-        "vips": [vip._asdict() for vip in drafted.vips],
+        "vips": [{**vip._asdict(), "lasting": direct.lasting(vip, drafted.members)} for vip in drafted.vips],
         "members": {
             name: {
                 "instances": member.router.instances,

@@ -93,6 +93,14 @@ def test_only_the_vips_of_direct_services_move():
     assert [line["vip"] for line in lost(given)] == ["192.0.2.11"]
 
 
+def test_the_forecast_says_whose_lasting_connections_are_kept():
+    given = plan(API, {**WEB, "bind": ["192.0.2.11"]}, vips=["192.0.2.10", "192.0.2.11", "2001:db8::10"])
+    said = [line.split(maxsplit=2)[2] for line in given.table if line.startswith("  lasting connections")]
+    lost = "lost when the VIP moves or the balancer ends"
+    assert said == ["kept: api", f"kept: api; {lost}: web", f"{lost}: api"]
+    assert "lasting" not in "".join(plan({**API, "plane": "proxy"}).table)
+
+
 @pytest.mark.parametrize("interval, pause", [(1, 5), (0.1, 2.3), (4, 17), (255, 60)])
 def test_a_plane_that_stops_keeps_its_table_for_longer_than_the_vip_needs_to_move(interval, pause):
     assert planned(plan(advert_interval=interval, vrrp_version=2 if interval >= 1 else 3))[
