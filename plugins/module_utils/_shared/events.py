@@ -10,7 +10,7 @@ from __future__ import annotations
 HAPROXY_KILLED, HAPROXY_STOPPED, HAPROXY_RELOADED = "haproxy_killed", "haproxy_stopped", "haproxy_reloaded"
 KEEPALIVED_KILLED, KEEPALIVED_STOPPED = "keepalived_killed", "keepalived_stopped"
 HAPROXY_HUNG = "haproxy_hung"
-DIRECT_DOWN = "direct_down"  # which no drill injects yet
+DIRECT_DOWN = "direct_down"
 BOTH_RELOADED = "both_reloaded"
 HOST_CUT, HOST_REBOOTED, VRRP_LOST = "host_cut", "host_rebooted", "vrrp_lost"
 PORT_DOWN, LINK_FLAPPING = "port_down", "link_flapping"
@@ -22,6 +22,7 @@ EVENTS = (
     HAPROXY_STOPPED,
     HAPROXY_HUNG,
     HAPROXY_RELOADED,
+    DIRECT_DOWN,
     KEEPALIVED_KILLED,
     KEEPALIVED_STOPPED,
     BOTH_RELOADED,
@@ -37,8 +38,9 @@ EVENTS = (
 )
 # What a drill injects on request only: two hosts hold a VIP for as long as it lasts, whatever the plan; every client
 # waits meanwhile; what else the host does cannot connect, or cannot write; what manages its network may have its own
-# way with a link; or the drill cannot revert it.
+# way with a link; or the drill cannot revert it; or only some members have what fails.
 ON_REQUEST = (
+    DIRECT_DOWN,
     VRRP_LOST,
     SLOW_BACKEND,
     CONNTRACK_FULL,

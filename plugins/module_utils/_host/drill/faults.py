@@ -13,10 +13,11 @@ import ipaddress
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
-from ..._shared.engines import HAPROXY, KEEPALIVED, UNITS
+from ..._shared.engines import DIRECT, HAPROXY, KEEPALIVED, UNITS, Daemon
 from ..._shared.events import (
     BOTH_RELOADED,
     CONNTRACK_FULL,
+    DIRECT_DOWN,
     DISK_FULL,
     EVENTS,
     HOST_CUT,
@@ -142,8 +143,8 @@ def _on_interface(event: str, target: Target) -> Script:
 def _on_units(event: str, engine: str) -> Script:
     if event == BOTH_RELOADED:
         return Script(UNITS[engine], f"systemctl reload {' '.join(UNITS[engine])}", "")
-    program, _underscore, what = event.rpartition("_")
-    unit = dict(zip((HAPROXY, KEEPALIVED), UNITS[engine]))[program]
+    program, _underscore, what = (DIRECT, "", "stopped") if event == DIRECT_DOWN else event.rpartition("_")
+    unit = {**dict(zip((HAPROXY, KEEPALIVED), UNITS[engine])), DIRECT: Daemon(DIRECT).unit}[program]
     # After several kills within the start limit `start` alone would be refused.
     start = f"systemctl reset-failed {unit}; systemctl start {unit}"
     scripts = {

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+import ipaddress
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Union
 
 from ..._agent.config.schema import Faults, Field, anything, boolean
 from ..dns import names
@@ -18,6 +19,7 @@ OF_PAIR = {"subdomain": Field(anything, "apps")}
 
 Placements = Mapping[str, Mapping[str, Placement]]  # by member and address of a VIP
 Addresses = Dict[str, List[str]]
+IPNetwork = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 
 class Resolver(NamedTuple):
@@ -90,12 +92,28 @@ def _in_words_of(layout: Dict[str, Any], fault: str) -> str:
 def own_addresses(members: List[Member], placements: Placements) -> Addresses:
     """Return the members' own addresses in the VIPs' subnets, as far as they are known, IPv4 first."""
     known = loops.own_addresses(members)
+    subnets = _subnets(members, placements)
     found = {}
     for name in (member["name"] for member in members):
         placed = [each.address for each in placements.get(name, {}).values() if known.get(each.address) == name]
-        own = placed or [address for address, owner in known.items() if owner == name]
+        # A member without VIPs, such as a bootstrap host that is no longer one.
+        own = placed or [each for each, owner in known.items() if owner == name and _is_in(each, subnets)]
         found[name] = sorted(dict.fromkeys(own), key=lambda address: ":" in address)
     return found
+
+
+def _subnets(members: List[Member], placements: Placements) -> Set[IPNetwork]:
+    """Return the subnets in which the members that have VIPs have them."""
+    return {
+        ipaddress.ip_interface(f"{info['address']}/{info['prefix']}").network
+        for member in members
+        for info in member["host"]["addresses"]
+        if info["address"] in {each.address for each in placements.get(member["name"], {}).values()}
+    }
+
+
+def _is_in(address: str, subnets: Set[IPNetwork]) -> bool:
+    return any(ipaddress.ip_address(address) in subnet for subnet in subnets)
 
 
 def _nodes(addresses: Addresses, zone: str, faults: Faults) -> Addresses:

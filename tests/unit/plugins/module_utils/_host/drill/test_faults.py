@@ -234,6 +234,7 @@ def test_an_unknown_event_is_refused_with_those_there_are():
         ("haproxy_reloaded", "onprem-lb-proxy.service"),
         ("keepalived_killed", "onprem-lb-vrrp.service"),
         ("keepalived_stopped", "onprem-lb-vrrp.service"),
+        ("direct_down", "onprem-lb-direct.service"),
     ],
 )
 def test_on_a_host_of_the_agent_its_own_daemons_fail(event, unit):

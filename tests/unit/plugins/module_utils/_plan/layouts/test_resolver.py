@@ -87,6 +87,20 @@ def test_a_bootstrap_host_that_is_a_member_is_called_bootstrap():
     assert "bootstrap-0.vmware.example.com" not in names.nodes
 
 
+def test_a_node_that_holds_no_vip_has_the_addresses_in_the_subnets_of_those_that_do():
+    masters = ["master-0", "master-2", "master-1", "bootstrap-0"]
+    gone = {"bootstrap": "bootstrap-0", "bootstrap_complete": True}
+    nodes = cluster(*NODES, "bootstrap-0", **DNS, **gone, masters=masters)
+    for node in nodes:
+        others = {"fe80::15": 64, "10.42.0.1": 24}  # as every interface has, and the bridge of the pods
+        node["host"]["addresses"] += [
+            {**node["host"]["addresses"][0], "address": address, "prefix": prefix} for address, prefix in others.items()
+        ]
+    layout = members(ipi.plan(nodes))["master-0"].resolver["layout"]
+    assert layout["hosts"]["bootstrap-0"] == ["10.0.0.20"]
+    assert layout["nodes"]["bootstrap-0"] == ["10.0.0.20"]
+
+
 def test_the_bootstrap_host_has_a_name_until_it_is_complete():
     def layout(**settings):
         found = members(of_cluster(bootstrap="10.0.0.60", machine_networks=["10.0.0.0/24"], **settings))
