@@ -20,7 +20,7 @@ from support.inventories import Inventory
 from support.paths import DOCS, PICTURES, README, ROLES
 from support.playbooks import play, printed
 
-from . import choice, node, pair, redirect, terminal, timeline
+from . import choice, direct, node, pair, redirect, terminal, timeline
 
 FAST = {"vrrp_version": 3, "advert_interval": 0.1}  # the fast setting of the role's README
 FORECAST = "onprem.lb.forecast"
@@ -112,6 +112,13 @@ def draw_redirect() -> str:
     )
 
 
+def draw_direct() -> str:
+    services = yaml.safe_load(blocks(DOCS / "direct.md", "yaml")[0])["pair_services"]
+    plan = planned("pair", README, "yaml", services=services)
+    (vip,), (service,) = plan.vips, services
+    return direct.draw(direct.Direct(vip.address, service["port"], vip.order, service["servers"]))
+
+
 def draw_node() -> str:
     vip, holder = _first_holder(planned("ipi", DOCS / "cluster.md", "ini"))
     ((port, to_port),) = holder.balancer.redirect.ports.items()
@@ -142,6 +149,7 @@ def forecast_of_readme() -> List[str]:
 
 DRAWN: Mapping[str, Callable[[], str]] = {
     "choice": choice.draw,
+    "direct": draw_direct,
     "forecast": draw_terminal,
     "node": draw_node,
     "pair": draw_pair,
