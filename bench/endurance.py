@@ -18,6 +18,7 @@ import sys
 import time
 
 import balancers
+import wrk
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from balancers import BALANCER, BULK, FILE, FILES, PAIR, REQUESTS, SPARE, Stage, until
 from support.netns.links import skip_reason
@@ -50,7 +51,7 @@ class Reloads(Trial):
     def run(self) -> None:
         digest = hashlib.sha256((self.stage.folder / FILE).read_bytes()).hexdigest()
         duration = int(RELOADS * RELOAD_INTERVAL) + 2
-        loads = [wrk(self.stage, REQUESTS, duration, *more) for more in (NEW, ())]
+        loads = [load(self.stage, REQUESTS, duration, *more) for more in (NEW, ())]
         downloads = [download(self.stage) for _each in range(DOWNLOADS)]
         until(lambda: current(self.stage, "files") == DOWNLOADS, "the downloads have not begun")
         for _each in range(RELOADS):
@@ -71,7 +72,7 @@ class Crash(Trial):
     aim = "only its own connections fail"
 
     def run(self) -> None:
-        loads = [wrk(self.stage, PAIR, 6, *more) for more in (NEW, ())]
+        loads = [load(self.stage, PAIR, 6, *more) for more in (NEW, ())]
         time.sleep(3)  # half of the load's duration
         own = sum(each["current"] for each in servers(self.stage, "pair") if each["name"] == f"at-{SPARE}")
         self.stage.servers[SPARE].stop()
@@ -90,14 +91,14 @@ class Growth(Trial):
 
     def run(self) -> None:
         idle = self.stage.balancer.descriptors()
-        loads = [wrk(self.stage, REQUESTS, GROWTH, *more) for more in (NEW, ())]
+        loads = [load(self.stage, REQUESTS, GROWTH, *more) for more in (NEW, ())]
         iperf = ["iperf3", "--client", BALANCER, "--port", str(BULK), "--parallel", "4", "--time", str(GROWTH)]
         bulk = self.stage.spawn(*iperf, "--reverse", "--interval", "0")  # without reports, which would fill the pipe
         samples = []
         while bulk.poll() is None:
             samples.append((self.stage.balancer.resident(), self.stage.balancer.descriptors()))
             time.sleep(GROWTH / 100)  # between two samples
-        errors = sum(outcome(load)[1] for load in loads) + bulk.returncode
+        errors = sum(outcome(each)[1] for each in loads) + bulk.returncode
         quarter = len(samples) // 4
         first, last = (
             [statistics.median(each) for each in zip(*part)]
@@ -117,19 +118,18 @@ TRIALS = {"reloads": Reloads, "crash": Crash, "growth": Growth}
 NEW = ("--header", "Connection: close")
 
 
-def wrk(stage: Stage, port: int, duration: int, *options: str) -> subprocess.Popen:
+def load(stage: Stage, port: int, duration: int, *options: str) -> subprocess.Popen:
     """Start sending requests."""
-    command = ["wrk", "--threads", "1", "--connections", str(CLIENTS), "--duration", str(duration), *options]
-    return stage.spawn(*command, f"http://{BALANCER}:{port}/")
+    return stage.spawn(*wrk.command(CLIENTS, duration, f"http://{BALANCER}:{port}/", *options))
 
 
-def outcome(load: subprocess.Popen):
+def outcome(process: subprocess.Popen):
     """Return how many requests were answered, and how many failed."""
-    output = load.communicate()[0]
+    output = process.communicate()[0]
     errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", output)
     bad_status = re.search(r"Non-2xx or 3xx responses: (\d+)", output)
     failed = sum(map(int, errors.groups())) if errors else 0
-    return int(re.search(r"(\d+) requests in", output)[1]), failed + (int(bad_status[1]) if bad_status else 0)
+    return wrk.answered(output), failed + (int(bad_status[1]) if bad_status else 0)
 
 
 def download(stage: Stage) -> subprocess.Popen:

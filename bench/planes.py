@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import statistics
 import subprocess
 import tempfile
 from collections import defaultdict
 from pathlib import Path
 
+import wrk
 from balancers import ORIGIN, PYTHON, PYZ, Process, haproxy_config, until
 from support.netns.direct import PORT, Plane, behind_balancers
 from support.netns.links import VIP
@@ -65,10 +65,8 @@ def stage(kind: str):
         address = KINDS[kind](cluster, folder, stack)
 
         def run(connections: int, path: str, *options: str) -> str:
-            wrk = ["wrk", "--threads", "1", "--connections", str(connections), "--duration", SECONDS, "--latency"]
-            output = cluster.client.output(*wrk, *options, f"http://{address}:{PORT}{path}")
-            assert "errors" not in output, output
-            return output
+            url = f"http://{address}:{PORT}{path}"
+            return wrk.checked(cluster.client.output(*wrk.command(connections, SECONDS, url, *options)))
 
         curl = ["ip", "netns", "exec", cluster.client.namespace, "curl", "--silent", "--output", "/dev/null"]
         answers = [*curl, "--max-time", "1", f"http://{address}:{PORT}/"]
@@ -123,18 +121,15 @@ def trial(run):
     before = busy()
     output = run(STREAMS, BULK)
     used = busy() - before
-    gigabytes = int(re.search(r"(\d+) requests in", output)[1]) * BULK_BYTES / 1e9
-    yield RATE, gigabytes * 8 / float(re.search(r"requests in ([\d.]+)s", output)[1])
+    gigabytes = wrk.answered(output) * BULK_BYTES / 1e9
+    yield RATE, gigabytes * 8 / wrk.lasted(output)
     yield COST, used / gigabytes
     yield from zip((NEW, MIDDLE_NEW, SLOWEST_NEW), figures(run(CLIENTS, "/", "--header", "Connection: close")))
 
 
 def figures(output: str):
     """Return the answered requests per second, and the 50th and 99th percentile of the latency in milliseconds."""
-    yield float(re.search(r"Requests/sec:\s+([\d.]+)", output)[1])
-    for percent in (50, 99):
-        number, unit = re.search(rf"{percent}%\s+([\d.]+)(us|ms|s)", output).groups()
-        yield float(number) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit]
+    return wrk.rate(output), wrk.latency(output, 50), wrk.latency(output, 99)
 
 
 def busy() -> float:

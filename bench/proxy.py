@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import statistics
 import subprocess
@@ -19,6 +18,7 @@ import sys
 from collections import defaultdict
 
 import balancers
+import wrk
 from balancers import BALANCER, BULK, KINDS, REQUESTS, Stage
 from support.netns.links import skip_reason
 
@@ -78,21 +78,16 @@ def measure(stage: Stage):
 
 def requests(stage: Stage, *options: str):
     """Return the answered requests per second, and the 99th percentile of the latency in milliseconds."""
-    wrk = ["wrk", "--threads", "1", "--connections", str(CLIENTS), "--duration", SECONDS, "--latency"]
-    output = stage.run(*wrk, *options, URL)
-    assert "errors" not in output, output
-    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", output)[1])
-    number, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", output).groups()
-    return rate, float(number) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit]
+    output = wrk.checked(stage.run(*wrk.command(CLIENTS, SECONDS, URL, *options)))
+    return wrk.rate(output), wrk.latency(output, 99)
 
 
 def cost_of_connections(stage: Stage, clients: int) -> float:
     """Return the processor time in seconds for 100,000 connections, with so many at a time."""
-    wrk = ["wrk", "--threads", "1", "--connections", str(clients), "--duration", SECONDS]
     before = stage.balancer.seconds()
-    output = stage.run(*wrk, *NEW, URL)
+    output = stage.run(*wrk.command(clients, SECONDS, URL, *NEW))
     used = stage.balancer.seconds() - before
-    return used / int(re.search(r"(\d+) requests in", output)[1]) * 100_000
+    return used / wrk.answered(output) * 100_000
 
 
 def bulk(stage: Stage, streams: int):
