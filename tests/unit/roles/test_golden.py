@@ -418,7 +418,7 @@ CASES = {
         command="/usr/bin/python3 -I /usr/local/lib/onprem-lb-direct/agent.pyz",
         config="/etc/onprem-lb-direct/direct.json",
         checksum="9f86d081",
-        down_file="/run/onprem-lb-direct/down",
+        down_file="/run/onprem-lb-direct.down",
     ),
     "direct.json": lambda: _pair.plan(pair(services=[DIRECT])).members["lb1"].direct["content"],
     "direct.lb1.keepalived.conf": lambda: of_pair("lb1", services=[DIRECT]),

@@ -25,7 +25,7 @@ class Settings(NamedTuple):
 
     interface: str  # to which clients send, and on whose link the servers are
     services: Tuple[Service, ...]
-    down_file: str = "/run/onprem-lb-direct/down"  # what a VRRP router tracks: 0 while the table is there, otherwise 1
+    down_file: str = "/run/onprem-lb-direct.down"  # what a VRRP router tracks: 0 while the table is there, otherwise 1
     stop_pause: int = MILLION  # from the 1 in the down_file to the removal of the table
     nft: str = "/usr/sbin/nft"
     status_socket: str = STATUS_SOCKET

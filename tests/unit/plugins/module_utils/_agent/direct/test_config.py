@@ -38,7 +38,7 @@ def test_a_good_one_becomes_settings():
 
 def test_what_is_left_out_has_its_default():
     settings, _faults = config.parse(written())
-    assert (settings.down_file, settings.nft) == ("/run/onprem-lb-direct/down", "/usr/sbin/nft")
+    assert (settings.down_file, settings.nft) == ("/run/onprem-lb-direct.down", "/usr/sbin/nft")
     assert settings.status_socket == "/run/onprem-lb-direct/status.sock"
 
 
